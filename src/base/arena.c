@@ -1,0 +1,84 @@
+#include "receiptd/base/arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "receiptd/base/error.h"
+
+#define ALIGNMENT 16u
+
+struct rcpt_arena_chunk {
+    struct rcpt_arena_chunk *next;
+    size_t capacity;
+    size_t used;
+    _Alignas(ALIGNMENT) unsigned char bytes[];
+};
+
+void rcpt_arena_init(struct rcpt_arena *arena, size_t chunk_bytes)
+{
+    arena->first = NULL;
+    arena->current = NULL;
+    arena->chunk_bytes = chunk_bytes;
+}
+
+static struct rcpt_arena_chunk *chunk_new(size_t capacity)
+{
+    struct rcpt_arena_chunk *chunk = rcpt_malloc(sizeof(*chunk) + capacity);
+    chunk->next = NULL;
+    chunk->capacity = capacity;
+    chunk->used = 0;
+    return chunk;
+}
+
+/* Moves on to a chunk with room: the next one in the chain if it is large enough, else a new one before it. */
+static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
+{
+    struct rcpt_arena_chunk *next = arena->current != NULL ? arena->current->next : arena->first;
+    if (next == NULL || next->capacity < bytes) {
+        struct rcpt_arena_chunk *fresh =
+            chunk_new(bytes > arena->chunk_bytes ? bytes : arena->chunk_bytes);
+        fresh->next = next;
+        if (arena->current != NULL)
+            arena->current->next = fresh;
+        else
+            arena->first = fresh;
+        next = fresh;
+    }
+    next->used = 0;
+    arena->current = next;
+    return next;
+}
+
+void *rcpt_arena_alloc(struct rcpt_arena *arena, size_t bytes)
+{
+    RCPT_ASSERT(bytes <= SIZE_MAX - ALIGNMENT);
+    size_t rounded = (bytes + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
+    struct rcpt_arena_chunk *chunk = arena->current;
+    if (chunk == NULL || chunk->capacity - chunk->used < rounded)
+        chunk = advance(arena, rounded);
+    void *pointer = chunk->bytes + chunk->used;
+    chunk->used += rounded;
+    return pointer;
+}
+
+void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes)
+{
+    struct rcpt_arena_chunk **link = &arena->first;
+    size_t kept = 0;
+    while (*link != NULL) {
+        struct rcpt_arena_chunk *chunk = *link;
+        if (kept + chunk->capacity > keep_bytes) {
+            *link = chunk->next;
+            free(chunk);
+        } else {
+            kept += chunk->capacity;
+            link = &chunk->next;
+        }
+    }
+    arena->current = NULL;
+}
+
+void rcpt_arena_fini(struct rcpt_arena *arena)
+{
+    rcpt_arena_reset(arena, 0);
+}
