@@ -78,7 +78,8 @@ struct rcpt_engine_result {
 };
 
 struct rcpt_engine_stats { /* since start; for logs and metrics */
-    uint64_t records, events, rejects, bytes;           /* admitted */
+    uint64_t records, events, rejects;                  /* admitted */
+    uint64_t bytes;                                     /* of records held now */
     uint64_t dropped_old, dropped_rewinding, gaps;      /* records, records, offsets skipped by the log itself */
     uint64_t batches, events_committed, letters_committed, messages_changed, events_parked, events_woken, events_expired;
     uint64_t fenced, retries, data_errors, unknown;     /* transactions by outcome */
