@@ -29,6 +29,7 @@ struct parse {
     yajl_handle json;
 
     enum form form;
+    size_t end; /* of the outermost value */
     uint32_t depth;
     bool too_deep;
     uint32_t list_depth;  /* depth inside the list of events; 0 outside of it */
@@ -69,16 +70,16 @@ static void set_field(struct parse *parse, enum rcpt_token_kind kind, const char
     token->size = size;
 }
 
-static bool is_between_elements(char byte)
+static bool is_blank(char byte)
 {
-    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n' || byte == ',';
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
 /* The element's text begins behind the last one's, after blanks and a comma. */
 static size_t element_start(const struct parse *parse)
 {
     size_t start = parse->element_floor;
-    while (is_between_elements(parse->value[start]))
+    while (is_blank(parse->value[start]) || parse->value[start] == ',')
         start++;
     return start;
 }
@@ -111,9 +112,11 @@ static void take_event(struct parse *parse, const struct fields *fields)
 
 static int on_scalar(struct parse *parse, enum rcpt_token_kind kind, const char *text, size_t size)
 {
-    if (parse->depth == parse->field_depth && parse->depth > 0)
+    if (parse->depth == 0)
+        parse->end = consumed(parse);
+    else if (parse->depth == parse->field_depth)
         set_field(parse, kind, text, size);
-    else if (parse->depth == parse->list_depth && parse->depth > 0)
+    else if (parse->depth == parse->list_depth)
         refuse_element(parse);
     return 1;
 }
@@ -143,6 +146,12 @@ static int enter(struct parse *parse)
 {
     parse->too_deep = ++parse->depth > RCPT_RECORD_MAX_DEPTH;
     return !parse->too_deep;
+}
+
+static void leave(struct parse *parse)
+{
+    if (--parse->depth == 0)
+        parse->end = consumed(parse);
 }
 
 static void open_fields(struct parse *parse, struct fields *fields)
@@ -197,7 +206,7 @@ static int on_end_map(void *context)
 {
     struct parse *parse = context;
     bool was_open = parse->depth == parse->field_depth;
-    parse->depth--;
+    leave(parse);
     if (was_open && parse->open == &parse->element) {
         parse->field_depth = 0;
         take_event(parse, &parse->element);
@@ -234,7 +243,7 @@ static int on_end_array(void *context)
 {
     struct parse *parse = context;
     bool was_list = parse->depth == parse->list_depth;
-    parse->depth--;
+    leave(parse);
     if (was_list) { /* back to the wrapper's fields, if there is one */
         parse->list_depth = 0;
         parse->open = &parse->whole;
@@ -290,12 +299,24 @@ static void refuse_by_yajl(struct parse *parse, size_t byte)
     yajl_free_error(parse->json, reason);
 }
 
+/* yajl overlooks a string behind the value whose closing quote is missing. */
+static bool has_trailing_bytes(struct parse *parse)
+{
+    while (parse->end < parse->size && is_blank(parse->value[parse->end]))
+        parse->end++;
+    return parse->end < parse->size;
+}
+
 /* False: the value is no JSON, and the record refused. */
 static bool run(struct parse *parse)
 {
-    static const char too_deep[] = "nested too deep";
+    static const char too_deep[] = "nested too deep", trailing[] = "trailing bytes";
     yajl_status status = yajl_parse(parse->json, (const unsigned char *)parse->value, parse->size);
     size_t byte = consumed(parse);
+    if (status == yajl_status_ok && has_trailing_bytes(parse)) {
+        refuse_json(parse->decoder, parse->end, trailing, sizeof(trailing) - 1);
+        return false;
+    }
     if (status == yajl_status_ok) {
         byte = parse->size;
         status = yajl_complete_parse(parse->json);
@@ -329,6 +350,7 @@ void rcpt_record_parse(struct rcpt_decoder *decoder)
         .value = decoder->input->value,
         .size = decoder->input->value_size,
         .form = FORM_SCALAR,
+        .end = decoder->input->value_size,
     };
     size_t byte;
     const char *wrong = rcpt_record_check_text(parse.value, parse.size, &byte);

@@ -1,102 +1,15 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "record_fixture.h"
 
 #include "receiptd/core/hash.h"
-#include "receiptd/core/record.h"
 
-#define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
-#define TIMESTAMP_MS   INT64_C(1700000000123)
-#define TIMESTAMP_US   (TIMESTAMP_MS * 1000)
-#define OK             RCPT_REJECT_REASON__COUNT
-#define EVENT(id)      "{\"message_id\":\"" id "\",\"status\":\"SENT\"}"
 #define WITH(fields)   "{\"message_id\":\"m\"," fields "}"
 #define STATUS(status) "{\"message_id\":\"m\",\"status\":" status "}"
 #define AT(at)         "{\"message_id\":\"m\",\"status\":\"SENT\",\"at\":" at "}"
-
-struct bench {
-    struct rcpt_ladder *ladder;
-    struct rcpt_decoder *decoder;
-};
-
-static void set_up(struct bench *bench, uint32_t lanes)
-{
-    struct rcpt_error error;
-    bench->ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
-    assert_non_null(bench->ladder);
-    bench->decoder = rcpt_decoder_new(bench->ladder, lanes);
-}
-
-static void tear_down(struct bench *bench)
-{
-    rcpt_decoder_free(bench->decoder);
-    rcpt_ladder_free(bench->ladder);
-}
-
-static struct rcpt_record_input input_of(const char *value, size_t size)
-{
-    return (struct rcpt_record_input){.topic = "dlr-events",
-                                      .partition = 3,
-                                      .offset = 42,
-                                      .timestamp_ms = TIMESTAMP_MS,
-                                      .value = value,
-                                      .value_size = size};
-}
-
-static struct rcpt_record *decode(struct bench *bench, const char *value, size_t size)
-{
-    struct rcpt_record_input input = input_of(value, size);
-    return rcpt_record_decode(bench->decoder, &input);
-}
 
 static const struct rcpt_ladder_entry *entry_of(const struct bench *bench,
                                                 const struct rcpt_event *event)
 {
     return rcpt_ladder_entry(bench->ladder, event->entry);
-}
-
-/* What one value gives: so many events, and the reason and index of its only reject, if any. */
-struct example {
-    const char *value;
-    size_t size; /* 0: up to the terminator */
-    uint32_t events;
-    enum rcpt_reject_reason reason; /* OK: no reject */
-    int32_t index;
-};
-
-static void check(struct bench *bench, const struct example *example)
-{
-    size_t size = example->size > 0 ? example->size : strlen(example->value);
-    struct rcpt_record *record = decode(bench, example->value, size);
-    bool rejected = example->reason != OK;
-    bool as_expected = record->event_count == example->events &&
-                       record->reject_count == (rejected ? 1 : 0) &&
-                       (!rejected || (record->rejects[0].reason == example->reason &&
-                                      record->rejects[0].index == example->index));
-    if (!as_expected)
-        fail_msg("%s: %u events, %u rejects, first: %s at %d (%s)", example->value,
-                 record->event_count, record->reject_count,
-                 record->reject_count > 0 ? rcpt_reject_name(record->rejects[0].reason) : "-",
-                 record->reject_count > 0 ? record->rejects[0].index : 0,
-                 record->reject_count > 0 ? record->rejects[0].detail : "");
-    if (rejected)
-        assert_true(record->rejects[0].detail[0] != '\0');
-    rcpt_record_free(record);
-}
-
-static void check_all(const struct example *examples, size_t count)
-{
-    struct bench bench;
-    set_up(&bench, 8);
-    for (size_t i = 0; i < count; i++)
-        check(&bench, &examples[i]);
-    tear_down(&bench);
 }
 
 static void records_have_three_forms(void **state)
@@ -170,145 +83,6 @@ static void what_is_no_event_leaves_its_neighbours_alone(void **state)
         assert_memory_equal(record->value + reject->payload, strangers[i], strlen(strangers[i]));
         rcpt_record_free(record);
     }
-    tear_down(&bench);
-}
-
-static void what_is_not_json_is_one_dead_letter(void **state)
-{
-    (void)state;
-    static const struct example examples[] = {
-        {" ", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"\n\t ", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"{", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[" EVENT("a"), 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[" EVENT("a") "," EVENT("b") ",]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[" EVENT("a") "," EVENT("b") "}", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {EVENT("a") EVENT("b"), 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {EVENT("a") "\n" EVENT("b"), 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {EVENT("a") " x", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {EVENT("a") "]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {EVENT("a") "\0", sizeof(EVENT("a")), 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[] []", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"1 2", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"nul", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"nullx", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"NaN", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"-", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"01", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[-01]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[1.]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[.5]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[+1]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[1e]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[0x1]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[Infinity]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"['a']", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"{a:1}", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"{1:1}", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"{\"a\":1,}", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"{\"a\" 1}", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[1,,2]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[]/**/", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"// c\n[]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\v]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\f]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"\xef\xbb\xbf[]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"a\nb\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"a\tb\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"a\x1f\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"a\0b\"]", 7, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\0]", 3, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"\\x41\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"\\u00g0\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"\\u12\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"\\\"]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[\"\\", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"\\", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-        {"[" EVENT("a") ",{\"status\":\\u0041}]", 0, 0, RCPT_REJECT_INVALID_JSON, -1},
-    };
-    check_all(examples, COUNT(examples));
-}
-
-static void text_that_is_not_unicode_is_not_json(void **state)
-{
-    (void)state;
-    static const char *const wrong[] = {
-        "\x80",
-        "\xbf",
-        "\xc0\x80",
-        "\xc1\xbf",
-        "\xc3",
-        "\xc3(",
-        "\xe0\x9f\xbf",
-        "\xe2\x82",
-        "\xe2\x82(",
-        "\xed\xa0\x80",
-        "\xed\xbf\xbf",
-        "\xf0\x8f\xbf\xbf",
-        "\xf0\x9f\x98",
-        "\xf4\x90\x80\x80",
-        "\xf5\x80\x80\x80",
-        "\xff",
-        "\xfe",
-        "\\ud800",
-        "\\udc00",
-        "\\ud83d\\u0041",
-        "\\ud83dx",
-        "\\ude00\\ud83d",
-        "\\ud83d\\ud83d\\ude00",
-        "\\uDBFF\\\\uDFFF",
-        "\\uD83D\\n",
-    };
-    static const char *const right[] = {
-        "\xc2\x80",         "\xdf\xbf",         "\xe0\xa0\x80",
-        "\xed\x9f\xbf",     "\xee\x80\x80",     "\xef\xbf\xbf",
-        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\x7f",
-        "\\ud83d\\ude00",   "\\uD800\\uDC00",   "\\udbff\\udfff",
-        "\\u0000",          "\\\\ud800",        "\\ud7ff\\ue000",
-        "\\\\\\u0041",      "\xef\xbb\xbf",     "\\\"\\\\\\/\\b\\f\\n\\r\\t",
-    };
-    struct bench bench;
-    set_up(&bench, 8);
-    for (size_t i = 0; i < COUNT(wrong) + COUNT(right); i++) {
-        const char *text = i < COUNT(wrong) ? wrong[i] : right[i - COUNT(wrong)];
-        bool valid = i >= COUNT(wrong);
-        /* in an unknown field, as a key, and at every place of a word */
-        for (int padding = 0; padding < 9; padding++) {
-            char value[256];
-            snprintf(value, sizeof(value),
-                     "[%*s{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":\"%s\"}]", padding, "",
-                     text);
-            check(&bench,
-                  &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_INVALID_JSON, -1});
-            snprintf(value, sizeof(value),
-                     "%*s{\"message_id\":\"m\",\"status\":\"SENT\",\"%s\":[1]}", padding, "", text);
-            check(&bench,
-                  &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_INVALID_JSON, -1});
-        }
-    }
-    tear_down(&bench);
-}
-
-static void nesting_has_a_limit(void **state)
-{
-    (void)state;
-    struct bench bench;
-    set_up(&bench, 8);
-    for (int depth = RCPT_RECORD_MAX_DEPTH - 1; depth <= RCPT_RECORD_MAX_DEPTH + 1; depth++) {
-        char value[512] = "{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":";
-        for (int i = 1; i < depth; i++)
-            strcat(value, "[");
-        for (int i = 1; i < depth; i++)
-            strcat(value, "]");
-        strcat(value, "}");
-        bool valid = depth <= RCPT_RECORD_MAX_DEPTH;
-        check(&bench,
-              &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_INVALID_JSON, -1});
-    }
-    char *value = malloc(100000);
-    memset(value, '[', 100000);
-    check(&bench, &(struct example){value, 100000, 0, RCPT_REJECT_INVALID_JSON, -1});
-    free(value);
     tear_down(&bench);
 }
 
@@ -826,9 +600,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_have_three_forms),
         cmocka_unit_test(what_is_no_event_leaves_its_neighbours_alone),
-        cmocka_unit_test(what_is_not_json_is_one_dead_letter),
-        cmocka_unit_test(text_that_is_not_unicode_is_not_json),
-        cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(ids_are_strings_of_1_to_255_bytes),
         cmocka_unit_test(statuses_are_names_or_codes_of_the_ladder),
         cmocka_unit_test(a_channel_may_change_what_a_status_means),
