@@ -13,11 +13,6 @@
 -- Returns one row: messages_known, messages_changed, events_parked, events_dead, events_counted, and the transitions over all
 -- campaigns: old int2[], new int2[], n int8[].
 WITH
-e AS MATERIALIZED (
-    SELECT a.id, a.top, a.mask, a.at, a.signature, a.n
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[])
-         WITH ORDINALITY AS a (id, top, mask, at, signature, n)
-),
 -- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
 -- key, never by ctid: after such a wait the row is elsewhere. Generic plan: nested loop in the order of the array, which is
@@ -30,7 +25,8 @@ u AS (
         flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
-    FROM e
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[])
+         WITH ORDINALITY AS e (id, top, mask, at, signature, n)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING e.n, e.signature, COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
@@ -38,11 +34,12 @@ u AS (
 -- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
 -- because a generic plan takes every array for ten elements. Messages that changed need no second look: RETURNING has
--- their campaign.
+-- their campaign; where all did, the arrays are not even unpacked again.
 r AS MATERIALIZED (
     SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, COALESCE(m.campaign_id, '') AS campaign
-    FROM e LEFT JOIN message_inbox m ON m.message_id = e.id
-    WHERE e.n NOT IN (SELECT u.n FROM u)
+    FROM unnest($1::text[], $5::int4[]) WITH ORDINALITY AS e (id, signature, n)
+    LEFT JOIN message_inbox m ON m.message_id = e.id
+    WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
 ),
 -- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
 changed AS MATERIALIZED (
@@ -64,9 +61,10 @@ counts AS (
     FROM changed c, generate_series(0, 30) AS b (bit)
     WHERE c.gained <> 0 AND (c.gained >> b.bit) & 1 = 1
     UNION ALL
-    SELECT g.campaign, ($7::int2[])[i], 0, g.n * ($8::int4[])[i]
+    SELECT g.campaign, s.code, 0, g.n * s.count
     FROM (SELECT c.campaign, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same) g,
-         generate_series(($6::int4[])[g.signature], ($6::int4[])[g.signature + 1] - 1) i
+         unnest(($7::int2[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1],
+                ($8::int4[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1]) AS s (code, count)
 ),
 summed AS MATERIALIZED (
     SELECT c.campaign, c.code, sum(c.messages)::int8 AS messages, sum(c.events)::int8 AS events
