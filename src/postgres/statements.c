@@ -225,6 +225,21 @@ static void read_counts(struct rcpt_engine_result *result, const struct flight *
     }
 }
 
+/* SQLSTATE and text, cut between two characters: half of one would be refused with the dead letter.
+ */
+static void describe(char *detail, size_t capacity, const struct rcpt_error *error)
+{
+    size_t used = (size_t)snprintf(detail, capacity, "%.8s ", error->code);
+    size_t size = strlen(error->text);
+    if (size > capacity - used - 1) {
+        size = capacity - used - 1;
+        while (size > 0 && ((unsigned char)error->text[size] & 0xC0u) == 0x80u)
+            size--;
+    }
+    memcpy(detail + used, error->text, size);
+    detail[used + size] = '\0';
+}
+
 static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
@@ -236,8 +251,7 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         if (flight.work >= 0)
             read_counts(&result, &flight, rows[flight.work]);
     } else if (result.outcome == RCPT_OUTCOME_DATA) {
-        snprintf(result.detail, sizeof(result.detail), "%s %.*s", error->code,
-                 (int)(sizeof(result.detail) - sizeof(error->code)), error->text);
+        describe(result.detail, sizeof(result.detail), error);
     } else if (result.outcome == RCPT_OUTCOME_PROBED) {
         error = NULL;
     }
