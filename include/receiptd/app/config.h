@@ -19,6 +19,7 @@ enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
 struct rcpt_config_pair {
     char *name;
     char *value;
+    unsigned line, column; /* of the value in the file, for errors of rcpt_kafka_check_property */
 };
 
 struct rcpt_config {
@@ -86,6 +87,7 @@ struct rcpt_config {
         int64_t stats_interval_ms;           /* log.stats_interval, 10s; 0: no statistics line */
     } log;
     struct rcpt_ladder *ladder;              /* ladder.*, or the default one; owned */
+    struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
 
 #define RCPT_CONFIG_DEFAULT_PATH "/etc/receiptd/receiptd.yaml"
@@ -93,9 +95,13 @@ struct rcpt_config {
 /* Loads and checks. Errors are FATAL with EX_CONFIG (78; EX_NOINPUT 66 if the file cannot be read) and begin with
  * "FILE:LINE:COLUMN: "; unknown keys come with the nearest known one as hint. NULL on error. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error);
+/* The same from memory; `name` stands for the path in errors, and relative `file:` paths are taken from its folder. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text, size_t size,
+                                                      struct rcpt_error *error);
 void rcpt_config_free(struct rcpt_config *config);
 
-/* The effective configuration as YAML, every key, secrets as "<redacted>". */
+/* The effective configuration as YAML, every key, secrets as "<redacted>". Without secrets, loading the printed text
+ * gives the same configuration. */
 void rcpt_config_print(const struct rcpt_config *config, FILE *out);
 /* docs/configuration.md and config/receiptd.yaml, made from the table. */
 void rcpt_config_write_reference(FILE *out);
