@@ -1,5 +1,5 @@
--- Replaces the ladder. Variables, all array literals: codes (int2), names, parents (int2, NULL: root or flag), terminals
--- (bool), flag_bits (int2, NULL: status), implied (int2, NULL: none), and the overrides: channels, overridden statuses,
--- becoming. Run ladder_check first, in the same transaction.
-SELECT ladder_fill(:'codes'::int2[], :'names'::text[], :'parents'::int2[], :'terminals'::bool[], :'flag_bits'::int2[],
-                   :'implied'::int2[], :'channels'::text[], :'overridden'::text[], :'becoming'::text[]);
+-- Replaces the ladder. $1 int2[] codes, $2 text[] names, $3 int2[] parents (NULL: root or flag), $4 bool[] terminal,
+-- $5 int2[] flag bits (NULL: status), $6 int2[] implied statuses (NULL: none), and the overrides: $7 text[] channels,
+-- $8 text[] statuses, $9 text[] what they become. Run ladder_check first, in the same transaction.
+SELECT ladder_fill($1::int2[], $2::text[], $3::int2[], $4::bool[], $5::int2[], $6::int2[], $7::text[], $8::text[],
+                   $9::text[]);

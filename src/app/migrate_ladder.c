@@ -8,12 +8,20 @@
 #include "receiptd/postgres/array_text.h"
 #include "receiptd/postgres/sql.h"
 
-/* In the order of ladder_fill.sql's variables. */
-static const char *const array_names[] = {"codes",     "names",      "parents",
-                                          "terminals", "flag_bits",  "implied",
-                                          "channels",  "overridden", "becoming"};
-#define ARRAYS (sizeof(array_names) / sizeof(array_names[0]))
-enum { CODES, NAMES, PARENTS, TERMINALS, FLAG_BITS, IMPLIED, CHANNELS, OVERRIDDEN, BECOMING };
+/* The parameters of ladder_fill.sql, $1 … $9. */
+enum {
+    CODES,
+    NAMES,
+    PARENTS,
+    TERMINALS,
+    FLAG_BITS,
+    IMPLIED,
+    CHANNELS,
+    OVERRIDDEN,
+    BECOMING,
+    ARRAYS
+};
+static const char *const array_names[ARRAYS] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
 
 static void add_text(struct rcpt_array_text *array, const char *text)
 {
@@ -84,9 +92,9 @@ static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *ro
 
 bool migrate_ladder_check(struct migrate_plan *plan)
 {
-    const char *const values[] = {migrate_binding(plan, "codes"), migrate_binding(plan, "names"),
-                                  migrate_binding(plan, "parents"),
-                                  migrate_binding(plan, "flag_bits")};
+    const char *const values[] = {
+        migrate_binding(plan, array_names[CODES]), migrate_binding(plan, array_names[NAMES]),
+        migrate_binding(plan, array_names[PARENTS]), migrate_binding(plan, array_names[FLAG_BITS])};
     struct rcpt_session_rows *rows = rcpt_session_query(
         plan->context->session, rcpt_sql("migrate/ladder_check"), 4, values, &plan->context->error);
     bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;

@@ -35,6 +35,21 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name)
     return plan->bindings[index].value;
 }
 
+/* Appends an embedded file to the last step. */
+static bool append(struct migrate_plan *plan, const char *file)
+{
+    struct migrate_step *step = &plan->steps[plan->step_count - 1];
+    char *more =
+        rcpt_pg_bind(rcpt_sql(file), plan->bindings, plan->binding_count, &plan->context->error);
+    if (more == NULL)
+        return false;
+    size_t used = strlen(step->sql), added = strlen(more) + 1;
+    step->sql = rcpt_realloc(step->sql, used + added);
+    memcpy(step->sql + used, more, added);
+    free(more);
+    return true;
+}
+
 static bool add_bound(struct migrate_plan *plan, const char *file,
                       const struct rcpt_pg_binding *bindings, size_t count, const char *what)
 {
@@ -183,7 +198,7 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
                        "%s view message_inbox over %s.%s, with its missing columns added",
                        kind != NULL ? "replace" : "create", migrate_binding(plan, "inbox_schema"),
                        migrate_binding(plan, "inbox_table")) &&
-           migrate_add(plan, "migrate/inbox_mapping", "note the mapping in the view's comment");
+           append(plan, "migrate/inbox_view_comment");
 }
 
 /* ---- the trigger ---- */
@@ -226,8 +241,7 @@ static bool plan_triggers(struct migrate_plan *plan)
                            "create the trigger that counts TARGETED on %s.%s",
                            migrate_binding(plan, "inbox_schema"),
                            migrate_binding(plan, "inbox_table")) &&
-               migrate_add(plan, "migrate/inbox_trigger_mapping",
-                           "note the mapping in the trigger's comment");
+               append(plan, "migrate/inbox_trigger_comment");
     rcpt_session_rows_free(rows);
     return good;
 }

@@ -103,8 +103,8 @@ static size_t opaque_size(const char *text, const char *start)
         return line_comment_size(text);
     if (strncmp(text, "/*", 2) == 0)
         return block_comment_size(text);
-    if (text[0] == '$' && !is_name_byte(previous))
-        return dollar_quote_size(text);
+    if (text[0] == '$')
+        return is_name_byte(previous) ? 1 : dollar_quote_size(text);
     if (strncmp(text, "::", 2) == 0 || strncmp(text, ":=", 2) == 0)
         return 2;
     return 0;
@@ -182,13 +182,23 @@ static bool replace(const struct binder *binder, const char *text, size_t *size)
     return write_value(binder, binding, quote);
 }
 
+/* Replaces the parameter at `text` (a dollar sign) where there is a binding with its number as
+ * name. */
+static bool replace_parameter(const struct binder *binder, const char *text, size_t *size)
+{
+    size_t digits = strspn(text + 1, "0123456789");
+    const struct rcpt_pg_binding *binding = digits > 0 ? find(binder, text + 1, digits) : NULL;
+    *size = binding != NULL ? digits + 1 : 0;
+    return binding == NULL || write_value(binder, binding, '\'');
+}
+
 static bool bind_all(const struct binder *binder, const char *sql)
 {
     const char *text = sql;
     while (*text != '\0') {
         size_t size = opaque_size(text, sql);
-        if (size == 0 && *text == ':') {
-            if (!replace(binder, text, &size))
+        if (size == 0 && (*text == ':' || *text == '$')) {
+            if (!(*text == ':' ? replace : replace_parameter)(binder, text, &size))
                 return false;
             if (size > 0) {
                 text += size;

@@ -11,7 +11,8 @@
 
 static const struct rcpt_pg_binding bindings[] = {
     {"schema", "receiptd"}, {"odd", "we\"ird 'x' \\"},   {"number", "-42"}, {"nothing", NULL},
-    {"empty", ""},          {"word", "1; DROP TABLE x"}, {"n", "7"},
+    {"empty", ""},          {"word", "1; DROP TABLE x"}, {"n", "7"},        {"1", "it's"},
+    {"12", NULL},
 };
 
 struct row {
@@ -45,6 +46,7 @@ static void variables_become_what_their_quotes_say(void **state)
         {"(:n,:n)", "(7,7)"},
         {":'nothing'", "NULL"},
         {":'empty'", "''"},
+        {"f($1::text, $12)", "f('it''s'::text, NULL)"},
         {"x=:'word'", "x='1; DROP TABLE x'"},
     };
     EXPECT_ROWS(rows);
@@ -73,7 +75,7 @@ static void what_is_not_a_variable_is_left_alone(void **state)
         {"name'\\' :n", "name'\\' 7"},
         {"$$ :n $x$ :n $$ :n", "$$ :n $x$ :n $$ 7"},
         {"$tag$ :n $$ :n $tag$ :n", "$tag$ :n $$ :n $tag$ 7"},
-        {"$1 + :n, a$b :n $2", "$1 + 7, a$b 7 $2"},
+        {"$3 + :n, a$b a$1 :n $2", "$3 + 7, a$b a$1 7 $2"},
         {"-- :n 'open\n:n", "-- :n 'open\n7"},
         {"/* :n /* :n */ ' :n */ :n", "/* :n /* :n */ ' :n */ 7"},
         {"a - :n / :n", "a - 7 / 7"},

@@ -1,2 +1,0 @@
--- Writes down what a view stands for, so that the next migration sees whether the mapping has changed. Variables: mapping.
-COMMENT ON VIEW message_inbox IS :'mapping';
