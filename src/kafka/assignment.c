@@ -177,15 +177,33 @@ static void withdraw(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_li
     release_held(kafka);
 }
 
-static rd_kafka_topic_partition_list_t *assigned_of(const struct rcpt_kafka *kafka,
-                                                    const rd_kafka_topic_partition_list_t *list)
+/* Those of the list that were handed to the owner; librdkafka also revokes what it was told not to
+ * take. */
+static rd_kafka_topic_partition_list_t *ours_of(const struct rcpt_kafka *kafka,
+                                                const rd_kafka_topic_partition_list_t *list,
+                                                bool also_held)
 {
-    rd_kafka_topic_partition_list_t *assigned = rd_kafka_topic_partition_list_new(list->cnt);
-    for (int i = 0; i < list->cnt; i++)
-        if (rcpt_kafka_find(kafka, list->elems[i].topic, list->elems[i].partition) != NULL)
-            rd_kafka_topic_partition_list_add(assigned, list->elems[i].topic,
-                                              list->elems[i].partition);
-    return assigned;
+    rd_kafka_topic_partition_list_t *ours = rd_kafka_topic_partition_list_new(list->cnt);
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *entry = &list->elems[i];
+        bool held =
+            also_held && kafka->held != NULL &&
+            rd_kafka_topic_partition_list_find(kafka->held, entry->topic, entry->partition) != NULL;
+        if (held || rcpt_kafka_find(kafka, entry->topic, entry->partition) != NULL)
+            rd_kafka_topic_partition_list_add(ours, entry->topic, entry->partition);
+    }
+    return ours;
+}
+
+static void tell_revoked(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list,
+                         bool lost)
+{
+    rd_kafka_topic_partition_list_t *ours = ours_of(kafka, list, true);
+    struct rcpt_kafka_partition *partitions = as_partitions(ours);
+    if (ours->cnt > 0)
+        kafka->callbacks.on_revoked(kafka->callbacks.context, partitions, (size_t)ours->cnt, lost);
+    free(partitions);
+    rd_kafka_topic_partition_list_destroy(ours);
 }
 
 static void remove_listed(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
@@ -201,12 +219,8 @@ static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
     bool lost = rd_kafka_assignment_lost(kafka->handle) != 0;
     rcpt_log_info("kafka", "group %s: %d partitions revoked%s", kafka->settings.group, list->cnt,
                   lost ? ", lost: others may own them already" : "");
-    if (list->cnt > 0) {
-        struct rcpt_kafka_partition *partitions = as_partitions(list);
-        kafka->callbacks.on_revoked(kafka->callbacks.context, partitions, (size_t)list->cnt, lost);
-        free(partitions);
-    }
-    rd_kafka_topic_partition_list_t *assigned = assigned_of(kafka, list);
+    tell_revoked(kafka, list, lost);
+    rd_kafka_topic_partition_list_t *assigned = ours_of(kafka, list, false);
     withdraw(kafka, list);
     remove_listed(kafka, assigned);
     answer_unassign(kafka, assigned);
@@ -233,9 +247,7 @@ void rcpt_kafka_withdraw_held(struct rcpt_kafka *kafka)
     if (kafka->held == NULL)
         return;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(kafka->held);
-    struct rcpt_kafka_partition *partitions = as_partitions(list);
-    kafka->callbacks.on_revoked(kafka->callbacks.context, partitions, (size_t)list->cnt, false);
-    free(partitions);
+    tell_revoked(kafka, list, false);
     withdraw(kafka, list);
     rd_kafka_topic_partition_list_destroy(list);
 }
