@@ -1,0 +1,371 @@
+# Sourced by the scripts beside it: packages, Kafka's jars, private servers. Plain POSIX sh, no `local`: the variables of a
+# function begin with its initials. The caller has set -eu and ROOT, the checkout.
+
+BUILD=$ROOT/build
+PYTHON=/usr/bin/python3 # Debian's own: it has the packages below, a python3 found first in PATH may not
+
+PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libuv1-dev libyajl-dev zlib1g-dev
+    postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
+PACKAGES_TEST="$PACKAGES_RUN libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
+    cppcheck git"
+
+say() {
+    printf '%s\n' "$*" >&2
+}
+
+die() {
+    printf 'receiptd: %s\n' "$*" >&2
+    exit 1
+}
+
+# quietly LOG COMMAND…: the output goes to build/log/LOG, and to the terminal when the command fails.
+quietly() {
+    qu_log=$BUILD/log/$1
+    shift
+    mkdir -p "$BUILD/log"
+    if "$@" > "$qu_log" 2>&1 < /dev/null; then
+        return 0
+    else
+        qu_status=$?
+    fi
+    tail -n 60 "$qu_log" >&2
+    say "receiptd: failed with status $qu_status: $* (whole output: $qu_log)"
+    return "$qu_status"
+}
+
+# attempts N COMMAND…: registries have bad minutes.
+attempts() {
+    at_left=$1
+    shift
+    until "$@"; do
+        at_left=$((at_left - 1))
+        [ "$at_left" -gt 0 ] || return 1
+        say "once more: $*"
+        sleep 3
+    done
+}
+
+is_root() {
+    [ "$(id -u)" = 0 ]
+}
+
+# ---- packages
+
+missing_packages() {
+    for mp_name in "$@"; do
+        case $(dpkg-query -W -f '${db:Status-Status}' "$mp_name" 2> /dev/null) in
+        installed) ;;
+        *) printf '%s ' "$mp_name" ;;
+        esac
+    done
+}
+
+as_root() {
+    if is_root; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+apt_get() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
+}
+
+apt_install() {
+    apt_get install -y --no-install-recommends "$@"
+}
+
+# Debian's server package creates and starts a cluster of its own on port 5432. Nobody asked for that: the answer to
+# "create one?" is set to no while the package is installed, and put back.
+install_postgresql_without_cluster() {
+    ip_conf=/etc/postgresql-common/createcluster.conf
+    quietly apt-postgresql-common.log apt_install postgresql-common || return 1
+    as_root cp -p "$ip_conf" "$ip_conf.receiptd-saved"
+    echo 'create_main_cluster = false' | as_root tee "$ip_conf" > /dev/null
+    ip_status=0
+    quietly apt-postgresql.log apt_install postgresql || ip_status=$?
+    as_root mv "$ip_conf.receiptd-saved" "$ip_conf"
+    return "$ip_status"
+}
+
+# install_packages NAME…: asks apt only when something is missing.
+install_packages() {
+    in_missing=$(missing_packages "$@")
+    [ -n "$in_missing" ] || return 0
+    command -v apt-get > /dev/null || die "this is not Debian: install yourself what it calls: $in_missing"
+    if ! is_root; then
+        command -v sudo > /dev/null && sudo -v ||
+            die "packages are missing and neither root nor sudo is at hand; run as root: apt-get install --no-install-recommends $in_missing"
+    fi
+    say "installing: $in_missing"
+    attempts 3 quietly apt-update.log apt_get update || die "apt-get update failed"
+    case " $in_missing " in
+    *" postgresql "*)
+        if [ -z "$(missing_packages postgresql-common)" ]; then
+            attempts 3 quietly apt-postgresql.log apt_install postgresql || die "apt-get install failed"
+        else
+            attempts 3 install_postgresql_without_cluster || die "apt-get install failed"
+        fi
+        ;;
+    esac
+    # shellcheck disable=SC2086 # a list
+    attempts 3 quietly apt-install.log apt_install $in_missing || die "apt-get install failed"
+}
+
+# ---- Kafka's jars
+
+KAFKA_JARS=$BUILD/kafka/libs
+
+fetch_kafka() {
+    fk_want=$(cksum < "$ROOT/scripts/kafka/pom.xml")
+    [ "$(cat "$BUILD/kafka/complete" 2> /dev/null)" = "$fk_want" ] && return 0
+    say "fetching Apache Kafka with Maven"
+    rm -rf "$BUILD/kafka"
+    mkdir -p "$KAFKA_JARS"
+    attempts 3 quietly maven.log mvn -q -B -f "$ROOT/scripts/kafka/pom.xml" \
+        org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+        -DoutputDirectory="$KAFKA_JARS" -DincludeScope=runtime || die "Maven could not fetch Kafka"
+    printf '%s\n' "$fk_want" > "$BUILD/kafka/complete"
+}
+
+# ---- private servers: build/services/NAME/{postgres,kafka,env}
+
+# PostgreSQL refuses to run as root, and Kafka need not: for root both run as the user of Debian's package.
+service_user() {
+    if is_root; then
+        echo postgres
+    else
+        id -un
+    fi
+}
+
+as_service() {
+    (exec_as_service "$@")
+}
+
+exec_as_service() {
+    if is_root; then
+        exec setpriv --reuid=postgres --regid=postgres --init-groups -- "$@"
+    else
+        exec "$@"
+    fi
+}
+
+# Prints the directory of all services. A checkout below /root (or another closed directory) cannot be entered by the
+# service's user: then the data lies in /var/tmp and build/services is a link to it.
+services_base() {
+    sb_base=$BUILD/services
+    if [ ! -d "$sb_base/." ]; then
+        rm -f "$sb_base"
+        mkdir -p "$sb_base"
+        if ! as_service test -x "$sb_base"; then
+            rmdir "$sb_base"
+            sb_dir=$(mktemp -d /var/tmp/receiptd-services.XXXXXX)
+            chmod 755 "$sb_dir"
+            ln -s "$sb_dir" "$sb_base"
+        fi
+    fi
+    readlink -f "$sb_base"
+}
+
+# The jars where the service's user can read them.
+kafka_class_path() {
+    if as_service test -r "$BUILD/kafka/complete"; then
+        echo "$KAFKA_JARS/*"
+        return
+    fi
+    kc_copy=$(services_base)/kafka-libs
+    if ! cmp -s "$BUILD/kafka/complete" "$kc_copy/complete"; then
+        rm -rf "$kc_copy"
+        cp -r "$KAFKA_JARS" "$kc_copy"
+        cp "$BUILD/kafka/complete" "$kc_copy/complete"
+    fi
+    echo "$kc_copy/*"
+}
+
+# free_ports N: numbers nobody listens on now, all held at once so that they differ.
+free_ports() {
+    "$PYTHON" - "$1" << 'PYTHON'
+import socket, sys
+held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
+print(*[s.getsockname()[1] for s in held])
+PYTHON
+}
+
+postgres_bin() {
+    for pb_dir in $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -t/ -k5,5nr); do
+        [ -x "$pb_dir/initdb" ] && echo "$pb_dir" && return
+    done
+    die "no PostgreSQL server found below /usr/lib/postgresql"
+}
+
+# start_postgres DIR PORT: loopback asks for a password, the socket does not (its directory is closed to others).
+start_postgres() {
+    sp_bin=$(postgres_bin)
+    sp_data=$1/postgres
+    as_service "$sp_bin/initdb" -D "$sp_data" -U receiptd -E UTF8 --locale=C.UTF-8 --no-sync \
+        --auth-local=trust --auth-host=scram-sha-256 --pwfile="$1/password" > "$1/initdb.log" 2>&1 || {
+        cat "$1/initdb.log" >&2
+        return 1
+    }
+    as_service tee -a "$sp_data/postgresql.conf" > /dev/null << CONF
+listen_addresses = '127.0.0.1'
+port = $2
+unix_socket_directories = '$1/socket'
+shared_buffers = 256MB
+max_connections = 200
+max_wal_size = 4GB
+checkpoint_timeout = 15min
+log_line_prefix = '%m [%p] %a '
+CONF
+    as_service "$sp_bin/pg_ctl" -D "$sp_data" -l "$1/postgres.log" -s -w -t 60 start || {
+        tail -n 20 "$1/postgres.log" >&2
+        return 1
+    }
+}
+
+# start_kafka DIR PORT CONTROLLER_PORT: returns at once; await_kafka waits.
+start_kafka() {
+    sk_path=$(kafka_class_path)
+    as_service tee "$1/kafka.properties" > /dev/null << CONF
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:$3
+listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs=$1/kafka
+auto.create.topics.enable=false
+default.replication.factor=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+message.max.bytes=16777216
+replica.fetch.max.bytes=16777216
+log.cleaner.dedupe.buffer.size=8388608
+CONF
+    # The subshell becomes the broker: nothing of ours stays behind that would hold the caller's output open.
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    (
+        exec < /dev/null > "$1/kafka.log" 2>&1
+        exec_as_service setsid sh -c '
+            cd "$1"
+            echo $$ > kafka.pid
+            java -XX:TieredStopAtLevel=1 -cp "$2" kafka.tools.StorageTool format \
+                -t "$(head -c 16 /dev/urandom | base64 | tr +/ -_ | cut -c 1-22)" -c kafka.properties || exit 1
+            exec java -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
+                -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.showDateTime=true \
+                -cp "$2" kafka.Kafka kafka.properties' sh "$1" "$sk_path"
+    ) &
+}
+
+# await_kafka DIR PORT: until the broker answers for itself, as long as it lives, at most 90 s.
+await_kafka() {
+    "$PYTHON" - "$1/kafka.pid" "127.0.0.1:$2" << 'PYTHON' || { tail -n 20 "$1/kafka.log" >&2; return 1; }
+import os, sys, time
+from confluent_kafka.admin import AdminClient
+pid_file, brokers = sys.argv[1:]
+admin = AdminClient({"bootstrap.servers": brokers, "log_level": 0, "reconnect.backoff.max.ms": 200})
+deadline = time.monotonic() + 90
+while time.monotonic() < deadline:
+    try:
+        if admin.list_topics(timeout=1).brokers:
+            sys.exit(0)
+    except Exception:
+        pass
+    try:
+        os.kill(int(open(pid_file).read()), 0)
+    except (ProcessLookupError, ValueError):
+        sys.exit("the broker ended")
+    except (PermissionError, FileNotFoundError):
+        pass
+sys.exit("the broker did not answer in time")
+PYTHON
+}
+
+# services_start NAME: sets SERVICES_DIR; afterwards SERVICES_DIR/env holds what clients need.
+services_start() {
+    SERVICES_DIR=$(services_base)/$1
+    services_running "$1" && return 0
+    services_stop "$1"
+    ss_try=1
+    until services_start_once "$1"; do
+        services_stop "$1"
+        # Between asking for a free port and using it somebody else may have taken it.
+        ss_try=$((ss_try + 1))
+        [ "$ss_try" -le 3 ] || die "PostgreSQL and Kafka could not be started: see above"
+        say "starting the services once more"
+    done
+}
+
+services_start_once() {
+    mkdir -m 700 "$SERVICES_DIR" "$SERVICES_DIR/socket"
+    # A socket's path is limited to 107 bytes.
+    if [ "${#SERVICES_DIR}" -gt 80 ]; then
+        rmdir "$SERVICES_DIR/socket"
+        ln -s "$(mktemp -d /tmp/receiptd-socket.XXXXXX)" "$SERVICES_DIR/socket"
+    fi
+    (umask 077 && head -c 18 /dev/urandom | base64 | tr +/ -_ > "$SERVICES_DIR/password")
+    is_root && chown -R -L postgres:postgres "$SERVICES_DIR"
+    so_socket=$(readlink -f "$SERVICES_DIR/socket")
+    # shellcheck disable=SC2046 # three numbers
+    set -- $(free_ports 3)
+    (
+        cd "$SERVICES_DIR"
+        start_kafka "$SERVICES_DIR" "$2" "$3"
+        start_postgres "$SERVICES_DIR" "$1"
+    ) && await_kafka "$SERVICES_DIR" "$2" || return 1
+    cat > "$SERVICES_DIR/env" << ENV
+RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
+RECEIPTD_TEST_TCP_DSN='host=127.0.0.1 port=$1 user=receiptd dbname=postgres password=$(cat "$SERVICES_DIR/password")'
+RECEIPTD_TEST_BROKERS='127.0.0.1:$2'
+RECEIPTD_TEST_SERVICES='$SERVICES_DIR'
+export RECEIPTD_TEST_DSN RECEIPTD_TEST_TCP_DSN RECEIPTD_TEST_BROKERS RECEIPTD_TEST_SERVICES
+ENV
+}
+
+# ours PID DIR: a process of that number that was started for that directory (numbers are used again).
+ours() {
+    [ -n "$1" ] && tr '\0' ' ' < "/proc/$1/cmdline" 2> /dev/null | grep -qE 'java|postgres|^sh ' &&
+        [ "$(readlink -f "/proc/$1/cwd")" = "$2" ]
+}
+
+services_running() {
+    sr_dir=$(services_base)/$1
+    [ -f "$sr_dir/env" ] && ours "$(cat "$sr_dir/kafka.pid")" "$sr_dir" &&
+        ours "$(head -n 1 "$sr_dir/postgres/postmaster.pid" 2> /dev/null)" "$sr_dir/postgres"
+}
+
+# services_stop NAME: the data goes as well.
+services_stop() {
+    st_dir=$(services_base)/$1
+    [ -d "$st_dir" ] || return 0
+    st_kafka=$(cat "$st_dir/kafka.pid" 2> /dev/null || true)
+    if ours "$st_kafka" "$st_dir"; then
+        kill -s KILL -- "-$st_kafka" # its own process group; nobody needs its data any more
+    fi
+    st_postgres=$(head -n 1 "$st_dir/postgres/postmaster.pid" 2> /dev/null || true)
+    if ours "$st_postgres" "$st_dir/postgres"; then
+        (cd / && as_service "$(postgres_bin)/pg_ctl" -D "$st_dir/postgres" -s -w -m immediate stop) || true
+    fi
+    if [ -L "$st_dir/socket" ]; then
+        rm -rf "$(readlink -f "$st_dir/socket")"
+    fi
+    rm -rf "$st_dir"
+}
+
+# on_exit COMMAND…: also after Ctrl-C and a kill; the exit status stays.
+on_exit() {
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    # shellcheck disable=SC2064 # now is right
+    trap "$*" EXIT
+}

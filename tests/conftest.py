@@ -1,0 +1,89 @@
+"""Fixtures for the tests of the whole: real PostgreSQL, real Kafka, the real binary.
+
+services            the two servers of the session (from RECEIPTD_TEST_DSN and RECEIPTD_TEST_BROKERS, or our own)
+create_database()   a fresh database, dropped after the test      database   one of them
+create_topic(n)     a fresh topic with n partitions, likewise     topic      one of them, with 8 partitions
+receiptd            an installation on `database` and `topic`: configure, command, migrate, start
+create_receiptd()   further installations
+"""
+
+import pytest
+
+from support import services as service_pairs
+from support.daemon import Receiptd, binary
+
+PAIR = "pytest"
+
+
+@pytest.fixture(scope="session")
+def services():
+    named = service_pairs.from_environment()
+    if named is not None:
+        yield named
+        return
+    try:
+        yield service_pairs.start(PAIR)
+    finally:
+        service_pairs.stop(PAIR)
+
+
+@pytest.fixture
+def create_database(services):
+    made = []
+
+    def create(name=None):
+        made.append(services.create_database(name))
+        return made[-1]
+
+    yield create
+    for database in made:
+        database.drop()
+
+
+@pytest.fixture
+def create_topic(services):
+    made = []
+
+    def create(partitions=8, name=None, **properties):
+        made.append(services.create_topic(partitions, name, **properties))
+        return made[-1]
+
+    yield create
+    for topic in made:
+        topic.drop()
+
+
+@pytest.fixture
+def database(create_database):
+    return create_database()
+
+
+@pytest.fixture
+def topic(create_topic):
+    return create_topic()
+
+
+@pytest.fixture
+def create_receiptd(services, tmp_path):
+    made = []
+
+    def create(database, *topics, dsn=None, brokers=None):
+        assert binary().exists(), f"{binary()} is not built: make all"
+        directory = tmp_path / f"receiptd-{len(made)}"
+        directory.mkdir()
+        made.append(Receiptd(directory, dsn or database.dsn, brokers or services.brokers, topics))
+        return made[-1]
+
+    yield create
+    errors = []
+    for installation in made:
+        try:
+            installation.close()
+        except AssertionError as error:
+            errors.append(str(error))
+    assert not errors, "\n".join(errors)
+
+
+@pytest.fixture
+def receiptd(create_receiptd, database, topic):
+    return create_receiptd(database, topic)

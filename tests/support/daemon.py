@@ -1,0 +1,193 @@
+"""Running the binary: configuration files, commands, and `receiptd run` as processes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+from support.services import ROOT
+from support.wait import wait_for
+
+SANITIZER = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|runtime error: |AddressSanitizer:DEADLYSIGNAL")
+
+
+def binary():
+    """The receiptd under test; RECEIPTD_BINARY names another build, for example one with sanitizers."""
+    return Path(os.environ.get("RECEIPTD_BINARY", ROOT / "build/receiptd"))
+
+
+def to_yaml(value, indent=0):
+    """Block YAML of dicts, lists and scalars; scalars as JSON, which is YAML too."""
+    if isinstance(value, dict) and value:
+        lines = []
+        for key, item in value.items():
+            nested = isinstance(item, dict) and item
+            text = to_yaml(item, indent + 2)
+            lines.append(" " * indent + f"{key}:" + ("\n" + text if nested else " " + text))
+        return "\n".join(lines)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def merge(base, extra):
+    """A copy of `base` with the nested keys of `extra` put in; None removes a key."""
+    merged = dict(base)
+    for key, value in extra.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+class Process:
+    """A running `receiptd run`; its output goes to a log file."""
+
+    def __init__(self, arguments, log_path, environment):
+        self.log_path = log_path
+        self._log = open(log_path, "ab")
+        self._process = subprocess.Popen(arguments, stdout=self._log, stderr=subprocess.STDOUT,
+                                         stdin=subprocess.DEVNULL, env=environment)
+        self.expected_status = None
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def running(self):
+        return self._process.poll() is None
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def log_tail(self, lines=40):
+        return "\n".join(self.log().splitlines()[-lines:])
+
+    def wait_for(self, condition, timeout=30.0, what="the condition"):
+        """wait_for, ended early when the process ends."""
+
+        def condition_or_end():
+            result = condition()
+            assert result or self.running, \
+                f"{what}: receiptd ended with {self._process.returncode} before\n{self.log_tail()}"
+            return result
+
+        return wait_for(condition_or_end, timeout, what, details=self.log_tail)
+
+    def wait_for_log(self, pattern, timeout=30.0):
+        """Until a line matches the regular expression; returns the match."""
+        return self.wait_for(lambda: re.search(pattern, self.log(), re.MULTILINE), timeout, f"log line /{pattern}/")
+
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def wait(self, timeout=30.0):
+        """The exit status, negative for a signal."""
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"receiptd did not end within {timeout:g} s\n{self.log_tail()}") from None
+
+    def stop(self, timeout=30.0):
+        """SIGTERM; the status must be 0."""
+        self.expected_status = 0
+        if self.running:
+            self.signal(signal.SIGTERM)
+        status = self.wait(timeout)
+        assert status == 0, f"receiptd ended with {status} after SIGTERM\n{self.log_tail()}"
+
+    def kill(self):
+        """kill -9, as a crash would."""
+        self.expected_status = -signal.SIGKILL
+        if self.running:
+            self._process.kill()
+        self._process.wait()
+
+    def close(self):
+        """End of the test: nothing goes on running, and a crash nobody looked at is a failure."""
+        crashed = None
+        if self.running:
+            self._process.kill()
+            self._process.wait()
+        elif self._process.returncode < 0 and self.expected_status != self._process.returncode:
+            crashed = -self._process.returncode
+        self._log.close()
+        assert crashed is None, f"receiptd was ended by signal {crashed}\n{self.log_tail()}"
+
+
+class Receiptd:
+    """One installation in a directory: configuration, commands, processes."""
+
+    def __init__(self, directory, dsn, brokers, topics):
+        self.directory = Path(directory)
+        self.config_path = self.directory / "receiptd.yaml"
+        self.processes = []
+        self.settings = {
+            "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": "receiptd"},
+            "postgres": {"dsn": dsn},
+        }
+        self.configure()
+
+    def configure(self, **settings):
+        """Changes settings (nested dicts, None removes a key) and writes the file."""
+        self.settings = merge(self.settings, settings)
+        self.write_config(to_yaml(self.settings) + "\n")
+
+    def write_config(self, text):
+        self.config_path.write_text(text)
+
+    def command(self, *arguments, check=True, timeout=60, environment=None):
+        """Runs a command to its end; stdout and stderr are in the result."""
+        result = subprocess.run([binary(), *self._with_config(arguments)], text=True, capture_output=True,
+                                timeout=timeout, env=self._environment(environment), stdin=subprocess.DEVNULL)
+        assert not SANITIZER.search(result.stderr), result.stderr
+        if check:
+            assert result.returncode == 0, \
+                f"receiptd {' '.join(arguments)}: status {result.returncode}\n{result.stdout}{result.stderr}"
+        return result
+
+    def json(self, *arguments, **options):
+        """The parsed output of a command with --format json."""
+        return json.loads(self.command(*arguments, "--format", "json", **options).stdout)
+
+    def migrate(self):
+        self.command("migrate")
+
+    def start(self, name="a", config=None, environment=None):
+        """`receiptd run` as process; `name` tells log files of several instances apart."""
+        log_path = self.directory / f"receiptd-{name}.log"
+        arguments = [binary(), "run", "--config", config or self.config_path]
+        process = Process(arguments, log_path, self._environment(environment))
+        self.processes.append(process)
+        return process
+
+    def close(self):
+        errors = []
+        for process in self.processes:
+            try:
+                process.close()
+            except AssertionError as error:
+                errors.append(str(error))
+        for log_path in {process.log_path for process in self.processes}:
+            found = SANITIZER.search(log_path.read_text(errors="replace"))
+            if found:
+                errors.append(f"{log_path.name}: sanitizer report\n{log_path.read_text(errors='replace')[found.start():][:6000]}")
+        assert not errors, "\n".join(errors)
+
+    def _with_config(self, arguments):
+        if "--config" in arguments or not arguments or arguments[0].startswith("-"):
+            return arguments
+        return (arguments[0], "--config", str(self.config_path), *arguments[1:])
+
+    @staticmethod
+    def _environment(extra):
+        environment = dict(os.environ)
+        environment.setdefault("ASAN_OPTIONS", "abort_on_error=1:detect_leaks=1")
+        environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
+        environment.setdefault("TSAN_OPTIONS", "halt_on_error=0:second_deadlock_stack=1")
+        environment.update(extra or {})
+        return environment

@@ -1,0 +1,171 @@
+"""PostgreSQL and Kafka of a test session: from the environment, or a pair of our own from scripts/services."""
+
+import json
+import os
+import re
+import secrets
+import shlex
+import subprocess
+from pathlib import Path
+
+import psycopg
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+ROOT = Path(__file__).resolve().parents[2]
+VARIABLES = ("RECEIPTD_TEST_DSN", "RECEIPTD_TEST_TCP_DSN", "RECEIPTD_TEST_BROKERS", "RECEIPTD_TEST_SERVICES")
+
+
+class Services:
+    """Where the two servers are. `directory` is None when somebody else's are used."""
+
+    def __init__(self, dsn, tcp_dsn, brokers, directory=None):
+        self.dsn = dsn
+        self.tcp_dsn = tcp_dsn
+        self.brokers = brokers
+        self.directory = Path(directory) if directory else None
+        self.admin = AdminClient({"bootstrap.servers": brokers, "log_level": 2})
+
+    def create_database(self, name=None):
+        name = name or f"t_{secrets.token_hex(6)}"
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return Database(self, name)
+
+    def create_topic(self, partitions=8, name=None, **properties):
+        """Creates a topic; properties like max_message_bytes=… become max.message.bytes."""
+        name = name or f"t-{secrets.token_hex(6)}"
+        config = {"max.message.bytes": "16777216"}
+        config.update({key.replace("_", "."): str(value) for key, value in properties.items()})
+        self.admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(30)
+        return Topic(self, name, partitions)
+
+
+class Database:
+    def __init__(self, services, name):
+        self.services = services
+        self.name = name
+        self.dsn = _with_database(services.dsn, name)
+        self.tcp_dsn = _with_database(services.tcp_dsn, name) if services.tcp_dsn else None
+        self._connection = None
+
+    def connect(self, **arguments):
+        return psycopg.connect(self.dsn, autocommit=True, **arguments)
+
+    @property
+    def connection(self):
+        """One lasting connection, opened again after a restart of the server."""
+        if self._connection is None or self._connection.closed or self._connection.broken:
+            self._connection = self.connect()
+        return self._connection
+
+    def execute(self, sql, *parameters):
+        return self.connection.execute(sql, parameters or None)
+
+    def query(self, sql, *parameters):
+        """All rows, as tuples."""
+        return self.execute(sql, *parameters).fetchall()
+
+    def value(self, sql, *parameters):
+        """The first column of the first row; None without a row."""
+        row = self.execute(sql, *parameters).fetchone()
+        return row[0] if row else None
+
+    def add_messages(self, rows, table="receiptd.message_inbox"):
+        """Inserts (message_id, org_id, campaign_id) as the platform does."""
+        copy = f"COPY {table} (message_id, org_id, campaign_id) FROM STDIN"
+        with self.connection.cursor() as cursor, cursor.copy(copy) as target:
+            for row in rows:
+                target.write_row(row)
+
+    def drop(self):
+        if self._connection is not None:
+            self._connection.close()
+        with psycopg.connect(self.services.dsn, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
+
+
+class Topic:
+    """A topic and the ways to write to it. str() gives the name."""
+
+    def __init__(self, services, name, partitions):
+        self.services = services
+        self.name = name
+        self.partitions = partitions
+        self._producer = None
+
+    def __str__(self):
+        return self.name
+
+    def producer(self, **properties):
+        config = {"bootstrap.servers": self.services.brokers, "enable.idempotence": True, "linger.ms": 5, "log_level": 2,
+                  "message.max.bytes": 16777216, "queue.buffering.max.messages": 1000000}
+        config.update({key.replace("_", "."): value for key, value in properties.items()})
+        return Producer(config)
+
+    def send(self, *values, partition=None, key=None, headers=None, timestamp_ms=None):
+        """One record per value: bytes and str as they are, anything else as JSON. Returns [(partition, offset)…]."""
+        records = [{"value": value, "partition": partition, "key": key, "headers": headers,
+                    "timestamp_ms": timestamp_ms} for value in values]
+        return self.send_records(records)
+
+    def send_records(self, records):
+        """Dicts with value and optional partition, key, headers, timestamp_ms; returns positions in that order."""
+        if self._producer is None:
+            self._producer = self.producer()
+        positions = {}
+        for index, record in enumerate(records):
+            value = record["value"]
+            if value is not None and not isinstance(value, (bytes, str)):
+                value = json.dumps(value, ensure_ascii=False)
+            arguments = {"key": record.get("key"), "headers": record.get("headers")}
+            if record.get("partition") is not None:
+                arguments["partition"] = record["partition"]
+            if record.get("timestamp_ms") is not None:
+                arguments["timestamp"] = record["timestamp_ms"]
+
+            def on_delivery(error, message, index=index):
+                positions[index] = error or (message.partition(), message.offset())
+
+            self._producer.produce(self.name, value, on_delivery=on_delivery, **arguments)
+            self._producer.poll(0)
+        self._producer.flush(60)
+        failed = [error for error in positions.values() if not isinstance(error, tuple)]
+        assert len(positions) == len(records) and not failed, f"not all records were acknowledged: {failed[:3]}"
+        return [positions[index] for index in range(len(records))]
+
+    def watermarks(self):
+        """{partition: (low, high)}"""
+        consumer = Consumer({"bootstrap.servers": self.services.brokers, "group.id": "watermarks",
+                             "log_level": 2})
+        try:
+            return {partition: consumer.get_watermark_offsets(TopicPartition(self.name, partition), timeout=10)
+                    for partition in range(self.partitions)}
+        finally:
+            consumer.close()
+
+    def drop(self):
+        self.services.admin.delete_topics([self.name])[self.name].result(30)
+
+
+def from_environment():
+    """The servers the environment names, or None."""
+    if not os.environ.get("RECEIPTD_TEST_DSN") or not os.environ.get("RECEIPTD_TEST_BROKERS"):
+        return None
+    return Services(*(os.environ.get(variable) for variable in VARIABLES))
+
+
+def start(name):
+    """Starts a pair with scripts/services; stop(name) ends it."""
+    output = subprocess.run([ROOT / "scripts/services", "--name", name, "start"], check=True, text=True,
+                            stdout=subprocess.PIPE).stdout
+    found = dict(re.findall(r"^(RECEIPTD_\w+)=(.*)$", output, re.MULTILINE))
+    return Services(*(shlex.split(found[variable])[0] for variable in VARIABLES))
+
+
+def stop(name):
+    subprocess.run([ROOT / "scripts/services", "--name", name, "stop"], check=True)
+
+
+def _with_database(dsn, name):
+    return psycopg.conninfo.make_conninfo(dsn, dbname=name)
