@@ -1,0 +1,145 @@
+"""The log itself: produce a stream with every codec, read a topic from its beginning to its end."""
+
+import time
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from oracle.ledger import Record
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+LARGEST = 20 * 1024 * 1024
+
+
+def administer(brokers, request, timeout):
+    """request(AdminClient) → futures; waits for them (the client has to live that long)."""
+    admin = AdminClient({"bootstrap.servers": brokers})
+    for future in request(admin).values():
+        future.result(timeout)
+
+
+def create_topic(brokers, topic, partitions, timeout=30, **config):
+    new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(LARGEST), **config})
+    administer(brokers, lambda admin: admin.create_topics([new]), timeout)
+    wait_for_partitions(brokers, topic, partitions, timeout)
+
+
+def add_partitions(brokers, topic, total, timeout=30):
+    administer(brokers, lambda admin: admin.create_partitions([NewPartitions(topic, total)]), timeout)
+    wait_for_partitions(brokers, topic, total, timeout)
+
+
+def delete_topic(brokers, topic, timeout=30):
+    administer(brokers, lambda admin: admin.delete_topics([topic]), timeout)
+    wait_for_partitions(brokers, topic, 0, timeout)
+
+
+def partition_count(brokers, topic):
+    admin = AdminClient({"bootstrap.servers": brokers})
+    found = admin.list_topics(timeout=10).topics.get(topic)
+    return len(found.partitions) if found is not None and found.error is None else 0
+
+
+def wait_for_partitions(brokers, topic, count, timeout):
+    deadline = time.monotonic() + timeout
+    while partition_count(brokers, topic) != count:
+        assert time.monotonic() < deadline, f"topic {topic} does not show {count} partitions after {timeout} s"
+        time.sleep(0.05)
+
+
+class Sender:
+    """Idempotent producers, one for each codec in turn, so that a partition's log mixes them."""
+
+    def __init__(self, brokers, topic, codecs=CODECS):
+        self.topic, self.failures, self.sent = topic, [], 0
+        self.producers = [
+            Producer(
+                {
+                    "bootstrap.servers": brokers,
+                    "enable.idempotence": True,
+                    "compression.type": codec,
+                    "linger.ms": 20,
+                    "message.max.bytes": LARGEST,
+                    "queue.buffering.max.kbytes": 262_144,
+                    "queue.buffering.max.messages": 1_000_000,
+                    "delivery.report.only.error": True,
+                    "on_delivery": self.on_delivery,
+                }
+            )
+            for codec in codecs
+        ]
+
+    def on_delivery(self, error, message):
+        if error is not None:
+            self.failures.append(error)
+
+    def send(self, outgoing):
+        self.sent += 1
+        producer = self.producers[self.sent // 16 % len(self.producers)]
+        while True:
+            try:
+                producer.produce(
+                    self.topic, outgoing.value, outgoing.key, outgoing.partition,
+                    headers=outgoing.headers, timestamp=outgoing.timestamp_ms,
+                )
+                return
+            except BufferError:
+                producer.poll(0.1)
+
+    def flush(self, timeout=120):
+        left = sum(producer.flush(timeout) for producer in self.producers)
+        assert left == 0 and not self.failures, f"{left} records not delivered, failures: {self.failures[:3]}"
+
+
+def produce(brokers, topic, records, per_second=None, stop=None):
+    """Sends all; per_second paces by records; `stop` (an Event) ends it early. Returns the number of records sent."""
+    sender, began = Sender(brokers, topic), time.monotonic()
+    for count, outgoing in enumerate(records):
+        if stop is not None and stop.is_set():
+            break
+        sender.send(outgoing)
+        if per_second is not None and count % 20 == 0:
+            ahead = count / per_second - (time.monotonic() - began)
+            if ahead > 0:
+                for producer in sender.producers:
+                    producer.poll(0)
+                time.sleep(ahead)
+    sender.flush()
+    return sender.sent
+
+
+def read_log(brokers, topic, timeout=120):
+    """Every record of the topic, and {(topic, partition): end of its log}."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": brokers,
+            "group.id": "oracle-reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.message.max.bytes": LARGEST,
+            "receive.message.max.bytes": 100_000_000,
+            "auto.offset.reset": "error",
+        }
+    )
+    try:
+        places = [TopicPartition(topic, number) for number in range(partition_count(brokers, topic))]
+        ends = {}
+        for place in places:
+            place.offset, ends[topic, place.partition] = consumer.get_watermark_offsets(place, timeout=timeout)
+        consumer.assign(places)
+        left = {place.partition for place in places if place.offset < ends[topic, place.partition]}
+        records, deadline = [], time.monotonic() + timeout
+        while left:
+            assert time.monotonic() < deadline, f"partitions {sorted(left)} of {topic} not read to their ends"
+            for message in consumer.consume(5000, timeout=0.5):
+                if message.error() is not None:
+                    if message.error().name() != "_PARTITION_EOF":
+                        raise KafkaException(message.error())
+                    left.discard(message.partition())
+                    continue
+                records.append(
+                    Record(topic, message.partition(), message.offset(), message.value(), message.timestamp()[1])
+                )
+        return records, ends
+    finally:
+        consumer.close()

@@ -1,0 +1,174 @@
+"""The real database against the ledger: every difference by name, with a few examples of each.
+
+A difference's name says what went wrong: "lost" and "duplicate" are receipts counted too seldom or too often, "drift" is
+counters that do not follow from the rows beside them, the rest names the table. An empty report is the proof.
+"""
+
+import json
+import re
+from collections import defaultdict, namedtuple
+
+from oracle import ladder
+from oracle.ledger import WHOLE_RECORD
+
+EXAMPLES = 5
+ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+Inbox = namedtuple("Inbox", "table message_id org_id campaign_id status flags")
+OWN_INBOX = Inbox("receiptd.message_inbox", "message_id", "org_id", "campaign_id", "status", "flags")
+
+
+class Report:
+    """Differences by name. str() is what a failing test prints."""
+
+    def __init__(self):
+        self.counts = defaultdict(int)
+        self.examples = defaultdict(list)
+
+    def add(self, name, example):
+        self.counts[name] += 1
+        if len(self.examples[name]) < EXAMPLES:
+            self.examples[name].append(example)
+
+    def __bool__(self):
+        return bool(self.counts)
+
+    def __str__(self):
+        lines = []
+        for name, count in sorted(self.counts.items()):
+            lines.append(f"{name}: {count}")
+            lines.extend(f"    {example}" for example in self.examples[name])
+        return "\n".join(lines) or "no difference"
+
+
+def unescape(field):
+    """One field of COPY's text format."""
+    if field == "\\N":
+        return None
+    if "\\" not in field:
+        return field
+    return re.sub(r"\\(.)", lambda match: ESCAPES.get(match[1], match[1]), field, flags=re.DOTALL)
+
+
+def copy_rows(connection, query):
+    """The rows of a query as lists of texts: far faster than a cursor for hundreds of thousands."""
+    with connection.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT") as copy:
+        text = b"".join(copy).decode()
+    return [[unescape(field) for field in line.split("\t")] for line in text.split("\n")[:-1]]
+
+
+def compare_inbox(report, connection, ledger, inbox):
+    """Statuses and flags of every message; returns the (status, flags) found, by campaign."""
+    found, states = set(), defaultdict(list)
+    columns = ", ".join(inbox[1:])
+    for id, org, campaign, status, flags in copy_rows(connection, f"SELECT {columns} FROM {inbox.table}"):
+        status, flags = int(status), int(flags)
+        found.add(id)
+        states[campaign].append((status, flags))
+        row = ledger.platform.get(id)
+        if row is None:
+            report.add("extra row", f"{id!r} in campaign {campaign!r}")
+            continue
+        if (org, campaign) != tuple(row):
+            report.add("wrong owner", f"{id!r}: {(org, campaign)}, expected {tuple(row)}")
+        if status != ledger.status[id]:
+            report.add("wrong status", f"{id!r}: {status}, expected {ledger.status[id]}")
+        if flags != ledger.flags.get(id, 0):
+            report.add("wrong flag", f"{id!r}: {flags:#x}, expected {ledger.flags.get(id, 0):#x}")
+    for id in ledger.platform.keys() - found:
+        report.add("missing row", repr(id))
+    return states
+
+
+def read_funnel(connection, schema):
+    query = f"SELECT campaign_id, status, status_name, messages, events, current FROM {schema}.campaign_funnel"
+    return {
+        (campaign, code): (name, messages, events, current)
+        for campaign, code, name, messages, events, current in connection.execute(query)
+    }
+
+
+def compare_funnel(report, connection, ledger, states, schema):
+    """The counters against the ledger, and against the rows that are really there."""
+    there = read_funnel(connection, schema)
+    expected = {(campaign or "", code): cell for campaign, codes in ledger.funnel().items() for code, cell in codes.items()}
+    real = {campaign or "": ladder.funnel(those)[0] for campaign, those in states.items()}
+    for key in expected.keys() | there.keys():
+        campaign, code = key
+        name, messages, events, current = there.get(key, (ladder.NAME.get(code), 0, 0, 0))
+        want_messages, want_events, want_current = expected.get(key, (0, 0, 0))
+        cell = f"{campaign!r} {name} ({code})"
+        if events != want_events:
+            report.add("lost" if events < want_events else "duplicate", f"{cell}: {events} events, expected {want_events}")
+        if messages != want_messages:
+            report.add("wrong counter", f"{cell}: {messages} messages, expected {want_messages}")
+        if want_current is not None and current != want_current:
+            report.add("wrong current", f"{cell}: {current}, expected {want_current}")
+        if messages != real.get(campaign, {}).get(code, 0):
+            report.add("drift", f"{cell}: {messages} counted, {real.get(campaign, {}).get(code, 0)} by the rows")
+        if name != ladder.NAME.get(code):
+            report.add("wrong name", f"{cell}: expected {ladder.NAME.get(code)}")
+
+
+def compare_positions(report, connection, ledger, lanes, schema):
+    """Every lane of every partition stands at the end of the log; nothing else has a position."""
+    query = f'SELECT topic, partition, lane, next_offset FROM {schema}.consumer_progress'
+    there = {tuple(key): next_offset for *key, next_offset in connection.execute(query)}
+    expected = {(*place, lane): end for place, end in ledger.positions.items() for lane in range(lanes)}
+    for key, end in expected.items():
+        if key not in there:
+            report.add("missing progress", f"{key}: expected {end}")
+        elif there[key] != end:
+            report.add("wrong position", f"{key}: {there[key]}, expected {end}")
+    for key in there.keys() - expected.keys():
+        report.add("orphan progress", f"{key}: {there[key]}")
+
+
+def same_payload(payload, letter, whole):
+    """A letter keeps the record's bytes, or the JSON text of the event."""
+    if whole:
+        return (payload or b"") == (letter.payload or b"")
+    try:
+        return payload is not None and json.loads(payload) == letter.payload
+    except UnicodeDecodeError:
+        return letter.reason == "invalid_id"
+
+
+def compare_letters(report, connection, ledger, schema):
+    query = f'SELECT topic, partition, "offset", index, reason, payload FROM {schema}.dead_letter'
+    there = {}
+    for *key, reason, payload in connection.execute(query, binary=True):
+        key = tuple(key)
+        there[key] = reason
+        letter = ledger.letters.get(key)
+        if letter is None:
+            report.add("extra letter", f"{key}: {reason}")
+        elif reason != letter.reason:
+            report.add("wrong reason", f"{key}: {reason}, expected {letter.reason}")
+        elif not same_payload(payload, letter, key[3] == WHOLE_RECORD):
+            report.add("wrong payload", f"{key}: {reason}")
+    for key in ledger.letters.keys() - there.keys():
+        report.add("missing letter", f"{key}: {ledger.letters[key].reason}")
+
+
+def compare_parked(report, connection, ledger, schema):
+    query = f'SELECT topic, partition, "offset", index, message_id FROM {schema}.parked_event'
+    there = {tuple(key): id for *key, id in connection.execute(query)}
+    for key in there.keys() - ledger.parked.keys():
+        report.add("extra parked", f"{key}")
+    for key, id in ledger.parked.items():
+        if there.get(key) != id:
+            report.add("missing parked" if key not in there else "wrong parked", f"{key}")
+
+
+def compare(connection, ledger, lanes=8, schema="receiptd", inbox=OWN_INBOX):
+    """Everything, in one snapshot."""
+    report = Report()
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        states = compare_inbox(report, connection, ledger, inbox)
+        compare_funnel(report, connection, ledger, states, schema)
+        compare_positions(report, connection, ledger, lanes, schema)
+        compare_letters(report, connection, ledger, schema)
+        compare_parked(report, connection, ledger, schema)
+    return report

@@ -1,0 +1,100 @@
+"""The default status ladder by its definition: a tree of statuses, flags beside it, overrides by channel.
+
+Written down a second time on purpose: nothing here is read from the daemon, its SQL or its configuration.
+"""
+
+# code (= priority), name, parent's code
+STATUSES = (
+    (0, "TARGETED", None),
+    (100, "SKIPPED", 0),
+    (110, "SUBMIT_FAILED", 0),
+    (200, "IN_GTW", 0),
+    (300, "SENT", 200),
+    (310, "DEFERRED", 300),
+    (400, "UNKNOWN", 300),
+    (420, "EXPIRED", 300),
+    (430, "BOUNCED_SOFT", 300),
+    (440, "FAILED", 300),
+    (450, "BLOCKED", 300),
+    (460, "REJECTED", 200),
+    (470, "BOUNCED_HARD", 300),
+    (600, "DELIVERED", 300),
+    (650, "BOUNCED_HARD_EMAIL", 300),
+    (700, "OPENED", 600),
+    (800, "CLICKED", 700),
+)
+# flag i has bit i and code 9001 + i; the second entry is the status that it implies
+FLAGS = (
+    ("COMPLAINED", 600),
+    ("UNSUBSCRIBED", 600),
+    ("RESUBSCRIBED", None),
+    ("REPLIED", 600),
+    ("AUTORESPONDED", 600),
+    ("MACHINE_OPEN", 600),
+    ("BOT_CLICK", 600),
+)
+FIRST_FLAG = 9001
+OVERRIDES = {("email", 470): 650}
+
+ROOT = 0
+PARENT = {code: parent for code, _, parent in STATUSES}
+NAME = {code: name for code, name, _ in STATUSES}
+NAME.update({FIRST_FLAG + bit: name for bit, (name, _) in enumerate(FLAGS)})
+CODE = {name: code for code, name in NAME.items()}
+
+
+def path(code):
+    """The statuses from the root down to this one: what a message standing here is counted in."""
+    steps = [code]
+    while PARENT[steps[-1]] is not None:
+        steps.append(PARENT[steps[-1]])
+    return tuple(reversed(steps))
+
+
+PATH = {code: path(code) for code in PARENT}
+
+
+def carried(code):
+    """(status, flag bits) that a receipt of this code gives to its message."""
+    if code < FIRST_FLAG:
+        return code, 0
+    bit = code - FIRST_FLAG
+    implied = FLAGS[bit][1]
+    return (ROOT if implied is None else implied), 1 << bit
+
+
+CARRIED = {code: carried(code) for code in NAME}
+
+
+def find(status, channel):
+    """Code that an event's `status` (name or integer code) means on its channel; None if the ladder has no such one."""
+    if type(status) is str:
+        code = CODE.get(status)
+    elif type(status) is int:
+        code = status if status in NAME else None
+    else:
+        code = None
+    return OVERRIDES.get((channel, code), code)
+
+
+def state(codes):
+    """(status, flags) of a message that received these codes, in whatever order and however often."""
+    status, flags = ROOT, 0
+    for code in codes:
+        top, mask = CARRIED[code]
+        status = max(status, top)
+        flags |= mask
+    return status, flags
+
+
+def funnel(states):
+    """messages and current per code, for the (status, flags) of all messages of a campaign."""
+    messages, current = {}, {}
+    for status, flags in states:
+        for step in PATH[status]:
+            messages[step] = messages.get(step, 0) + 1
+        current[status] = current.get(status, 0) + 1
+        for bit in range(len(FLAGS)):
+            if flags >> bit & 1:
+                messages[FIRST_FLAG + bit] = messages.get(FIRST_FLAG + bit, 0) + 1
+    return messages, current
