@@ -10,6 +10,7 @@ void rcpt_error_clear(struct rcpt_error *error)
     memset(error, 0, sizeof(*error));
 }
 
+RCPT_PRINTF(4, 0)
 static void set_text(struct rcpt_error *error, enum rcpt_decision decision, const char *code,
                      const char *format, va_list arguments)
 {
