@@ -244,7 +244,7 @@ static bool link_status(struct rcpt_ladder *ladder, const struct rcpt_status_def
 static bool add_statuses(struct rcpt_ladder *ladder,
                          const struct rcpt_ladder_definition *definition, struct rcpt_error *error)
 {
-    const struct rcpt_status_definition *sorted[RCPT_LADDER_MAX_STATUSES];
+    const struct rcpt_status_definition *sorted[RCPT_LADDER_MAX_STATUSES] = {NULL};
     size_t count = definition->status_count;
     for (size_t i = 0; i < count; i++)
         sorted[i] = &definition->statuses[i];

@@ -87,13 +87,13 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
 struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
 {
     rcpt_record_forget(decoder);
-    return rcpt_record_add_reject(decoder, reason, -1, 0, decoder->input->value_size);
+    return rcpt_record_add_reject(decoder, reason, -1, 0, decoder->input.value_size);
 }
 
 static void decode_value(struct rcpt_decoder *decoder)
 {
     struct rcpt_reject *reject;
-    size_t size = decoder->input->value_size;
+    size_t size = decoder->input.value_size;
     if (size == 0) {
         reject = rcpt_record_refuse(decoder, RCPT_REJECT_EMPTY_RECORD);
         snprintf(reject->detail, sizeof(reject->detail), "the record has no value");
@@ -141,13 +141,13 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
                            _Alignof(struct rcpt_reject));
     parts->lane_events = place(layout, decoder->event_count > 0 ? table : 0, sizeof(uint32_t));
     parts->lane_rejects = place(layout, decoder->reject_count > 0 ? table : 0, sizeof(uint32_t));
-    parts->value = place(layout, decoder->input->value_size, 1);
+    parts->value = place(layout, decoder->input.value_size, 1);
     parts->ids = place(layout, id_bytes, 1);
 }
 
 static bool is_in_value(const struct rcpt_decoder *decoder, const char *text)
 {
-    return (uintptr_t)text - (uintptr_t)decoder->input->value < decoder->input->value_size;
+    return (uintptr_t)text - (uintptr_t)decoder->input.value < decoder->input.value_size;
 }
 
 static size_t count_foreign_id_bytes(const struct rcpt_decoder *decoder)
@@ -162,9 +162,9 @@ static size_t count_foreign_id_bytes(const struct rcpt_decoder *decoder)
 
 static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
 {
-    const char *value = decoder->input->value;
-    if (decoder->input->value_size > 0)
-        memcpy(parts->value, value, decoder->input->value_size);
+    const char *value = decoder->input.value;
+    if (decoder->input.value_size > 0)
+        memcpy(parts->value, value, decoder->input.value_size);
     char *next = parts->ids;
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         struct rcpt_event *event = &decoder->events[i];
@@ -180,7 +180,7 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
 
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
-    const struct rcpt_record_input *input = decoder->input;
+    const struct rcpt_record_input *input = &decoder->input;
     uint64_t hash =
         rcpt_hash_position(input->topic, input->partition, input->offset, (uint32_t)reject->index);
     return (uint32_t)hash & (decoder->lanes - 1);
@@ -245,7 +245,7 @@ static void set_traceparent(struct rcpt_record *record, const struct rcpt_record
 
 static struct rcpt_record *finish(struct rcpt_decoder *decoder)
 {
-    const struct rcpt_record_input *input = decoder->input;
+    const struct rcpt_record_input *input = &decoder->input;
     size_t id_bytes = count_foreign_id_bytes(decoder);
     struct layout layout = {NULL, 0};
     struct parts parts;
@@ -289,18 +289,17 @@ static void shrink(struct rcpt_decoder *decoder)
         decoder->reject_capacity = KEPT_REJECTS;
         decoder->rejects = rcpt_realloc(decoder->rejects, KEPT_REJECTS * sizeof(*decoder->rejects));
     }
-    decoder->input = NULL;
+    decoder->input = (struct rcpt_record_input){0};
 }
 
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input)
 {
-    struct rcpt_record_input checked = *input;
-    if (checked.value == NULL)
-        checked.value_size = 0;
-    RCPT_ASSERT(checked.value_size < INT32_MAX); /* Kafka's limit too */
+    decoder->input = *input;
+    if (input->value == NULL)
+        decoder->input.value_size = 0;
+    RCPT_ASSERT(decoder->input.value_size < INT32_MAX); /* Kafka's limit too */
     int64_t timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0;
-    decoder->input = &checked;
     decoder->default_at_us = (timestamp_ms < LATEST_MS ? timestamp_ms : LATEST_MS) * 1000;
 
     decode_value(decoder);

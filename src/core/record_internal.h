@@ -40,7 +40,7 @@ struct rcpt_decoder {
     uint32_t lanes;
 
     /* Of the record that is being decoded. */
-    const struct rcpt_record_input *input;
+    struct rcpt_record_input input;
     int64_t default_at_us;
     struct rcpt_arena strings; /* unescaped strings */
     struct rcpt_event *events; /* in record order */

@@ -347,10 +347,10 @@ void rcpt_record_parse(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
         .decoder = decoder,
-        .value = decoder->input->value,
-        .size = decoder->input->value_size,
+        .value = decoder->input.value,
+        .size = decoder->input.value_size,
         .form = FORM_SCALAR,
-        .end = decoder->input->value_size,
+        .end = decoder->input.value_size,
     };
     size_t byte;
     const char *wrong = rcpt_record_check_text(parse.value, parse.size, &byte);

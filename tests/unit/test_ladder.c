@@ -150,7 +150,8 @@ static void the_largest_ladder_fits(void **state)
     struct rcpt_status_definition statuses[RCPT_LADDER_MAX_STATUSES];
     struct rcpt_flag_definition flags[RCPT_LADDER_MAX_FLAGS];
     for (int i = 0; i < RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS; i++) {
-        snprintf(names[i], sizeof(names[i]), "A_NAME_THAT_IS_AS_LONG_AS_IT_CAN_BE__%03d", i);
+        snprintf(names[i], sizeof(names[i]), "A_NAME_THAT_IS_AS_LONG_AS_IT_CAN_BE__%03u",
+                 (unsigned)i % 1000);
         if (i < RCPT_LADDER_MAX_STATUSES)
             statuses[i] = (struct rcpt_status_definition){names[i], i == 99 ? 9000 : i,
                                                           i > 0 ? names[i - 1] : NULL, false};

@@ -1,5 +1,7 @@
 #include "record_fixture.h"
 
+#include <malloc.h>
+
 #include "receiptd/core/hash.h"
 
 #define WITH(fields)   "{\"message_id\":\"m\"," fields "}"
@@ -438,6 +440,26 @@ static void a_record_holds_10_000_events_and_no_more(void **state)
     tear_down(&bench);
 }
 
+static void a_huge_record_leaves_little_memory_behind(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    static const char *const elements[] = {
+        EVENT("\\u006d-0123456789012345678901234567890123456789"), "{}"};
+    size_t before = mallinfo2().uordblks;
+    for (size_t i = 0; i < COUNT(elements); i++) {
+        size_t size;
+        char *value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS, &size);
+        struct rcpt_record *record = decode(&bench, value, size);
+        assert_int_equal(record->event_count + record->reject_count, RCPT_RECORD_MAX_EVENTS);
+        rcpt_record_free(record);
+        free(value);
+    }
+    assert_true(mallinfo2().uordblks < before + 200 * 1024);
+    tear_down(&bench);
+}
+
 static void a_value_has_8_mib_and_no_more(void **state)
 {
     (void)state;
@@ -611,6 +633,7 @@ int main(void)
         cmocka_unit_test(a_refused_record_is_kept_whole),
         cmocka_unit_test(a_record_without_a_value_is_empty),
         cmocka_unit_test(a_record_holds_10_000_events_and_no_more),
+        cmocka_unit_test(a_huge_record_leaves_little_memory_behind),
         cmocka_unit_test(a_value_has_8_mib_and_no_more),
         cmocka_unit_test(events_and_rejects_are_grouped_by_lane_in_order),
         cmocka_unit_test(every_lane_table_can_be_walked_when_there_is_nothing),
