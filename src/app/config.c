@@ -119,7 +119,6 @@ static bool check_document(struct loading *loading, const char *text, size_t siz
     return good;
 }
 
-/* The normal form holds secrets, so it is overwritten before it goes back to the heap. */
 static bool load_document(struct loading *loading, const char *text, size_t size)
 {
     char *normal = NULL;
@@ -131,7 +130,6 @@ static bool load_document(struct loading *loading, const char *text, size_t size
     if (good)
         loading->config =
             rcpt_config_load_normal(loading->name, normal, normal_size, loading->error);
-    explicit_bzero(normal, normal_size);
     free(normal);
     return loading->config != NULL;
 }
