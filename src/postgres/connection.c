@@ -231,8 +231,10 @@ static void tick(struct rcpt_pg *pg, const struct rcpt_error *error)
                        "server has not answered for %" PRIu64 " ms", now_ms(pg) - pg->heard_at_ms);
         rcpt_error_hint(&overdue, "the server or the way to it hangs");
         rcpt_pg_fail(pg, &overdue);
-    } else if (pg->plans_are_small && rcpt_pipeline_is_empty(&pg->pipeline)) {
-        pg->heard_at_ms = now_ms(pg);
+    } else if (pg->plans_are_small) {
+        if (rcpt_pipeline_is_empty(&pg->pipeline))
+            pg->heard_at_ms = now_ms(pg);
+        pg->plans_are_small = false; /* the answer says it anew */
         rcpt_setup_recheck_plans(pg);
     }
 }
@@ -450,6 +452,9 @@ struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg)
     return pg->identity;
 }
 
+/* libpq sends full blocks as it goes, so the server may begin before the Sync is written. Nothing
+ * comes in between, and the wide send buffer takes the whole batch without waiting: the gap is the
+ * time of these few calls. */
 static bool send_batch(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, size_t query_count)
 {
     for (size_t index = 0; index < query_count; index++) {

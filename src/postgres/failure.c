@@ -68,7 +68,7 @@ static size_t copy_line(const char *line, size_t length, char *out, size_t capac
             index += SQLSTATE_LENGTH + 1;
             continue;
         }
-        out[used++] = line[index] == '\t' ? ' ' : line[index];
+        out[used++] = line[index];
     }
     out[used] = '\0';
     return used;
@@ -80,6 +80,7 @@ void rcpt_failure_of_message(const char *message, struct rcpt_error *error)
     char code[SQLSTATE_LENGTH + 1] = "";
     size_t used = 0;
     for (const char *line = message; *line != '\0';) {
+        line += strspn(line, " \t");
         size_t length = strcspn(line, "\n");
         if (length > 0 && !is_noise(line) && used + 3 < sizeof(text)) {
             if (used > 0)
