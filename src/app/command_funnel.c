@@ -187,7 +187,8 @@ static void print_counts(const struct section *section)
             print_subtree(section, row, 0);
     }
     for (size_t row = section->begin; row < section->end; row++) {
-        if (is_flag(section, row) && number(section, row, "events") != 0)
+        if (is_flag(section, row) &&
+            (number(section, row, "messages") != 0 || number(section, row, "events") != 0))
             print_count(section, row, 0);
     }
 }

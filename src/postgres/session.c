@@ -35,11 +35,12 @@ static int exit_code_of(const char *sqlstate)
         const char *prefix;
         int exit_code;
     } rows[] = {
-        {"08", EX_UNAVAILABLE},    {"28", EX_NOPERM},      {"3D000", EX_CONFIG},
-        {"3F000", EX_CONFIG},      {"42501", EX_NOPERM},   {"42P01", EX_CONFIG},
-        {"42703", EX_CONFIG},      {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE},
-        {"25006", EX_UNAVAILABLE}, {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},
-        {"55P03", EX_TEMPFAIL},    {"57014", EX_TEMPFAIL},
+        {"08", EX_UNAVAILABLE}, {"28", EX_NOPERM},       {"3D000", EX_CONFIG},
+        {"3F000", EX_CONFIG},   {"42501", EX_NOPERM},    {"42P01", EX_CONFIG},
+        {"42703", EX_CONFIG},   {"42804", EX_CONFIG},    {"23502", EX_CONFIG},
+        {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE}, {"25006", EX_UNAVAILABLE},
+        {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},  {"55P03", EX_TEMPFAIL},
+        {"57014", EX_TEMPFAIL},
     };
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
         if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)
@@ -271,13 +272,26 @@ static void on_notice(void *context, const PGresult *result)
         rcpt_log_warn("postgres", "%s", text);
 }
 
+/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in
+ * vain. */
+static bool check_usage(const struct rcpt_session_rows *rows, const char *schema,
+                        struct rcpt_error *error)
+{
+    if (!rcpt_session_rows_bool(rows, 0, "barred"))
+        return true;
+    rcpt_error_fatal(error, EX_NOPERM, "permission denied for schema %s", schema);
+    rcpt_error_hint(
+        error, "the role of postgres.dsn needs USAGE on it; sql/migrate/role.sql has the grants");
+    return false;
+}
+
 static bool set_up(struct rcpt_session *session, const struct rcpt_session_settings *settings,
                    struct rcpt_error *error)
 {
     char *schema =
         PQescapeIdentifier(session->connection, settings->schema, strlen(settings->schema));
     RCPT_ASSERT(schema != NULL);
-    const char *values[] = {schema, settings->read_only ? "on" : "off"};
+    const char *values[] = {schema, settings->read_only ? "on" : "off", settings->schema};
     struct rcpt_session_rows *rows = rcpt_session_query(
         session,
         "SELECT set_config('search_path', $1, false), set_config('default_transaction_read_only', "
@@ -285,11 +299,14 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
         " set_config('client_min_messages', 'warning', false), set_config('bytea_output', 'hex', "
         "false),"
         " set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false),"
-        " set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)",
-        2, values, error);
+        " set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false),"
+        " EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = $3"
+        " AND NOT has_schema_privilege(n.oid, 'USAGE')) AS barred",
+        3, values, error);
+    bool good = rows != NULL && check_usage(rows, settings->schema, error);
     PQfreemem(schema);
     rcpt_session_rows_free(rows);
-    return rows != NULL;
+    return good;
 }
 
 struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
