@@ -24,7 +24,6 @@ static void properties_of_the_protocol_are_refused_with_a_reason(void **state)
         {"auto.offset.reset", "latest", "skip or repeat receipts"},
         {"allow.auto.create.topics", "true", "mistyped topic"},
         {"enable.partition.eof", "true", "does not use"},
-        {"check.crcs", "false", "damaged batch"},
         {"group.id", "x", "key of its own"},
         {"group.instance.id", "x", "key of its own"},
         {"bootstrap.servers", "x", "key of its own"},
