@@ -19,8 +19,9 @@ struct rcpt_pg_rows; /* the result of one statement, valid during the callback *
 struct rcpt_pg_statement {
     const char *name;
     const char *sql;
-    /* Non-NULL: EXPLAIN of the prepared statement must contain this text and no "Seq Scan on" the inbox; see
-     * rcpt_pg_settings.on_ready. NULL: not checked. */
+    /* Non-NULL: the generic plan must reach this relation (or the tables behind it, if it is a view or partitioned) by
+     * index conditions only, else the connection does not become ready. Such a session runs with enable_seqscan=off. A
+     * table next to empty is accepted and looked at again while it grows. NULL: not checked. */
     const char *must_use_index_on; /* relation name */
 };
 
