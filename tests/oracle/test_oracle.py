@@ -130,6 +130,7 @@ def good(**extra):
         (good(at=253402300800000), "invalid_time"),
         (good(at=[]), "invalid_time"),
     ],
+    ids=lambda value: repr(value)[:60],
 )
 def test_an_element_is_judged_alone_and_its_neighbours_land(element, reason):
     value = json.dumps([good(message_id="before"), element, good(message_id="after")]).encode()
@@ -164,6 +165,7 @@ def test_an_element_is_judged_alone_and_its_neighbours_land(element, reason):
         (b'{"events":[]}', None),
         (b'{"a":[1],"events":[{}],"b":{}}', None),
     ],
+    ids=lambda value: repr(value)[:20],
 )
 def test_a_record_is_refused_as_a_whole_or_not_at_all(value, reason):
     if reason is None:

@@ -235,6 +235,10 @@ class Traffic:
             self.early[id] = Row(message.org, message.campaign)
 
     @property
+    def events_per_record(self):
+        return 0.75 * sum(RECORD_SIZES) / len(RECORD_SIZES)
+
+    @property
     def platform(self):
         return {**self.early, **self.late}
 
@@ -263,7 +267,7 @@ class Traffic:
         """Outgoing records, bad ones among them, in the order of sending."""
         times = time_tokens(self.random, 4999)
         accidents, ways = self.accidents()
-        expected = len(self.happenings) / (sum(RECORD_SIZES) * 0.75 / len(RECORD_SIZES))
+        expected = len(self.happenings) / self.events_per_record
         share = min(0.5, max(0.03, 1.5 * ways / expected))
         position, chance = 0, self.random.random
         while position < len(self.happenings):
