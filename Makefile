@@ -1,44 +1,204 @@
-# receiptd: all test check bench demo install clean help
+# receiptd. `make help` says what there is.
+#
+# Variables: CC (gcc, clang-14 …), CFLAGS, LDFLAGS, WERROR=-Werror, DEBUG=1, SANITIZE=address|thread|fuzzer, BUILD (each
+# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, V=1 to see the commands.
+
+ifneq ($(SANITIZE),)
+BUILD ?= build/$(patsubst address,asan,$(patsubst thread,tsan,$(patsubst fuzzer,fuzz,$(SANITIZE))))
+else ifneq ($(DEBUG),)
+BUILD ?= build/debug
+else
 BUILD ?= build
-CC ?= gcc
+endif
+ifeq ($(origin CC),default)
+CC := $(if $(filter fuzzer,$(SANITIZE)),clang-14,gcc)
+endif
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+
 PKGS := rdkafka libpq libcyaml libuv yajl zlib
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
+SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZE_thread := -fsanitize=thread
+SANITIZE_fuzzer := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+ifneq ($(SANITIZE)$(DEBUG),)
+CFLAGS ?= -O1 -g
+else
 CFLAGS ?= -O2 -g
-override CFLAGS += -std=c11 -D_GNU_SOURCE -fno-omit-frame-pointer $(WARNINGS) $(WERROR) -Iinclude -I$(BUILD)/generated \
-	$(shell pkg-config --cflags $(PKGS))
-LDLIBS := $(shell pkg-config --libs $(PKGS)) -lm -lpthread
-SQL := $(wildcard sql/*.sql sql/*/*.sql)
-SOURCES := $(filter-out src/main.c,$(wildcard src/*/*.c))
+endif
+
+INCLUDES := -Iinclude -I$(BUILD)/generated
+CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
+CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE_$(SANITIZE))
+LDFLAGS_ALL := $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
+LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lm -lpthread $(LDLIBS)
+SAY = $(if $(V),,@echo "  $(1)  $@";)
+COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
+LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
+
+SQL := $(sort $(wildcard sql/*.sql sql/*/*.sql))
+SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
-UNIT := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(wildcard tests/unit/test_*.c))
+UNIT := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
+SIMULATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/simulation/test_*.c)))
+SIMULATOR := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/simulation/test_%,$(wildcard tests/simulation/*.c))))
+INTEGRATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/integration/test_*.c)))
+FUZZ := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/*.c)))
+BENCH := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/bench/*.c)))
 
-.PHONY: all unit clean
-all: $(BUILD)/receiptd
+# As many jobs as processors unless the caller says otherwise.
+ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+MAKEFLAGS += --output-sync=target --no-builtin-rules
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+.PHONY: all test check bench demo install clean help docs unit integration simulation fuzz \
+	unit-programs simulation-programs integration-programs bench-programs \
+	check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs FORCE
 
-$(BUILD)/receiptd: $(BUILD)/obj/main.o $(OBJECTS)
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+all: $(BUILD)/receiptd ## the daemon: build/receiptd
 
-$(BUILD)/generated/sql.c: scripts/embed-sql $(SQL)
+# ---- building
+
+# Written only when its content changes: what depends on it is built again when flags or the list of files change.
+define on_change
+@mkdir -p $(@D)
+@printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(1))' > $@
+endef
+
+$(BUILD)/stamp/compile: FORCE
+	$(call on_change,$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL))
+$(BUILD)/stamp/link: FORCE
+	$(call on_change,$(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL) $(LDLIBS_ALL) $(OBJECTS))
+$(BUILD)/stamp/sql: FORCE
+	$(call on_change,$(SQL))
+
+$(BUILD)/receiptd: $(BUILD)/obj/main.o $(OBJECTS) $(BUILD)/stamp/link
+	$(LINK) -o $@ $(filter %.o,$^) $(LDLIBS_ALL)
+
+$(BUILD)/generated/sql.c: scripts/embed-sql $(SQL) $(BUILD)/stamp/sql
 	@mkdir -p $(@D)
-	scripts/embed-sql $(SQL) > $@.tmp && mv $@.tmp $@
+	@scripts/embed-sql $(SQL) > $@.tmp && mv $@.tmp $@
 
-$(BUILD)/obj/generated/sql.o: $(BUILD)/generated/sql.c
+$(BUILD)/obj/generated/sql.o: $(BUILD)/generated/sql.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -c -o $@ $<
+	$(COMPILE) -c -o $@ $<
 
-$(BUILD)/obj/%.o: src/%.c
+$(BUILD)/obj/%.o: src/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(COMPILE) -c -o $@ $<
 
-$(BUILD)/tests/%: tests/unit/%.c $(OBJECTS)
+$(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -MMD -MP -MF $@.d $(LDFLAGS) -o $@ $< $(OBJECTS) -lcmocka $(LDLIBS)
+	$(COMPILE) -Itests -c -o $@ $<
 
-unit: $(UNIT)
-	@set -e; for t in $(UNIT); do echo "== $$t"; $$t; done
+$(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(OBJECTS) $(BUILD)/stamp/link
+	@mkdir -p $(@D)
+	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) -lcmocka $(LDLIBS_ALL)
 
-clean:
-	rm -rf $(BUILD)
+$(SIMULATION): $(SIMULATOR)
+# libFuzzer brings main().
+$(FUZZ): LINK_EXTRA = $(if $(filter fuzzer,$(SANITIZE)),-fsanitize=fuzzer)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj -name '*.d' 2> /dev/null)
+
+# ---- running
+
+define run_each
+@set -e; for program in $(1); do echo "== $$program"; $$program; done
+endef
+
+unit-programs: $(UNIT)
+simulation-programs: $(SIMULATION)
+integration-programs: $(INTEGRATION)
+
+unit: $(UNIT) ## builds and runs the unit tests
+	$(call run_each,$(UNIT))
+
+simulation: $(SIMULATION) ## builds and runs the simulations
+	$(call run_each,$(SIMULATION))
+
+integration: $(INTEGRATION) ## the same for tests/integration/*.c (needs: eval "$(scripts/services env)")
+	$(call run_each,$(INTEGRATION))
+
+ifeq ($(SANITIZE),fuzzer)
+fuzz: $(FUZZ)
+else
+fuzz: ## builds the fuzz targets into build/fuzz/tests/fuzz
+	@$(MAKE) --no-print-directory SANITIZE=fuzzer fuzz
+endif
+
+bench-programs: $(BENCH)
+
+test: ## everything that can be tested here, with its services
+	scripts/test
+
+demo: ## the demonstration
+	scripts/demo
+
+bench: all bench-programs ## the figures
+	scripts/bench
+
+# ---- checking
+
+C_FILES := $(sort $(wildcard src/*.c src/*/*.c tests/*/*.c))
+H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h tests/*/*.h))
+SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
+SCRIPTS_PY := scripts/check-docs $(wildcard scripts/*.py tests/*.py tests/*/*.py)
+
+check: check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs ## format, lints, warnings of both compilers
+
+check-format:
+	clang-format-14 --dry-run -Werror $(C_FILES) $(H_FILES)
+
+check-tidy: $(C_FILES:%.c=$(BUILD)/tidy/%.ok)
+
+$(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
+	@mkdir -p $(@D)
+	@$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(call SAY,TIDY) clang-tidy-14 --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) -Itests -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
+	@touch $@
+
+-include $(shell find $(BUILD)/tidy -name '*.d' 2> /dev/null)
+
+check-cppcheck:
+	@mkdir -p $(BUILD)/cppcheck
+	cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Iinclude src
+
+check-gcc check-clang: check-%:
+	@$(MAKE) --no-print-directory BUILD=build/check-$* CC=$(if $(filter clang,$*),clang-14,gcc) WERROR=-Werror \
+		$(if $(wildcard src/main.c),all) $(patsubst $(BUILD)/%,build/check-$*/%,$(OBJECTS) \
+		$(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/*/*.c)))
+
+check-scripts:
+	@set -e; for script in $(SCRIPTS_SH); do sh -n "$$script"; done
+	@/usr/bin/python3 -c 'import ast, sys; [ast.parse(open(f).read(), f) for f in sys.argv[1:]]' $(SCRIPTS_PY)
+	@if command -v shellcheck > /dev/null; then shellcheck -x -P scripts $(SCRIPTS_SH); fi
+
+check-docs: $(if $(wildcard src/main.c),all)
+	scripts/check-docs
+
+# ---- the rest
+
+docs: all ## docs/configuration.md and config/receiptd.yaml from the table of keys
+	$(BUILD)/receiptd check-config --reference > docs/configuration.md
+	$(BUILD)/receiptd check-config --example > config/receiptd.yaml
+
+install: all ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
+	install -D -m 755 $(BUILD)/receiptd $(DESTDIR)$(PREFIX)/bin/receiptd
+	install -d $(DESTDIR)$(PREFIX)/share/doc/receiptd $(DESTDIR)$(SYSCONFDIR)/receiptd
+	install -m 644 README.md $(wildcard docs/*.md) $(wildcard config/receiptd.yaml) $(DESTDIR)$(PREFIX)/share/doc/receiptd
+	test -e $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml || \
+		install -m 640 config/receiptd.yaml $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml
+
+clean: ## removes build/ and ends services that were left running there
+	scripts/services stop-all
+	rm -rf build
+
+help: ## this
+	@sed -nE 's/^([a-z-]+):.*## (.*)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '%-14s %s\n' "$$name" "$$text"; done

@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034
 # Sourced by the scripts beside it: packages, Kafka's jars, private servers. Plain POSIX sh, no `local`: the variables of a
 # function begin with its initials. The caller has set -eu and ROOT, the checkout.
 
@@ -95,8 +96,9 @@ install_packages() {
     [ -n "$in_missing" ] || return 0
     command -v apt-get > /dev/null || die "this is not Debian: install yourself what it calls: $in_missing"
     if ! is_root; then
-        command -v sudo > /dev/null && sudo -v ||
+        if ! { command -v sudo > /dev/null && sudo -v; }; then
             die "packages are missing and neither root nor sudo is at hand; run as root: apt-get install --no-install-recommends $in_missing"
+        fi
     fi
     say "installing: $in_missing"
     attempts 3 quietly apt-update.log apt_get update || die "apt-get update failed"
@@ -200,8 +202,8 @@ postgres_bin() {
     die "no PostgreSQL server found below /usr/lib/postgresql"
 }
 
-# start_postgres DIR PORT: loopback asks for a password, the socket does not (its directory is closed to others).
-start_postgres() {
+# create_postgres DIR PORT: loopback asks for a password, the socket does not (its directory is closed to others).
+create_postgres() {
     sp_bin=$(postgres_bin)
     sp_data=$1/postgres
     as_service "$sp_bin/initdb" -D "$sp_data" -U receiptd -E UTF8 --locale=C.UTF-8 --no-sync \
@@ -219,15 +221,17 @@ max_wal_size = 4GB
 checkpoint_timeout = 15min
 log_line_prefix = '%m [%p] %a '
 CONF
-    as_service "$sp_bin/pg_ctl" -D "$sp_data" -l "$1/postgres.log" -s -w -t 60 start || {
+}
+
+start_postgres() {
+    as_service "$(postgres_bin)/pg_ctl" -D "$1/postgres" -l "$1/postgres.log" -s -w -t 60 start || {
         tail -n 20 "$1/postgres.log" >&2
         return 1
     }
 }
 
-# start_kafka DIR PORT CONTROLLER_PORT: returns at once; await_kafka waits.
-start_kafka() {
-    sk_path=$(kafka_class_path)
+# configure_kafka DIR PORT CONTROLLER_PORT
+configure_kafka() {
     as_service tee "$1/kafka.properties" > /dev/null << CONF
 process.roles=broker,controller
 node.id=1
@@ -247,10 +251,17 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
+broker.session.timeout.ms=3000
+broker.heartbeat.interval.ms=500
 message.max.bytes=16777216
 replica.fetch.max.bytes=16777216
 log.cleaner.dedupe.buffer.size=8388608
 CONF
+}
+
+# start_kafka DIR: returns at once; await_kafka waits.
+start_kafka() {
+    sk_path=$(kafka_class_path)
     # The subshell becomes the broker: nothing of ours stays behind that would hold the caller's output open.
     # shellcheck disable=SC2016 # expanded by the inner shell
     (
@@ -258,7 +269,7 @@ CONF
         exec_as_service setsid sh -c '
             cd "$1"
             echo $$ > kafka.pid
-            java -XX:TieredStopAtLevel=1 -cp "$2" kafka.tools.StorageTool format \
+            [ -f kafka/meta.properties ] || java -XX:TieredStopAtLevel=1 -cp "$2" kafka.tools.StorageTool format \
                 -t "$(head -c 16 /dev/urandom | base64 | tr +/ -_ | cut -c 1-22)" -c kafka.properties || exit 1
             exec java -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
                 -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.showDateTime=true \
@@ -266,9 +277,10 @@ CONF
     ) &
 }
 
-# await_kafka DIR PORT: until the broker answers for itself, as long as it lives, at most 90 s.
+# await_kafka DIR: until the broker answers for itself, as long as it lives, at most 90 s.
 await_kafka() {
-    "$PYTHON" - "$1/kafka.pid" "127.0.0.1:$2" << 'PYTHON' || { tail -n 20 "$1/kafka.log" >&2; return 1; }
+    aw_address=$(sed -nE 's#^listeners=PLAINTEXT://([^,]*),.*#\1#p' "$1/kafka.properties")
+    "$PYTHON" - "$1/kafka.pid" "$aw_address" << 'PYTHON' || { tail -n 20 "$1/kafka.log" >&2; return 1; }
 import os, sys, time
 from confluent_kafka.admin import AdminClient
 pid_file, brokers = sys.argv[1:]
@@ -319,9 +331,10 @@ services_start_once() {
     set -- $(free_ports 3)
     (
         cd "$SERVICES_DIR"
-        start_kafka "$SERVICES_DIR" "$2" "$3"
-        start_postgres "$SERVICES_DIR" "$1"
-    ) && await_kafka "$SERVICES_DIR" "$2" || return 1
+        configure_kafka "$SERVICES_DIR" "$2" "$3"
+        start_kafka "$SERVICES_DIR"
+        create_postgres "$SERVICES_DIR" "$1" && start_postgres "$SERVICES_DIR"
+    ) && await_kafka "$SERVICES_DIR" || return 1
     cat > "$SERVICES_DIR/env" << ENV
 RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
 RECEIPTD_TEST_TCP_DSN='host=127.0.0.1 port=$1 user=receiptd dbname=postgres password=$(cat "$SERVICES_DIR/password")'
@@ -333,7 +346,7 @@ ENV
 
 # ours PID DIR: a process of that number that was started for that directory (numbers are used again).
 ours() {
-    [ -n "$1" ] && tr '\0' ' ' < "/proc/$1/cmdline" 2> /dev/null | grep -qE 'java|postgres|^sh ' &&
+    [ -n "$1" ] && { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null | grep -qE 'java|postgres|^sh ' &&
         [ "$(readlink -f "/proc/$1/cwd")" = "$2" ]
 }
 
@@ -343,22 +356,55 @@ services_running() {
         ours "$(head -n 1 "$sr_dir/postgres/postmaster.pid" 2> /dev/null)" "$sr_dir/postgres"
 }
 
-# services_stop NAME: the data goes as well.
+# await_end PID: until it is reaped as well, for its number in a lock file counts as alive before.
+await_end() {
+    ae_left=200
+    while [ -d "/proc/$1" ] && [ "$ae_left" -gt 0 ]; do
+        ae_left=$((ae_left - 1))
+        sleep 0.05
+    done
+}
+
+# stop_kafka DIR SIGNAL: TERM lets it end in order, KILL does not.
+stop_kafka() {
+    sk_pid=$(cat "$1/kafka.pid" 2> /dev/null || true)
+    ours "$sk_pid" "$1" || return 0
+    kill -s "$2" -- "-$sk_pid" # its own process group
+    await_end "$sk_pid"
+}
+
+# stop_postgres DIR MODE: a mode of pg_ctl, or kill for an end like a crash.
+stop_postgres() {
+    sp_pid=$(head -n 1 "$1/postgres/postmaster.pid" 2> /dev/null || true)
+    ours "$sp_pid" "$1/postgres" || return 0
+    if [ "$2" = kill ]; then
+        kill -s KILL "$sp_pid"
+        await_end "$sp_pid"
+    else
+        (cd / && as_service "$(postgres_bin)/pg_ctl" -D "$1/postgres" -s -w -m "$2" stop)
+    fi
+}
+
+# services_stop NAME: the data goes as well, so nothing needs to be brought to an end in order.
 services_stop() {
     st_dir=$(services_base)/$1
     [ -d "$st_dir" ] || return 0
-    st_kafka=$(cat "$st_dir/kafka.pid" 2> /dev/null || true)
-    if ours "$st_kafka" "$st_dir"; then
-        kill -s KILL -- "-$st_kafka" # its own process group; nobody needs its data any more
-    fi
-    st_postgres=$(head -n 1 "$st_dir/postgres/postmaster.pid" 2> /dev/null || true)
-    if ours "$st_postgres" "$st_dir/postgres"; then
-        (cd / && as_service "$(postgres_bin)/pg_ctl" -D "$st_dir/postgres" -s -w -m immediate stop) || true
-    fi
+    stop_kafka "$st_dir" KILL
+    stop_postgres "$st_dir" immediate || true
     if [ -L "$st_dir/socket" ]; then
         rm -rf "$(readlink -f "$st_dir/socket")"
     fi
     rm -rf "$st_dir"
+}
+
+# Also the directory beside the checkout, if there is one.
+services_stop_all() {
+    [ -d "$BUILD/services/." ] || return 0
+    sa_base=$(services_base)
+    for sa_dir in "$sa_base"/*/; do
+        [ -d "$sa_dir/socket" ] && services_stop "$(basename "$sa_dir")"
+    done
+    rm -rf "$sa_base" "$BUILD/services"
 }
 
 # on_exit COMMAND…: also after Ctrl-C and a kill; the exit status stays.

@@ -1,11 +1,14 @@
 """Fixtures for the tests of the whole: real PostgreSQL, real Kafka, the real binary.
 
 services            the two servers of the session (from RECEIPTD_TEST_DSN and RECEIPTD_TEST_BROKERS, or our own)
+own_services        a pair for tests that stop and kill servers, shared by the tests of one module
 create_database()   a fresh database, dropped after the test      database   one of them
 create_topic(n)     a fresh topic with n partitions, likewise     topic      one of them, with 8 partitions
 receiptd            an installation on `database` and `topic`: configure, command, migrate, start
 create_receiptd()   further installations
 """
+
+import os
 
 import pytest
 
@@ -25,6 +28,16 @@ def services():
         yield service_pairs.start(PAIR)
     finally:
         service_pairs.stop(PAIR)
+
+
+@pytest.fixture(scope="module")
+def own_services():
+    """A module that wants everything on its own pair overrides `services` with this one."""
+    name = f"own-{os.getpid()}"
+    try:
+        yield service_pairs.start(name)
+    finally:
+        service_pairs.stop(name)
 
 
 @pytest.fixture

@@ -26,6 +26,18 @@ class Services:
         self.directory = Path(directory) if directory else None
         self.admin = AdminClient({"bootstrap.servers": brokers, "log_level": 2})
 
+    def postgres(self, action):
+        """start, or fast, immediate, kill: stops it that way. Only for servers nobody else uses (own_services)."""
+        self._control("postgres", action)
+
+    def kafka(self, action):
+        """start, or term, kill. Only for servers nobody else uses (own_services)."""
+        self._control("kafka", action)
+
+    def _control(self, server, action):
+        assert self.directory, "only servers from scripts/services can be started and stopped"
+        subprocess.run([ROOT / "scripts/services", "--name", self.directory.name, server, action], check=True)
+
     def create_database(self, name=None):
         name = name or f"t_{secrets.token_hex(6)}"
         with psycopg.connect(self.dsn, autocommit=True) as connection:
