@@ -3,7 +3,6 @@
 Pure and independent of order. Decoding here is Python's json with strict rules, not the daemon's decoder.
 """
 
-import codecs
 import functools
 import json
 import re
@@ -26,9 +25,6 @@ Row = namedtuple("Row", "org_id campaign_id")
 TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):?(\d\d))", re.ASCII
 )
-BAD_BYTES = "\uffff"  # stands for bytes that are not UTF-8 while the text is parsed
-LONE_SURROGATE = "\ud800"
-codecs.register_error("oracle_mark", lambda error: (BAD_BYTES, error.end))
 
 
 class Reject(Exception):
@@ -49,42 +45,24 @@ def depth_of(container):
 
 
 def parse(value):
-    """The JSON value of a record's bytes. Bytes that are not UTF-8 are forgiven inside an event's id only, where they make
-    the id invalid and not the record."""
+    """The JSON value of a record's bytes."""
     try:
-        text, damaged = str(value, "utf-8"), False
-    except UnicodeDecodeError:
-        text, damaged = str(value, "utf-8", "oracle_mark"), True
-    try:
-        parsed = PARSER.decode(text)
-        too_deep = value.count(b"[") + value.count(b"{") > MAX_DEPTH and depth_of([parsed]) > MAX_DEPTH + 1
+        parsed = PARSER.decode(str(value, "utf-8"))
+        nested = value.count(b"[") + value.count(b"{") > MAX_DEPTH and depth_of([parsed]) > MAX_DEPTH + 1
     except (ValueError, RecursionError):
         raise Reject("invalid_json") from None
-    if too_deep:
-        raise Reject("invalid_json")
-    if damaged and text.count(BAD_BYTES) != mark_damaged_ids(elements_of(parsed)):
+    if nested:
         raise Reject("invalid_json")
     return parsed
 
 
-def mark_damaged_ids(elements):
-    marked = 0
-    for element in elements:
-        id = element.get("message_id") if type(element) is dict else None
-        if type(id) is str and BAD_BYTES in id:
-            marked += id.count(BAD_BYTES)
-            element["message_id"] = LONE_SURROGATE
-    return marked
-
-
 def elements_of(parsed):
     """The events of a record: one object, an array, or {"events": […]}."""
-    if type(parsed) is list:
-        return parsed
-    if type(parsed) is not dict:
+    if type(parsed) is dict:
+        parsed = parsed.get("events", [parsed])
+    if type(parsed) is not list:
         raise Reject("not_an_event")
-    wrapped = parsed.get("events")
-    return wrapped if type(wrapped) is list else [parsed]
+    return parsed
 
 
 def decode(value):
