@@ -9,6 +9,11 @@ CREATE TABLE schema_version (
 
 -- The ladder, as the configuration has it; filled by ladder_fill(), pinned by consumer_topic.ladder_hash. --------------
 
+-- Its hash, one row: a daemon whose configuration has another ladder does not consume.
+CREATE TABLE status_ladder (
+    hash text COLLATE "C" NOT NULL
+);
+
 -- Statuses (flag_bit NULL) and flags (code = 9001 + flag_bit, no parent). A code is a priority.
 CREATE TABLE message_status_priority (
     code smallint PRIMARY KEY,

@@ -141,8 +141,22 @@ static bool check_number(struct app *app, const char *topic, const char *what, i
     return pinned == ours || refuse(app, topic, what, left, right);
 }
 
-/* Columns of pins_read: topic, cluster_id, generation, lanes, hash_version, ladder_hash, partitions. */
-enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS };
+/* Columns of pins_read: topic, cluster_id, generation, lanes, hash_version, ladder_hash, partitions, stored_ladder. */
+enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS, PIN_STORED_LADDER };
+
+/* The paths in the database must be those of our ladder, or counters would follow another tree than statuses. */
+static bool check_ladder(struct app *app, const struct rcpt_pg_rows *pins)
+{
+    const char *stored = rcpt_pg_rows_text(pins, 0, PIN_STORED_LADDER), *ours = rcpt_ladder_hash(app->config->ladder);
+    if (stored != NULL && strcmp(stored, ours) == 0)
+        return true;
+    struct rcpt_error error;
+    rcpt_error_fatal(&error, EX_CONFIG, "the database holds ladder %s, the configuration has %s",
+                     stored != NULL ? stored : "none", ours);
+    rcpt_error_hint(&error, "run receiptd migrate with this configuration, or give the ladder that the others have");
+    app_fail(app, &error);
+    return false;
+}
 
 static bool check_pins(struct app *app, const struct rcpt_pg_rows *pins, size_t row)
 {
@@ -269,6 +283,8 @@ static void bootstrap(struct app *app, const char *topic, int32_t from, int32_t 
  * get there is under way, or the process is about to end. */
 static bool pins_are_good(struct app *app, const struct rcpt_pg_rows *pins)
 {
+    if (rcpt_pg_rows_count(pins) > 0 && !check_ladder(app, pins))
+        return false;
     for (size_t index = 0; index < app->assignment.count; index++) {
         const char *topic = app->assignment.partitions[index].topic;
         int row = find_pin(pins, topic);
