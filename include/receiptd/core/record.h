@@ -21,12 +21,13 @@
 /* Why something is a dead letter. The names (rcpt_reject_name) are what `dead_letter.reason` holds. */
 enum rcpt_reject_reason {
     RCPT_REJECT_EMPTY_RECORD,    /* tombstone or zero bytes */
-    RCPT_REJECT_INVALID_JSON,    /* also invalid UTF-8 outside an id, trailing bytes, nesting too deep */
+    RCPT_REJECT_INVALID_JSON,    /* also trailing bytes, nesting too deep, invalid UTF-8 outside of events */
+    RCPT_REJECT_INVALID_UTF8,    /* inside one event: its neighbours land */
     RCPT_REJECT_NOT_AN_EVENT,    /* JSON, but no object, array or {"events": […]} where one must be */
     RCPT_REJECT_TOO_MANY_EVENTS, /* more than 10 000 in one record */
     RCPT_REJECT_RECORD_TOO_LARGE,/* value above 8 MiB */
     RCPT_REJECT_MISSING_ID,      /* no message_id, null or "" */
-    RCPT_REJECT_INVALID_ID,      /* not a string, or with a NUL */
+    RCPT_REJECT_INVALID_ID,      /* not a string, or with a NUL or half a surrogate pair */
     RCPT_REJECT_ID_TOO_LONG,     /* above 255 bytes */
     RCPT_REJECT_MISSING_STATUS,
     RCPT_REJECT_UNKNOWN_STATUS,  /* not in the ladder */
