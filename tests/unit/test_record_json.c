@@ -120,18 +120,19 @@ static const char *const unicode[] = {
 static void check_text(struct bench *bench, const char *text, enum rcpt_reject_reason in_id,
                        enum rcpt_reject_reason elsewhere)
 {
-    static const char *const forms[] = {
-        "[%*s{\"message_id\":\"%s\",\"status\":\"SENT\"},{\"message_id\":\"n\",\"status\":300}]",
-        "[%*s{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":\"%s\"},{\"message_id\":\"n\","
-        "\"status\":300}]",
-        "[%*s{\"message_id\":\"m\",\"status\":\"SENT\",\"%s\":[1]},{\"message_id\":\"n\","
-        "\"status\":300}]",
+    static const struct {
+        const char *before, *after;
+    } forms[] = {
+        {"{\"message_id\":\"", "\",\"status\":\"SENT\"}"},
+        {"{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":\"", "\"}"},
+        {"{\"message_id\":\"m\",\"status\":\"SENT\",\"", "\":[1]}"},
     };
     for (size_t form = 0; form < COUNT(forms); form++) {
         enum rcpt_reject_reason reason = form == 0 ? in_id : elsewhere;
         for (int padding = 0; padding < 9; padding++) {
             char value[256];
-            snprintf(value, sizeof(value), forms[form], padding, "", text);
+            snprintf(value, sizeof(value), "[%*s%s%s%s,{\"message_id\":\"n\",\"status\":300}]",
+                     padding, "", forms[form].before, text, forms[form].after);
             check(bench, &(struct example){value, 0, reason == OK ? 2 : 1, reason, 0});
         }
     }
