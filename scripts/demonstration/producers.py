@@ -25,9 +25,9 @@ def _produce(records, brokers, topic, pace_s, produced):
     started = time.monotonic()
     for index, (partition, value, receipts) in enumerate(records):
         due = started + pace_s * index / len(records)
-        producer.poll(max(0.0, due - time.monotonic()))
-        while time.monotonic() < due:
-            producer.poll(due - time.monotonic())
+        producer.poll(0)
+        while (early := due - time.monotonic()) > 0:  # less than 0 would be for ever
+            producer.poll(early)
         producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
         with produced.get_lock():
             produced.value += receipts

@@ -64,17 +64,21 @@ class PlainView:
         self.rate = Rate()
         self.started = time.monotonic()
         self.due = 0.0
+        self.note = ""
 
     def update(self, state, note=""):
         now = time.monotonic()
         rate = self.rate.add(now, state.settled)
+        if note and note != self.note:
+            print(f"          {note}", file=self.out)
+        self.note = note
         if now < self.due and state.settled < state.total:
             return
         self.due = now + 2
         delivered = sum(state.messages(campaign.name, "DELIVERED") for campaign in campaigns.CAMPAIGNS)
         print(f"{now - self.started:6.1f} s  {number(state.settled)} of {number(state.total)} receipts  {number(rate)}/s  "
               f"lag {number(state.produced - state.settled)}  delivered {number(delivered)}  parked {number(state.parked)}"
-              f"  dead letters {state.dead}{'  ' + note if note else ''}", file=self.out, flush=True)
+              f"  dead letters {state.dead}", file=self.out, flush=True)
 
     def close(self):
         pass
