@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ TOPIC = "dlr-events"
 DATABASE = "receiptd"
 PATIENCE_S = 90  # without any progress
 LATE_AT = (0.3, 0.5, 0.7, 0.85)  # shares of the stream after which late message rows appear
+RATE = re.compile(r"\w+_per_\w+ ")
 
 
 class Stop(Exception):
@@ -62,7 +64,8 @@ class Demonstration:
         self._start_daemon()
         writers.go()
         seconds, peak = self._watch(writers, ledger)
-        print(f"\n{number(ledger.total)} receipts settled in {seconds:.1f} s, at most {number(peak)} a second\n")
+        print(f"\n{number(ledger.total)} receipts settled in {seconds:.1f} s (they came in over {options.pace:g} s), "
+              f"at most {number(peak)} a second\n")
         good = self._results(ledger)
         if not options.keep:
             self._stop_daemon()
@@ -170,8 +173,7 @@ class Demonstration:
     # ---- afterwards
 
     def _results(self, ledger):
-        self._command("funnel")
-        print()
+        self._funnels()
         self._heading("receiptd audit: the counters against a recount of all messages")
         drift_free = self._command("audit", check=False) == 0
         print()
@@ -186,6 +188,15 @@ class Demonstration:
         if not drift_free or not equal:
             print("NOT as it must be: see above", file=sys.stderr)
         return drift_free and equal
+
+    def _funnels(self):
+        """One campaign as the command prints it, of the others the tree without the rates."""
+        for campaign in campaigns.CAMPAIGNS:
+            self._heading(f"receiptd funnel {campaign.name}")
+            text = self._output("funnel", campaign.name)
+            if campaign is not campaigns.CAMPAIGNS[0]:
+                text = "\n".join(line for line in text.splitlines() if not RATE.match(line))
+            print(f"{text.strip()}\n")
 
     def _next_steps(self):
         options = self.options
@@ -216,6 +227,10 @@ class Demonstration:
                        f"{result.stderr or ''}{result.stdout or ''}")
         return result.returncode
 
+    def _output(self, *arguments):
+        return subprocess.run([self.options.binary, *arguments, "--config", self.config], stdin=subprocess.DEVNULL,
+                              text=True, check=True, stdout=subprocess.PIPE).stdout
+
     @staticmethod
     def _say(text):
         print(text, flush=True)
@@ -232,13 +247,14 @@ class Demonstration:
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)  # commands print between our lines
     demonstration = Demonstration(parse(sys.argv[1:]))
     keep = False
     try:
         status = demonstration.run()
         keep = demonstration.options.keep
         return status
-    except (Stop, producers.Failed, psycopg.Error) as error:
+    except (Stop, producers.Failed, psycopg.Error, subprocess.CalledProcessError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

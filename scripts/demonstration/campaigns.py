@@ -98,7 +98,8 @@ CAMPAIGNS = (
     ), {}),
     Campaign("order-updates", "whatsapp", "cloud-1", 0.15, 30, 80, (
         (8, "IN_GTW SENT FAILED"),
-        (5, "IN_GTW SUBMIT_FAILED"),
+        (2, "SUBMIT_FAILED"),
+        (3, "SUBMIT_FAILED IN_GTW SENT DELIVERED"),  # submitted again
         (267, "IN_GTW SENT DELIVERED"),
         (550, "IN_GTW SENT DELIVERED OPENED"),
         (80, "IN_GTW SENT OPENED"),  # read without a receipt for the delivery
