@@ -9,7 +9,7 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));
     wanted record;
-    found record;
+    present record; -- never named "found": that would hide FOUND
     list text := '';
 BEGIN
     IF base IS NULL THEN
@@ -28,7 +28,7 @@ BEGIN
             (9, 'updated_at', updated_at, 'timestamp with time zone', 'timestamptz')
         ) AS v (position, ours, theirs, type, definition) ORDER BY position
     LOOP
-        SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull INTO found
+        SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull INTO present
         FROM pg_attribute a
         WHERE a.attrelid = base AND a.attname = wanted.theirs AND a.attnum > 0 AND NOT a.attisdropped;
         IF NOT FOUND AND wanted.definition IS NULL THEN
@@ -37,12 +37,12 @@ BEGIN
                 HINT = format('check inbox.columns.%s', wanted.ours);
         ELSIF NOT FOUND THEN
             EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', base, wanted.theirs, wanted.definition);
-        ELSIF wanted.definition IS NOT NULL AND found.type <> wanted.type THEN
+        ELSIF wanted.definition IS NOT NULL AND present.type <> wanted.type THEN
             RAISE EXCEPTION USING ERRCODE = '42804',
-                MESSAGE = format('column %I of inbox table %s is of type %s, not %s', wanted.theirs, base, found.type,
+                MESSAGE = format('column %I of inbox table %s is of type %s, not %s', wanted.theirs, base, present.type,
                                  wanted.type),
                 HINT = format('let inbox.columns.%s name another column, it will be added', wanted.ours);
-        ELSIF wanted.ours IN ('status', 'flags') AND NOT found.attnotnull THEN
+        ELSIF wanted.ours IN ('status', 'flags') AND NOT present.attnotnull THEN
             -- A NULL is below and above nothing: such a row would never take a receipt.
             RAISE EXCEPTION USING ERRCODE = '23502',
                 MESSAGE = format('column %I of inbox table %s may be NULL', wanted.theirs, base),
@@ -51,7 +51,7 @@ BEGIN
         -- Texts stay plain columns: their index is used as it is, and the view stays insertable. Anything else is shown as
         -- text and needs an index on (column::text).
         list := list || CASE WHEN list = '' THEN '' ELSE ', ' END
-            || format(CASE WHEN wanted.type = 'text' AND found.type NOT IN ('text', 'character varying')
+            || format(CASE WHEN wanted.type = 'text' AND present.type NOT IN ('text', 'character varying')
                            THEN 'message_inbox.%I::text AS %I' ELSE 'message_inbox.%I AS %I' END,
                       wanted.theirs, wanted.ours);
     END LOOP;
