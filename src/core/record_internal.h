@@ -36,10 +36,12 @@ struct rcpt_token {
     enum rcpt_token_kind kind;
 };
 
-/* What yajl lets pass although it is no text; looked for once per record, so that events pay only where there is some. */
+/* What yajl lets pass although it is no text; looked for once per record, so that events pay only
+ * where there is some. */
 struct rcpt_text_flaws {
-    bool utf8;           /* bytes that are not UTF-8 */
-    bool half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
+    bool utf8; /* bytes that are not UTF-8 */
+    bool
+        half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
 };
 
 struct rcpt_decoder {
@@ -58,8 +60,8 @@ struct rcpt_decoder {
     bool flaw_placed; /* an event has been refused for its invalid UTF-8 */
 };
 
-/* Looks for what is no JSON although yajl lets it pass: vertical tabs and form feeds as blanks. Returns NULL if there is
- * none, else its name, with its place in `byte`. */
+/* Looks for what is no JSON although yajl lets it pass: vertical tabs and form feeds as blanks.
+ * Returns NULL if there is none, else its name, with its place in `byte`. */
 const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byte);
 
 /* Backslashes are taken for escapes wherever they stand; outside of strings yajl refuses them. */

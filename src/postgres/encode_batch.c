@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "receiptd/base/error.h"
+#include "receiptd/core/origin.h"
 
 /* PostgreSQL counts array elements and bytes from one, in int4. */
 static int32_t one_based(uint64_t index)
@@ -191,15 +192,18 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     rcpt_pg_add_text(encoder, unknown_policy);
 }
 
-/* What the message's receipts say in their order: the first that names an organisation, the first that names a campaign. */
-static struct rcpt_origin find_origin(const struct rcpt_batch *batch, uint32_t message, struct rcpt_arena *arena)
+/* What the message's receipts say in their order: the first that names an organisation, the first
+ * that names a campaign. */
+static struct rcpt_origin find_origin(const struct rcpt_batch *batch, uint32_t message,
+                                      struct rcpt_arena *arena)
 {
     struct rcpt_origin found = {0};
-    uint32_t end = message + 1 < batch->message_count ? batch->messages[message + 1].first_event : batch->event_count;
+    uint32_t end = message + 1 < batch->message_count ? batch->messages[message + 1].first_event
+                                                      : batch->event_count;
     for (uint32_t at = batch->messages[message].first_event; at < end; at++) {
         const struct rcpt_batch_event *raw = &batch->events[at];
-        struct rcpt_origin origin =
-            rcpt_origin_read(raw->record->value + raw->event->payload, raw->event->payload_size, arena);
+        struct rcpt_origin origin = rcpt_origin_read(raw->record->value + raw->event->payload,
+                                                     raw->event->payload_size, arena);
         if (found.org_id == NULL) {
             found.org_id = origin.org_id;
             found.org_id_size = origin.org_id_size;
