@@ -40,9 +40,13 @@ LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 SQL := $(sort $(wildcard sql/*.sql sql/*/*.sql))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
+ifeq ($(SANITIZE),thread)
+OBJECTS += $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/sanitizers/*.c))
+endif
 UNIT := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 SIMULATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/simulation/test_*.c)))
 SIMULATOR := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/simulation/test_%,$(wildcard tests/simulation/*.c))))
+HARNESS := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/integration/test_%,$(wildcard tests/integration/*.c))))
 INTEGRATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/integration/test_*.c)))
 FUZZ := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/*.c)))
 BENCH := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/bench/*.c)))
@@ -100,6 +104,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(OBJECTS) $(BUILD)/stamp/link
 	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) -lcmocka $(LDLIBS_ALL)
 
 $(SIMULATION): $(SIMULATOR)
+$(INTEGRATION): $(HARNESS)
 # libFuzzer brings main().
 $(FUZZ): LINK_EXTRA = $(if $(filter fuzzer,$(SANITIZE)),-fsanitize=fuzzer)
 
@@ -179,12 +184,13 @@ check-scripts:
 	@/usr/bin/python3 -c 'import ast, sys; [ast.parse(open(f).read(), f) for f in sys.argv[1:]]' $(SCRIPTS_PY)
 	@if command -v shellcheck > /dev/null; then shellcheck -x -P scripts $(SCRIPTS_SH); fi
 
-check-docs: $(if $(wildcard src/main.c),all)
+check-docs:
 	scripts/check-docs
 
 # ---- the rest
 
 docs: all ## docs/configuration.md and config/receiptd.yaml from the table of keys
+	@mkdir -p docs config
 	$(BUILD)/receiptd check-config --reference > docs/configuration.md
 	$(BUILD)/receiptd check-config --example > config/receiptd.yaml
 
