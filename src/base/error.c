@@ -10,6 +10,7 @@ void rcpt_error_clear(struct rcpt_error *error)
     memset(error, 0, sizeof(*error));
 }
 
+RCPT_PRINTF(4, 0)
 static void set_text(struct rcpt_error *error, enum rcpt_decision decision, const char *code,
                      const char *format, va_list arguments)
 {
@@ -49,8 +50,10 @@ void rcpt_error_hint(struct rcpt_error *error, const char *format, ...)
 
 void rcpt_assert_failed(const char *condition, const char *file, int line, const char *function)
 {
-    fprintf(stderr, "level=error room=base msg=\"assertion failed\" condition=\"%s\" at=%s:%d function=%s\n",
-            condition, file, line, function);
+    fprintf(
+        stderr,
+        "level=error room=base msg=\"assertion failed\" condition=\"%s\" at=%s:%d function=%s\n",
+        condition, file, line, function);
     abort();
 }
 

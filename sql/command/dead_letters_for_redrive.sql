@@ -1,0 +1,20 @@
+-- Dead letters to be decoded again, after a key, in the order of their keys: $1 text reason (NULL: any), $2 text topic,
+-- $3 int4 partition, $4 int8 offset, $5 int4 index (the last key of the page before; '', -1, -1, -1 at first), $6 int8 most
+-- rows, $7 int8 most bytes of payload (one letter comes whatever its size). Columns: topic, partition, offset, index,
+-- payload (bytea), dead_at_ms.
+SELECT p.topic, p.partition, p."offset", p.index, d.payload, (extract(epoch FROM d.dead_at) * 1000)::int8 AS dead_at_ms
+FROM (
+    SELECT w.*, sum(w.bytes) OVER (ORDER BY w.topic, w.partition, w."offset", w.index) AS total,
+           row_number() OVER (ORDER BY w.topic, w.partition, w."offset", w.index) AS n
+    FROM (
+        SELECT l.topic, l.partition, l."offset", l.index, COALESCE(octet_length(l.payload), 0) AS bytes
+        FROM dead_letter l
+        WHERE (l.topic, l.partition, l."offset", l.index) > ($2::text, $3::int4, $4::int8, $5::int4)
+          AND ($1::text IS NULL OR l.reason = $1::text)
+        ORDER BY l.topic, l.partition, l."offset", l.index
+        LIMIT $6::int8
+    ) w
+) p
+JOIN dead_letter d ON (d.topic, d.partition, d."offset", d.index) = (p.topic, p.partition, p."offset", p.index)
+WHERE p.n = 1 OR p.total <= $7::int8
+ORDER BY p.topic, p.partition, p."offset", p.index;

@@ -1,0 +1,24 @@
+-- Moves one dead letter to parked_event, in one statement, hence exactly once: the daemon wakes and counts it like any
+-- other. Its events may be several where the letter was a whole record (index -1).
+-- $1 text topic, $2 int4 partition, $3 int8 offset, $4 int4 index of the letter, $5 int4 lanes of a topic that is not
+-- pinned; its events: $6 int4[] index in the record, $7 text[] message id, $8 int2[] status or flag code, $9 timestamptz[]
+-- time, $10 bytea[] payload.
+-- Returns taken (false: the letter was gone) and moved (events parked). An event that is parked already stays as it is.
+WITH
+taken AS (
+    DELETE FROM dead_letter d
+    WHERE d.topic = $1::text AND d.partition = $2::int4 AND d."offset" = $3::int8 AND d.index = $4::int4
+    RETURNING d.topic, d.partition, d."offset", d.traceparent
+),
+parked AS (
+    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload, traceparent)
+    SELECT t.topic, t.partition, t."offset", e.index,
+           hashtextextended(e.message_id COLLATE "C", 0)
+               & (COALESCE((SELECT c.lanes FROM consumer_topic c WHERE c.topic = t.topic), $5::int4) - 1),
+           e.message_id, e.status, e.at, e.payload, t.traceparent
+    FROM taken t, unnest($6::int4[], $7::text[], $8::int2[], $9::timestamptz[], $10::bytea[])
+                  AS e (index, message_id, status, at, payload)
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+SELECT EXISTS (SELECT FROM taken) AS taken, (SELECT count(*) FROM parked) AS moved;

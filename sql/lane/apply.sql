@@ -1,0 +1,118 @@
+-- The batch: one statement, one snapshot. Applies the folded receipts, decides once for each message whether it is known,
+-- parks what is not, and appends one row of counters.
+--
+-- Messages, sorted by id, one entry each: $1 text[] ids, $2 int2[] highest status, $3 int4[] flags, $4 timestamptz[] event
+-- time of that status, $5 int4[] signature (1-based): which statuses the message's receipts name, how often each.
+-- Signatures: $6 int4[] first entry of each (1-based, one more than there are), $7 int2[] codes, $8 int4[] counts.
+-- Raw events, grouped by message: $9 int4[] first event of each message (1-based, one more), $10 int2[] code,
+-- $11 timestamptz[] time, $12 int4[] record (1-based), $13 int4[] index in the record, $14 int4[] first payload byte
+-- (1-based, one more), $15 bytea all payloads.
+-- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 text[] traceparent (NULL: none).
+-- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
+--
+-- Returns one row: messages_known, messages_changed, events_parked, events_dead, events_counted, and the transitions over all
+-- campaigns: old int2[], new int2[], n int8[].
+WITH
+-- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
+-- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
+-- key, never by ctid: after such a wait the row is elsewhere. Generic plan: nested loop in the order of the array, which is
+-- the order in which everybody locks.
+u AS (
+    UPDATE message_inbox m
+    SET prev_status = m.status,
+        prev_flags = m.flags,
+        status = GREATEST(m.status, e.top),
+        flags = m.flags | e.mask,
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
+        updated_at = now()
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[])
+         WITH ORDINALITY AS e (id, top, mask, at, signature, n)
+    WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
+    RETURNING e.n, e.signature, COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
+              m.flags & ~m.prev_flags AS gained
+),
+-- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
+-- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
+-- because a generic plan takes every array for ten elements. Messages that changed need no second look: RETURNING has
+-- their campaign; where all did, the arrays are not even unpacked again.
+r AS MATERIALIZED (
+    SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, COALESCE(m.campaign_id, '') AS campaign
+    FROM unnest($1::text[], $5::int4[]) WITH ORDINALITY AS e (id, signature, n)
+    LEFT JOIN message_inbox m ON m.message_id = e.id
+    WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
+),
+-- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
+changed AS MATERIALIZED (
+    SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*) AS n
+    FROM u
+    GROUP BY u.campaign, u.old, u.new, u.gained, u.signature
+),
+same AS MATERIALIZED (
+    SELECT r.campaign, r.signature, count(*) AS n
+    FROM r
+    WHERE r.known
+    GROUP BY r.campaign, r.signature
+),
+counts AS (
+    SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
+    FROM changed c JOIN path_delta d ON d.old = c.old AND d.new = c.new
+    UNION ALL
+    SELECT c.campaign, (9001 + b.bit)::int2, c.n, 0
+    FROM changed c, generate_series(0, 30) AS b (bit)
+    WHERE c.gained <> 0 AND (c.gained >> b.bit) & 1 = 1
+    UNION ALL
+    SELECT g.campaign, s.code, 0, g.n * s.count
+    FROM (SELECT c.campaign, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same) g,
+         unnest(($7::int2[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1],
+                ($8::int4[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1]) AS s (code, count)
+),
+summed AS MATERIALIZED (
+    SELECT c.campaign, c.code, sum(c.messages)::int8 AS messages, sum(c.events)::int8 AS events
+    FROM counts c
+    GROUP BY c.campaign, c.code
+    HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0
+),
+-- One appended row for the whole transaction, none if there is nothing to count: no counter is ever waited for.
+delta AS (
+    INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
+    SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.messages), array_agg(s.events)
+    FROM summed s
+    HAVING count(*) > 0
+),
+-- The raw events of unknown messages; the arrays are sliced here and nowhere else, so known messages cost nothing.
+x AS MATERIALIZED (
+    SELECT r.id, i AS event, ($12::int4[])[i] AS record
+    FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i
+    WHERE NOT r.known
+),
+-- A position can come again only after an operator's reset; then the row that is there stays.
+parked AS (
+    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload, traceparent)
+    SELECT ($16::text[])[x.record], ($17::int4[])[x.record], ($18::int8[])[x.record], ($13::int4[])[x.event], $20::int4,
+           x.id, ($10::int2[])[x.event], ($11::timestamptz[])[x.event],
+           substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
+           ($19::text[])[x.record]
+    FROM x
+    WHERE $21::text <> 'dead-letter'
+    ON CONFLICT DO NOTHING
+),
+dead AS (
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, payload, traceparent)
+    SELECT ($16::text[])[x.record], ($17::int4[])[x.record], ($18::int8[])[x.record], ($13::int4[])[x.event], $20::int4,
+           'unknown_message',
+           substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
+           ($19::text[])[x.record]
+    FROM x
+    WHERE $21::text = 'dead-letter'
+    ON CONFLICT DO NOTHING
+)
+SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
+       CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
+       CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,
+       k.n AS events_counted, t.old, t.new, t.n
+FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
+     (SELECT COALESCE(sum(n), 0)::int8 AS n FROM same) s,
+     (SELECT count(*) AS n FROM x) x,
+     (SELECT COALESCE(sum(events), 0)::int8 AS n FROM summed) k,
+     (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n
+      FROM (SELECT old, new, sum(n)::int8 AS n FROM changed WHERE new > old GROUP BY old, new) g) t;

@@ -1,0 +1,13 @@
+-- Policy `unknown: insert`, right after the batch: bare rows for its messages, where there is none. Receipts of the new rows
+-- have just been parked; the next wake finds the rows and applies them: so there is one way in which a receipt is counted
+-- late, not two. Messages that were known, or that the platform has inserted meanwhile, stay as they are.
+-- $1 text[] message ids, sorted: the order in which everybody locks; $2 text[] organisations, $3 text[] campaigns, as the
+-- first of the message's receipts that names one says (NULL: none does). Returns rows (inserted).
+WITH made AS (
+    INSERT INTO message_inbox (message_id, org_id, campaign_id)
+    SELECT w.message_id, w.org_id, w.campaign_id
+    FROM unnest($1::text[], $2::text[], $3::text[]) AS w (message_id, org_id, campaign_id)
+    ON CONFLICT DO NOTHING
+    RETURNING 1
+)
+SELECT count(*) AS rows FROM made;

@@ -1,0 +1,20 @@
+-- Our own inbox, the default. Variables: fillfactor (80; 50 where ids are time-ordered, so that updates stay HOT).
+-- The platform inserts message_id, org_id and campaign_id and never touches the rest. Only what never changes is indexed:
+-- an index on status would end HOT updates.
+CREATE TABLE message_inbox (
+    message_id text COLLATE "C" PRIMARY KEY,
+    org_id text COLLATE "C",
+    campaign_id text COLLATE "C",
+    status smallint NOT NULL DEFAULT 0,
+    prev_status smallint,
+    flags integer NOT NULL DEFAULT 0,
+    prev_flags integer,
+    status_at timestamptz,
+    updated_at timestamptz
+) WITH (
+    fillfactor = :fillfactor,
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000,
+    autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 1
+);
+-- For the audit, campaign by campaign.
+CREATE INDEX message_inbox_campaign ON message_inbox (campaign_id);

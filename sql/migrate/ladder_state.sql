@@ -1,0 +1,22 @@
+-- Is the stored ladder the configured one? $1 … $9 array literals in the order of ladder_fill.sql, $10 text ladder hash.
+-- Columns: filled (there is a ladder), same, pins (topics that are pinned to another one).
+WITH
+wanted AS (
+    SELECT * FROM unnest($1::int2[], $2::text[], $3::int2[], $4::bool[], $5::int2[], $6::int2[])
+                  AS w (code, name, parent, terminal, flag_bit, implies)
+),
+stored AS (
+    SELECT k.code, k.name, k.parent, k.terminal, k.flag_bit, k.implies FROM message_status_priority k
+),
+wanted_override AS (
+    SELECT * FROM unnest($7::text[], $8::text[], $9::text[]) AS w (channel, status, becomes)
+),
+stored_override AS (
+    SELECT o.channel, o.status, o.becomes FROM status_override o
+)
+SELECT EXISTS (SELECT FROM stored) AS filled,
+       NOT EXISTS (SELECT * FROM wanted EXCEPT SELECT * FROM stored)
+           AND NOT EXISTS (SELECT * FROM stored EXCEPT SELECT * FROM wanted)
+           AND NOT EXISTS (SELECT * FROM wanted_override EXCEPT SELECT * FROM stored_override)
+           AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM wanted_override) AS same,
+       (SELECT count(*) FROM consumer_topic t WHERE t.ladder_hash <> $10::text) AS pins;

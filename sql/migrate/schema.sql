@@ -1,0 +1,2 @@
+-- The schema itself, before anything else. Variables: schema.
+CREATE SCHEMA IF NOT EXISTS :"schema";

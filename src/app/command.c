@@ -1,0 +1,84 @@
+#include "command.h"
+
+#define FORMAT_OPTION                                                                              \
+    {                                                                                              \
+        "format", "table|json|csv", "how to print (default: table)"                                \
+    }
+
+static const struct command commands[] = {
+    {
+        .name = "run",
+        .summary = "read receipts from Kafka and keep statuses and funnels in PostgreSQL",
+        .doc = "Runs in the foreground until SIGTERM or SIGINT, which drain and leave the group "
+               "within\n"
+               "shutdown.deadline; a second one ends it at once. Logs go to stderr.",
+        .run = command_run,
+    },
+    {
+        .name = "migrate",
+        .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
+        .doc = "Does what is missing in one transaction and says each step; a second run has "
+               "nothing to do.\n"
+               "A ladder that contradicts rows in use is refused with their count (exit code 78).",
+        .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"}},
+        .run = command_migrate,
+    },
+    {
+        .name = "check-config",
+        .summary = "say whether the configuration is valid",
+        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.",
+        .options = {{"print", NULL, "print the effective configuration, secrets redacted"},
+                    {"reference", NULL,
+                     "print the reference of all keys (Markdown); reads no file"},
+                    {"example", NULL, "print a commented example (YAML); reads no file"}},
+        .run = command_check_config,
+    },
+    {
+        .name = "funnel",
+        .argument = "CAMPAIGN",
+        .summary = "show the funnel of a campaign, or of all",
+        .doc =
+            "messages: distinct messages that reached the status; events: receipts that named it;\n"
+            "current: messages that stand in it now. Exit code 66 if there is no such campaign.",
+        .options = {FORMAT_OPTION},
+        .run = command_funnel,
+    },
+    {
+        .name = "audit",
+        .summary = "recount the funnels from the messages and compare",
+        .doc = "Goes campaign by campaign in short snapshots, while the daemon works. Exit code 0: "
+               "no drift,\n"
+               "or all of it repaired and a recount clean; 1: drift.",
+        .options = {{"campaign", "C", "only this campaign"},
+                    {"repair", NULL, "add the difference to the counters"},
+                    FORMAT_OPTION},
+        .run = command_audit,
+    },
+    {
+        .name = "dead-letters",
+        .summary = "list what could not be applied, or give it another chance",
+        .doc = "Lists the newest first. --redrive decodes the stored payloads again with the "
+               "ladder of today\n"
+               "and parks what is valid now, so that the daemon applies it; each receipt once, "
+               "also when\n"
+               "interrupted or run twice.",
+        .options = {{"reason", "R", "only letters with this reason"},
+                    {"limit", "N", "at most so many (default: list 100, redrive all)"},
+                    {"payload", NULL, "list the payloads too; they hold personal data"},
+                    {"redrive", NULL, "decode again and park what is valid"},
+                    FORMAT_OPTION},
+        .run = command_dead_letters,
+    },
+    {
+        .name = "version",
+        .summary = "print the versions of receiptd and of its libraries",
+        .doc = "Connects to nothing.",
+        .run = command_version,
+    },
+};
+
+const struct command *command_table(size_t *count)
+{
+    *count = sizeof(commands) / sizeof(commands[0]);
+    return commands;
+}

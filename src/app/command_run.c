@@ -1,0 +1,14 @@
+#include "command.h"
+#include "receiptd/app/run.h"
+
+int command_run(const struct command_call *call)
+{
+    struct rcpt_error error = {0};
+    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    rcpt_log_configure(config->log.level, config->log.format);
+    int exit_code = rcpt_app_run(config);
+    rcpt_config_free(config);
+    return exit_code;
+}

@@ -1,0 +1,63 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "command.h"
+
+int command_fail(const struct rcpt_error *error)
+{
+    fflush(stdout); /* so that a terminal shows what was printed before the error above it */
+    fprintf(stderr, "receiptd: %s\n", error->text);
+    if (error->hint[0] != '\0')
+        fprintf(stderr, "HINT: %s\n", error->hint);
+    return error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
+}
+
+int command_usage(const struct command_call *call, const char *format, ...)
+{
+    va_list arguments;
+    fputs("receiptd: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\nHINT: receiptd %s --help\n", call->command->name);
+    return EX_USAGE;
+}
+
+bool command_open(struct command_context *context, const struct command_call *call, bool read_only,
+                  int *exit_code)
+{
+    memset(context, 0, sizeof(*context));
+    context->config = rcpt_config_load(call->config_path, &context->error);
+    if (context->config != NULL) {
+        const struct rcpt_session_settings settings = {
+            .dsn = context->config->postgres.dsn,
+            .schema = context->config->postgres.schema,
+            .command = call->command->name,
+            .connect_timeout_ms = context->config->postgres.connect_timeout_ms,
+            .read_only = read_only,
+        };
+        context->session = rcpt_session_open(&settings, &context->error);
+    }
+    if (context->session == NULL) {
+        *exit_code = command_fail(&context->error);
+        command_close(context);
+        return false;
+    }
+    return true;
+}
+
+void command_close(struct command_context *context)
+{
+    rcpt_session_close(context->session);
+    rcpt_config_free(context->config);
+}
+
+int command_printed(int exit_code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return exit_code;
+    fputs("receiptd: cannot write to standard output\n", stderr);
+    return EX_IOERR;
+}

@@ -1,0 +1,194 @@
+/* Loading: file → nodes (libyaml) → check and normal form → struct (libcyaml) → checks over several
+ * keys → ladder. */
+#include "receiptd/app/config.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "config_check.h"
+#include "config_schema.h"
+#include "config_value.h"
+
+/* A configuration that is being made. */
+struct loading {
+    const char *name;
+    struct rcpt_config *config;
+    struct rcpt_config_places places;
+    struct rcpt_error *error;
+};
+
+/* Where a key stands, or else the other one that it does not go with. */
+static struct rcpt_config_place place_of(const struct loading *loading, const char *path,
+                                         const char *other)
+{
+    int index = rcpt_config_find(rcpt_config_table(), path);
+    if (loading->places.at[index].line == 0)
+        index = rcpt_config_find(rcpt_config_table(), other);
+    return loading->places.at[index];
+}
+
+static bool check_lanes(const struct loading *loading)
+{
+    const struct rcpt_config *config = loading->config;
+    if ((config->lanes & (config->lanes - 1)) != 0) {
+        rcpt_config_error(loading->error, loading->name, place_of(loading, "lanes", "lanes"),
+                          "lanes: must be a power of two, is %u", config->lanes);
+        rcpt_error_hint(loading->error, "1, 2, 4, 8, 16, 32, 64, 128 or 256");
+        return false;
+    }
+    if (config->postgres.connections <= config->lanes)
+        return true;
+    rcpt_config_error(loading->error, loading->name,
+                      place_of(loading, "postgres.connections", "lanes"),
+                      "postgres.connections: %u are more than the %u lanes they serve",
+                      config->postgres.connections, config->lanes);
+    rcpt_error_hint(loading->error, "set postgres.connections to %u or less, or raise lanes",
+                    config->lanes);
+    return false;
+}
+
+static bool check_order(const struct loading *loading, const char *less_path, int64_t less,
+                        const char *more_path, int64_t more)
+{
+    char less_text[RCPT_CONFIG_NUMBER_BYTES], more_text[RCPT_CONFIG_NUMBER_BYTES];
+    if (less <= more)
+        return true;
+    rcpt_config_format_number(RCPT_CONFIG_DURATION, less, less_text);
+    rcpt_config_format_number(RCPT_CONFIG_DURATION, more, more_text);
+    return rcpt_config_error(loading->error, loading->name, place_of(loading, less_path, more_path),
+                             "%s: %s is more than %s, %s", less_path, less_text, more_path,
+                             more_text);
+}
+
+/* Two meanings of one column would overwrite each other. */
+static bool check_columns(const struct loading *loading)
+{
+    static const char section[] = "inbox.columns.";
+    const struct rcpt_config_table *table = rcpt_config_table();
+    const char *names[RCPT_CONFIG_MAX_ROWS];
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        names[index] = NULL;
+        if (strncmp(row->path, section, sizeof(section) - 1) != 0)
+            continue;
+        memcpy(&names[index], (const char *)loading->config + row->offset, sizeof(names[index]));
+        for (size_t other = 0; other < index; other++)
+            if (names[other] != NULL && strcmp(names[other], names[index]) == 0)
+                return rcpt_config_error(loading->error, loading->name,
+                                         place_of(loading, row->path, table->rows[other].path),
+                                         "%s: \"%s\" is the column of %s too", row->path,
+                                         names[index], table->rows[other].path);
+    }
+    return true;
+}
+
+static bool check_together(const struct loading *loading)
+{
+    const struct rcpt_config *config = loading->config;
+    return check_lanes(loading) &&
+           check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
+                       "postgres.retry_max", config->postgres.retry_max_ms) &&
+           check_columns(loading);
+}
+
+static bool make_ladder(const struct loading *loading)
+{
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    loading->config->ladder = rcpt_ladder_new(&loading->config->ladder_definition, &error);
+    if (loading->config->ladder != NULL)
+        return true;
+    rcpt_config_error(loading->error, loading->name,
+                      place_of(loading, "ladder.statuses", "ladder.flags"), "ladder: %s",
+                      error.text);
+    rcpt_error_hint(loading->error, "%s", error.hint);
+    return false;
+}
+
+static bool check_document(struct loading *loading, const char *text, size_t size, FILE *normal)
+{
+    yaml_document_t document;
+    if (!rcpt_config_read_yaml(loading->name, text, size, &document, loading->error))
+        return false;
+    bool good =
+        rcpt_config_check(loading->name, &document, normal, &loading->places, loading->error);
+    yaml_document_delete(&document);
+    return good;
+}
+
+static bool load_document(struct loading *loading, const char *text, size_t size)
+{
+    char *normal = NULL;
+    size_t normal_size = 0;
+    FILE *out = open_memstream(&normal, &normal_size);
+    RCPT_ASSERT(out != NULL);
+    bool good = check_document(loading, text, size, out);
+    RCPT_ASSERT(fclose(out) == 0);
+    if (good)
+        loading->config =
+            rcpt_config_load_normal(loading->name, normal, normal_size, loading->error);
+    free(normal);
+    return loading->config != NULL;
+}
+
+struct rcpt_config *rcpt_config_parse(const char *name, const char *text, size_t size,
+                                      struct rcpt_error *error)
+{
+    struct loading loading = {.name = name, .error = error};
+    if (load_document(&loading, text, size) && check_together(&loading) && make_ladder(&loading))
+        return loading.config;
+    rcpt_config_free(loading.config);
+    return NULL;
+}
+
+static bool set_unreadable(struct rcpt_error *error, const char *path, int code)
+{
+    rcpt_error_fatal(error, EX_NOINPUT, "%.300s: cannot be read: %s", path, strerror(code));
+    if (code == ENOENT)
+        rcpt_error_hint(error, "name the file with --config, or begin with a copy of the example, "
+                               "config/receiptd.yaml");
+    else if (code == EACCES)
+        rcpt_error_hint(error, "the user that runs receiptd must be allowed to read it");
+    return false;
+}
+
+/* One byte more than is allowed, so that the reader can tell. */
+static char *read_file(const char *path, size_t *size, struct rcpt_error *error)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        set_unreadable(error, path, errno);
+        return NULL;
+    }
+    char *text = rcpt_malloc(RCPT_CONFIG_MAX_BYTES + 1);
+    *size = fread(text, 1, RCPT_CONFIG_MAX_BYTES + 1, file);
+    if (ferror(file)) {
+        set_unreadable(error, path, errno);
+        free(text);
+        text = NULL;
+    }
+    fclose(file);
+    return text;
+}
+
+struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error)
+{
+    size_t size;
+    char *text = read_file(path, &size, error);
+    if (text == NULL)
+        return NULL;
+    struct rcpt_config *config = rcpt_config_parse(path, text, size, error);
+    free(text);
+    return config;
+}
+
+void rcpt_config_free(struct rcpt_config *config)
+{
+    if (config == NULL)
+        return;
+    rcpt_ladder_free(config->ladder);
+    rcpt_config_free_loaded(config);
+}

@@ -1,0 +1,23 @@
+/* The check of a file against the table, with line and column, and its normal form.
+ *
+ * libcyaml 1.3.1 loads structs well but knows no units, ranges, defaults or maps with free keys,
+ * and takes 010 for 8 and 30s for 30. So the file is checked here, and what libcyaml gets is the
+ * normal form: one flat mapping with every key of the table by its path, defaults filled in,
+ * numbers in base units, maps as lists of pairs.
+ */
+#ifndef RECEIPTD_APP_CONFIG_CHECK_H
+#define RECEIPTD_APP_CONFIG_CHECK_H
+
+#include "config_table.h"
+#include "config_yaml.h"
+
+/* Where each row's value stands in the file; for ladder.* where the key `ladder` stands. */
+struct rcpt_config_places {
+    struct rcpt_config_place at[RCPT_CONFIG_MAX_ROWS];
+};
+
+/* Writes the normal form to `normal`. `name` is the file's, for errors and relative paths. */
+RCPT_MUST_CHECK bool rcpt_config_check(const char *name, yaml_document_t *document, FILE *normal,
+                                       struct rcpt_config_places *places, struct rcpt_error *error);
+
+#endif

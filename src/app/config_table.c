@@ -1,0 +1,319 @@
+#include "config_table.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define MEMBER(type, member)                                                                       \
+    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define MEMBER_COUNT(type, member)                                                                 \
+    .count_offset = offsetof(type, member), .count_size = sizeof(((type *)NULL)->member)
+
+#define AT(member)            MEMBER(struct rcpt_config, member)
+#define LIST_AT(member, size) AT(member), MEMBER_COUNT(struct rcpt_config, size)
+#define CHOICES(array)        .choices = (array), .choice_count = COUNT_OF(array)
+
+#define SECOND 1000
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24LL * HOUR)
+#define KIB    1024LL
+#define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
+
+enum {
+    REQUIRED = RCPT_CONFIG_REQUIRED,
+    NULLABLE = RCPT_CONFIG_NULLABLE,
+    RELOADABLE = RCPT_CONFIG_RELOADABLE,
+    SECRET = RCPT_CONFIG_SECRET,
+    ACTIVE = RCPT_CONFIG_ACTIVE,
+};
+
+static const cyaml_strval_t gap_policies[] = {
+    {"halt", RCPT_GAP_HALT},
+    {"skip", RCPT_GAP_SKIP},
+};
+static const cyaml_strval_t unknown_policies[] = {
+    {"park", RCPT_UNKNOWN_PARK},
+    {"insert", RCPT_UNKNOWN_INSERT},
+    {"dead-letter", RCPT_UNKNOWN_DEAD_LETTER},
+};
+static const cyaml_strval_t targeted_policies[] = {
+    {"trigger", true},
+    {"none", false},
+};
+static const cyaml_strval_t log_levels[] = {
+    {"error", RCPT_LOG_ERROR},
+    {"warn", RCPT_LOG_WARN},
+    {"info", RCPT_LOG_INFO},
+    {"debug", RCPT_LOG_DEBUG},
+};
+static const cyaml_strval_t log_formats[] = {
+    {"logfmt", RCPT_LOG_LOGFMT},
+    {"json", RCPT_LOG_JSON},
+};
+static const cyaml_strval_t booleans[] = {
+    {"true", true},
+    {"false", false},
+};
+
+/* The entries of kafka.properties after the check: what was a map is a list by then. */
+static const struct rcpt_config_row property_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, REQUIRED, MEMBER(struct rcpt_config_pair, name)},
+    {"value", RCPT_CONFIG_TEXT, REQUIRED, MEMBER(struct rcpt_config_pair, value)},
+    {"line", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, line)},
+    {"column", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, column)},
+};
+static const struct rcpt_config_table property_record = {property_rows, COUNT_OF(property_rows),
+                                                         sizeof(struct rcpt_config_pair)};
+
+#define FIELD(member) MEMBER(struct rcpt_status_definition, member)
+static const struct rcpt_config_row status_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "name of the status: capitals, digits and `_`"},
+    {"code", RCPT_CONFIG_INTEGER, REQUIRED, FIELD(code), .max = RCPT_LADDER_FIRST_FLAG_CODE - 1,
+     .doc = "stored number and priority at once: of two statuses the larger code wins"},
+    {"parent", RCPT_CONFIG_TEXT, NULLABLE, FIELD(parent), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "the stage that a message in this status has certainly passed; only the root has none"},
+    {"terminal", RCPT_CONFIG_CHOICE, NULLABLE, FIELD(terminal), CHOICES(booleans),
+     .doc = "for readers: nothing more is expected"},
+};
+#undef FIELD
+static const struct rcpt_config_table status_record = {status_rows, COUNT_OF(status_rows),
+                                                       sizeof(struct rcpt_status_definition)};
+
+#define FIELD(member) MEMBER(struct rcpt_flag_definition, member)
+static const struct rcpt_config_row flag_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "name of the flag; the first in the list has code 9001, the next 9002 and so on"},
+    {"implies", RCPT_CONFIG_TEXT, NULLABLE, FIELD(implies), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "status that a receipt of this flag brings with it"},
+};
+#undef FIELD
+static const struct rcpt_config_table flag_record = {flag_rows, COUNT_OF(flag_rows),
+                                                     sizeof(struct rcpt_flag_definition)};
+
+#define FIELD(member) MEMBER(struct rcpt_override_definition, member)
+static const struct rcpt_config_row override_rows[] = {
+    {"channel", RCPT_CONFIG_TEXT, REQUIRED, FIELD(channel), .min = 1, .max = 255,
+     .doc = "value of the receipt's `channel`"},
+    {"status", RCPT_CONFIG_TEXT, REQUIRED, FIELD(status), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "status that the receipt names"},
+    {"becomes", RCPT_CONFIG_TEXT, REQUIRED, FIELD(becomes), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "status that it means on this channel"},
+};
+#undef FIELD
+static const struct rcpt_config_table override_record = {override_rows, COUNT_OF(override_rows),
+                                                         sizeof(struct rcpt_override_definition)};
+
+static const struct rcpt_config_section sections[] = {
+    {"kafka", "Where the receipts come from."},
+    {"postgres", "Where statuses and counters go."},
+    {"", "How receipts are spread, and what happens to those of messages that nobody knows."},
+    {"batch", "Whatever arrived while the last transaction ran is the next batch, up to these "
+              "limits."},
+    {"memory", "Back-pressure begins where the budget ends."},
+    {"progress", "How positions are kept moving and compared with the database."},
+    {"parked", "Receipts whose message row does not exist yet."},
+    {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
+    {"inbox", "The table of messages: receiptd's own, or one that exists."},
+    {"shutdown", "How the process ends."},
+    {"log", "Log lines go to the standard error output."},
+    {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
+               "flags and overrides included."},
+};
+
+static const struct rcpt_config_row rows[] = {
+    {"kafka.brokers", RCPT_CONFIG_TEXT, REQUIRED | ACTIVE, AT(kafka.brokers), .min = 1, .max = 4096,
+     .example = "127.0.0.1:9092",
+     .doc = "brokers to ask for the cluster: `host:port`, separated by commas"},
+    {"kafka.topics", RCPT_CONFIG_TOPICS, REQUIRED | ACTIVE,
+     LIST_AT(kafka.topics, kafka.topics_count), .min = 1, .max = 100, .example = "[dlr-events]",
+     .doc = "topics that carry receipts"},
+    {"kafka.group", RCPT_CONFIG_TEXT, ACTIVE, AT(kafka.group), .initial = "receiptd", .min = 1,
+     .max = 249, .doc = "consumer group: instances of one group share the partitions"},
+    {"kafka.instance_id", RCPT_CONFIG_TEXT, NULLABLE, AT(kafka.instance_id), .min = 1, .max = 249,
+     .example = "receiptd-0",
+     .doc = "static membership: a restart within the session time-out moves no partitions; unique "
+            "for each instance"},
+    {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
+     .initial = "{}", .max = 200, .record = &property_record,
+     .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
+    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "24MiB",
+     .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
+    {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
+     .initial = "5s", .min = 100, .max = HOUR,
+     .doc = "how often positions are told to Kafka, for tools that show lag; never read back"},
+    {"kafka.on_retention_gap", RCPT_CONFIG_CHOICE, 0, AT(kafka.on_retention_gap), .initial = "halt",
+     CHOICES(gap_policies),
+     .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
+            "`skip` counts them and goes on"},
+
+    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE, AT(postgres.dsn), .min = 1,
+     .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
+     .doc = "connection string of libpq, keywords or URI"},
+    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE, AT(postgres.connections), .initial = "2",
+     .min = 1, .max = 64, .doc = "connections that write, at most as many as there are lanes"},
+    {"postgres.pipeline_depth", RCPT_CONFIG_INTEGER, 0, AT(postgres.pipeline_depth), .initial = "2",
+     .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
+    {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
+     .min = 1, .max = 63, .doc = "schema of receiptd's own tables"},
+    {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
+     .initial = "5s", .min = 10, .max = 10 * MINUTE,
+     .doc = "a transaction that waits longer for a lock is rolled back, and who blocks it is "
+            "looked at"},
+    {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
+     .initial = "30s", .min = 100, .max = HOUR,
+     .doc = "a statement that runs longer is cancelled by the server"},
+    {"postgres.connect_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.connect_timeout_ms),
+     .initial = "10s", .min = 100, .max = 10 * MINUTE, .doc = "limit for making a connection"},
+    {"postgres.zombie_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.zombie_timeout_ms),
+     .initial = "10s", .min = 100, .max = HOUR,
+     .doc = "a session of the same role that has blocked a lane for longer is terminated"},
+    {"postgres.retry_min", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_min_ms), .initial = "100ms",
+     .min = 1, .max = HOUR, .doc = "shortest back-off before the next attempt"},
+    {"postgres.retry_max", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_max_ms), .initial = "10s",
+     .min = 1, .max = HOUR, .doc = "longest back-off before the next attempt"},
+
+    {"lanes", RCPT_CONFIG_INTEGER, ACTIVE, AT(lanes), .initial = "8", .min = 1, .max = 256,
+     .doc = "unit of order and of parallelism, a power of two; pinned in the database at the first "
+            "start"},
+    {"unknown", RCPT_CONFIG_CHOICE, ACTIVE, AT(unknown), .initial = "park",
+     CHOICES(unknown_policies),
+     .doc = "a receipt whose message row does not exist: `park` keeps it until the row lands, "
+            "`insert` makes the row, `dead-letter` sets it aside"},
+
+    {"batch.max_events", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.max_events), .initial = "4000",
+     .min = 1, .max = 100000, .doc = "receipts of one transaction; a larger record goes alone"},
+    {"batch.max_bytes", RCPT_CONFIG_SIZE, RELOADABLE, AT(batch.max_bytes), .initial = "4MiB",
+     .min = 4 * KIB, .max = 256 * MIB,
+     .doc = "bytes of one transaction; a larger record goes alone"},
+    {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
+     .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
+
+    {"memory.budget", RCPT_CONFIG_SIZE, RELOADABLE, AT(memory.budget_bytes), .initial = "24MiB",
+     .min = 64 * KIB, .max = 64 * GIB,
+     .doc = "memory for records that are queued or in flight; above it nothing more is taken in"},
+
+    {"progress.verify_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.verify_interval_ms),
+     .initial = "5s", .min = 100, .max = HOUR,
+     .doc = "how often a lane without work compares its positions with the database"},
+    {"progress.idle_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.idle_interval_ms),
+     .initial = "1s", .min = 10, .max = HOUR,
+     .doc = "how often a lane without receipts moves its positions"},
+    {"progress.rewind_timeout", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.rewind_timeout_ms),
+     .initial = "10s", .min = 100, .max = HOUR,
+     .doc = "a rewind that has brought no record for so long is done again, by assigning anew"},
+
+    {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
+     .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
+    {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
+     .min = 1, .max = 1000000000,
+     .doc = "when more are parked, nothing more is taken in until some have gone"},
+    {"parked.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.poll_interval_ms),
+     .initial = "1s", .min = 10, .max = HOUR,
+     .doc = "how often to look for parked receipts whose row has come; grows with the cost of a "
+            "look"},
+    {"parked.wake_limit", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.wake_limit), .initial = "1000",
+     .min = 1, .max = 100000, .doc = "parked receipts of one transaction"},
+
+    {"counters.rollup_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(counters.rollup_interval_ms),
+     .initial = "1s", .min = 10, .max = HOUR,
+     .doc = "how often appended counts are added to the totals"},
+    {"counters.rollup_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(counters.rollup_rows),
+     .initial = "10000", .min = 1, .max = 10000000, .doc = "appended rows of one roll-up"},
+
+    {"inbox.table", RCPT_CONFIG_TABLE, NULLABLE, AT(inbox.table), .min = 3, .max = 127,
+     .example = "messaging.outbound",
+     .doc = "an existing table of messages, `schema.table`; not set: `message_inbox` in "
+            "`postgres.schema`"},
+#define COLUMN(column, meaning)                                                                    \
+    {                                                                                              \
+        "inbox.columns." #column, RCPT_CONFIG_IDENTIFIER, 0, AT(inbox.column),                     \
+            .initial = #column, .min = 1, .max = 63, .doc = meaning                                \
+    }
+    COLUMN(message_id, "column of the message's id, the key"),
+    COLUMN(org_id, "column of the organisation"),
+    COLUMN(campaign_id, "column of the campaign"),
+    COLUMN(status, "column of the status code"),
+    COLUMN(prev_status, "column of the status before"),
+    COLUMN(flags, "column of the flags, a bit set"),
+    COLUMN(prev_flags, "column of the flags before"),
+    COLUMN(status_at, "column of the time of the receipt that won"),
+    COLUMN(updated_at, "column of the time of the last change"),
+#undef COLUMN
+    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
+     CHOICES(targeted_policies),
+     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+            "TARGETED uncounted"},
+    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "80", .min = 10,
+     .max = 100,
+     .doc = "room for updates in each page of the own table, set when it is made; 50 where ids are "
+            "ordered by time"},
+
+    {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
+     .initial = "20s", .min = 100, .max = HOUR,
+     .doc = "after SIGTERM: how long open batches may take to finish"},
+
+    {"log.level", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.level), .initial = "info",
+     CHOICES(log_levels), .doc = "least severe kind of line that is written"},
+    {"log.format", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.format), .initial = "logfmt",
+     CHOICES(log_formats), .doc = "shape of a line"},
+    {"log.stats_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(log.stats_interval_ms),
+     .initial = "10s", .min = 0, .max = DAY,
+     .doc = "how often a line of figures is written; 0s: never"},
+
+    {"ladder.statuses", RCPT_CONFIG_RECORDS, 0,
+     LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
+     .max = RCPT_LADDER_MAX_STATUSES, .record = &status_record,
+     .doc = "statuses, parents before or after their children"},
+    {"ladder.flags", RCPT_CONFIG_RECORDS, 0,
+     LIST_AT(ladder_definition.flags, ladder_definition.flag_count), .max = RCPT_LADDER_MAX_FLAGS,
+     .record = &flag_record, .doc = "marks that a message can bear beside its status"},
+    {"ladder.overrides", RCPT_CONFIG_RECORDS, 0,
+     LIST_AT(ladder_definition.overrides, ladder_definition.override_count),
+     .max = RCPT_LADDER_MAX_OVERRIDES, .record = &override_record,
+     .doc = "statuses that mean another one on some channel"},
+};
+static const struct rcpt_config_table table = {rows, COUNT_OF(rows), sizeof(struct rcpt_config)};
+
+_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+
+const struct rcpt_config_table *rcpt_config_table(void)
+{
+    return &table;
+}
+
+const struct rcpt_config_section *rcpt_config_sections(size_t *count)
+{
+    *count = COUNT_OF(sections);
+    return sections;
+}
+
+int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
+{
+    for (size_t index = 0; index < where->count; index++)
+        if (strcmp(where->rows[index].path, path) == 0)
+            return (int)index;
+    return -1;
+}
+
+bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path)
+{
+    size_t size = strlen(path);
+    for (size_t index = 0; index < where->count; index++)
+        if (strncmp(where->rows[index].path, path, size) == 0 &&
+            where->rows[index].path[size] == '.')
+            return true;
+    return false;
+}
+
+bool rcpt_config_is_secret_property(const char *name)
+{
+    static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
+    for (size_t index = 0; index < COUNT_OF(words); index++)
+        if (strcasestr(name, words[index]) != NULL)
+            return true;
+    return false;
+}

@@ -1,0 +1,262 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+
+#define TICK_MS  50
+#define EVICT_MS 1000
+#define BLOCKED_AFTER_MS                                                                           \
+    1500                    /* a transaction in flight for this long may be waiting for somebody */
+#define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
+#define SNAPSHOT_WARN_MS (10 * 60 * 1000)
+
+/* Control statements that fail are tried again by their timers; what needs a new connection gets
+ * one. */
+static bool failed(struct app *app, const char *what, const struct rcpt_error *error)
+{
+    if (error == NULL)
+        return false;
+    if (error->code[0] == '\0' || app->stopping)
+        return true; /* the connection is gone: on_down says it */
+    rcpt_log_warn("postgres", "%s failed, will be tried again: %s (%s)%s%s", what, error->text,
+                  error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    if (error->decision == RCPT_DECISION_RECONNECT)
+        rcpt_pg_reconnect(app->control, error);
+    return true;
+}
+
+static bool can_ask(const struct app *app)
+{
+    return app->control_up && !app->stopping && rcpt_pg_is_ready(app->control);
+}
+
+/* ---- roll-up of counter deltas ---- */
+
+static void roll_up(struct app *app);
+
+static void on_rolled_up(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                         const struct rcpt_error *error)
+{
+    struct app *app = context;
+    app->rollup_flying = false;
+    if (failed(app, "roll-up of counters", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    if (rcpt_pg_rows_int(rows[0], 0, 0) >= (int64_t)app->config->counters.rollup_rows)
+        roll_up(app);
+}
+
+static void roll_up(struct app *app)
+{
+    if (!can_ask(app) || app->rollup_flying)
+        return;
+    app->rollup_flying = true;
+    struct rcpt_pg_query query = {.statement = "rollup"};
+    rcpt_pg_encoder_reset(app->encoder);
+    rcpt_pg_add_int4(app->encoder, (int32_t)app->config->counters.rollup_rows);
+    rcpt_pg_encoder_params(app->encoder, &query.params);
+    rcpt_pg_submit(app->control, &query, 1, on_rolled_up, app);
+}
+
+static void on_rollup_timer(uv_timer_t *timer)
+{
+    roll_up(timer->data);
+}
+
+/* ---- parked rows: which lanes have something to wake ---- */
+
+static void set_parking_full(struct app *app, int64_t rows)
+{
+    bool full = rows >= (int64_t)app->config->parked.max_rows;
+    if (full != app->parking_full)
+        rcpt_log_warn("app",
+                      full ? "%lld receipts wait for their message: parked.max_rows is reached, "
+                             "nothing more is "
+                             "taken in until some are gone"
+                           : "%lld receipts wait for their message: taking in again",
+                      (long long)rows);
+    app->parking_full = full;
+    rcpt_engine_set_parking_full(app->engine, full);
+}
+
+/* A look costs what the backlog costs; the next one waits so long that all looks together stay a
+ * small share. */
+static void schedule_probe(struct app *app)
+{
+    int64_t took = app_now(app) - app->probe_started_ms, wait = took * PROBE_SHARE;
+    if (wait < app->config->parked.poll_interval_ms)
+        wait = app->config->parked.poll_interval_ms;
+    if (!app->closing)
+        uv_timer_start(&app->timers.parked, app->timers.parked.timer_cb, (uint64_t)wait, 0);
+}
+
+static void on_probed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct app *app = context;
+    schedule_probe(app);
+    if (failed(app, "look at parked rows", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    int64_t parked = 0;
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
+        uint32_t lane = (uint32_t)rcpt_pg_rows_int(rows[0], row, 0);
+        parked += rcpt_pg_rows_int(rows[0], row, 3);
+        if (lane < app->config->lanes)
+            rcpt_engine_wake(app->engine, lane, rcpt_pg_rows_bool(rows[0], row, 1),
+                             rcpt_pg_rows_bool(rows[0], row, 2), app_now(app));
+    }
+    app->parked_rows = parked;
+    set_parking_full(app, parked);
+    if (!app->parking_full)
+        consume_continue(app);
+}
+
+static void on_parked_timer(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    app->probe_started_ms = app_now(app);
+    if (!can_ask(app)) {
+        schedule_probe(app);
+        return;
+    }
+    struct rcpt_pg_query query = {.statement = "parked_probe"};
+    rcpt_pg_encoder_reset(app->encoder);
+    lanes_put_assigned(app, app->encoder);
+    rcpt_pg_add_int8(app->encoder, app->config->parked.max_age_ms);
+    rcpt_pg_encoder_params(app->encoder, &query.params);
+    rcpt_pg_submit(app->control, &query, 1, on_probed, app);
+}
+
+/* ---- blockers: a stalled client of our role that holds a row we need ---- */
+
+static void on_evicted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct app *app = context;
+    app->evict_flying = false;
+    if (failed(app, "look for blockers", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
+        app->evictions++;
+        rcpt_log_warn(
+            "postgres",
+            "ended backend %lld (%s): it blocked a lane with a transaction open for %lld ms",
+            (long long)rcpt_pg_rows_int(rows[0], row, 0), rcpt_pg_rows_text(rows[0], row, 1),
+            (long long)rcpt_pg_rows_int(rows[0], row, 2));
+    }
+}
+
+static void on_evict_timer(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    int64_t pids[64];
+    size_t count = 0;
+    for (unsigned index = 0; index < app->config->postgres.connections && count < 64; index++) {
+        if (app->connections[index].up &&
+            rcpt_engine_oldest_in_flight_ms(app->engine, index, app_now(app)) > BLOCKED_AFTER_MS)
+            pids[count++] = rcpt_pg_backend_pid(app->connections[index].pg);
+    }
+    if (count == 0 || app->evict_flying || !can_ask(app))
+        return;
+    app->evict_flying = true;
+    struct rcpt_pg_query query = {.statement = "evict"};
+    rcpt_pg_encoder_reset(app->encoder);
+    rcpt_pg_begin_int4_array(app->encoder, count);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_put_int4(app->encoder, (int32_t)pids[index]);
+    rcpt_pg_add_int8(app->encoder, app->config->postgres.zombie_timeout_ms);
+    rcpt_pg_encoder_params(app->encoder, &query.params);
+    rcpt_pg_submit(app->control, &query, 1, on_evicted, app);
+}
+
+/* ---- the rest ---- */
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    rcpt_engine_tick(app->engine, app_now(app));
+    positions_step(app);
+}
+
+static void on_commit_timer(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    if (app->kafka != NULL && !app->stopping)
+        consume_commit(app);
+}
+
+static void on_snapshot_age(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                            const struct rcpt_error *error)
+{
+    struct app *app = context;
+    if (failed(app, "look for old snapshots", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    int64_t age = rcpt_pg_rows_int(rows[0], 0, 0);
+    if (age > SNAPSHOT_WARN_MS)
+        rcpt_log_warn("postgres",
+                      "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
+                      rcpt_pg_rows_text(rows[0], 0, 1), rcpt_pg_rows_text(rows[0], 0, 2),
+                      (long long)age / 1000);
+}
+
+void janitor_log_stats(struct app *app)
+{
+    const struct rcpt_engine_stats *now = rcpt_engine_get_stats(app->engine);
+    struct rcpt_engine_stats *last = &app->last_stats;
+    rcpt_log_info(
+        "app",
+        "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu "
+        "dead_letters=%llu "
+        "lag_records=%lld waiting=%lld queue_bytes=%llu fenced=%llu retries=%llu lost_answers=%llu "
+        "resync_ahead=%llu resync_back=%llu rewinds=%llu gaps=%llu evictions=%llu",
+        (unsigned long long)(now->events_committed - last->events_committed),
+        (unsigned long long)(now->batches - last->batches),
+        (unsigned long long)(now->messages_changed - last->messages_changed),
+        (unsigned long long)(now->events_parked - last->events_parked),
+        (unsigned long long)(now->events_woken - last->events_woken),
+        (unsigned long long)(now->events_expired - last->events_expired),
+        (unsigned long long)(now->letters_committed - last->letters_committed),
+        app->kafka != NULL ? (long long)consume_lag(app) : 0LL, (long long)app->parked_rows,
+        (unsigned long long)now->bytes, (unsigned long long)now->fenced,
+        (unsigned long long)now->retries, (unsigned long long)now->unknown,
+        (unsigned long long)now->resync_ahead, (unsigned long long)now->resync_back,
+        (unsigned long long)now->rewinds, (unsigned long long)now->gaps,
+        (unsigned long long)app->evictions);
+    *last = *now;
+}
+
+static void on_stats_timer(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    if (app->stopping)
+        return;
+    janitor_log_stats(app);
+    if (!can_ask(app))
+        return;
+    struct rcpt_pg_query query = {.statement = "snapshot_age"};
+    rcpt_pg_submit(app->control, &query, 1, on_snapshot_age, app);
+}
+
+static void start_timer(struct app *app, uv_timer_t *timer, uv_timer_cb on_timer,
+                        int64_t interval_ms, bool repeat)
+{
+    uv_timer_init(&app->loop, timer);
+    timer->data = app;
+    if (interval_ms > 0)
+        uv_timer_start(timer, on_timer, (uint64_t)interval_ms, repeat ? (uint64_t)interval_ms : 0);
+}
+
+void janitor_start(struct app *app)
+{
+    const struct rcpt_config *config = app->config;
+    start_timer(app, &app->timers.tick, on_tick, TICK_MS, true);
+    start_timer(app, &app->timers.rollup, on_rollup_timer, config->counters.rollup_interval_ms,
+                true);
+    start_timer(app, &app->timers.parked, on_parked_timer, config->parked.poll_interval_ms, false);
+    start_timer(app, &app->timers.evict, on_evict_timer, EVICT_MS, true);
+    start_timer(app, &app->timers.commit, on_commit_timer, config->kafka.commit_interval_ms, true);
+    start_timer(app, &app->timers.stats, on_stats_timer, config->log.stats_interval_ms, true);
+}

@@ -1,0 +1,213 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "app.h"
+
+static uint32_t connection_of(const struct app *app, uint32_t lane)
+{
+    return lane % app->config->postgres.connections;
+}
+
+static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result,
+                        const struct rcpt_error *error)
+{
+    switch (result->outcome) {
+    case RCPT_OUTCOME_COMMITTED:
+    case RCPT_OUTCOME_PROBED:
+    case RCPT_OUTCOME_UNKNOWN: /* on_down says it for the whole connection */
+        break;
+    case RCPT_OUTCOME_FENCED:
+        rcpt_log_info("core", "lane %u: %s; reading its positions again", lane, error->text);
+        break;
+    case RCPT_OUTCOME_DATA:
+        rcpt_log_warn("core", "lane %u: a row is refused (%s); looking for it", lane, error->code);
+        break;
+    default:
+        rcpt_log_warn("postgres", "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane,
+                      error->text, error->code, error->hint[0] != '\0' ? "; HINT: " : "",
+                      error->hint);
+        break;
+    }
+}
+
+static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_result *result,
+                    const struct rcpt_error *error)
+{
+    struct app_lane_connection *connection = context;
+    struct app *app = connection->app;
+    log_outcome(lane, result, error);
+    rcpt_engine_on_result(app->engine, lane, result, app_now(app));
+    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
+        result->outcome != RCPT_OUTCOME_UNKNOWN)
+        rcpt_pg_reconnect(connection->pg, error);
+    consume_continue(app);
+    app_check_drain(app);
+}
+
+void lanes_port_submit(void *context, const struct rcpt_batch *batch)
+{
+    struct app *app = context;
+    struct app_lane_connection *connection = &app->connections[connection_of(app, batch->lane)];
+    rcpt_lane_send(connection->sender, connection->pg, batch, on_sent, connection);
+}
+
+/* ---- positions ---- */
+
+static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                         const struct rcpt_error *error)
+{
+    struct app_lane_read *read = context;
+    struct app *app = read->app;
+    struct rcpt_pg *pg = app->connections[connection_of(app, read->lane)].pg;
+    if (error != NULL) {
+        rcpt_engine_on_positions_failed(app->engine, read->lane, app_now(app));
+        if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
+            rcpt_pg_reconnect(pg, error);
+        return;
+    }
+    RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == read->count);
+    for (uint32_t row = 0; row < read->count; row++) {
+        read->rows[row].found = rcpt_pg_rows_text(rows[0], row, 0) != NULL;
+        read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, 0);
+        read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, 1);
+    }
+    rcpt_engine_on_positions(app->engine, read->lane, read->rows, read->count, app_now(app));
+    app_update_readiness(app);
+}
+
+void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder)
+{
+    uint32_t slots = rcpt_engine_slot_count(app->engine), assigned = 0;
+    for (uint32_t slot = 0; slot < slots; slot++)
+        assigned += rcpt_engine_is_assigned(app->engine, slot);
+    rcpt_pg_begin_text_array(encoder, assigned);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        const char *topic = rcpt_engine_slot_topic(app->engine, slot);
+        if (rcpt_engine_is_assigned(app->engine, slot))
+            rcpt_pg_put_bytes(encoder, topic, strlen(topic));
+    }
+    rcpt_pg_begin_int4_array(encoder, assigned);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        if (rcpt_engine_is_assigned(app->engine, slot))
+            rcpt_pg_put_int4(encoder, rcpt_engine_slot_partition(app->engine, slot));
+    }
+}
+
+/* The rows come back in the order of the question, which is kept here by slot. */
+static void remember_slots(struct app *app, struct app_lane_read *read)
+{
+    uint32_t slots = rcpt_engine_slot_count(app->engine);
+    read->rows = rcpt_realloc(read->rows, (slots + 1) * sizeof(*read->rows));
+    read->count = 0;
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        if (rcpt_engine_is_assigned(app->engine, slot))
+            read->rows[read->count++] = (struct rcpt_engine_position){.slot = slot};
+    }
+}
+
+void lanes_port_read_positions(void *context, uint32_t lane)
+{
+    struct app *app = context;
+    struct app_lane_connection *connection = &app->connections[connection_of(app, lane)];
+    remember_slots(app, &app->lane_reads[lane]);
+    rcpt_pg_encoder_reset(connection->encoder);
+    lanes_put_assigned(app, connection->encoder);
+    rcpt_pg_add_int4(connection->encoder, (int32_t)lane);
+    struct rcpt_pg_query query = {.statement = "positions"};
+    rcpt_pg_encoder_params(connection->encoder, &query.params);
+    rcpt_pg_submit(connection->pg, &query, 1, on_positions, &app->lane_reads[lane]);
+}
+
+/* ---- connections ---- */
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct app_lane_connection *connection = context;
+    (void)pg;
+    connection->up = true;
+    rcpt_log_info("postgres", "%s is connected", connection->name);
+    rcpt_engine_connection_up(connection->app->engine, connection->index, app_now(connection->app));
+    app_update_readiness(connection->app);
+}
+
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct app_lane_connection *connection = context;
+    struct app *app = connection->app;
+    (void)pg;
+    if (connection->up)
+        rcpt_engine_connection_down(app->engine, connection->index, app_now(app));
+    connection->up = false;
+    memcpy(app->database_reason, error->text, sizeof(error->text));
+    rcpt_log_warn("postgres", "%s is not connected: %s%s%s", connection->name, error->text,
+                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_update_readiness(app);
+    app_check_drain(app);
+}
+
+static const char *unknown_policy(enum rcpt_unknown_policy policy)
+{
+    switch (policy) {
+    case RCPT_UNKNOWN_INSERT:
+        return "insert";
+    case RCPT_UNKNOWN_DEAD_LETTER:
+        return "dead-letter";
+    default:
+        return "park";
+    }
+}
+
+static void start_connection(struct app *app, uint32_t index)
+{
+    const struct rcpt_config *config = app->config;
+    struct app_lane_connection *connection = &app->connections[index];
+    connection->app = app;
+    connection->index = index;
+    snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
+    connection->sender =
+        rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+    connection->encoder = rcpt_pg_encoder_new();
+    struct rcpt_pg_settings settings = {
+        .loop = &app->loop,
+        .name = connection->name,
+        .instance = app->instance,
+        .dsn = config->postgres.dsn,
+        .schema = config->postgres.schema,
+        .synchronous_commit = false,
+        .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
+        .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
+        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
+        .retry_min_ms = (int)config->postgres.retry_min_ms,
+        .retry_max_ms = (int)config->postgres.retry_max_ms,
+        .context = connection,
+        .on_ready = on_ready,
+        .on_down = on_down,
+    };
+    settings.statements = rcpt_lane_statements(&settings.statement_count);
+    connection->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(connection->pg);
+}
+
+void lanes_start(struct app *app)
+{
+    unsigned count = app->config->postgres.connections;
+    app->connections = rcpt_calloc(count, sizeof(*app->connections));
+    app->lane_reads = rcpt_calloc(app->config->lanes, sizeof(*app->lane_reads));
+    for (uint32_t lane = 0; lane < app->config->lanes; lane++)
+        app->lane_reads[lane] = (struct app_lane_read){.app = app, .lane = lane};
+    for (uint32_t index = 0; index < count; index++)
+        start_connection(app, index);
+}
+
+void lanes_fini(struct app *app)
+{
+    for (unsigned index = 0; index < app->config->postgres.connections; index++) {
+        rcpt_lane_sender_free(app->connections[index].sender);
+        rcpt_pg_encoder_free(app->connections[index].encoder);
+    }
+    for (uint32_t lane = 0; lane < app->config->lanes; lane++)
+        free(app->lane_reads[lane].rows);
+    free(app->connections);
+    free(app->lane_reads);
+}

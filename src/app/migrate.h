@@ -1,0 +1,52 @@
+/* What a migration has to do: steps of plain words and SQL, from looking at the database only.
+ * Private to the room. */
+#ifndef RECEIPTD_APP_MIGRATE_H
+#define RECEIPTD_APP_MIGRATE_H
+
+#include "command.h"
+#include "receiptd/postgres/bind.h"
+
+#define MIGRATE_MAX_STEPS    32u
+#define MIGRATE_MAX_BINDINGS 32u
+
+struct migrate_step {
+    char *what; /* "create schema receiptd" */
+    char *sql;
+};
+
+struct migrate_plan {
+    struct command_context *context;
+    bool dry_run; /* look without locks */
+    struct rcpt_pg_binding bindings[MIGRATE_MAX_BINDINGS];
+    size_t binding_count;
+    char *owned[MIGRATE_MAX_BINDINGS]; /* values that were made for the bindings */
+    size_t owned_count;
+    struct migrate_step steps[MIGRATE_MAX_STEPS];
+    size_t step_count;
+    bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
+};
+
+void migrate_plan_init(struct migrate_plan *plan, struct command_context *context, bool dry_run);
+void migrate_plan_fini(struct migrate_plan *plan);
+
+/* Looks at the database and fills the steps. Within the migration's transaction, after its lock;
+ * for a dry run within a read-only one. False with the error in the context. */
+RCPT_MUST_CHECK bool migrate_plan_make(struct migrate_plan *plan);
+
+/* ---- for the parts of the plan ---- */
+/* The name must live as long as the plan. The value is copied. */
+void migrate_bind(struct migrate_plan *plan, const char *name, const char *value);
+const char *migrate_binding(const struct migrate_plan *plan, const char *name);
+/* A step from an embedded file, its variables bound. */
+RCPT_MUST_CHECK bool migrate_add(struct migrate_plan *plan, const char *file, const char *format,
+                                 ...) RCPT_PRINTF(3, 4);
+
+/* ---- migrate_ladder.c ---- */
+/* Binds the ladder's arrays. */
+void migrate_ladder_bind(struct migrate_plan *plan);
+/* Adds the steps for the ladder; `fresh`: its tables are not there yet. */
+RCPT_MUST_CHECK bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh);
+/* Refuses (EX_CONFIG, each status with its rows) a ladder that contradicts rows in use. */
+RCPT_MUST_CHECK bool migrate_ladder_check(struct migrate_plan *plan);
+
+#endif

@@ -1,0 +1,345 @@
+#include "receiptd/app/run.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "app.h"
+
+int64_t app_now(const struct app *app)
+{
+    return (int64_t)uv_now(&app->loop);
+}
+
+/* ---- readiness ---- */
+
+static bool lanes_are_up(const struct app *app)
+{
+    for (unsigned index = 0; index < app->config->postgres.connections; index++) {
+        if (!app->connections[index].up)
+            return false;
+    }
+    return true;
+}
+
+/* The first thing that stands in the way; NULL: nothing. */
+static const char *reason_not_ready(const struct app *app)
+{
+    if (app->stopping)
+        return "stopping";
+    if (app->halted)
+        return app->halt_reason;
+    if (!app->control_up || !lanes_are_up(app))
+        return app->database_reason[0] != '\0' ? app->database_reason : "connecting to PostgreSQL";
+    if (!app->kafka_healthy)
+        return app->kafka_reason[0] != '\0' ? app->kafka_reason : "connecting to Kafka";
+    if (app->assignment.state != ASSIGNMENT_NONE)
+        return "reading positions";
+    return NULL;
+}
+
+void app_update_readiness(struct app *app)
+{
+    const char *reason = reason_not_ready(app);
+    const char *text = reason != NULL ? reason : "";
+    if (app->ready == (reason == NULL) && strcmp(app->said_reason, text) == 0)
+        return;
+    app->ready = reason == NULL;
+    snprintf(app->said_reason, sizeof(app->said_reason), "%s", text);
+    if (app->ready)
+        rcpt_log_info("app", "ready");
+    else
+        rcpt_log_info("app", "not ready: %s", text);
+}
+
+void app_halt(struct app *app, const struct rcpt_error *error)
+{
+    app->halted = true;
+    memcpy(app->halt_reason, error->text, sizeof(error->text));
+    rcpt_log_error("app", "stopped consuming: %s%s%s", error->text,
+                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_update_readiness(app);
+}
+
+static void port_halt(void *context, const struct rcpt_error *error)
+{
+    app_halt(context, error);
+}
+
+/* ---- the end: stop taking in, settle what is in flight, leave the group, close ---- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct app *app = handle->data;
+    app->open--;
+}
+
+static void close_handle(struct app *app, uv_handle_t *handle)
+{
+    handle->data = app;
+    app->open++;
+    uv_close(handle, on_handle_closed);
+}
+
+static void on_postgres_closed(void *context)
+{
+    struct app *app = context;
+    app->open--;
+}
+
+static void close_timers(struct app *app)
+{
+    uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked,
+                            &app->timers.evict, &app->timers.commit, &app->timers.stats,
+                            &app->deadline};
+    for (size_t index = 0; index < sizeof(timers) / sizeof(timers[0]); index++)
+        close_handle(app, (uv_handle_t *)timers[index]);
+}
+
+static void close_rest(struct app *app)
+{
+    janitor_log_stats(app);
+    close_timers(app);
+    for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
+        close_handle(app, (uv_handle_t *)&app->signals[index]);
+    for (unsigned index = 0; index < app->config->postgres.connections; index++) {
+        app->open++;
+        rcpt_pg_close(app->connections[index].pg, on_postgres_closed, app);
+    }
+    app->open++;
+    rcpt_pg_close(app->control, on_postgres_closed, app);
+}
+
+static int64_t remaining_ms(const struct app *app)
+{
+    uint64_t due = uv_timer_get_due_in(&app->deadline);
+    return due > 0 ? (int64_t)due : 1;
+}
+
+static void close_kafka(struct app *app)
+{
+    if (app->kafka == NULL || app->kafka_closing)
+        return;
+    app->kafka_closing = true;
+    app->open++;
+    consume_commit(app);
+    int64_t remaining = remaining_ms(app);
+    rcpt_kafka_close(app->kafka, remaining < 5000 ? remaining : 5000);
+}
+
+void app_check_drain(struct app *app)
+{
+    if (!app->stopping || app->closing || !rcpt_engine_is_settled(app->engine))
+        return;
+    if (app->kafka != NULL) {
+        close_kafka(app);
+        return;
+    }
+    app->closing = true;
+    close_rest(app);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
+    /* What is not settled was not acknowledged anywhere: its positions have not moved, the next
+     * owner replays it. */
+    rcpt_log_warn(
+        "app",
+        "the drain took longer than shutdown.deadline; transactions in flight are abandoned");
+    janitor_log_stats(app);
+    _exit(app->exit_code);
+}
+
+static void begin_stop(struct app *app, const char *why)
+{
+    if (app->stopping)
+        return;
+    app->stopping = true;
+    rcpt_log_info("app", "stopping: %s", why);
+    app_update_readiness(app);
+    uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->config->shutdown.deadline_ms, 0);
+    if (app->kafka != NULL)
+        rcpt_kafka_stop_polling(app->kafka);
+    rcpt_engine_stop(app->engine);
+    app_check_drain(app);
+}
+
+void app_fail(struct app *app, const struct rcpt_error *error)
+{
+    rcpt_log_error("app", "%s%s%s", error->text, error->hint[0] != '\0' ? "; HINT: " : "",
+                   error->hint);
+    if (app->exit_code == 0)
+        app->exit_code = error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
+    begin_stop(app, "a fatal error");
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct app *app = handle->data;
+    if (number == SIGHUP) {
+        rcpt_log_info("app",
+                      "SIGHUP: the configuration is read at start only; restart to apply changes");
+        return;
+    }
+    if (app->stopping) {
+        rcpt_log_warn(
+            "app",
+            "second signal: leaving at once; what was in flight is replayed by the next owner");
+        _exit(app->exit_code != 0 ? app->exit_code : EX_TEMPFAIL);
+    }
+    begin_stop(app, number == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+/* ---- start ---- */
+
+static void start_signals(struct app *app)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    for (size_t index = 0; index < sizeof(numbers) / sizeof(numbers[0]); index++) {
+        uv_signal_init(&app->loop, &app->signals[index]);
+        app->signals[index].data = app;
+        uv_signal_start(&app->signals[index], on_signal, numbers[index]);
+    }
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void on_control_ready(void *context, struct rcpt_pg *pg)
+{
+    struct app *app = context;
+    (void)pg;
+    app->control_up = true;
+    rcpt_log_info("postgres", "control is connected");
+    positions_step(app);
+    app_update_readiness(app);
+}
+
+static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct app *app = context;
+    (void)pg;
+    app->control_up = false;
+    memcpy(app->database_reason, error->text, sizeof(error->text));
+    rcpt_log_warn("postgres", "control is not connected: %s%s%s", error->text,
+                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_update_readiness(app);
+}
+
+static void start_control(struct app *app)
+{
+    const struct rcpt_config *config = app->config;
+    struct rcpt_pg_settings settings = {
+        .loop = &app->loop,
+        .name = "control",
+        .instance = app->instance,
+        .dsn = config->postgres.dsn,
+        .schema = config->postgres.schema,
+        .synchronous_commit = false,
+        .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
+        .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
+        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
+        .retry_min_ms = (int)config->postgres.retry_min_ms,
+        .retry_max_ms = (int)config->postgres.retry_max_ms,
+        .context = app,
+        .on_ready = on_control_ready,
+        .on_down = on_control_down,
+    };
+    settings.statements = rcpt_control_statements(&settings.statement_count);
+    app->encoder = rcpt_pg_encoder_new();
+    app->control = rcpt_pg_new(&settings);
+    rcpt_pg_start(app->control);
+}
+
+static void start_engine(struct app *app)
+{
+    const struct rcpt_config *config = app->config;
+    struct rcpt_engine_settings settings = {
+        .lanes = config->lanes,
+        .connections = config->postgres.connections,
+        .depth = config->postgres.pipeline_depth,
+        .batch_max_events = (uint32_t)config->batch.max_events,
+        .batch_max_bytes = (uint32_t)config->batch.max_bytes,
+        .budget_bytes = config->memory.budget_bytes,
+        .linger_ms = config->batch.linger_ms,
+        .idle_advance_ms = config->progress.idle_interval_ms,
+        .verify_interval_ms = config->progress.verify_interval_ms,
+        .rewind_timeout_ms = config->progress.rewind_timeout_ms,
+        .retry_min_ms = config->postgres.retry_min_ms,
+        .retry_max_ms = config->postgres.retry_max_ms,
+        .wake_limit = (uint32_t)config->parked.wake_limit,
+        .seed = (uint64_t)getpid() ^ uv_hrtime(),
+    };
+    struct rcpt_engine_ports ports = {
+        .context = app,
+        .submit = lanes_port_submit,
+        .read_positions = lanes_port_read_positions,
+        .rewind = consume_port_rewind,
+        .reassign = consume_port_reassign,
+        .refresh = positions_port_refresh,
+        .halt = port_halt,
+    };
+    app->engine = rcpt_engine_new(&settings, config->ladder, &ports);
+    app->decoder = rcpt_decoder_new(config->ladder, config->lanes);
+}
+
+static void name_topics(struct app *app)
+{
+    app->topic_count = app->config->kafka.topics_count;
+    app->topics = rcpt_calloc(app->topic_count, sizeof(*app->topics));
+    for (size_t index = 0; index < app->topic_count; index++)
+        app->topics[index].name = app->config->kafka.topics[index];
+}
+
+static void start(struct app *app)
+{
+    char host[48] = "localhost";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(app->instance, sizeof(app->instance), "%s-%d", host, (int)getpid());
+    uv_loop_init(&app->loop);
+    uv_timer_init(&app->loop, &app->deadline);
+    app->deadline.data = app;
+    name_topics(app);
+    start_signals(app);
+    start_engine(app);
+    start_control(app);
+    lanes_start(app);
+    janitor_start(app);
+    struct rcpt_error error;
+    if (!consume_start(app, &error))
+        app_fail(app, &error);
+}
+
+static void finish(struct app *app)
+{
+    RCPT_ASSERT(app->open == 0);
+    int busy = uv_loop_close(&app->loop);
+    if (busy != 0)
+        rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));
+    positions_fini(app);
+    rcpt_engine_free(app->engine);
+    rcpt_decoder_free(app->decoder);
+    lanes_fini(app);
+    rcpt_pg_encoder_free(app->encoder);
+    free(app->topics);
+    free(app->cluster_id);
+}
+
+int rcpt_app_run(const struct rcpt_config *config)
+{
+    struct app *app = rcpt_calloc(1, sizeof(*app));
+    app->config = config;
+    rcpt_log_configure(config->log.level, config->log.format);
+    rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
+                  config->kafka.group, config->lanes, config->postgres.connections,
+                  rcpt_kafka_version());
+    start(app);
+    uv_run(&app->loop, UV_RUN_DEFAULT);
+    finish(app);
+    int exit_code = app->exit_code;
+    rcpt_log_info("app", "stopped, exit code %d", exit_code);
+    free(app);
+    return exit_code;
+}

@@ -1,0 +1,185 @@
+#include "receiptd/base/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "receiptd/base/error.h"
+
+void rcpt_json_init(struct rcpt_json *json, FILE *out)
+{
+    memset(json, 0, sizeof(*json));
+    json->out = out;
+}
+
+/* Writes the comma before a member and checks that a member may stand here. */
+static void begin_value(struct rcpt_json *json)
+{
+    if (json->depth > 0) {
+        unsigned level = json->depth - 1;
+        RCPT_ASSERT(json->in_object[level] == json->after_key);
+        if (!json->after_key && json->has_member[level])
+            fputc(',', json->out);
+        json->has_member[level] = true;
+    }
+    json->after_key = false;
+}
+
+static void begin_nested(struct rcpt_json *json, bool is_object)
+{
+    begin_value(json);
+    RCPT_ASSERT(json->depth < RCPT_JSON_MAX_DEPTH);
+    json->in_object[json->depth] = is_object;
+    json->has_member[json->depth] = false;
+    json->depth++;
+    fputc(is_object ? '{' : '[', json->out);
+}
+
+static void end_nested(struct rcpt_json *json, bool is_object)
+{
+    RCPT_ASSERT(json->depth > 0 && !json->after_key);
+    json->depth--;
+    RCPT_ASSERT(json->in_object[json->depth] == is_object);
+    fputc(is_object ? '}' : ']', json->out);
+}
+
+void rcpt_json_begin_object(struct rcpt_json *json)
+{
+    begin_nested(json, true);
+}
+
+void rcpt_json_end_object(struct rcpt_json *json)
+{
+    end_nested(json, true);
+}
+
+void rcpt_json_begin_array(struct rcpt_json *json)
+{
+    begin_nested(json, false);
+}
+
+void rcpt_json_end_array(struct rcpt_json *json)
+{
+    end_nested(json, false);
+}
+
+/* Size of the well-formed UTF-8 sequence at `bytes` (Unicode, table 3-7), 0 if there is none. */
+static size_t sequence_size(const unsigned char *bytes, size_t size)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high, length;
+    } forms[] = {
+        {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
+        if (bytes[0] < forms[form].first_low || bytes[0] > forms[form].first_high)
+            continue;
+        if (forms[form].length > size)
+            return 0;
+        for (size_t index = 1; index < forms[form].length; index++) {
+            unsigned char low = index == 1 ? forms[form].second_low : 0x80;
+            unsigned char high = index == 1 ? forms[form].second_high : 0xbf;
+            if (bytes[index] < low || bytes[index] > high)
+                return 0;
+        }
+        return forms[form].length;
+    }
+    return 0;
+}
+
+static void write_ascii(FILE *out, unsigned char byte)
+{
+    static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
+    for (size_t index = 0; index + 1 < sizeof(escapes); index += 2) {
+        if (byte == (unsigned char)escapes[index]) {
+            fputc('\\', out);
+            fputc(escapes[index + 1], out);
+            return;
+        }
+    }
+    /* DEL is legal in JSON but not on a terminal. */
+    if (byte < 0x20 || byte == 0x7f)
+        fprintf(out, "\\u%04x", byte);
+    else
+        fputc(byte, out);
+}
+
+static void write_string(FILE *out, const unsigned char *bytes, size_t size)
+{
+    fputc('"', out);
+    while (size > 0) {
+        size_t length = sequence_size(bytes, size);
+        if (length == 1)
+            write_ascii(out, *bytes);
+        else if (length > 1)
+            fwrite(bytes, 1, length, out);
+        else
+            fputs("\xef\xbf\xbd", out);
+        length = length > 0 ? length : 1;
+        bytes += length;
+        size -= length;
+    }
+    fputc('"', out);
+}
+
+void rcpt_json_key(struct rcpt_json *json, const char *name)
+{
+    RCPT_ASSERT(json->depth > 0 && json->in_object[json->depth - 1] && !json->after_key);
+    if (json->has_member[json->depth - 1])
+        fputc(',', json->out);
+    write_string(json->out, (const unsigned char *)name, strlen(name));
+    fputc(':', json->out);
+    json->after_key = true;
+}
+
+void rcpt_json_bytes(struct rcpt_json *json, const void *bytes, size_t size)
+{
+    begin_value(json);
+    write_string(json->out, bytes, size);
+}
+
+void rcpt_json_text(struct rcpt_json *json, const char *text)
+{
+    if (text == NULL)
+        rcpt_json_null(json);
+    else
+        rcpt_json_bytes(json, text, strlen(text));
+}
+
+void rcpt_json_int(struct rcpt_json *json, int64_t value)
+{
+    begin_value(json);
+    fprintf(json->out, "%" PRId64, value);
+}
+
+void rcpt_json_double(struct rcpt_json *json, double value)
+{
+    if (!isfinite(value)) {
+        rcpt_json_null(json);
+        return;
+    }
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+        double back = strtod(text, NULL);
+        if (!(back < value) && !(back > value))
+            break;
+    }
+    begin_value(json);
+    fputs(text, json->out);
+}
+
+void rcpt_json_bool(struct rcpt_json *json, bool value)
+{
+    begin_value(json);
+    fputs(value ? "true" : "false", json->out);
+}
+
+void rcpt_json_null(struct rcpt_json *json)
+{
+    begin_value(json);
+    fputs("null", json->out);
+}

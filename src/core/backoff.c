@@ -1,0 +1,31 @@
+#include "receiptd/core/backoff.h"
+
+uint64_t rcpt_random_next(uint64_t *state)
+{
+    uint64_t mixed = *state += UINT64_C(0x9e3779b97f4a7c15);
+    mixed = (mixed ^ (mixed >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    mixed = (mixed ^ (mixed >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return mixed ^ (mixed >> 31);
+}
+
+void rcpt_backoff_init(struct rcpt_backoff *backoff, int64_t min_ms, int64_t max_ms, uint64_t seed)
+{
+    backoff->min_ms = min_ms > 0 ? min_ms : 1;
+    backoff->max_ms = max_ms > backoff->min_ms ? max_ms : backoff->min_ms;
+    backoff->last_ms = 0;
+    backoff->random = seed;
+}
+
+int64_t rcpt_backoff_next_ms(struct rcpt_backoff *backoff)
+{
+    int64_t last = backoff->last_ms > 0 ? backoff->last_ms : backoff->min_ms;
+    int64_t ceiling = last * 3 < backoff->max_ms ? last * 3 : backoff->max_ms;
+    uint64_t span = (uint64_t)(ceiling - backoff->min_ms) + 1;
+    backoff->last_ms = backoff->min_ms + (int64_t)(rcpt_random_next(&backoff->random) % span);
+    return backoff->last_ms;
+}
+
+void rcpt_backoff_reset(struct rcpt_backoff *backoff)
+{
+    backoff->last_ms = 0;
+}

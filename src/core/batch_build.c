@@ -1,0 +1,414 @@
+#include "batch_build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE                UINT32_MAX
+#define BATCH_CHUNK_BYTES   (256u * 1024)
+#define BATCH_KEEP_BYTES    (2u * 1024 * 1024)
+#define SIGNATURE_MAX_CODES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)
+
+/* A message while it is being folded: its events form a chain in order of arrival. */
+struct folding {
+    const struct rcpt_event *first;
+    uint64_t prefix; /* first eight bytes of the id, big-endian: decides most comparisons */
+    uint64_t hash;
+    uint32_t head, tail; /* into events */
+};
+
+struct rcpt_batch_builder {
+    const struct rcpt_ladder *ladder;
+    uint32_t *buckets; /* open addressing over messages; NONE is free */
+    uint32_t bucket_capacity;
+    uint32_t *signature_buckets; /* likewise over signatures of several codes */
+    uint32_t signature_capacity;
+    int32_t single[SIGNATURE_MAX_CODES + 1]; /* signature of one receipt of this entry, or -1 */
+};
+
+struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder)
+{
+    struct rcpt_batch_builder *builder = rcpt_calloc(1, sizeof(*builder));
+    builder->ladder = ladder;
+    return builder;
+}
+
+void rcpt_batch_builder_free(struct rcpt_batch_builder *builder)
+{
+    if (builder == NULL)
+        return;
+    free(builder->buckets);
+    free(builder->signature_buckets);
+    free(builder);
+}
+
+void rcpt_batch_init(struct rcpt_batch *batch, uint32_t lane)
+{
+    memset(batch, 0, sizeof(*batch));
+    batch->lane = lane;
+    rcpt_arena_init(&batch->arena, BATCH_CHUNK_BYTES);
+}
+
+void rcpt_batch_fini(struct rcpt_batch *batch)
+{
+    rcpt_arena_fini(&batch->arena);
+}
+
+void rcpt_batch_reset(struct rcpt_batch *batch, enum rcpt_batch_kind kind)
+{
+    struct rcpt_arena arena = batch->arena;
+    uint32_t lane = batch->lane;
+    memset(batch, 0, sizeof(*batch));
+    batch->arena = arena;
+    batch->lane = lane;
+    batch->kind = kind;
+    rcpt_arena_reset(&batch->arena, BATCH_KEEP_BYTES);
+}
+
+static void *allocate(struct rcpt_batch *batch, size_t count, size_t size)
+{
+    return rcpt_arena_alloc(&batch->arena, count * size);
+}
+
+static uint32_t power_above(uint32_t count)
+{
+    uint32_t power = 64;
+    while (power < count * 2)
+        power *= 2;
+    return power;
+}
+
+static void clear_buckets(uint32_t **buckets, uint32_t *capacity, uint32_t count)
+{
+    uint32_t wanted = power_above(count);
+    if (*capacity < wanted || *capacity > wanted * 16) {
+        free(*buckets);
+        *buckets = rcpt_malloc(wanted * sizeof(**buckets));
+        *capacity = wanted;
+    }
+    memset(*buckets, 0xff, *capacity * sizeof(**buckets));
+}
+
+static uint64_t id_prefix(const char *id, size_t size)
+{
+    uint64_t prefix = 0;
+    memcpy(&prefix, id, size < sizeof(prefix) ? size : sizeof(prefix));
+    return __builtin_bswap64(prefix);
+}
+
+static int compare_ids(const struct folding *left, const struct folding *right)
+{
+    if (left->prefix != right->prefix)
+        return left->prefix < right->prefix ? -1 : 1;
+    const struct rcpt_event *a = left->first, *b = right->first;
+    size_t common = a->id_size < b->id_size ? a->id_size : b->id_size;
+    int order = memcmp(a->id, b->id, common);
+    return order != 0 ? order : (int)a->id_size - (int)b->id_size;
+}
+
+/* Bottom-up merge sort: no allocation outside the arena, n log n whatever the input. Returns the
+ * sorted one of the two. */
+static struct folding *sort_messages(struct folding *items, struct folding *scratch, uint32_t count)
+{
+    for (uint32_t width = 1; width < count; width *= 2) {
+        for (uint32_t start = 0; start < count; start += 2 * width) {
+            uint32_t left = start, middle = start + width < count ? start + width : count;
+            uint32_t end = start + 2 * width < count ? start + 2 * width : count, right = middle;
+            for (uint32_t out = start; out < end; out++) {
+                bool take_left = left < middle &&
+                                 (right >= end || compare_ids(&items[left], &items[right]) <= 0);
+                scratch[out] = take_left ? items[left++] : items[right++];
+            }
+        }
+        struct folding *sorted = scratch;
+        scratch = items;
+        items = sorted;
+    }
+    return items;
+}
+
+static bool same_id(const struct rcpt_event *left, const struct rcpt_event *right)
+{
+    return left->id_size == right->id_size && memcmp(left->id, right->id, left->id_size) == 0;
+}
+
+static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding *messages,
+                             uint32_t *count, const struct rcpt_event *event)
+{
+    uint32_t mask = builder->bucket_capacity - 1;
+    /* The low bits of the hash are the lane: the same for all events of this batch. */
+    uint32_t bucket = (uint32_t)(event->hash >> 20) & mask;
+    for (;; bucket = (bucket + 1) & mask) {
+        uint32_t index = builder->buckets[bucket];
+        if (index == NONE)
+            break;
+        if (messages[index].hash == event->hash && same_id(messages[index].first, event))
+            return index;
+    }
+    builder->buckets[bucket] = *count;
+    struct folding *message = &messages[*count];
+    message->first = event;
+    message->hash = event->hash;
+    message->prefix = id_prefix(event->id, event->id_size);
+    message->head = message->tail = NONE;
+    return (*count)++;
+}
+
+/* ---- signatures ---- */
+
+struct code_count {
+    int16_t code;
+    int32_t count;
+};
+
+static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size,
+                              struct code_count *codes)
+{
+    uint32_t used = 0;
+    for (uint32_t index = 0; index < size; index++) {
+        uint32_t at = used;
+        while (at > 0 && codes[at - 1].code > events[index].code)
+            at--;
+        if (at > 0 && codes[at - 1].code == events[index].code) {
+            codes[at - 1].count++;
+            continue;
+        }
+        memmove(&codes[at + 1], &codes[at], (used - at) * sizeof(*codes));
+        codes[at] = (struct code_count){.code = events[index].code, .count = 1};
+        used++;
+    }
+    return used;
+}
+
+static int32_t append_signature(struct rcpt_batch *batch, const struct code_count *codes,
+                                uint32_t size)
+{
+    struct rcpt_batch_signature *signature = &batch->signatures[batch->signature_count];
+    signature->first = batch->signature_code_count;
+    signature->size = size;
+    for (uint32_t index = 0; index < size; index++) {
+        batch->signature_codes[batch->signature_code_count] = codes[index].code;
+        batch->signature_counts[batch->signature_code_count] = codes[index].count;
+        batch->signature_code_count++;
+    }
+    return (int32_t)batch->signature_count++;
+}
+
+static bool same_signature(const struct rcpt_batch *batch, uint32_t index,
+                           const struct code_count *codes, uint32_t size)
+{
+    const struct rcpt_batch_signature *signature = &batch->signatures[index];
+    if (signature->size != size)
+        return false;
+    for (uint32_t at = 0; at < size; at++) {
+        if (batch->signature_codes[signature->first + at] != codes[at].code ||
+            batch->signature_counts[signature->first + at] != codes[at].count)
+            return false;
+    }
+    return true;
+}
+
+static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
+                                const struct rcpt_batch_event *events, uint32_t size)
+{
+    if (size == 1) {
+        int32_t *known = &builder->single[events[0].event->entry];
+        if (*known < 0) {
+            struct code_count one = {.code = events[0].code, .count = 1};
+            *known = append_signature(batch, &one, 1);
+        }
+        return *known;
+    }
+    struct code_count codes[SIGNATURE_MAX_CODES + 1];
+    uint32_t used = collect_codes(events, size, codes);
+    uint64_t hash = 0;
+    for (uint32_t index = 0; index < used; index++)
+        hash = (hash ^ (uint64_t)(codes[index].code * 65537 + codes[index].count)) *
+               UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t mask = builder->signature_capacity - 1, bucket = (uint32_t)(hash >> 32) & mask;
+    for (; builder->signature_buckets[bucket] != NONE; bucket = (bucket + 1) & mask) {
+        if (same_signature(batch, builder->signature_buckets[bucket], codes, used))
+            return (int32_t)builder->signature_buckets[bucket];
+    }
+    int32_t made = append_signature(batch, codes, used);
+    builder->signature_buckets[bucket] = (uint32_t)made;
+    return made;
+}
+
+/* ---- folding ---- */
+
+struct counts {
+    uint32_t events, letters;
+};
+
+static struct counts count_content(const struct rcpt_batch_source *sources, uint32_t source_count,
+                                   uint32_t lane)
+{
+    struct counts counts = {0, 0};
+    for (uint32_t index = 0; index < source_count; index++) {
+        const struct rcpt_record *record = sources[index].record;
+        counts.events += record->lane_events[lane + 1] - record->lane_events[lane];
+        counts.letters += record->lane_rejects[lane + 1] - record->lane_rejects[lane];
+    }
+    return counts;
+}
+
+static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source *source,
+                        const struct rcpt_event *event)
+{
+    batch->letters[batch->letter_count++] = (struct rcpt_batch_letter){
+        .record = source->record,
+        .topic = source->topic,
+        .partition = source->partition,
+        .index = (int32_t)event->index,
+        .reason = RCPT_REJECT_DATABASE,
+        .detail = "PostgreSQL refuses this row",
+        .payload = source->record->value + event->payload,
+        .payload_size = event->payload_size,
+    };
+}
+
+static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source *source)
+{
+    const struct rcpt_record *record = source->record;
+    for (uint32_t at = record->lane_rejects[batch->lane];
+         at < record->lane_rejects[batch->lane + 1]; at++) {
+        const struct rcpt_reject *reject = &record->rejects[at];
+        batch->letters[batch->letter_count++] = (struct rcpt_batch_letter){
+            .record = record,
+            .topic = source->topic,
+            .partition = source->partition,
+            .index = reject->index,
+            .reason = reject->reason,
+            .detail = reject->detail,
+            .payload = record->value + reject->payload,
+            .payload_size = reject->payload_size,
+        };
+    }
+}
+
+struct raw { /* one event before grouping */
+    const struct rcpt_event *event;
+    uint32_t source;
+    uint32_t next; /* of the same message */
+};
+
+/* Chains the lane's events per message. Returns the number of messages; *raw_count the number of
+ * events. */
+static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
+                             const struct rcpt_batch_source *sources, uint32_t source_count,
+                             uint32_t event_limit, struct raw *raws, struct folding *messages,
+                             uint32_t *raw_count)
+{
+    uint32_t message_count = 0, used = 0;
+    for (uint32_t source = 0; source < source_count; source++) {
+        const struct rcpt_record *record = sources[source].record;
+        for (uint32_t at = record->lane_events[batch->lane];
+             at < record->lane_events[batch->lane + 1]; at++) {
+            const struct rcpt_event *event = &record->events[at];
+            if (event->refused) {
+                add_refused(batch, &sources[source], event);
+                continue;
+            }
+            if (used >= event_limit)
+                continue;
+            struct folding *message =
+                &messages[find_message(builder, messages, &message_count, event)];
+            raws[used] = (struct raw){.event = event, .source = source, .next = NONE};
+            if (message->head == NONE)
+                message->head = used;
+            else
+                raws[message->tail].next = used;
+            message->tail = used++;
+        }
+        add_rejects(batch, &sources[source]);
+    }
+    *raw_count = used;
+    return message_count;
+}
+
+/* Writes one message with its events; the winner's time is the smallest among the receipts of the
+ * highest status. */
+static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
+                         const struct folding *folding, const struct raw *raws)
+{
+    struct rcpt_batch_message *message = &batch->messages[batch->message_count++];
+    message->id = folding->first->id;
+    message->id_size = folding->first->id_size;
+    message->first_event = batch->event_count;
+    message->mask = 0;
+    message->top = -1;
+    for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
+        const struct rcpt_event *event = raws[at].event;
+        const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
+        struct rcpt_batch_event *out = &batch->events[batch->event_count++];
+        out->record = batch->records[raws[at].source];
+        out->event = event;
+        out->record_index = raws[at].source;
+        out->code = entry->code;
+        batch->payload_bytes += event->payload_size;
+        message->mask |= entry->mask;
+        if (entry->top > message->top ||
+            (entry->top == message->top && event->at_us < message->at_us)) {
+            message->top = entry->top;
+            message->at_us = event->at_us;
+        }
+    }
+    message->signature = intern_signature(builder, batch, &batch->events[message->first_event],
+                                          batch->event_count - message->first_event);
+}
+
+static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source *sources,
+                        uint32_t source_count)
+{
+    batch->records = allocate(batch, source_count, sizeof(const struct rcpt_record *));
+    batch->record_topics = allocate(batch, source_count, sizeof(*batch->record_topics));
+    batch->record_partitions = allocate(batch, source_count, sizeof(*batch->record_partitions));
+    batch->record_count = source_count;
+    for (uint32_t index = 0; index < source_count; index++) {
+        batch->records[index] = sources[index].record;
+        batch->record_topics[index] = sources[index].topic;
+        batch->record_partitions[index] = sources[index].partition;
+    }
+}
+
+void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
+                     const struct rcpt_batch_source *sources, uint32_t source_count,
+                     uint32_t event_limit)
+{
+    struct counts counts = count_content(sources, source_count, batch->lane);
+    uint32_t most = counts.events;
+    struct raw *raws = allocate(batch, most, sizeof(*raws));
+    struct folding *messages = allocate(batch, most, sizeof(*messages));
+    struct folding *scratch = allocate(batch, most, sizeof(*scratch));
+    batch->letters = allocate(batch, counts.letters + most, sizeof(*batch->letters));
+    batch->events = allocate(batch, most, sizeof(*batch->events));
+    batch->messages = allocate(batch, most, sizeof(*batch->messages));
+    batch->signatures = allocate(batch, most, sizeof(*batch->signatures));
+    batch->signature_codes = allocate(batch, most, sizeof(*batch->signature_codes));
+    batch->signature_counts = allocate(batch, most, sizeof(*batch->signature_counts));
+    set_records(batch, sources, source_count);
+    clear_buckets(&builder->buckets, &builder->bucket_capacity, most);
+    clear_buckets(&builder->signature_buckets, &builder->signature_capacity, most);
+    memset(builder->single, 0xff, sizeof(builder->single));
+
+    uint32_t raw_count = 0;
+    uint32_t message_count = chain_events(builder, batch, sources, source_count, event_limit, raws,
+                                          messages, &raw_count);
+    const struct folding *sorted = sort_messages(messages, scratch, message_count);
+    for (uint32_t index = 0; index < message_count; index++)
+        emit_message(builder, batch, &sorted[index], raws);
+    RCPT_ASSERT(batch->event_count == raw_count);
+}
+
+struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources,
+                                         uint32_t source_count, uint32_t lane, uint32_t event_index)
+{
+    for (uint32_t source = 0; source < source_count; source++) {
+        struct rcpt_record *record = sources[source].record;
+        for (uint32_t at = record->lane_events[lane]; at < record->lane_events[lane + 1]; at++) {
+            if (!record->events[at].refused && event_index-- == 0)
+                return &record->events[at];
+        }
+    }
+    return NULL;
+}

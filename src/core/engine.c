@@ -1,0 +1,589 @@
+#include "engine_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rcpt_engine *rcpt_engine_new(const struct rcpt_engine_settings *settings,
+                                    const struct rcpt_ladder *ladder,
+                                    const struct rcpt_engine_ports *ports)
+{
+    RCPT_ASSERT(settings->lanes >= 1 && settings->lanes <= RCPT_ENGINE_MAX_LANES);
+    RCPT_ASSERT((settings->lanes & (settings->lanes - 1)) == 0);
+    RCPT_ASSERT(settings->connections >= 1 && settings->connections <= settings->lanes);
+    RCPT_ASSERT(settings->depth >= 1 && settings->batch_max_events >= 1 &&
+                settings->wake_limit >= 1);
+    struct rcpt_engine *engine = rcpt_calloc(1, sizeof(*engine));
+    engine->settings = *settings;
+    engine->ports = *ports;
+    engine->builder = rcpt_batch_builder_new(ladder);
+    engine->lanes = rcpt_calloc(settings->lanes, sizeof(*engine->lanes));
+    engine->connections = rcpt_calloc(settings->connections, sizeof(*engine->connections));
+    for (uint32_t index = 0; index < settings->lanes; index++)
+        lane_init(engine, &engine->lanes[index], index);
+    for (uint32_t index = 0; index < settings->connections; index++)
+        engine->connections[index].turn = index;
+    return engine;
+}
+
+void rcpt_engine_free(struct rcpt_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++)
+        lane_fini(engine, &engine->lanes[index]);
+    for (uint32_t index = 0; index < engine->slot_count; index++)
+        free(engine->slots[index].topic);
+    free(engine->slots);
+    free(engine->order);
+    free(engine->sources);
+    free(engine->lanes);
+    free(engine->connections);
+    rcpt_batch_builder_free(engine->builder);
+    free(engine);
+}
+
+void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
+{
+    RCPT_ASSERT(record->refs > 0);
+    if (--record->refs > 0)
+        return;
+    RCPT_ASSERT(engine->stats.bytes >= record->memory_bytes);
+    engine->stats.bytes -= record->memory_bytes;
+    rcpt_record_free(record);
+}
+
+void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error)
+{
+    if (engine->halted)
+        return;
+    engine->halted = true;
+    engine->ports.halt(engine->ports.context, error);
+}
+
+/* ---- slots ---- */
+
+static int compare_slots(const struct slot *left, const struct slot *right)
+{
+    int order = strcmp(left->topic, right->topic);
+    if (order != 0)
+        return order;
+    return (left->partition > right->partition) - (left->partition < right->partition);
+}
+
+static void insert_in_order(struct rcpt_engine *engine, uint32_t slot)
+{
+    uint32_t at = engine->slot_count;
+    while (at > 0 &&
+           compare_slots(&engine->slots[engine->order[at - 1]], &engine->slots[slot]) > 0) {
+        engine->order[at] = engine->order[at - 1];
+        at--;
+    }
+    engine->order[at] = slot;
+}
+
+static void grow_slots(struct rcpt_engine *engine)
+{
+    uint32_t capacity = engine->slot_capacity > 0 ? engine->slot_capacity * 2 : 16;
+    engine->slots = rcpt_realloc(engine->slots, capacity * sizeof(*engine->slots));
+    engine->order = rcpt_realloc(engine->order, capacity * sizeof(*engine->order));
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane *lane = &engine->lanes[index];
+        lane->positions = rcpt_realloc(lane->positions, capacity * sizeof(*lane->positions));
+        memset(lane->positions + engine->slot_capacity, 0,
+               (capacity - engine->slot_capacity) * sizeof(*lane->positions));
+    }
+    engine->slot_capacity = capacity;
+}
+
+uint32_t rcpt_engine_slot(struct rcpt_engine *engine, const char *topic, int32_t partition)
+{
+    for (uint32_t index = 0; index < engine->slot_count; index++) {
+        if (engine->slots[index].partition == partition &&
+            strcmp(engine->slots[index].topic, topic) == 0)
+            return index;
+    }
+    if (engine->slot_count == engine->slot_capacity)
+        grow_slots(engine);
+    uint32_t slot = engine->slot_count;
+    engine->slots[slot] = (struct slot){.topic = rcpt_strdup(topic), .partition = partition};
+    insert_in_order(engine, slot);
+    engine->slot_count++;
+    return slot;
+}
+
+const char *rcpt_engine_slot_topic(const struct rcpt_engine *engine, uint32_t slot)
+{
+    return engine->slots[slot].topic;
+}
+
+int32_t rcpt_engine_slot_partition(const struct rcpt_engine *engine, uint32_t slot)
+{
+    return engine->slots[slot].partition;
+}
+
+uint32_t rcpt_engine_slot_count(const struct rcpt_engine *engine)
+{
+    return engine->slot_count;
+}
+
+bool rcpt_engine_is_assigned(const struct rcpt_engine *engine, uint32_t slot)
+{
+    return engine->slots[slot].assigned;
+}
+
+/* ---- epochs ---- */
+
+int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation,
+                           const int64_t *next_offsets, const struct rcpt_engine_anchor *anchor,
+                           int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    if (part->assigned)
+        rcpt_engine_revoke(engine, slot);
+    int64_t start = INT64_MAX;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane_position *position = &engine->lanes[index].positions[slot];
+        RCPT_ASSERT(next_offsets[index] >= 0);
+        position->expected = position->accepted = next_offsets[index];
+        engine->lanes[index].moved_ms = now_ms;
+        if (next_offsets[index] < start)
+            start = next_offsets[index];
+    }
+    part->comparing = anchor != NULL && anchor->offset >= 0 && anchor->offset < start;
+    if (part->comparing) {
+        part->anchor = *anchor;
+        start = anchor->offset;
+    }
+    part->assigned = true;
+    part->epoch = ++engine->epochs;
+    part->generation = generation;
+    part->position = start;
+    part->last.offset = -1;
+    part->rewinding = false;
+    return start;
+}
+
+void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
+{
+    struct slot *part = &engine->slots[slot];
+    part->assigned = false;
+    part->rewinding = part->comparing = false;
+    part->epoch = ++engine->epochs;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++)
+        lane_drop(engine, &engine->lanes[index], slot, INT64_MAX);
+}
+
+/* ---- delivery ---- */
+
+bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
+{
+    return !engine->stopped && !engine->halted && !engine->parking_full &&
+           engine->slots[slot].assigned && engine->stats.bytes < engine->settings.budget_bytes;
+}
+
+static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
+{
+    int64_t lowest = INT64_MAX;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        int64_t accepted = engine->lanes[index].positions[slot].accepted;
+        if (accepted < lowest)
+            lowest = accepted;
+    }
+    return lowest;
+}
+
+bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
+{
+    const struct slot *part = &engine->slots[slot];
+    if (!part->assigned || engine->halted)
+        return false;
+    if (part->rewinding && offset >= part->rewind_from) {
+        engine->stats.dropped_rewinding++;
+        return false;
+    }
+    if (part->comparing && offset == part->anchor.offset)
+        return true;
+    if (offset < lowest_accepted(engine, slot)) {
+        engine->stats.dropped_old++;
+        return false;
+    }
+    return true;
+}
+
+static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
+{
+    struct rcpt_error error;
+    rcpt_error_fatal(&error, 65,
+                     "topic %s partition %d is not the one that was consumed: the record at offset "
+                     "%lld differs from "
+                     "the one applied last",
+                     part->topic, part->partition, (long long)part->anchor.offset);
+    rcpt_error_hint(
+        &error,
+        "the topic was deleted and created anew, or restored; its positions in consumer_progress "
+        "must be set on purpose");
+    engine_halt(engine, &error);
+}
+
+/* Returns true if the record was the anchor's: it is compared, and not applied again. */
+static bool compare_anchor(struct rcpt_engine *engine, struct slot *part,
+                           const struct rcpt_record *record)
+{
+    if (!part->comparing || record->offset < part->anchor.offset)
+        return false;
+    /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing
+     * to compare. */
+    part->comparing = false;
+    if (record->offset > part->anchor.offset)
+        return false;
+    if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc)
+        halt_on_anchor(engine, part);
+    return true;
+}
+
+/* The record goes to every lane that has not accepted its offset yet; a lane without a part in it
+ * only moves on. */
+static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
+                  int64_t now_ms)
+{
+    record->refs = 1; /* ours, until all lanes have theirs */
+    engine->stats.bytes += record->memory_bytes;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane *lane = &engine->lanes[index];
+        struct lane_position *position = &lane->positions[slot];
+        if (record->offset < position->accepted)
+            continue;
+        position->accepted = record->offset + 1;
+        uint32_t events = record->lane_events[index + 1] - record->lane_events[index];
+        uint32_t rejects = record->lane_rejects[index + 1] - record->lane_rejects[index];
+        engine->stats.events += events;
+        engine->stats.rejects += rejects;
+        if (events + rejects == 0)
+            continue;
+        record->refs++;
+        lane_push(lane, record, now_ms);
+    }
+    engine->stats.records++;
+    engine_release(engine, record);
+}
+
+void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
+                              int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    bool admits = rcpt_engine_admits(engine, slot, record->offset);
+    if (!admits || compare_anchor(engine, part, record)) {
+        if (admits && record->offset >= part->position)
+            part->position = record->offset + 1;
+        rcpt_record_free(record);
+        return;
+    }
+    if (part->rewinding) /* a record below the old position came: the rewind took effect */
+        part->rewinding = false;
+    else if (record->offset > part->position)
+        engine->stats.gaps += (uint64_t)(record->offset - part->position);
+    part->position = record->offset + 1;
+    part->last = (struct rcpt_engine_anchor){
+        .offset = record->offset, .timestamp_ms = record->timestamp_ms, .crc = record->crc};
+    record->slot = slot;
+    record->epoch = part->epoch;
+    admit(engine, slot, record, now_ms);
+}
+
+void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    (void)now_ms;
+    if (!part->assigned)
+        return;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane_position *position = &engine->lanes[index].positions[slot];
+        if (position->accepted < offset)
+            position->accepted = offset;
+    }
+    if (offset > part->position)
+        engine->stats.gaps += (uint64_t)(offset - part->position);
+    part->position = offset;
+    part->rewinding = part->comparing = false;
+}
+
+void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    part->comparing = false;
+    if (offset >= part->position && !part->rewinding)
+        return; /* Kafka has not delivered anything above it yet */
+    if (part->rewinding && offset >= part->rewind_to)
+        return; /* on the way already */
+    if (!part->rewinding)
+        part->rewind_from = part->position;
+    part->rewinding = true;
+    part->rewind_to = offset;
+    part->rewind_deadline_ms = now_ms + engine->settings.rewind_timeout_ms;
+    engine->stats.rewinds++;
+    engine->ports.rewind(engine->ports.context, slot, offset);
+}
+
+int64_t rcpt_engine_committed(const struct rcpt_engine *engine, uint32_t slot)
+{
+    int64_t lowest = INT64_MAX;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        int64_t expected = engine->lanes[index].positions[slot].expected;
+        if (expected < lowest)
+            lowest = expected;
+    }
+    return lowest;
+}
+
+/* ---- connections ---- */
+
+static void pump(struct rcpt_engine *engine, uint32_t index, int64_t now_ms)
+{
+    struct connection *connection = &engine->connections[index];
+    uint32_t lanes = engine->settings.lanes, stride = engine->settings.connections;
+    uint32_t served = (lanes - index + stride - 1) / stride;
+    for (uint32_t tried = 0; tried < served && connection->up; tried++) {
+        struct lane *lane = &engine->lanes[connection->turn];
+        connection->turn += stride;
+        if (connection->turn >= lanes)
+            connection->turn = index;
+        if (lane_step(engine, lane, now_ms))
+            tried = 0;
+    }
+}
+
+void rcpt_engine_connection_up(struct rcpt_engine *engine, uint32_t connection, int64_t now_ms)
+{
+    RCPT_ASSERT(!engine->connections[connection].up && engine->connections[connection].flying == 0);
+    engine->connections[connection].up = true;
+    for (uint32_t index = connection; index < engine->settings.lanes;
+         index += engine->settings.connections)
+        lane_resync(engine, &engine->lanes[index], now_ms, 0);
+    pump(engine, connection, now_ms);
+}
+
+void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection, int64_t now_ms)
+{
+    (void)now_ms;
+    struct connection *gone = &engine->connections[connection];
+    gone->up = false;
+    for (uint32_t index = connection; index < engine->settings.lanes;
+         index += engine->settings.connections) {
+        struct lane *lane = &engine->lanes[index];
+        RCPT_ASSERT(lane->state != LANE_FLYING); /* results come before */
+        lane_set_state(lane, LANE_DOWN);
+    }
+    RCPT_ASSERT(gone->flying == 0);
+}
+
+static void halt_on_missing_row(struct rcpt_engine *engine, uint32_t lane, const struct slot *part)
+{
+    struct rcpt_error error;
+    rcpt_error_fatal(
+        &error, 65,
+        "consumer_progress has no row for topic %s partition %d lane %u: somebody deleted it",
+        part->topic, part->partition, lane);
+    rcpt_error_hint(&error,
+                    "restore the row with the position that was applied last, then restart");
+    engine_halt(engine, &error);
+}
+
+/* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's".
+ */
+static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
+                       int64_t current, int64_t now_ms)
+{
+    struct lane_position *position = &lane->positions[slot];
+    if (current >= position->expected) {
+        if (current == position->expected)
+            engine->stats.resync_same++;
+        else
+            engine->stats.resync_ahead++;
+        lane_drop(engine, lane, slot, current);
+        position->expected = current;
+        if (position->accepted < current)
+            position->accepted = current;
+        return;
+    }
+    engine->stats.resync_back++;
+    lane_drop(engine, lane, slot, INT64_MAX);
+    position->expected = position->accepted = current;
+    engine_rewind(engine, slot, current, now_ms);
+}
+
+void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
+                              const struct rcpt_engine_position *rows, size_t row_count,
+                              int64_t now_ms)
+{
+    struct lane *lane = &engine->lanes[lane_index];
+    if (lane->state != LANE_READING)
+        return; /* the connection went meanwhile */
+    bool again = false;
+    for (size_t row = 0; row < row_count && !engine->halted; row++) {
+        const struct slot *part = &engine->slots[rows[row].slot];
+        if (!part->assigned)
+            continue;
+        if (part->epoch > lane->epochs_at_read) {
+            again =
+                true; /* assigned after the question: the answer may be older than its positions */
+        } else if (!rows[row].found) {
+            halt_on_missing_row(engine, lane_index, part);
+        } else if (rows[row].generation != part->generation) {
+            again = true;
+            engine->ports.refresh(engine->ports.context, rows[row].slot);
+        } else {
+            resync_row(engine, lane, rows[row].slot, rows[row].next_offset, now_ms);
+        }
+    }
+    lane->verified_ms = now_ms;
+    if (again)
+        lane_resync(engine, lane, now_ms, engine->settings.retry_min_ms);
+    else
+        lane_set_state(lane, LANE_READY);
+    pump(engine, lane->connection, now_ms);
+}
+
+void rcpt_engine_on_positions_failed(struct rcpt_engine *engine, uint32_t lane_index,
+                                     int64_t now_ms)
+{
+    struct lane *lane = &engine->lanes[lane_index];
+    if (lane->state == LANE_READING)
+        lane_resync(engine, lane, now_ms, rcpt_backoff_next_ms(&lane->backoff));
+}
+
+void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index,
+                           const struct rcpt_engine_result *result, int64_t now_ms)
+{
+    struct lane *lane = &engine->lanes[lane_index];
+    RCPT_ASSERT(lane->state == LANE_FLYING && engine->connections[lane->connection].flying > 0);
+    engine->connections[lane->connection].flying--;
+    lane_on_result(engine, lane, result, now_ms);
+    if (result->outcome != RCPT_OUTCOME_UNKNOWN)
+        pump(engine, lane->connection, now_ms);
+}
+
+/* ---- parking, time, end ---- */
+
+void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired,
+                      int64_t now_ms)
+{
+    engine->lanes[lane].wake_applicable |= applicable;
+    engine->lanes[lane].wake_expired |= expired;
+    pump(engine, engine->lanes[lane].connection, now_ms);
+}
+
+void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full)
+{
+    engine->parking_full = full;
+}
+
+static void check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
+{
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        struct slot *part = &engine->slots[slot];
+        if (!part->assigned || !part->rewinding || now_ms < part->rewind_deadline_ms)
+            continue;
+        /* Nothing that was fetched before survives an assignment, so from here on a gap is a real
+         * one. */
+        part->rewinding = false;
+        part->position = part->rewind_to;
+        engine->stats.reassigns++;
+        engine->ports.reassign(engine->ports.context, slot, part->rewind_to);
+    }
+}
+
+void rcpt_engine_tick(struct rcpt_engine *engine, int64_t now_ms)
+{
+    check_rewinds(engine, now_ms);
+    for (uint32_t connection = 0; connection < engine->settings.connections; connection++)
+        pump(engine, connection, now_ms);
+}
+
+void rcpt_engine_stop(struct rcpt_engine *engine)
+{
+    engine->stopped = true;
+}
+
+bool rcpt_engine_is_settled(const struct rcpt_engine *engine)
+{
+    for (uint32_t index = 0; index < engine->settings.connections; index++) {
+        if (engine->connections[index].flying > 0)
+            return false;
+    }
+    return true;
+}
+
+bool rcpt_engine_is_drained(const struct rcpt_engine *engine)
+{
+    return rcpt_engine_is_settled(engine) && engine->stats.bytes == 0;
+}
+
+bool rcpt_engine_is_halted(const struct rcpt_engine *engine)
+{
+    return engine->halted;
+}
+
+int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,
+                                        int64_t now_ms)
+{
+    int64_t oldest = 0;
+    for (uint32_t index = connection; index < engine->settings.lanes;
+         index += engine->settings.connections) {
+        const struct lane *lane = &engine->lanes[index];
+        if (lane->state == LANE_FLYING && now_ms - lane->submitted_ms > oldest)
+            oldest = now_ms - lane->submitted_ms;
+    }
+    return oldest;
+}
+
+uint64_t rcpt_engine_bytes(const struct rcpt_engine *engine)
+{
+    return engine->stats.bytes;
+}
+
+const struct rcpt_engine_stats *rcpt_engine_get_stats(const struct rcpt_engine *engine)
+{
+    return &engine->stats;
+}
+
+static void check_lane(const struct rcpt_engine *engine, const struct lane *lane)
+{
+    RCPT_ASSERT(lane->flying <= lane->count && lane->count <= lane->capacity);
+    RCPT_ASSERT(lane->flying == 0 || lane->state == LANE_FLYING);
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        const struct lane_position *position = &lane->positions[slot];
+        int64_t last = -1;
+        uint32_t queued = 0;
+        for (uint32_t index = 0; index < lane->count; index++) {
+            const struct rcpt_record *record =
+                lane->ring[(lane->head + index) & (lane->capacity - 1)];
+            if (record->slot != slot)
+                continue;
+            queued++;
+            RCPT_ASSERT(record->refs > 0);
+            if (record->epoch != engine->slots[slot].epoch) {
+                RCPT_ASSERT(index <
+                            lane->flying); /* only a batch in flight may hold an ended epoch */
+                continue;
+            }
+            RCPT_ASSERT(record->offset > last && record->offset >= position->expected);
+            RCPT_ASSERT(record->offset < position->accepted);
+            last = record->offset;
+        }
+        RCPT_ASSERT(queued == position->queued);
+        RCPT_ASSERT(!engine->slots[slot].assigned || position->expected <= position->accepted);
+    }
+}
+
+void rcpt_engine_check(const struct rcpt_engine *engine)
+{
+    for (uint32_t index = 0; index < engine->settings.lanes; index++)
+        check_lane(engine, &engine->lanes[index]);
+    for (uint32_t index = 0; index < engine->settings.connections; index++) {
+        uint32_t flying = 0;
+        for (uint32_t lane = index; lane < engine->settings.lanes;
+             lane += engine->settings.connections)
+            flying += engine->lanes[lane].state == LANE_FLYING;
+        RCPT_ASSERT(flying == engine->connections[index].flying);
+    }
+}

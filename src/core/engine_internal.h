@@ -1,0 +1,128 @@
+/* What engine.c (partitions, time) and lane.c (queues, batches, results) share. Private to
+ * src/core. */
+#ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
+#define RECEIPTD_CORE_ENGINE_INTERNAL_H
+
+#include "batch_build.h"
+#include "receiptd/core/backoff.h"
+#include "receiptd/core/engine.h"
+
+/* What a lane awaits. */
+enum lane_state {
+    LANE_DOWN,     /* its connection; woken by connection_up */
+    LANE_UNSYNCED, /* its turn to read positions, at retry_at_ms */
+    LANE_READING,  /* the answer to read_positions */
+    LANE_READY,    /* something to do, and its connection's turn */
+    LANE_FLYING,   /* the result of the batch in flight */
+    LANE_WAITING,  /* retry_at_ms, after a transaction that is to be tried again */
+    LANE_STATE__COUNT,
+};
+
+struct lane_position { /* of one lane in one partition */
+    int64_t expected;  /* the next batch starts here: what we believe the row says */
+    int64_t accepted;  /* next offset to take in */
+    uint32_t queued;   /* records in the lane's queue, those in flight included */
+};
+
+struct refusal { /* an event that PostgreSQL refuses, and what it said */
+    const struct rcpt_record *record;
+    uint32_t index;
+    char detail[120];
+};
+
+struct lane {
+    uint32_t index, connection;
+    enum lane_state state;
+    int64_t retry_at_ms;
+    struct rcpt_backoff backoff;
+    uint32_t fences; /* conflicts since the last commit */
+
+    /* Raw records in order of arrival, a ring; the first `flying` of them are in the batch in
+     * flight. */
+    struct rcpt_record **ring;
+    uint32_t head, count, capacity, flying;
+    int64_t oldest_ms; /* when the first record that is not in flight came */
+
+    struct lane_position *positions; /* by slot */
+    struct rcpt_batch batch;
+    int64_t submitted_ms;
+    int64_t moved_ms;        /* last commit that moved positions */
+    int64_t verified_ms;     /* last commit or comparison with the database */
+    uint32_t epochs_at_read; /* engine->epochs when read_positions was asked */
+
+    bool wake_applicable, wake_expired, wake_discard;
+    uint32_t wake_limit;
+    enum rcpt_batch_kind last_kind;
+
+    /* Search for an event that PostgreSQL refuses: the first `good` events pass, the first `bad` do
+     * not. */
+    bool searching, search_confirmed;
+    uint32_t search_records, good, bad, probing;
+    char search_detail[120];
+    struct refusal *refusals;
+    uint32_t refusal_count, refusal_capacity;
+};
+
+struct slot {
+    char *topic;
+    int32_t partition;
+    bool assigned;
+    uint32_t epoch;
+    int64_t generation;
+    int64_t position;               /* next offset that Kafka is expected to deliver */
+    struct rcpt_engine_anchor last; /* of the last record delivered in this epoch */
+
+    bool comparing; /* the anchor's record has not come by yet */
+    struct rcpt_engine_anchor anchor;
+
+    /* REWINDING: nothing at or above `rewind_from` is taken until a record below it came. */
+    bool rewinding;
+    int64_t rewind_from, rewind_to, rewind_deadline_ms;
+};
+
+struct connection {
+    bool up;
+    uint32_t flying; /* transactions in flight */
+    uint32_t turn;   /* lane that is asked first next time */
+};
+
+struct rcpt_engine {
+    struct rcpt_engine_settings settings;
+    struct rcpt_engine_ports ports;
+    struct rcpt_engine_stats stats;
+    struct rcpt_batch_builder *builder;
+    struct slot *slots;
+    uint32_t slot_count, slot_capacity;
+    uint32_t *order; /* slots by (topic, partition): the order in which rows are locked */
+    struct lane *lanes;
+    struct connection *connections;
+    struct rcpt_batch_source *sources; /* scratch */
+    uint32_t source_capacity;
+    uint32_t epochs;
+    uint64_t batch_number;
+    bool stopped, halted, parking_full;
+};
+
+/* ---- lane.c ---- */
+void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index);
+void lane_fini(struct rcpt_engine *engine, struct lane *lane);
+void lane_set_state(struct lane *lane, enum lane_state state);
+void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms);
+/* Drops the queued records of the slot with offset < below that are not in flight. */
+void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
+/* The batch in flight is settled without a commit: its records are queued again, but for those of
+ * ended epochs. */
+void lane_unfly(struct rcpt_engine *engine, struct lane *lane);
+/* Makes the lane compare its positions with the database before anything else. */
+void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms);
+/* One step if the lane has something to do: reads positions or submits. True if it did. */
+bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms);
+void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
+                    const struct rcpt_engine_result *result, int64_t now_ms);
+
+/* ---- engine.c ---- */
+void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
+void engine_release(struct rcpt_engine *engine, struct rcpt_record *record);
+void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error);
+
+#endif

@@ -1,0 +1,596 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_internal.h"
+
+/* A lane that waits for its own batch in flight takes no other step; see the table of legal
+ * changes. */
+static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
+    [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
+    [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
+    [LANE_READING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
+    [LANE_READY] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_FLYING] = true},
+    [LANE_FLYING] = {[LANE_UNSYNCED] = true, [LANE_READY] = true, [LANE_WAITING] = true},
+    [LANE_WAITING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
+};
+
+void lane_set_state(struct lane *lane, enum lane_state state)
+{
+    RCPT_ASSERT(legal[lane->state][state]);
+    lane->state = state;
+}
+
+void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index)
+{
+    const struct rcpt_engine_settings *settings = &engine->settings;
+    lane->index = index;
+    lane->connection = index % settings->connections;
+    lane->state = LANE_DOWN;
+    lane->wake_limit = settings->wake_limit;
+    rcpt_backoff_init(&lane->backoff, settings->retry_min_ms, settings->retry_max_ms,
+                      settings->seed + index);
+    rcpt_batch_init(&lane->batch, index);
+}
+
+void lane_fini(struct rcpt_engine *engine, struct lane *lane)
+{
+    for (uint32_t at = 0; at < lane->count; at++)
+        engine_release(engine, lane->ring[(lane->head + at) & (lane->capacity - 1)]);
+    free(lane->ring);
+    free(lane->positions);
+    free(lane->refusals);
+    rcpt_batch_fini(&lane->batch);
+}
+
+/* ---- the queue ---- */
+
+static struct rcpt_record **at(const struct lane *lane, uint32_t index)
+{
+    return &lane->ring[(lane->head + index) & (lane->capacity - 1)];
+}
+
+static void grow_ring(struct lane *lane)
+{
+    uint32_t capacity = lane->capacity > 0 ? lane->capacity * 2 : 64;
+    struct rcpt_record **ring = rcpt_malloc(capacity * sizeof(struct rcpt_record *));
+    for (uint32_t index = 0; index < lane->count; index++)
+        ring[index] = *at(lane, index);
+    free(lane->ring);
+    lane->ring = ring;
+    lane->head = 0;
+    lane->capacity = capacity;
+}
+
+void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
+{
+    if (lane->count == lane->capacity)
+        grow_ring(lane);
+    if (lane->count == lane->flying)
+        lane->oldest_ms = now_ms;
+    *at(lane, lane->count) = record;
+    lane->count++;
+    lane->positions[record->slot].queued++;
+}
+
+static void forget_refusals(struct lane *lane)
+{
+    lane->refusal_count = 0;
+    lane->searching = false;
+}
+
+/* Keeps what `keeps` says from index `from` on, in order. */
+static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
+                   bool (*keeps)(const struct rcpt_engine *, const struct rcpt_record *, uint32_t,
+                                 int64_t),
+                   uint32_t slot, int64_t below)
+{
+    uint32_t kept = from;
+    for (uint32_t index = from; index < lane->count; index++) {
+        struct rcpt_record *record = *at(lane, index);
+        if (keeps(engine, record, slot, below)) {
+            *at(lane, kept++) = record;
+            continue;
+        }
+        lane->positions[record->slot].queued--;
+        engine_release(engine, record);
+    }
+    if (kept != lane->count)
+        forget_refusals(lane); /* the search counts events of records that may be gone */
+    lane->count = kept;
+}
+
+static bool keeps_above(const struct rcpt_engine *engine, const struct rcpt_record *record,
+                        uint32_t slot, int64_t below)
+{
+    (void)engine;
+    return record->slot != slot || record->offset >= below;
+}
+
+static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_record *record,
+                          uint32_t slot, int64_t below)
+{
+    (void)slot;
+    (void)below;
+    return engine->slots[record->slot].assigned &&
+           engine->slots[record->slot].epoch == record->epoch;
+}
+
+void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below)
+{
+    filter(engine, lane, lane->flying, keeps_above, slot, below);
+}
+
+void lane_unfly(struct rcpt_engine *engine, struct lane *lane)
+{
+    lane->flying = 0;
+    filter(engine, lane, 0, keeps_current, 0, 0);
+}
+
+static void release_flying(struct rcpt_engine *engine, struct lane *lane)
+{
+    for (uint32_t index = 0; index < lane->flying; index++) {
+        struct rcpt_record *record = *at(lane, index);
+        lane->positions[record->slot].queued--;
+        engine_release(engine, record);
+    }
+    lane->head = lane->capacity > 0 ? (lane->head + lane->flying) & (lane->capacity - 1) : 0;
+    lane->count -= lane->flying;
+    lane->flying = 0;
+}
+
+/* ---- sealing ---- */
+
+static uint32_t lane_events_of(const struct rcpt_record *record, uint32_t lane)
+{
+    return record->lane_events[lane + 1] - record->lane_events[lane];
+}
+
+/* Whole records from the front within the bounds; at least one. */
+static uint32_t choose_records(const struct rcpt_engine *engine, const struct lane *lane)
+{
+    if (lane->searching || lane->refusal_count > 0)
+        return lane->search_records;
+    uint64_t events = 0, bytes = 0;
+    uint32_t taken = 0;
+    for (; taken < lane->count; taken++) {
+        const struct rcpt_record *record = *at(lane, taken);
+        uint32_t own = lane_events_of(record, lane->index);
+        events += own;
+        bytes +=
+            record->event_count > 0 ? (uint64_t)record->value_size * own / record->event_count : 0;
+        if (taken > 0 && (events > engine->settings.batch_max_events ||
+                          bytes > engine->settings.batch_max_bytes))
+            break;
+    }
+    return taken;
+}
+
+static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine,
+                                                    const struct lane *lane, uint32_t record_count)
+{
+    if (record_count > engine->source_capacity) {
+        engine->source_capacity = record_count * 2;
+        engine->sources =
+            rcpt_realloc(engine->sources, engine->source_capacity * sizeof(*engine->sources));
+    }
+    for (uint32_t index = 0; index < record_count; index++) {
+        struct rcpt_record *record = *at(lane, index);
+        const struct slot *part = &engine->slots[record->slot];
+        engine->sources[index] = (struct rcpt_batch_source){record, part->topic, part->partition};
+    }
+    return engine->sources;
+}
+
+/* The last of the taken records that belongs to the slot; NULL if none. Checks the invariant of the
+ * batch's content. */
+static const struct rcpt_record *last_taken(const struct lane *lane, uint32_t record_count,
+                                            uint32_t slot, uint32_t *taken)
+{
+    const struct rcpt_record *last = NULL;
+    *taken = 0;
+    for (uint32_t index = 0; index < record_count; index++) {
+        const struct rcpt_record *record = *at(lane, index);
+        if (record->slot != slot)
+            continue;
+        RCPT_ASSERT(record->offset >= lane->positions[slot].expected);
+        RCPT_ASSERT(last == NULL || record->offset > last->offset);
+        last = record;
+        (*taken)++;
+    }
+    return last;
+}
+
+static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const struct lane *lane,
+                                        uint32_t record_count, uint32_t slot, bool advance)
+{
+    const struct slot *part = &engine->slots[slot];
+    const struct lane_position *position = &lane->positions[slot];
+    struct rcpt_batch_move move = {
+        .topic = part->topic,
+        .partition = part->partition,
+        .slot = slot,
+        .epoch = part->epoch,
+        .generation = part->generation,
+        .expected = position->expected,
+        .next = position->expected,
+        .anchor_offset = -1,
+    };
+    if (!advance)
+        return move;
+    uint32_t taken;
+    const struct rcpt_record *last = last_taken(lane, record_count, slot, &taken);
+    struct rcpt_engine_anchor anchor = {.offset = -1};
+    if (last != NULL)
+        anchor = (struct rcpt_engine_anchor){last->offset, last->timestamp_ms, last->crc};
+    if (position->queued == taken) { /* nothing of ours is left below `accepted` */
+        move.next = position->accepted;
+        if (part->last.offset > anchor.offset && part->last.offset < position->accepted)
+            anchor = part->last;
+    } else if (last != NULL) {
+        move.next = last->offset + 1;
+    }
+    if (move.next > move.expected) {
+        move.anchor_offset = anchor.offset;
+        move.anchor_timestamp_ms = anchor.timestamp_ms;
+        move.anchor_crc = anchor.crc;
+    }
+    return move;
+}
+
+/* Every partition that advances (or, for a wake, every partition) in the order in which all writers
+ * lock the rows. */
+static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t record_count,
+                       bool advance)
+{
+    struct rcpt_batch *batch = &lane->batch;
+    batch->moves = rcpt_arena_alloc(&batch->arena, engine->slot_count * sizeof(*batch->moves));
+    for (uint32_t index = 0; index < engine->slot_count; index++) {
+        uint32_t slot = engine->order[index];
+        if (!engine->slots[slot].assigned)
+            continue;
+        struct rcpt_batch_move move = plan_move(engine, lane, record_count, slot, advance);
+        RCPT_ASSERT(move.next >= move.expected);
+        if (!advance || move.next > move.expected)
+            batch->moves[batch->move_count++] = move;
+    }
+}
+
+static void name_refusals(struct lane *lane)
+{
+    struct rcpt_batch *batch = &lane->batch;
+    for (uint32_t letter = 0; letter < batch->letter_count; letter++) {
+        if (batch->letters[letter].reason != RCPT_REJECT_DATABASE)
+            continue;
+        for (uint32_t index = 0; index < lane->refusal_count; index++) {
+            const struct refusal *refusal = &lane->refusals[index];
+            if (refusal->record == batch->letters[letter].record &&
+                (int32_t)refusal->index == batch->letters[letter].index)
+                batch->letters[letter].detail = refusal->detail;
+        }
+    }
+}
+
+static void submit(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    lane->batch.number = ++engine->batch_number;
+    lane->submitted_ms = now_ms;
+    lane->last_kind = lane->batch.kind;
+    lane->oldest_ms = now_ms;
+    lane_set_state(lane, LANE_FLYING);
+    engine->connections[lane->connection].flying++;
+    engine->stats.batches++;
+    engine->ports.submit(engine->ports.context, &lane->batch);
+}
+
+static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    uint32_t record_count = choose_records(engine, lane);
+    rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);
+    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
+                    record_count, UINT32_MAX);
+    name_refusals(lane);
+    plan_moves(engine, lane, record_count, true);
+    lane->flying = record_count;
+    submit(engine, lane, now_ms);
+}
+
+static void seal_probe(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    uint32_t record_count = lane->search_records;
+    /* First all of them again: only then is it certain that the cause is among the events. */
+    lane->probing = lane->search_confirmed ? lane->good + (lane->bad - lane->good) / 2 : lane->bad;
+    rcpt_batch_reset(&lane->batch, RCPT_BATCH_PROBE);
+    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
+                    record_count, lane->probing);
+    lane->flying = record_count;
+    submit(engine, lane, now_ms);
+}
+
+static void seal_wake(struct rcpt_engine *engine, struct lane *lane, enum rcpt_batch_kind kind,
+                      int64_t now_ms)
+{
+    rcpt_batch_reset(&lane->batch, kind);
+    lane->batch.wake_limit = lane->wake_limit;
+    plan_moves(engine, lane, 0, false);
+    submit(engine, lane, now_ms);
+}
+
+/* ---- what next ---- */
+
+static bool has_wake(const struct lane *lane)
+{
+    return lane->wake_applicable || lane->wake_expired || lane->wake_discard;
+}
+
+static bool has_assignment(const struct rcpt_engine *engine)
+{
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        if (engine->slots[slot].assigned)
+            return true;
+    }
+    return false;
+}
+
+static bool is_behind(const struct rcpt_engine *engine, const struct lane *lane)
+{
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        if (engine->slots[slot].assigned &&
+            lane->positions[slot].accepted > lane->positions[slot].expected)
+            return true;
+    }
+    return false;
+}
+
+static void step_wake(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    enum rcpt_batch_kind kind = RCPT_BATCH_EXPIRE;
+    if (lane->wake_discard)
+        kind = RCPT_BATCH_DISCARD;
+    else if (lane->wake_applicable)
+        kind = RCPT_BATCH_WAKE;
+    seal_wake(engine, lane, kind, now_ms);
+}
+
+static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, int64_t now_ms)
+{
+    if (engine->settings.linger_ms == 0 || now_ms - lane->oldest_ms >= engine->settings.linger_ms)
+        return false;
+    uint64_t events = 0;
+    for (uint32_t index = 0; index < lane->count; index++)
+        events += lane_events_of(*at(lane, index), lane->index);
+    return events < engine->settings.batch_max_events;
+}
+
+static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    bool queued = lane->count > 0 && !lingers(engine, lane, now_ms);
+    /* Parked rows take turns with fresh ones, so that neither starves. */
+    bool wakes =
+        has_wake(lane) && has_assignment(engine) && !(queued && lane->last_kind == RCPT_BATCH_WAKE);
+    if (lane->searching) {
+        seal_probe(engine, lane, now_ms);
+    } else if (wakes) {
+        step_wake(engine, lane, now_ms);
+    } else if (queued) {
+        seal_apply(engine, lane, now_ms);
+    } else if (lane->count == 0 && now_ms - lane->moved_ms >= engine->settings.idle_advance_ms &&
+               is_behind(engine, lane)) {
+        seal_apply(engine, lane, now_ms);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms)
+{
+    (void)engine;
+    lane->retry_at_ms = now_ms + delay_ms;
+    lane_set_state(lane, LANE_UNSYNCED);
+}
+
+static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    if (!has_assignment(engine) || now_ms < lane->retry_at_ms)
+        return false;
+    lane->epochs_at_read = engine->epochs;
+    lane_set_state(lane, LANE_READING);
+    engine->ports.read_positions(engine->ports.context, lane->index);
+    return true;
+}
+
+static bool verify(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    if (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms)
+        return false;
+    lane_resync(engine, lane, now_ms, 0);
+    return read_positions(engine, lane, now_ms);
+}
+
+bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    if (engine->halted || engine->stopped)
+        return false;
+    if (lane->state == LANE_WAITING && now_ms >= lane->retry_at_ms)
+        lane_set_state(lane, LANE_READY);
+    if (lane->state == LANE_UNSYNCED)
+        return read_positions(engine, lane, now_ms);
+    if (lane->state != LANE_READY ||
+        engine->connections[lane->connection].flying >= engine->settings.depth)
+        return false;
+    return step_ready(engine, lane, now_ms) || verify(engine, lane, now_ms);
+}
+
+/* ---- results ---- */
+
+static void wait_and_retry(struct lane *lane, int64_t now_ms)
+{
+    lane->retry_at_ms = now_ms + rcpt_backoff_next_ms(&lane->backoff);
+    lane_set_state(lane, LANE_WAITING);
+}
+
+static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    for (uint32_t index = 0; index < lane->batch.move_count; index++) {
+        const struct rcpt_batch_move *move = &lane->batch.moves[index];
+        /* A move of an ended epoch says nothing about the positions of the present one. */
+        if (engine->slots[move->slot].assigned && engine->slots[move->slot].epoch == move->epoch)
+            lane->positions[move->slot].expected = move->next;
+    }
+    if (lane->batch.kind == RCPT_BATCH_APPLY)
+        lane->moved_ms = now_ms;
+    lane->verified_ms = now_ms;
+}
+
+static void count_commit(struct rcpt_engine *engine, const struct lane *lane,
+                         const struct rcpt_engine_result *result)
+{
+    struct rcpt_engine_stats *stats = &engine->stats;
+    stats->events_committed += lane->batch.event_count;
+    stats->letters_committed += lane->batch.letter_count;
+    stats->messages_changed += result->messages_changed;
+    stats->events_parked += result->events_parked;
+    if (lane->batch.kind == RCPT_BATCH_WAKE)
+        stats->events_woken += result->woken;
+    if (lane->batch.kind == RCPT_BATCH_EXPIRE)
+        stats->events_expired += result->woken;
+}
+
+static void on_committed(struct rcpt_engine *engine, struct lane *lane,
+                         const struct rcpt_engine_result *result, int64_t now_ms)
+{
+    count_commit(engine, lane, result);
+    advance_positions(engine, lane, now_ms);
+    bool more = result->woken >= lane->batch.wake_limit;
+    switch (lane->batch.kind) {
+    case RCPT_BATCH_WAKE:
+        lane->wake_applicable = more;
+        lane->wake_limit = engine->settings.wake_limit;
+        break;
+    case RCPT_BATCH_EXPIRE:
+        lane->wake_expired = more;
+        break;
+    case RCPT_BATCH_DISCARD:
+        lane->wake_discard = false;
+        lane->wake_limit = engine->settings.wake_limit;
+        break;
+    default:
+        release_flying(engine, lane);
+        forget_refusals(lane);
+        break;
+    }
+    lane->flying = 0;
+    lane->fences = 0;
+    rcpt_backoff_reset(&lane->backoff);
+    lane_set_state(lane, LANE_READY);
+}
+
+/* The first `bad` events fail and the first `bad - 1` do not: the last of them is the one that
+ * PostgreSQL refuses. */
+static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
+{
+    const struct rcpt_batch_source *sources = list_sources(engine, lane, lane->search_records);
+    struct rcpt_event *event =
+        rcpt_batch_find_event(sources, lane->search_records, lane->index, lane->bad - 1);
+    RCPT_ASSERT(event != NULL);
+    event->refused = true;
+    if (lane->refusal_count == lane->refusal_capacity) {
+        lane->refusal_capacity = lane->refusal_capacity > 0 ? lane->refusal_capacity * 2 : 8;
+        lane->refusals =
+            rcpt_realloc(lane->refusals, lane->refusal_capacity * sizeof(*lane->refusals));
+    }
+    struct refusal *refusal = &lane->refusals[lane->refusal_count++];
+    refusal->index = event->index;
+    refusal->record = NULL;
+    for (uint32_t index = 0; index < lane->search_records && refusal->record == NULL; index++) {
+        const struct rcpt_record *record = sources[index].record;
+        if (event >= record->events && event < record->events + record->event_count)
+            refusal->record = record;
+    }
+    memcpy(refusal->detail, lane->search_detail, sizeof(refusal->detail));
+    lane->searching = false;
+}
+
+static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
+                          const struct rcpt_engine_result *result, int64_t now_ms)
+{
+    uint32_t records = lane->flying, events = lane->batch.event_count, before = lane->count;
+    lane_unfly(engine, lane);
+    bool same_records = lane->count == before && records > 0;
+    if (lane->batch.kind == RCPT_BATCH_WAKE) {
+        lane->wake_discard = lane->wake_limit == 1;
+        lane->wake_limit = lane->wake_limit > 1 ? lane->wake_limit / 2 : 1;
+        lane_set_state(lane, LANE_READY);
+        return;
+    }
+    if (lane->batch.kind == RCPT_BATCH_APPLY && same_records && events > 0) {
+        lane->searching = true;
+        lane->search_confirmed = false;
+        lane->search_records = records;
+        lane->good = 0;
+        lane->bad = events;
+    } else if (lane->batch.kind == RCPT_BATCH_PROBE && lane->searching) {
+        lane->search_confirmed = true;
+        lane->bad = lane->probing;
+    } else {
+        wait_and_retry(lane, now_ms);
+        return;
+    }
+    memcpy(lane->search_detail, result->detail, sizeof(lane->search_detail));
+    if (lane->search_confirmed && lane->bad - lane->good == 1)
+        refuse_culprit(engine, lane);
+    lane_set_state(lane, LANE_READY);
+}
+
+static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    lane_unfly(engine, lane);
+    if (lane->searching && !lane->search_confirmed) {
+        /* All events together pass now: the refusal was not about them, or it has passed. */
+        lane->searching = false;
+        wait_and_retry(lane, now_ms);
+        return;
+    }
+    if (lane->searching) {
+        lane->good = lane->probing;
+        if (lane->bad - lane->good == 1)
+            refuse_culprit(engine, lane);
+    }
+    lane_set_state(lane, LANE_READY);
+}
+
+void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
+                    const struct rcpt_engine_result *result, int64_t now_ms)
+{
+    switch (result->outcome) {
+    case RCPT_OUTCOME_COMMITTED:
+        on_committed(engine, lane, result, now_ms);
+        break;
+    case RCPT_OUTCOME_PROBED:
+        on_probed(engine, lane, now_ms);
+        break;
+    case RCPT_OUTCOME_DATA:
+        engine->stats.data_errors++;
+        on_data_error(engine, lane, result, now_ms);
+        break;
+    case RCPT_OUTCOME_FENCED:
+        engine->stats.fenced++;
+        lane_unfly(engine, lane);
+        /* Once is a takeover or a rollback; again without a commit between: two owners, who must
+         * not fight. */
+        lane_resync(engine, lane, now_ms,
+                    lane->fences++ > 0 ? rcpt_backoff_next_ms(&lane->backoff) : 0);
+        break;
+    case RCPT_OUTCOME_RETRY:
+        engine->stats.retries++;
+        lane_unfly(engine, lane);
+        wait_and_retry(lane, now_ms);
+        break;
+    default:
+        engine->stats.unknown++;
+        lane_unfly(engine, lane);
+        lane_resync(engine, lane, now_ms, 0);
+        break;
+    }
+}

@@ -1,0 +1,315 @@
+#include "receiptd/core/record.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "receiptd/core/hash.h"
+#include "record_internal.h"
+
+/* Scratch memory up to this is kept from one record to the next; the rest is given back, since no
+ * budget counts it. */
+#define KEPT_EVENTS        2048u
+#define KEPT_REJECTS       64u
+#define KEPT_STRING_BYTES  (64u * 1024)
+#define STRING_CHUNK_BYTES (8u * 1024)
+#define LATEST_MS          INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
+
+/* Lane table of a record without events, or without rejects. */
+static const uint32_t nothing_by_lane[RCPT_RECORD_MAX_LANES + 1];
+
+const char *rcpt_reject_name(enum rcpt_reject_reason reason)
+{
+    static const char *const names[RCPT_REJECT_REASON__COUNT] = {
+        [RCPT_REJECT_EMPTY_RECORD] = "empty_record",
+        [RCPT_REJECT_INVALID_JSON] = "invalid_json",
+        [RCPT_REJECT_INVALID_UTF8] = "invalid_utf8",
+        [RCPT_REJECT_NOT_AN_EVENT] = "not_an_event",
+        [RCPT_REJECT_TOO_MANY_EVENTS] = "too_many_events",
+        [RCPT_REJECT_RECORD_TOO_LARGE] = "record_too_large",
+        [RCPT_REJECT_MISSING_ID] = "missing_id",
+        [RCPT_REJECT_INVALID_ID] = "invalid_id",
+        [RCPT_REJECT_ID_TOO_LONG] = "id_too_long",
+        [RCPT_REJECT_MISSING_STATUS] = "missing_status",
+        [RCPT_REJECT_UNKNOWN_STATUS] = "unknown_status",
+        [RCPT_REJECT_INVALID_TIME] = "invalid_time",
+        [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
+        [RCPT_REJECT_AGED_OUT] = "aged_out",
+        [RCPT_REJECT_DATABASE] = "database",
+    };
+    RCPT_ASSERT(reason < RCPT_REJECT_REASON__COUNT);
+    return names[reason];
+}
+
+struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t lanes)
+{
+    RCPT_ASSERT(lanes >= 1 && lanes <= RCPT_RECORD_MAX_LANES && (lanes & (lanes - 1)) == 0);
+    struct rcpt_decoder *decoder = rcpt_calloc(1, sizeof(*decoder));
+    decoder->ladder = ladder;
+    decoder->lanes = lanes;
+    rcpt_arena_init(&decoder->strings, STRING_CHUNK_BYTES);
+    return decoder;
+}
+
+void rcpt_decoder_free(struct rcpt_decoder *decoder)
+{
+    if (decoder == NULL)
+        return;
+    rcpt_arena_fini(&decoder->strings);
+    free(decoder->events);
+    free(decoder->rejects);
+    free(decoder);
+}
+
+struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
+                                           enum rcpt_reject_reason reason, int32_t index,
+                                           size_t payload, size_t payload_size)
+{
+    if (decoder->reject_count == decoder->reject_capacity) {
+        decoder->reject_capacity = decoder->reject_capacity > 0 ? decoder->reject_capacity * 2 : 16;
+        decoder->rejects =
+            rcpt_realloc(decoder->rejects, decoder->reject_capacity * sizeof(*decoder->rejects));
+    }
+    struct rcpt_reject *reject = &decoder->rejects[decoder->reject_count++];
+    memset(reject, 0, sizeof(*reject));
+    reject->reason = reason;
+    reject->index = index;
+    reject->payload = (uint32_t)payload;
+    reject->payload_size = (uint32_t)payload_size;
+    return reject;
+}
+
+void rcpt_record_forget(struct rcpt_decoder *decoder)
+{
+    decoder->event_count = 0;
+    decoder->reject_count = 0;
+}
+
+struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
+{
+    rcpt_record_forget(decoder);
+    return rcpt_record_add_reject(decoder, reason, -1, 0, decoder->input.value_size);
+}
+
+static void decode_value(struct rcpt_decoder *decoder)
+{
+    struct rcpt_reject *reject;
+    size_t size = decoder->input.value_size;
+    if (size == 0) {
+        reject = rcpt_record_refuse(decoder, RCPT_REJECT_EMPTY_RECORD);
+        snprintf(reject->detail, sizeof(reject->detail), "the record has no value");
+    } else if (size > RCPT_RECORD_MAX_BYTES) {
+        reject = rcpt_record_refuse(decoder, RCPT_REJECT_RECORD_TOO_LARGE);
+        snprintf(reject->detail, sizeof(reject->detail),
+                 "the value has %zu bytes, at most %u are allowed", size, RCPT_RECORD_MAX_BYTES);
+    } else {
+        rcpt_record_parse(decoder);
+    }
+}
+
+/* Memory of a record in the making: the same steps are gone twice, first to sum up, then to hand
+ * out. */
+struct layout {
+    char *base; /* NULL: only sum up */
+    size_t used;
+};
+
+static void *place(struct layout *layout, size_t bytes, size_t alignment)
+{
+    size_t at = (layout->used + alignment - 1) & ~(alignment - 1);
+    layout->used = at + bytes;
+    return layout->base != NULL ? layout->base + at : NULL;
+}
+
+struct parts {
+    struct rcpt_record *record;
+    struct rcpt_event *events;
+    uint32_t *lane_events;
+    struct rcpt_reject *rejects;
+    uint32_t *lane_rejects;
+    char *value;
+    char *ids; /* those that are not in the value, because they were escaped there */
+};
+
+static void place_parts(struct layout *layout, const struct rcpt_decoder *decoder, size_t id_bytes,
+                        struct parts *parts)
+{
+    size_t table = (decoder->lanes + 1) * sizeof(uint32_t);
+    parts->record = place(layout, sizeof(struct rcpt_record), _Alignof(struct rcpt_record));
+    parts->events = place(layout, decoder->event_count * sizeof(struct rcpt_event),
+                          _Alignof(struct rcpt_event));
+    parts->rejects = place(layout, decoder->reject_count * sizeof(struct rcpt_reject),
+                           _Alignof(struct rcpt_reject));
+    parts->lane_events = place(layout, decoder->event_count > 0 ? table : 0, sizeof(uint32_t));
+    parts->lane_rejects = place(layout, decoder->reject_count > 0 ? table : 0, sizeof(uint32_t));
+    parts->value = place(layout, decoder->input.value_size, 1);
+    parts->ids = place(layout, id_bytes, 1);
+}
+
+static bool is_in_value(const struct rcpt_decoder *decoder, const char *text)
+{
+    return (uintptr_t)text - (uintptr_t)decoder->input.value < decoder->input.value_size;
+}
+
+static size_t count_foreign_id_bytes(const struct rcpt_decoder *decoder)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < decoder->event_count; i++) {
+        if (!is_in_value(decoder, decoder->events[i].id))
+            bytes += decoder->events[i].id_size;
+    }
+    return bytes;
+}
+
+static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
+{
+    const char *value = decoder->input.value;
+    if (decoder->input.value_size > 0)
+        memcpy(parts->value, value, decoder->input.value_size);
+    char *next = parts->ids;
+    for (uint32_t i = 0; i < decoder->event_count; i++) {
+        struct rcpt_event *event = &decoder->events[i];
+        if (is_in_value(decoder, event->id)) {
+            event->id = parts->value + (event->id - value);
+        } else {
+            memcpy(next, event->id, event->id_size);
+            event->id = next;
+            next += event->id_size;
+        }
+    }
+}
+
+static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
+{
+    const struct rcpt_record_input *input = &decoder->input;
+    uint64_t hash =
+        rcpt_hash_position(input->topic, input->partition, input->offset, (uint32_t)reject->index);
+    return (uint32_t)hash & (decoder->lanes - 1);
+}
+
+/* From "how many in lane l" at table[l + 1] to "where lane l begins" at table[l], and the same as
+ * cursors. */
+static void sum_up(uint32_t *table, uint32_t lanes, uint32_t *cursors)
+{
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        cursors[lane] = table[lane];
+        table[lane + 1] += table[lane];
+    }
+}
+
+/* Counting sorts: stable, so that the order of the record holds within a lane. */
+static void group_events(const struct rcpt_decoder *decoder, struct parts *parts)
+{
+    uint32_t cursors[RCPT_RECORD_MAX_LANES];
+    uint64_t mask = decoder->lanes - 1;
+    memset(parts->lane_events, 0, (decoder->lanes + 1) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < decoder->event_count; i++)
+        parts->lane_events[(decoder->events[i].hash & mask) + 1]++;
+    sum_up(parts->lane_events, decoder->lanes, cursors);
+    for (uint32_t i = 0; i < decoder->event_count; i++)
+        parts->events[cursors[decoder->events[i].hash & mask]++] = decoder->events[i];
+}
+
+static void group_rejects(const struct rcpt_decoder *decoder, struct parts *parts)
+{
+    uint32_t cursors[RCPT_RECORD_MAX_LANES];
+    memset(parts->lane_rejects, 0, (decoder->lanes + 1) * sizeof(uint32_t));
+    for (uint32_t i = 0; i < decoder->reject_count; i++)
+        parts->lane_rejects[lane_of_reject(decoder, &decoder->rejects[i]) + 1]++;
+    sum_up(parts->lane_rejects, decoder->lanes, cursors);
+    for (uint32_t i = 0; i < decoder->reject_count; i++) {
+        uint32_t lane = lane_of_reject(decoder, &decoder->rejects[i]);
+        parts->rejects[cursors[lane]++] = decoder->rejects[i];
+    }
+}
+
+static bool is_lower_hex(const char *text, size_t size)
+{
+    return strspn(text, "0123456789abcdef") >= size;
+}
+
+/* 00-<32 hexadecimal digits>-<16>-<2>; ids of zeros mean that there is none. */
+static void set_traceparent(struct rcpt_record *record, const struct rcpt_record_input *input)
+{
+    char *text = record->traceparent;
+    text[0] = '\0';
+    if (input->traceparent == NULL || input->traceparent_size != RCPT_RECORD_TRACEPARENT_BYTES)
+        return;
+    memcpy(text, input->traceparent, RCPT_RECORD_TRACEPARENT_BYTES);
+    text[RCPT_RECORD_TRACEPARENT_BYTES] = '\0';
+    bool valid = memcmp(text, "00-", 3) == 0 && is_lower_hex(text + 3, 32) && text[35] == '-' &&
+                 is_lower_hex(text + 36, 16) && text[52] == '-' && is_lower_hex(text + 53, 2) &&
+                 strspn(text + 3, "0") < 32 && strspn(text + 36, "0") < 16;
+    if (!valid)
+        text[0] = '\0';
+}
+
+static struct rcpt_record *finish(struct rcpt_decoder *decoder)
+{
+    const struct rcpt_record_input *input = &decoder->input;
+    size_t id_bytes = count_foreign_id_bytes(decoder);
+    struct layout layout = {NULL, 0};
+    struct parts parts;
+    place_parts(&layout, decoder, id_bytes, &parts);
+    size_t bytes = layout.used;
+    layout = (struct layout){rcpt_malloc(bytes), 0};
+    place_parts(&layout, decoder, id_bytes, &parts);
+
+    copy_value(decoder, &parts);
+    if (decoder->event_count > 0)
+        group_events(decoder, &parts);
+    if (decoder->reject_count > 0)
+        group_rejects(decoder, &parts);
+    *parts.record = (struct rcpt_record){
+        .offset = input->offset,
+        .timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0,
+        .crc = rcpt_hash_record(input->key, input->key_size, input->value, input->value_size),
+        .value = parts.value,
+        .value_size = (uint32_t)input->value_size,
+        .memory_bytes = (uint32_t)bytes,
+        .event_count = decoder->event_count,
+        .reject_count = decoder->reject_count,
+        .events = parts.events,
+        .lane_events = decoder->event_count > 0 ? parts.lane_events : nothing_by_lane,
+        .rejects = parts.rejects,
+        .lane_rejects = decoder->reject_count > 0 ? parts.lane_rejects : nothing_by_lane,
+    };
+    set_traceparent(parts.record, input);
+    return parts.record;
+}
+
+static void shrink(struct rcpt_decoder *decoder)
+{
+    rcpt_record_forget(decoder);
+    rcpt_arena_reset(&decoder->strings, KEPT_STRING_BYTES);
+    if (decoder->event_capacity > KEPT_EVENTS) {
+        decoder->event_capacity = KEPT_EVENTS;
+        decoder->events = rcpt_realloc(decoder->events, KEPT_EVENTS * sizeof(*decoder->events));
+    }
+    if (decoder->reject_capacity > KEPT_REJECTS) {
+        decoder->reject_capacity = KEPT_REJECTS;
+        decoder->rejects = rcpt_realloc(decoder->rejects, KEPT_REJECTS * sizeof(*decoder->rejects));
+    }
+    decoder->input = (struct rcpt_record_input){0};
+}
+
+struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
+                                       const struct rcpt_record_input *input)
+{
+    decoder->input = *input;
+    if (input->value == NULL)
+        decoder->input.value_size = 0;
+    RCPT_ASSERT(decoder->input.value_size < INT32_MAX); /* Kafka's limit too */
+    int64_t timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0;
+    decoder->default_at_us = (timestamp_ms < LATEST_MS ? timestamp_ms : LATEST_MS) * 1000;
+
+    decode_value(decoder);
+    struct rcpt_record *record = finish(decoder);
+    shrink(decoder);
+    return record;
+}
+
+void rcpt_record_free(struct rcpt_record *record)
+{
+    free(record);
+}

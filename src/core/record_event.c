@@ -1,0 +1,194 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "receiptd/core/hash.h"
+#include "receiptd/core/timestamp.h"
+#include "record_internal.h"
+
+#define SHOWN_STATUS_BYTES 40
+
+/* What is wrong with an event in the making; filled by the check that fails. */
+struct draft {
+    enum rcpt_reject_reason reason;
+    char detail[sizeof(((struct rcpt_reject *)NULL)->detail)];
+};
+
+static bool refuse(struct draft *draft, enum rcpt_reject_reason reason, const char *detail)
+{
+    draft->reason = reason;
+    snprintf(draft->detail, sizeof(draft->detail), "%s", detail);
+    return false;
+}
+
+/* The string as it was written, without its quotes: back from the closing quote to the one that is
+ * not escaped. */
+static bool has_half_surrogate(const struct rcpt_decoder *decoder, const struct rcpt_token *string)
+{
+    const char *value = decoder->input.value;
+    size_t end = string->end - 1, start = end, escapes;
+    do {
+        start--;
+        for (escapes = 0; value[start] == '"' && value[start - escapes - 1] == '\\'; escapes++)
+            continue;
+    } while (value[start] != '"' || escapes % 2 == 1);
+    return rcpt_record_find_flaws(value + start + 1, end - start - 1).half_surrogate;
+}
+
+static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payload_size,
+                       struct draft *draft)
+{
+    const char *value = decoder->input.value;
+    if (!decoder->flaws.utf8 || !rcpt_record_find_flaws(value + payload, payload_size).utf8)
+        return true;
+    decoder->flaw_placed = true;
+    return refuse(draft, RCPT_REJECT_INVALID_UTF8, "the event is not UTF-8");
+}
+
+static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token *id,
+                     struct draft *draft)
+{
+    switch (id->kind) {
+    case RCPT_TOKEN_ABSENT:
+        return refuse(draft, RCPT_REJECT_MISSING_ID, "message_id is missing");
+    case RCPT_TOKEN_NULL:
+        return refuse(draft, RCPT_REJECT_MISSING_ID, "message_id is null");
+    case RCPT_TOKEN_NUMBER:
+    case RCPT_TOKEN_OTHER:
+        return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id is not a string");
+    case RCPT_TOKEN_STRING:
+        break;
+    }
+    if (id->size == 0)
+        return refuse(draft, RCPT_REJECT_MISSING_ID, "message_id is empty");
+    if (id->size > RCPT_RECORD_MAX_ID_BYTES) {
+        draft->reason = RCPT_REJECT_ID_TOO_LONG;
+        snprintf(draft->detail, sizeof(draft->detail),
+                 "message_id has %zu bytes, at most %d are allowed", id->size,
+                 RCPT_RECORD_MAX_ID_BYTES);
+        return false;
+    }
+    if (memchr(id->text, '\0', id->size) != NULL)
+        return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds a NUL");
+    if (decoder->flaws.half_surrogate && has_half_surrogate(decoder, id))
+        return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds half a surrogate pair");
+    return true;
+}
+
+/* An integer as JSON writes it. False for fractions, exponents, and what no code can be. */
+static bool read_code(const struct rcpt_token *number, int64_t *code)
+{
+    int64_t value = 0;
+    bool negative = number->text[0] == '-';
+    for (size_t i = negative; i < number->size; i++) {
+        char digit = number->text[i];
+        if (digit < '0' || digit > '9')
+            return false;
+        if (value < INT32_MAX)
+            value = value * 10 + (digit - '0');
+    }
+    *code = negative ? -value : value;
+    return true;
+}
+
+/* Shows the word, which an operator needs to extend the ladder or to find the sender. */
+static void refuse_status(const struct rcpt_token *status, struct draft *draft)
+{
+    char shown[SHOWN_STATUS_BYTES + 1];
+    size_t size = status->size < SHOWN_STATUS_BYTES ? status->size : SHOWN_STATUS_BYTES;
+    for (size_t i = 0; i < size; i++) {
+        char byte = status->text[i];
+        shown[i] = byte >= ' ' && byte <= '~' ? byte : '?';
+    }
+    shown[size] = '\0';
+    const char *quote = status->kind == RCPT_TOKEN_STRING ? "\"" : "";
+    draft->reason = RCPT_REJECT_UNKNOWN_STATUS;
+    snprintf(draft->detail, sizeof(draft->detail), "status %s%s%s is not in the ladder", quote,
+             shown, quote);
+}
+
+static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_token *status,
+                        const struct rcpt_token *channel, int *entry, struct draft *draft)
+{
+    size_t channel_size = channel->kind == RCPT_TOKEN_STRING ? channel->size : 0;
+    int64_t code;
+    switch (status->kind) {
+    case RCPT_TOKEN_ABSENT:
+        return refuse(draft, RCPT_REJECT_MISSING_STATUS, "status is missing");
+    case RCPT_TOKEN_NULL:
+        return refuse(draft, RCPT_REJECT_MISSING_STATUS, "status is null");
+    case RCPT_TOKEN_OTHER:
+        return refuse(draft, RCPT_REJECT_UNKNOWN_STATUS, "status is neither a name nor a code");
+    case RCPT_TOKEN_STRING:
+        *entry =
+            rcpt_ladder_find_name(ladder, status->text, status->size, channel->text, channel_size);
+        break;
+    case RCPT_TOKEN_NUMBER:
+        *entry = !read_code(status, &code)
+                     ? -1
+                     : rcpt_ladder_find_code(ladder, code, channel->text, channel_size);
+        break;
+    }
+    if (*entry < 0)
+        refuse_status(status, draft);
+    return *entry >= 0;
+}
+
+/* Leaves the time as it is, the record's, when the event names none. */
+static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft *draft)
+{
+    bool valid = false;
+    switch (at->kind) {
+    case RCPT_TOKEN_ABSENT:
+    case RCPT_TOKEN_NULL:
+        return true;
+    case RCPT_TOKEN_STRING:
+        valid = rcpt_timestamp_parse(at->text, at->size, at_us) ||
+                rcpt_timestamp_parse_epoch(at->text, at->size, at_us);
+        break;
+    case RCPT_TOKEN_NUMBER:
+        valid = rcpt_timestamp_parse_epoch(at->text, at->size, at_us);
+        break;
+    case RCPT_TOKEN_OTHER:
+        break;
+    }
+    return valid || refuse(draft, RCPT_REJECT_INVALID_TIME, "at is not a time");
+}
+
+static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
+{
+    if (decoder->event_count == decoder->event_capacity) {
+        decoder->event_capacity = decoder->event_capacity > 0 ? decoder->event_capacity * 2 : 64;
+        decoder->events =
+            rcpt_realloc(decoder->events, decoder->event_capacity * sizeof(*decoder->events));
+    }
+    return &decoder->events[decoder->event_count++];
+}
+
+void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,
+                            uint32_t index, size_t payload, size_t payload_size)
+{
+    const struct rcpt_token *id = &fields[RCPT_FIELD_ID];
+    struct draft draft;
+    int entry = -1;
+    int64_t at_us = decoder->default_at_us;
+
+    if (!check_text(decoder, payload, payload_size, &draft) || !check_id(decoder, id, &draft) ||
+        !find_status(decoder->ladder, &fields[RCPT_FIELD_STATUS], &fields[RCPT_FIELD_CHANNEL],
+                     &entry, &draft) ||
+        !read_time(&fields[RCPT_FIELD_AT], &at_us, &draft)) {
+        struct rcpt_reject *reject =
+            rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
+        memcpy(reject->detail, draft.detail, sizeof(reject->detail));
+        return;
+    }
+    *add_event(decoder) = (struct rcpt_event){
+        .id = id->text,
+        .hash = rcpt_hash_text_extended(id->text, id->size, 0),
+        .at_us = at_us,
+        .payload = (uint32_t)payload,
+        .payload_size = (uint32_t)payload_size,
+        .index = index,
+        .id_size = (uint8_t)id->size,
+        .entry = (uint8_t)entry,
+    };
+}

@@ -1,0 +1,89 @@
+/* What the files of the record decoder share: the way is check → parse → (per event) take → finish.
+ *
+ * Until a record is finished everything points into the caller's value or into the scratch memory;
+ * finishing copies it into one allocation that is the record.
+ */
+#ifndef RECEIPTD_CORE_RECORD_INTERNAL_H
+#define RECEIPTD_CORE_RECORD_INTERNAL_H
+
+#include "receiptd/base/arena.h"
+#include "receiptd/core/record.h"
+
+#define RCPT_RECORD_MAX_LANES 256
+
+enum rcpt_field {
+    RCPT_FIELD_ID,
+    RCPT_FIELD_STATUS,
+    RCPT_FIELD_AT,
+    RCPT_FIELD_CHANNEL,
+    RCPT_FIELD__COUNT,
+    RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
+    RCPT_FIELD_EVENTS,                    /* makes the object a wrapper */
+};
+
+enum rcpt_token_kind {
+    RCPT_TOKEN_ABSENT,
+    RCPT_TOKEN_NULL,
+    RCPT_TOKEN_STRING, /* text without quotes, unescaped */
+    RCPT_TOKEN_NUMBER, /* text as it was written */
+    RCPT_TOKEN_OTHER,  /* true, false, object, array */
+};
+
+struct rcpt_token {
+    const char *text;
+    size_t size;
+    size_t end; /* of a string in the value, behind its closing quote */
+    enum rcpt_token_kind kind;
+};
+
+/* What yajl lets pass although it is no text; looked for once per record, so that events pay only
+ * where there is some. */
+struct rcpt_text_flaws {
+    bool utf8; /* bytes that are not UTF-8 */
+    bool
+        half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
+};
+
+struct rcpt_decoder {
+    const struct rcpt_ladder *ladder;
+    uint32_t lanes;
+
+    /* Of the record that is being decoded. */
+    struct rcpt_record_input input;
+    int64_t default_at_us;
+    struct rcpt_arena strings; /* unescaped strings */
+    struct rcpt_event *events; /* in record order */
+    uint32_t event_count, event_capacity;
+    struct rcpt_reject *rejects;
+    uint32_t reject_count, reject_capacity;
+    struct rcpt_text_flaws flaws;
+    bool flaw_placed; /* an event has been refused for its invalid UTF-8 */
+};
+
+/* Looks for what is no JSON although yajl lets it pass: vertical tabs and form feeds as blanks.
+ * Returns NULL if there is none, else its name, with its place in `byte`. */
+const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byte);
+
+/* Backslashes are taken for escapes wherever they stand; outside of strings yajl refuses them. */
+struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
+
+/* Takes the value apart: fills the decoder's events and rejects. */
+void rcpt_record_parse(struct rcpt_decoder *decoder);
+
+/* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
+void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,
+                            uint32_t index, size_t payload, size_t payload_size);
+
+/* Adds a reject; the caller fills its detail. */
+struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
+                                           enum rcpt_reject_reason reason, int32_t index,
+                                           size_t payload, size_t payload_size);
+
+/* Forgets what was found so far. */
+void rcpt_record_forget(struct rcpt_decoder *decoder);
+
+/* Makes the whole record one reject; the caller fills its detail. */
+struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder,
+                                       enum rcpt_reject_reason reason);
+
+#endif

@@ -1,0 +1,386 @@
+/* Rebalances, the queues of partitions, and moving a partition to another offset.
+ *
+ * Each assigned partition has a queue of its own that is taken off the consumer queue before the
+ * partition starts, and given back before it stops: a queue that is only destroyed leaves
+ * librdkafka's partition mute at its next assignment.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka)
+{
+    return strcmp(rd_kafka_rebalance_protocol(kafka->handle), "COOPERATIVE") == 0;
+}
+
+struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic, int32_t number)
+{
+    for (size_t i = 0; i < kafka->partition_count; i++) {
+        struct partition *partition = kafka->partitions[i];
+        if (partition->partition == number && strcmp(partition->topic, topic) == 0)
+            return partition;
+    }
+    return NULL;
+}
+
+/* ---- queues ---- */
+
+/* Takes the partition's queue off the consumer queue. Also for one that is bound: the same queue,
+ * or a new one if librdkafka has made the partition anew. */
+static void bind_queue(struct rcpt_kafka *kafka, struct partition *partition)
+{
+    static const uint64_t one = 1;
+    rd_kafka_queue_t *queue =
+        rd_kafka_queue_get_partition(kafka->handle, partition->topic, partition->partition);
+    RCPT_ASSERT(queue != NULL);
+    rd_kafka_queue_forward(queue, NULL);
+    rd_kafka_queue_io_event_enable(queue, kafka->wake_fd, &one, sizeof(one));
+    if (partition->queue != NULL)
+        rd_kafka_queue_destroy(partition->queue);
+    partition->queue = queue;
+}
+
+static void unbind_queue(struct rcpt_kafka *kafka, struct partition *partition)
+{
+    rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
+    rd_kafka_queue_forward(partition->queue, kafka->control);
+    rd_kafka_queue_destroy(partition->queue);
+    partition->queue = NULL;
+}
+
+static void partition_add(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *given,
+                          void *tag)
+{
+    struct partition *partition = rcpt_calloc(1, sizeof(*partition));
+    partition->topic = rcpt_strdup(given->topic);
+    partition->partition = given->partition;
+    partition->next = given->offset;
+    partition->tag = tag;
+    partition->epoch = ++kafka->epochs;
+    bind_queue(kafka, partition);
+    if (kafka->partition_count == kafka->partition_capacity) {
+        kafka->partition_capacity = kafka->partition_capacity * 2 + 8;
+        kafka->partitions =
+            rcpt_realloc(kafka->partitions, kafka->partition_capacity * sizeof(*kafka->partitions));
+    }
+    kafka->partitions[kafka->partition_count++] = partition;
+}
+
+static void partition_remove(struct rcpt_kafka *kafka, size_t index)
+{
+    struct partition *partition = kafka->partitions[index];
+    rcpt_kafka_partition_fine(kafka, partition);
+    unbind_queue(kafka, partition);
+    kafka->partitions[index] = kafka->partitions[--kafka->partition_count];
+    free(partition->topic);
+    free(partition);
+}
+
+void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka)
+{
+    while (kafka->partition_count > 0)
+        partition_remove(kafka, kafka->partition_count - 1);
+}
+
+/* ---- answers to librdkafka ---- */
+
+static void answer_failed(struct rcpt_kafka *kafka, const char *call, rd_kafka_resp_err_t code,
+                          const char *text)
+{
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        rcpt_log_error("kafka", "group %s: %s failed: %s [%s]", kafka->settings.group, call, text,
+                       rd_kafka_err2name(code));
+}
+
+static void check(struct rcpt_kafka *kafka, const char *call, rd_kafka_error_t *error)
+{
+    if (error == NULL)
+        return;
+    answer_failed(kafka, call, rd_kafka_error_code(error), rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+}
+
+static void assign_all(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    rd_kafka_resp_err_t code = rd_kafka_assign(kafka->handle, list);
+    answer_failed(kafka, "assign", code, rd_kafka_err2str(code));
+}
+
+static void answer_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    if (rcpt_kafka_is_cooperative(kafka))
+        check(kafka, "incremental assign", rd_kafka_incremental_assign(kafka->handle, list));
+    else
+        assign_all(kafka, list);
+}
+
+static void answer_unassign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    if (rcpt_kafka_is_cooperative(kafka))
+        check(kafka, "incremental unassign", rd_kafka_incremental_unassign(kafka->handle, list));
+    else
+        assign_all(kafka, NULL);
+}
+
+/* ---- rebalances ---- */
+
+static struct rcpt_kafka_partition *as_partitions(const rd_kafka_topic_partition_list_t *list)
+{
+    struct rcpt_kafka_partition *partitions =
+        rcpt_calloc((size_t)list->cnt + 1, sizeof(*partitions));
+    for (int i = 0; i < list->cnt; i++) {
+        partitions[i].topic = list->elems[i].topic;
+        partitions[i].partition = list->elems[i].partition;
+        partitions[i].offset = -1;
+    }
+    return partitions;
+}
+
+static void release_held(struct rcpt_kafka *kafka)
+{
+    rd_kafka_topic_partition_list_destroy(kafka->held);
+    kafka->held = NULL;
+}
+
+static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    RCPT_ASSERT(kafka->held == NULL);
+    rcpt_log_info("kafka", "group %s: %d partitions assigned", kafka->settings.group, list->cnt);
+    rcpt_kafka_group_fine(kafka);
+    if (list->cnt == 0 || kafka->life != LIFE_OPEN || kafka->health.fatal) {
+        rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+        answer_assign(kafka, none);
+        rd_kafka_topic_partition_list_destroy(none);
+        return;
+    }
+    kafka->held = rd_kafka_topic_partition_list_copy(list);
+    /* Partitions may have been added: the group is given anew then. */
+    rcpt_kafka_look_soon(kafka);
+    struct rcpt_kafka_partition *partitions = as_partitions(list);
+    kafka->callbacks.on_assigned(kafka->callbacks.context, partitions, (size_t)list->cnt);
+    free(partitions);
+}
+
+/* Takes what the list names out of the held assignment; an assignment of which nothing is left is
+ * answered. */
+static void withdraw(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    if (kafka->held == NULL)
+        return;
+    for (int i = 0; i < list->cnt; i++)
+        rd_kafka_topic_partition_list_del(kafka->held, list->elems[i].topic,
+                                          list->elems[i].partition);
+    if (kafka->held->cnt > 0)
+        return;
+    answer_assign(kafka, kafka->held);
+    release_held(kafka);
+}
+
+/* Those of the list that were handed to the owner; librdkafka also revokes what it was told not to
+ * take. */
+static rd_kafka_topic_partition_list_t *ours_of(const struct rcpt_kafka *kafka,
+                                                const rd_kafka_topic_partition_list_t *list,
+                                                bool also_held)
+{
+    rd_kafka_topic_partition_list_t *ours = rd_kafka_topic_partition_list_new(list->cnt);
+    for (int i = 0; i < list->cnt; i++) {
+        const rd_kafka_topic_partition_t *entry = &list->elems[i];
+        bool held =
+            also_held && kafka->held != NULL &&
+            rd_kafka_topic_partition_list_find(kafka->held, entry->topic, entry->partition) != NULL;
+        if (held || rcpt_kafka_find(kafka, entry->topic, entry->partition) != NULL)
+            rd_kafka_topic_partition_list_add(ours, entry->topic, entry->partition);
+    }
+    return ours;
+}
+
+static void tell_revoked(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list,
+                         bool lost)
+{
+    rd_kafka_topic_partition_list_t *ours = ours_of(kafka, list, true);
+    struct rcpt_kafka_partition *partitions = as_partitions(ours);
+    if (ours->cnt > 0)
+        kafka->callbacks.on_revoked(kafka->callbacks.context, partitions, (size_t)ours->cnt, lost);
+    free(partitions);
+    rd_kafka_topic_partition_list_destroy(ours);
+}
+
+static void remove_listed(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    for (size_t i = kafka->partition_count; i-- > 0;)
+        if (rd_kafka_topic_partition_list_find(list, kafka->partitions[i]->topic,
+                                               kafka->partitions[i]->partition) != NULL)
+            partition_remove(kafka, i);
+}
+
+static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    bool lost = rd_kafka_assignment_lost(kafka->handle) != 0;
+    rcpt_log_info("kafka", "group %s: %d partitions revoked%s", kafka->settings.group, list->cnt,
+                  lost ? ", lost: others may own them already" : "");
+    tell_revoked(kafka, list, lost);
+    rd_kafka_topic_partition_list_t *assigned = ours_of(kafka, list, false);
+    withdraw(kafka, list);
+    remove_listed(kafka, assigned);
+    answer_unassign(kafka, assigned);
+    rd_kafka_topic_partition_list_destroy(assigned);
+}
+
+void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event)
+{
+    const rd_kafka_topic_partition_list_t *list = rd_kafka_event_topic_partition_list(event);
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+    if (code == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        on_assign(kafka, list);
+    } else if (code == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS) {
+        on_revoke(kafka, list);
+    } else {
+        rcpt_log_error("kafka", "group %s: rebalance failed: %s", kafka->settings.group,
+                       rd_kafka_err2str(code));
+        assign_all(kafka, NULL);
+    }
+}
+
+void rcpt_kafka_withdraw_held(struct rcpt_kafka *kafka)
+{
+    if (kafka->held == NULL)
+        return;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(kafka->held);
+    tell_revoked(kafka, list, false);
+    withdraw(kafka, list);
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* A forgotten offset would silently become Kafka's committed one. */
+static void check_answer(const struct rcpt_kafka *kafka,
+                         const struct rcpt_kafka_partition *partitions, size_t count)
+{
+    RCPT_ASSERT(kafka->held != NULL);
+    RCPT_ASSERT((size_t)kafka->held->cnt == count);
+    for (size_t i = 0; i < count; i++) {
+        RCPT_ASSERT(partitions[i].offset >= 0);
+        RCPT_ASSERT(rd_kafka_topic_partition_list_find(kafka->held, partitions[i].topic,
+                                                       partitions[i].partition) != NULL);
+        RCPT_ASSERT(rcpt_kafka_find(kafka, partitions[i].topic, partitions[i].partition) == NULL);
+    }
+}
+
+void rcpt_kafka_assign(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
+                       void *const *tags, size_t count)
+{
+    check_answer(kafka, partitions, count);
+    for (size_t i = 0; i < count; i++) {
+        rd_kafka_topic_partition_list_set_offset(kafka->held, partitions[i].topic,
+                                                 partitions[i].partition, partitions[i].offset);
+        partition_add(kafka, &partitions[i], tags[i]);
+    }
+    answer_assign(kafka, kafka->held);
+    release_held(kafka);
+    rcpt_kafka_again(kafka);
+}
+
+/* ---- moving ---- */
+
+/* Asked for inside the owner's callbacks, done by the next turn: after the control events, so that
+ * no answer crosses a rebalance that is on its way. */
+static void move(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
+{
+    partition->state = PARTITION_MOVING;
+    partition->next = offset;
+    partition->epoch = ++kafka->epochs;
+    kafka->moves_pending = true;
+    rcpt_kafka_partition_fine(kafka, partition);
+    rcpt_kafka_again(kafka);
+}
+
+void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
+{
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, partition->topic, partition->partition)->offset =
+        offset;
+    /* Time-out 0: what was fetched before is void at once, and the loop waits for nothing. */
+    check(kafka, "seek", rd_kafka_seek_partitions(kafka->handle, list, 0));
+    rd_kafka_topic_partition_list_destroy(list);
+    partition->state = PARTITION_ACTIVE;
+    partition->next = offset;
+    rcpt_kafka_again(kafka);
+}
+
+void rcpt_kafka_seek(struct rcpt_kafka *kafka, const char *topic, int32_t number, int64_t offset)
+{
+    RCPT_ASSERT(offset >= 0);
+    struct partition *partition = rcpt_kafka_find(kafka, topic, number);
+    if (partition == NULL)
+        return;
+    /* A partition that ran out of its log does not listen to seek. */
+    if (partition->state == PARTITION_OUT_OF_RANGE || partition->state == PARTITION_MOVING)
+        move(kafka, partition, offset);
+    else
+        rcpt_kafka_seek_now(kafka, partition, offset);
+}
+
+void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t number,
+                         int64_t offset)
+{
+    RCPT_ASSERT(offset >= 0);
+    struct partition *partition = rcpt_kafka_find(kafka, topic, number);
+    if (partition != NULL)
+        move(kafka, partition, offset);
+}
+
+/* What waits in the queue belongs to the old position; an error among it would not be recognised as
+ * such later. */
+static void drain(struct partition *partition)
+{
+    rd_kafka_event_t *event;
+    while ((event = rd_kafka_queue_poll(partition->queue, 0)) != NULL)
+        rd_kafka_event_destroy(event);
+}
+
+static rd_kafka_topic_partition_list_t *positions(struct rcpt_kafka *kafka, bool moving_only)
+{
+    rd_kafka_topic_partition_list_t *list =
+        rd_kafka_topic_partition_list_new((int)kafka->partition_count);
+    for (size_t i = 0; i < kafka->partition_count; i++) {
+        struct partition *partition = kafka->partitions[i];
+        if (moving_only && partition->state != PARTITION_MOVING)
+            continue;
+        rd_kafka_topic_partition_list_add(list, partition->topic, partition->partition)->offset =
+            partition->next;
+    }
+    return list;
+}
+
+static void prepare_moves(struct rcpt_kafka *kafka, bool all)
+{
+    for (size_t i = 0; i < kafka->partition_count; i++) {
+        struct partition *partition = kafka->partitions[i];
+        if (partition->state == PARTITION_MOVING)
+            drain(partition);
+        if (all || partition->state == PARTITION_MOVING)
+            bind_queue(kafka, partition);
+        if (partition->state == PARTITION_MOVING)
+            partition->state = PARTITION_ACTIVE;
+    }
+}
+
+/* Eager groups know only whole assignments: the others go on behind what was handed out last. */
+void rcpt_kafka_apply_moves(struct rcpt_kafka *kafka)
+{
+    if (!kafka->moves_pending || kafka->held != NULL)
+        return;
+    kafka->moves_pending = false;
+    if (kafka->health.fatal)
+        return;
+    bool cooperative = rcpt_kafka_is_cooperative(kafka);
+    rd_kafka_topic_partition_list_t *list = positions(kafka, cooperative);
+    if (list->cnt > 0) {
+        if (cooperative)
+            check(kafka, "incremental unassign",
+                  rd_kafka_incremental_unassign(kafka->handle, list));
+        prepare_moves(kafka, !cooperative);
+        answer_assign(kafka, list);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}

@@ -1,0 +1,411 @@
+/* Look-ups in threads of their own: cluster id, partition counts, the ends of a partition's log.
+ *
+ * Each one has a short-lived handle that is no member of the group: blocking calls never touch the
+ * consumer's handle, so that closing it waits for nobody; and names of brokers are resolved anew
+ * each time.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define LOOK_TIMEOUT_MS    5000
+#define LOOK_ALLOWANCE_MS  12000
+#define RANGE_TIMEOUT_MS   8000
+#define RANGE_ALLOWANCE_MS 12000
+#define BACKOFF_MIN_MS     250
+#define BACKOFF_MAX_MS     5000
+#define NAME_LIST_BYTES    240
+
+static int remaining_ms(uint64_t deadline_ns)
+{
+    uint64_t now = uv_hrtime();
+    return now + 10 * 1000000ull > deadline_ns ? 10 : (int)((deadline_ns - now) / 1000000);
+}
+
+/* The more an error says about the cause, the higher. */
+static int telling(rd_kafka_resp_err_t code)
+{
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__AUTHENTICATION:
+    case RD_KAFKA_RESP_ERR__SSL:
+        return 3;
+    case RD_KAFKA_RESP_ERR__RESOLVE:
+        return 2;
+    case RD_KAFKA_RESP_ERR__TRANSPORT:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Why a look-up failed: the events of its handle know more than the call's return. */
+static void explain(rd_kafka_t *handle, rd_kafka_resp_err_t code, const char *subject,
+                    struct rcpt_error *error)
+{
+    rd_kafka_queue_t *queue = rd_kafka_queue_get_main(handle);
+    rd_kafka_event_t *event;
+    rcpt_kafka_describe(error, code, subject, NULL);
+    int best = 0;
+    while ((event = rd_kafka_queue_poll(queue, 0)) != NULL) {
+        int rank = telling(rd_kafka_event_error(event));
+        if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rank > best) {
+            best = rank;
+            rcpt_kafka_describe(error, rd_kafka_event_error(event), subject,
+                                rd_kafka_event_error_string(event));
+        }
+        rd_kafka_event_destroy(event);
+    }
+    rd_kafka_queue_destroy(queue);
+}
+
+static rd_kafka_t *open_handle(rd_kafka_conf_t *conf_taken, struct rcpt_error *error)
+{
+    char text[256];
+    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf_taken, text, sizeof(text));
+    if (handle == NULL) {
+        rd_kafka_conf_destroy(conf_taken);
+        rcpt_error_set(error, RCPT_DECISION_RETRY, "KAFKA_HANDLE", "librdkafka refuses: %s", text);
+    }
+    return handle;
+}
+
+/* ---- cluster id and partition counts ---- */
+
+struct look {
+    struct rcpt_kafka_job job;
+    struct rcpt_kafka *kafka; /* the loop's */
+    rd_kafka_t *handle;       /* or: */
+    rd_kafka_conf_t *conf;
+    char *brokers;
+    char **topics;
+    size_t topic_count;
+    /* results */
+    char *cluster_id;
+    int32_t *counts;
+    struct rcpt_error error; /* decision NONE: all counts are known */
+};
+
+static bool look_at_topic(struct look *look, size_t index, uint64_t deadline)
+{
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(look->handle, look->topics[index], NULL);
+    rd_kafka_resp_err_t code =
+        rd_kafka_metadata(look->handle, 0, topic, &metadata, remaining_ms(deadline));
+    rd_kafka_topic_destroy(topic);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        explain(look->handle, code, look->brokers, &look->error);
+        return false;
+    }
+    code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        look->counts[index] = metadata->topics[0].partition_cnt;
+    else if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+        look->counts[index] = 0;
+    else
+        rcpt_kafka_describe(&look->error, code, look->topics[index], NULL);
+    rd_kafka_metadata_destroy(metadata);
+    return look->error.decision == RCPT_DECISION_NONE;
+}
+
+static void look_work(struct rcpt_kafka_job *job)
+{
+    struct look *look = (struct look *)job;
+    uint64_t deadline = uv_hrtime() + LOOK_TIMEOUT_MS * 1000000ull;
+    if (look->handle == NULL) {
+        look->handle = open_handle(look->conf, &look->error);
+        look->conf = NULL;
+        if (look->handle == NULL)
+            return;
+    }
+    for (size_t i = 0; i < look->topic_count; i++)
+        if (!look_at_topic(look, i, deadline))
+            break;
+    if (look->error.decision == RCPT_DECISION_NONE)
+        look->cluster_id = rd_kafka_clusterid(look->handle, remaining_ms(deadline));
+    rd_kafka_destroy(look->handle);
+    look->handle = NULL;
+}
+
+static void look_free(struct rcpt_kafka_job *job)
+{
+    struct look *look = (struct look *)job;
+    for (size_t i = 0; i < look->topic_count; i++)
+        free(look->topics[i]);
+    free(look->topics);
+    free(look->brokers);
+    free(look->counts);
+    if (look->cluster_id != NULL)
+        rd_kafka_mem_free(NULL, look->cluster_id);
+    if (look->conf != NULL)
+        rd_kafka_conf_destroy(look->conf);
+    free(look);
+}
+
+/* Doubles from 250 ms to 5 s, each time between 3/4 and 5/4 of it. */
+static int64_t backoff_ms(unsigned failures)
+{
+    int64_t base = BACKOFF_MIN_MS;
+    for (unsigned i = 0; i < failures && base < BACKOFF_MAX_MS; i++)
+        base *= 2;
+    if (base > BACKOFF_MAX_MS)
+        base = BACKOFF_MAX_MS;
+    return base * 3 / 4 + (int64_t)(uv_hrtime() / 1000 % (uint64_t)(base / 2));
+}
+
+static void look_again(struct rcpt_kafka *kafka)
+{
+    kafka->look_at_ms = rcpt_kafka_now_ms(kafka) + backoff_ms(kafka->look_failures++);
+}
+
+void rcpt_kafka_look_soon(struct rcpt_kafka *kafka)
+{
+    int64_t soon = rcpt_kafka_now_ms(kafka) + backoff_ms(0);
+    if (soon < kafka->look_at_ms)
+        kafka->look_at_ms = soon;
+}
+
+/* A count never goes down here: a topic that is gone for a moment is not a topic with fewer
+ * partitions. */
+static bool take_counts(struct rcpt_kafka *kafka, const struct look *look)
+{
+    bool news = false;
+    for (size_t i = 0; i < look->topic_count; i++) {
+        if (look->counts[i] <= kafka->counts[i])
+            continue;
+        kafka->counts[i] = look->counts[i];
+        news = true;
+        if (look->counts[i] > 0)
+            rcpt_log_info("kafka", "topic %s has %d partitions", look->topics[i], look->counts[i]);
+    }
+    if (look->cluster_id != NULL &&
+        (kafka->cluster_id == NULL || strcmp(kafka->cluster_id, look->cluster_id) != 0)) {
+        free(kafka->cluster_id);
+        kafka->cluster_id = rcpt_strdup(look->cluster_id);
+        rcpt_log_info("kafka", "cluster %s answers at %s", kafka->cluster_id, look->brokers);
+        news = true;
+    }
+    return news;
+}
+
+static void tell_cluster(struct rcpt_kafka *kafka)
+{
+    size_t count = kafka->settings.topic_count;
+    struct rcpt_kafka_topic_info *infos = rcpt_calloc(count, sizeof(*infos));
+    for (size_t i = 0; i < count; i++) {
+        infos[i].topic = kafka->settings.topics[i];
+        infos[i].partition_count = kafka->counts[i];
+    }
+    kafka->callbacks.on_cluster(kafka->callbacks.context,
+                                kafka->cluster_id != NULL ? kafka->cluster_id : "", infos, count);
+    free(infos);
+}
+
+/* The names of topics that are not there; false if all are. */
+static bool missing_topics(const struct look *look, char names[NAME_LIST_BYTES])
+{
+    size_t used = 0;
+    names[0] = '\0';
+    for (size_t i = 0; i < look->topic_count && used < NAME_LIST_BYTES; i++)
+        if (look->counts[i] == 0)
+            used += (size_t)snprintf(names + used, NAME_LIST_BYTES - used, "%s%s",
+                                     used > 0 ? ", " : "", look->topics[i]);
+    return used > 0;
+}
+
+static void judge_topics(struct rcpt_kafka *kafka, const struct look *look)
+{
+    char names[NAME_LIST_BYTES];
+    struct rcpt_error error;
+    if (!missing_topics(look, names)) {
+        kafka->look_failures = 0;
+        rcpt_kafka_cluster_fine(kafka);
+        return;
+    }
+    rcpt_error_set(&error, RCPT_DECISION_RETRY,
+                   rd_kafka_err2name(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
+                   "topic %s does not exist on %s", names, look->brokers);
+    rcpt_error_hint(&error, "create it, or correct kafka.topics");
+    rcpt_kafka_cluster_trouble(kafka, &error);
+    look_again(kafka);
+}
+
+static void look_done(struct rcpt_kafka_job *job, bool in_time)
+{
+    struct look *look = (struct look *)job;
+    struct rcpt_kafka *kafka = look->kafka;
+    struct rcpt_error late;
+    kafka->looking = false;
+    if (kafka->life != LIFE_OPEN)
+        return;
+    rcpt_kafka_describe(&late, RD_KAFKA_RESP_ERR__TIMED_OUT, look->brokers, NULL);
+    const struct rcpt_error *error = in_time ? &look->error : &late;
+    if (error->decision != RCPT_DECISION_NONE) {
+        rcpt_kafka_cluster_trouble(kafka, error);
+        look_again(kafka);
+        return;
+    }
+    bool news = take_counts(kafka, look);
+    judge_topics(kafka, look);
+    if (news)
+        tell_cluster(kafka);
+    rcpt_kafka_join_if_ready(kafka);
+}
+
+void rcpt_kafka_look(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)
+{
+    struct rcpt_error ignored; /* the same settings were accepted at the start */
+    struct look *look = rcpt_calloc(1, sizeof(*look));
+    size_t count = kafka->settings.topic_count;
+    look->job.work = look_work;
+    look->job.done = look_done;
+    look->job.free = look_free;
+    look->kafka = kafka;
+    look->handle = handle_taken;
+    look->conf =
+        handle_taken == NULL ? rcpt_kafka_conf_new(&kafka->settings, NULL, &ignored) : NULL;
+    look->brokers = rcpt_strdup(kafka->settings.brokers);
+    look->topics = rcpt_calloc(count, sizeof(*look->topics));
+    look->counts = rcpt_calloc(count, sizeof(*look->counts));
+    look->topic_count = count;
+    for (size_t i = 0; i < count; i++)
+        look->topics[i] = rcpt_strdup(kafka->settings.topics[i]);
+    kafka->looking = true;
+    kafka->look_at_ms = INT64_MAX;
+    rcpt_kafka_workers_start(kafka->workers, &look->job, LOOK_ALLOWANCE_MS);
+}
+
+/* ---- the ends of partitions ---- */
+
+typedef void on_low_done(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
+                         const struct rcpt_error *error);
+
+struct range_query {
+    struct rcpt_kafka_job job;
+    struct rcpt_kafka *kafka; /* the loop's */
+    rd_kafka_conf_t *conf;
+    size_t count;
+    struct range {
+        char *topic;
+        int32_t partition;
+        int64_t low, high;
+    } * ranges;
+    struct rcpt_error error; /* of the last one that could not be read */
+    /* rcpt_kafka_query_low */
+    on_low_done *on_done;
+    void *context;
+    /* a partition out of range */
+    uint64_t epoch;
+    int64_t wanted;
+};
+
+static void range_work(struct rcpt_kafka_job *job)
+{
+    struct range_query *query = (struct range_query *)job;
+    uint64_t deadline = uv_hrtime() + RANGE_TIMEOUT_MS * 1000000ull;
+    rd_kafka_t *handle = open_handle(query->conf, &query->error);
+    query->conf = NULL;
+    if (handle == NULL)
+        return;
+    for (size_t i = 0; i < query->count; i++) {
+        struct range *range = &query->ranges[i];
+        rd_kafka_resp_err_t code =
+            rd_kafka_query_watermark_offsets(handle, range->topic, range->partition, &range->low,
+                                             &range->high, remaining_ms(deadline));
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            continue;
+        range->low = range->high = -1;
+        explain(handle, code, range->topic, &query->error);
+    }
+    rd_kafka_destroy(handle);
+}
+
+static void range_free(struct rcpt_kafka_job *job)
+{
+    struct range_query *query = (struct range_query *)job;
+    for (size_t i = 0; i < query->count; i++)
+        free(query->ranges[i].topic);
+    free(query->ranges);
+    if (query->conf != NULL)
+        rd_kafka_conf_destroy(query->conf);
+    free(query);
+}
+
+static struct range_query *range_query_new(struct rcpt_kafka *kafka, size_t count)
+{
+    struct rcpt_error ignored;
+    struct range_query *query = rcpt_calloc(1, sizeof(*query));
+    query->job.work = range_work;
+    query->job.free = range_free;
+    query->kafka = kafka;
+    query->conf = rcpt_kafka_conf_new(&kafka->settings, NULL, &ignored);
+    query->count = count;
+    query->ranges = rcpt_calloc(count, sizeof(*query->ranges));
+    return query;
+}
+
+static void range_set(struct range_query *query, size_t index, const char *topic, int32_t partition)
+{
+    query->ranges[index] = (struct range){rcpt_strdup(topic), partition, -1, -1};
+}
+
+static void low_done(struct rcpt_kafka_job *job, bool in_time)
+{
+    struct range_query *query = (struct range_query *)job;
+    struct rcpt_kafka_partition *partitions = rcpt_calloc(query->count, sizeof(*partitions));
+    struct rcpt_error late;
+    rcpt_kafka_describe(&late, RD_KAFKA_RESP_ERR__TIMED_OUT, "low watermarks", NULL);
+    const struct rcpt_error *error = in_time ? &query->error : &late;
+    for (size_t i = 0; i < query->count; i++) {
+        partitions[i].topic = query->ranges[i].topic;
+        partitions[i].partition = query->ranges[i].partition;
+        partitions[i].offset = in_time ? query->ranges[i].low : -1;
+    }
+    query->on_done(query->context, partitions, query->count,
+                   error->decision != RCPT_DECISION_NONE ? error : NULL);
+    free(partitions);
+}
+
+void rcpt_kafka_query_low(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
+                          size_t count, on_low_done *on_done, void *context)
+{
+    struct range_query *query = range_query_new(kafka, count);
+    query->job.done = low_done;
+    query->on_done = on_done;
+    query->context = context;
+    for (size_t i = 0; i < count; i++)
+        range_set(query, i, partitions[i].topic, partitions[i].partition);
+    rcpt_kafka_workers_start(kafka->workers, &query->job, RANGE_ALLOWANCE_MS);
+}
+
+/* The partition may have been moved, or revoked and assigned again, in the meantime. */
+static void out_of_range_done(struct rcpt_kafka_job *job, bool in_time)
+{
+    struct range_query *query = (struct range_query *)job;
+    struct rcpt_kafka *kafka = query->kafka;
+    const struct range *range = &query->ranges[0];
+    struct partition *partition = rcpt_kafka_find(kafka, range->topic, range->partition);
+    if (kafka->life != LIFE_OPEN || partition == NULL || partition->epoch != query->epoch ||
+        partition->state != PARTITION_OUT_OF_RANGE)
+        return;
+    int64_t low = in_time ? range->low : -1, high = in_time ? range->high : -1;
+    rcpt_log_warn("kafka",
+                  "%s [%d]: offset %lld is not in the log, which holds %lld up to %lld (-1: could "
+                  "not be read)",
+                  partition->topic, partition->partition, (long long)query->wanted, (long long)low,
+                  (long long)high);
+    kafka->callbacks.on_out_of_range(kafka->callbacks.context, partition->tag, partition->topic,
+                                     partition->partition, query->wanted, low, high);
+}
+
+void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
+                            int64_t wanted)
+{
+    struct range_query *query = range_query_new(kafka, 1);
+    query->job.done = out_of_range_done;
+    query->epoch = partition->epoch;
+    query->wanted = wanted;
+    range_set(query, 0, partition->topic, partition->partition);
+    rcpt_kafka_workers_start(kafka->workers, &query->job, RANGE_ALLOWANCE_MS);
+}

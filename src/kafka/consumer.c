@@ -1,0 +1,505 @@
+/* The consumer's life, its handles on the loop, and the events that are not messages.
+ *
+ * librdkafka writes to one eventfd for all queues, and only when an empty queue gets its first
+ * event. So whoever stops before a queue is empty must come back by himself (`again`), and a timer
+ * looks after what slipped through; it also tells the group that the process is alive when there is
+ * nothing to read.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define TICK_MS          250
+#define CLOSING_TICK_MS  5
+#define CONTROL_EVENTS   100
+#define LOG_EVENTS       100
+#define DESTROY_FLOOR_MS 200 /* for destroying the handle, even if leaving took all the time */
+
+int64_t rcpt_kafka_now_ms(const struct rcpt_kafka *kafka)
+{
+    return (int64_t)uv_now(kafka->loop);
+}
+
+/* ---- events ---- */
+
+static const char *log_level_word(int level)
+{
+    return level <= 3 ? "error" : level <= 4 ? "warning" : "notice";
+}
+
+/* librdkafka's own lines, as it words them. Refused connections and the like come as errors too. */
+static void on_log(rd_kafka_event_t *event)
+{
+    const char *facility, *text;
+    int level;
+    if (rd_kafka_event_log(event, &facility, &text, &level) != 0)
+        return;
+    if (level >= 7 || strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0)
+        rcpt_log_debug("kafka", "librdkafka: %s: %s", facility, text);
+    else
+        rcpt_log_info("kafka", "librdkafka %s: %s: %s", log_level_word(level), facility, text);
+}
+
+static void serve_logs(struct rcpt_kafka *kafka)
+{
+    for (int i = 0; i < LOG_EVENTS; i++) {
+        rd_kafka_event_t *event = rd_kafka_queue_poll(kafka->logs, 0);
+        if (event == NULL)
+            return;
+        if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_LOG)
+            on_log(event);
+        rd_kafka_event_destroy(event);
+    }
+}
+
+static void dispatch(struct rcpt_kafka *kafka, rd_kafka_event_t *event)
+{
+    switch (rd_kafka_event_type(event)) {
+    case RD_KAFKA_EVENT_REBALANCE:
+        rcpt_kafka_on_rebalance(kafka, event);
+        break;
+    case RD_KAFKA_EVENT_ERROR:
+        rcpt_kafka_on_error(kafka, rd_kafka_event_error(event), rd_kafka_event_error_string(event),
+                            rd_kafka_event_error_is_fatal(event) != 0);
+        break;
+    case RD_KAFKA_EVENT_STATS:
+        rcpt_log_debug("kafka", "statistics: %s", rd_kafka_event_stats(event));
+        break;
+    default: /* a record of a partition that has just been given back */
+        break;
+    }
+}
+
+/* True: stopped before the queue was empty. */
+static bool serve_control(struct rcpt_kafka *kafka)
+{
+    for (int i = 0; i < CONTROL_EVENTS; i++) {
+        rd_kafka_event_t *event = rd_kafka_queue_poll(kafka->control, 0);
+        if (event == NULL)
+            return false;
+        dispatch(kafka, event);
+        rd_kafka_event_destroy(event);
+    }
+    return true;
+}
+
+static void close_step(struct rcpt_kafka *kafka);
+
+/* Everything that is due: control before messages, moves in between. */
+static void turn(struct rcpt_kafka *kafka)
+{
+    uv_idle_stop(&kafka->again);
+    bool more = false;
+    if (kafka->handle != NULL && kafka->control != NULL) {
+        more = serve_control(kafka);
+        rcpt_kafka_apply_moves(kafka);
+        more = rcpt_kafka_round(kafka) || more;
+    }
+    if (kafka->life != LIFE_OPEN)
+        close_step(kafka);
+    else if (more || (kafka->moves_pending && kafka->held == NULL))
+        rcpt_kafka_again(kafka);
+}
+
+static void on_again(uv_idle_t *again)
+{
+    turn(again->data);
+}
+
+void rcpt_kafka_again(struct rcpt_kafka *kafka)
+{
+    if (kafka->life < LIFE_ENDING)
+        uv_idle_start(&kafka->again, on_again);
+}
+
+static void on_wake(uv_poll_t *wake, int status, int events)
+{
+    struct rcpt_kafka *kafka = wake->data;
+    uint64_t count;
+    (void)status;
+    (void)events;
+    /* Read first: what is written while the queues are polled wakes us again. */
+    ssize_t got = read(kafka->wake_fd, &count, sizeof(count));
+    RCPT_ASSERT(got == (ssize_t)sizeof(count) || errno == EAGAIN || errno == EINTR);
+    turn(kafka);
+}
+
+static void on_tick(uv_timer_t *tick)
+{
+    struct rcpt_kafka *kafka = tick->data;
+    rcpt_kafka_workers_tick(kafka->workers);
+    if (kafka->life == LIFE_OPEN && !kafka->looking &&
+        kafka->look_at_ms <= rcpt_kafka_now_ms(kafka))
+        rcpt_kafka_look(kafka, NULL);
+    if (kafka->handle != NULL && kafka->control != NULL) {
+        rcpt_kafka_retry_partitions(kafka);
+        serve_logs(kafka);
+    }
+    turn(kafka);
+}
+
+/* ---- joining the group ---- */
+
+static size_t known_partitions(const struct rcpt_kafka *kafka)
+{
+    size_t sum = 0;
+    for (size_t i = 0; i < kafka->settings.topic_count; i++)
+        sum += kafka->counts[i] > 0 ? (size_t)kafka->counts[i] : 0;
+    return sum;
+}
+
+static void cannot_join(struct rcpt_kafka *kafka, const char *text)
+{
+    struct rcpt_error error;
+    rcpt_error_fatal(&error, EX_CONFIG, "group %s cannot be joined: %s", kafka->settings.group,
+                     text);
+    rcpt_error_hint(&error, "check the kafka section of the configuration");
+    rcpt_kafka_fatal(kafka, &error);
+}
+
+static void open_queues(struct rcpt_kafka *kafka)
+{
+    static const uint64_t one = 1;
+    rd_kafka_poll_set_consumer(kafka->handle);
+    kafka->control = rd_kafka_queue_get_consumer(kafka->handle);
+    rd_kafka_queue_io_event_enable(kafka->control, kafka->wake_fd, &one, sizeof(one));
+    kafka->logs = rd_kafka_queue_new(kafka->handle);
+    rd_kafka_set_log_queue(kafka->handle, kafka->logs);
+}
+
+static void subscribe(struct rcpt_kafka *kafka)
+{
+    const struct rcpt_kafka_settings *settings = &kafka->settings;
+    rd_kafka_topic_partition_list_t *topics =
+        rd_kafka_topic_partition_list_new((int)settings->topic_count);
+    for (size_t i = 0; i < settings->topic_count; i++)
+        rd_kafka_topic_partition_list_add(topics, settings->topics[i], RD_KAFKA_PARTITION_UA);
+    rd_kafka_resp_err_t code = rd_kafka_subscribe(kafka->handle, topics);
+    rd_kafka_topic_partition_list_destroy(topics);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        cannot_join(kafka, rd_kafka_err2str(code));
+}
+
+static void join(struct rcpt_kafka *kafka)
+{
+    char text[256];
+    struct rcpt_error error;
+    size_t partitions = known_partitions(kafka);
+    struct fetch_limits limits =
+        rcpt_kafka_fetch_limits(kafka->settings.fetch_budget_bytes, partitions);
+    rd_kafka_conf_t *conf = rcpt_kafka_conf_new(&kafka->settings, &limits, &error);
+    if (conf == NULL) {
+        cannot_join(kafka, error.text);
+        return;
+    }
+    kafka->handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    if (kafka->handle == NULL) {
+        rd_kafka_conf_destroy(conf);
+        cannot_join(kafka, text);
+        return;
+    }
+    rcpt_log_info("kafka",
+                  "joining group %s with librdkafka %s: %zu partitions, at most %zu KiB of each "
+                  "fetched ahead",
+                  kafka->settings.group, rd_kafka_version_str(), partitions, limits.queued_kbytes);
+    open_queues(kafka);
+    subscribe(kafka);
+    rcpt_kafka_again(kafka);
+}
+
+void rcpt_kafka_join_if_ready(struct rcpt_kafka *kafka)
+{
+    if (kafka->subscribe_wanted && kafka->handle == NULL && kafka->life == LIFE_OPEN &&
+        !kafka->health.fatal && known_partitions(kafka) > 0)
+        join(kafka);
+}
+
+void rcpt_kafka_subscribe(struct rcpt_kafka *kafka)
+{
+    kafka->subscribe_wanted = true;
+    rcpt_kafka_join_if_ready(kafka);
+}
+
+/* ---- verbs ---- */
+
+void rcpt_kafka_kick(struct rcpt_kafka *kafka)
+{
+    rcpt_kafka_again(kafka);
+}
+
+void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
+{
+    kafka->polling = false;
+}
+
+static bool may_commit(const struct rcpt_kafka *kafka)
+{
+    return kafka->handle != NULL && kafka->life == LIFE_OPEN && kafka->held == NULL &&
+           !kafka->health.fatal &&
+           rcpt_kafka_now_ms(kafka) - kafka->committed_at_ms >= kafka->settings.commit_interval_ms;
+}
+
+void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
+                       size_t count)
+{
+    if (!may_commit(kafka))
+        return;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
+    for (size_t i = 0; i < count; i++)
+        if (partitions[i].offset >= 0 &&
+            rcpt_kafka_find(kafka, partitions[i].topic, partitions[i].partition) != NULL)
+            rd_kafka_topic_partition_list_add(list, partitions[i].topic, partitions[i].partition)
+                ->offset = partitions[i].offset;
+    if (list->cnt > 0) {
+        kafka->committed_at_ms = rcpt_kafka_now_ms(kafka);
+        /* For lag tools only; the next one makes up for a failure. */
+        (void)rd_kafka_commit(kafka->handle, list, 1);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, int32_t partition)
+{
+    int64_t low, high;
+    if (kafka->handle == NULL || rcpt_kafka_find(kafka, topic, partition) == NULL ||
+        rd_kafka_get_watermark_offsets(kafka->handle, topic, partition, &low, &high) !=
+            RD_KAFKA_RESP_ERR_NO_ERROR)
+        return -1;
+    return high >= 0 ? high : -1;
+}
+
+/* ---- beginning and end ---- */
+
+static char *copy_text(const char *text)
+{
+    return text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+static void copy_settings(struct rcpt_kafka_settings *to, const struct rcpt_kafka_settings *from)
+{
+    char **topics = rcpt_calloc(from->topic_count + 1, sizeof(*topics));
+    struct rcpt_kafka_property *properties =
+        rcpt_calloc(from->property_count + 1, sizeof(*properties));
+    *to = *from;
+    to->brokers = rcpt_strdup(from->brokers);
+    to->group = rcpt_strdup(from->group);
+    to->instance_id = copy_text(from->instance_id);
+    for (size_t i = 0; i < from->topic_count; i++)
+        topics[i] = rcpt_strdup(from->topics[i]);
+    for (size_t i = 0; i < from->property_count; i++) {
+        properties[i].name = rcpt_strdup(from->properties[i].name);
+        properties[i].value = rcpt_strdup(from->properties[i].value);
+    }
+    to->topics = (const char *const *)topics;
+    to->properties = properties;
+}
+
+/* The copies are ours, whatever the settings' const says. */
+static void drop(const void *pointer)
+{
+    free((void *)(uintptr_t)pointer);
+}
+
+static void free_settings(struct rcpt_kafka_settings *settings)
+{
+    for (size_t i = 0; i < settings->topic_count; i++)
+        drop(settings->topics[i]);
+    for (size_t i = 0; i < settings->property_count; i++) {
+        drop(settings->properties[i].name);
+        drop(settings->properties[i].value);
+    }
+    drop(settings->topics);
+    drop(settings->properties);
+    drop(settings->brokers);
+    drop(settings->group);
+    drop(settings->instance_id);
+}
+
+/* The handle of the first look-up: made here so that librdkafka's checks across properties speak at
+ * once. */
+static rd_kafka_t *first_handle(const struct rcpt_kafka_settings *settings,
+                                struct rcpt_error *error)
+{
+    char text[256];
+    rd_kafka_conf_t *conf = rcpt_kafka_conf_new(settings, NULL, error);
+    if (conf == NULL)
+        return NULL;
+    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    if (handle == NULL) {
+        rd_kafka_conf_destroy(conf);
+        rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses the kafka section: %s", text);
+        rcpt_error_hint(error, "check kafka.brokers and kafka.properties");
+    }
+    return handle;
+}
+
+static void open_loop_handles(struct rcpt_kafka *kafka)
+{
+    kafka->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    RCPT_ASSERT(kafka->wake_fd >= 0);
+    RCPT_ASSERT(uv_poll_init(kafka->loop, &kafka->wake, kafka->wake_fd) == 0);
+    RCPT_ASSERT(uv_idle_init(kafka->loop, &kafka->again) == 0);
+    RCPT_ASSERT(uv_timer_init(kafka->loop, &kafka->tick) == 0);
+    kafka->wake.data = kafka->again.data = kafka->tick.data = kafka;
+    uv_poll_start(&kafka->wake, UV_READABLE, on_wake);
+    uv_timer_start(&kafka->tick, on_tick, TICK_MS, TICK_MS);
+    kafka->workers = rcpt_kafka_workers_new(kafka->loop);
+}
+
+struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
+                                  struct rcpt_error *error)
+{
+    rd_kafka_t *handle = first_handle(settings, error);
+    if (handle == NULL)
+        return NULL;
+    struct rcpt_kafka *kafka = rcpt_calloc(1, sizeof(*kafka));
+    copy_settings(&kafka->settings, settings);
+    kafka->callbacks = settings->callbacks;
+    kafka->loop = settings->loop;
+    kafka->counts = rcpt_calloc(settings->topic_count + 1, sizeof(*kafka->counts));
+    for (size_t i = 0; i < settings->topic_count; i++)
+        kafka->counts[i] = -1;
+    kafka->committed_at_ms = rcpt_kafka_now_ms(kafka);
+    kafka->polling = true;
+    rcpt_kafka_warn_of_library(settings);
+    open_loop_handles(kafka);
+    rcpt_kafka_look(kafka, handle);
+    return kafka;
+}
+
+static void free_kafka(struct rcpt_kafka *kafka)
+{
+    void (*on_closed)(void *context) = kafka->callbacks.on_closed;
+    void *context = kafka->callbacks.context;
+    close(kafka->wake_fd);
+    free_settings(&kafka->settings);
+    free(kafka->partitions);
+    free(kafka->counts);
+    free(kafka->cluster_id);
+    free(kafka);
+    on_closed(context);
+}
+
+static void on_part_closed(void *context)
+{
+    struct rcpt_kafka *kafka = context;
+    if (--kafka->open_handles == 0)
+        free_kafka(kafka);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static void end(struct rcpt_kafka *kafka)
+{
+    kafka->life = LIFE_ENDING;
+    kafka->open_handles = 4;
+    uv_close((uv_handle_t *)&kafka->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&kafka->again, on_handle_closed);
+    uv_close((uv_handle_t *)&kafka->tick, on_handle_closed);
+    rcpt_kafka_workers_close(kafka->workers, on_part_closed, kafka);
+}
+
+struct destruction {
+    struct rcpt_kafka_job job;
+    struct rcpt_kafka *kafka; /* the loop's */
+    rd_kafka_t *handle;
+};
+
+static void destroy_work(struct rcpt_kafka_job *job)
+{
+    rd_kafka_destroy(((struct destruction *)job)->handle);
+}
+
+static void destroy_done(struct rcpt_kafka_job *job, bool in_time)
+{
+    struct rcpt_kafka *kafka = ((struct destruction *)job)->kafka;
+    if (!in_time)
+        rcpt_log_warn("kafka", "librdkafka did not end in time; it is left to the process's end");
+    end(kafka);
+}
+
+static void destroy_free(struct rcpt_kafka_job *job)
+{
+    free(job);
+}
+
+/* librdkafka must not write to the eventfd's number once that belongs to somebody else. */
+static void release_queues(struct rcpt_kafka *kafka)
+{
+    rcpt_kafka_forget_partitions(kafka);
+    serve_logs(kafka);
+    rd_kafka_queue_io_event_enable(kafka->control, -1, NULL, 0);
+    rd_kafka_queue_destroy(kafka->control);
+    rd_kafka_queue_destroy(kafka->logs);
+    kafka->control = kafka->logs = NULL;
+}
+
+static void destroy(struct rcpt_kafka *kafka)
+{
+    int64_t left = kafka->close_deadline_ms - rcpt_kafka_now_ms(kafka);
+    struct destruction *destruction = rcpt_calloc(1, sizeof(*destruction));
+    destruction->job.work = destroy_work;
+    destruction->job.done = destroy_done;
+    destruction->job.free = destroy_free;
+    destruction->kafka = kafka;
+    destruction->handle = kafka->handle;
+    kafka->handle = NULL;
+    kafka->life = LIFE_DESTROYING;
+    rcpt_kafka_workers_start(kafka->workers, &destruction->job,
+                             left > DESTROY_FLOOR_MS ? left : DESTROY_FLOOR_MS);
+}
+
+static void leave(struct rcpt_kafka *kafka)
+{
+    kafka->life = LIFE_LEAVING;
+    if (kafka->handle == NULL) {
+        end(kafka);
+        return;
+    }
+    rcpt_kafka_withdraw_held(kafka);
+    rd_kafka_error_t *error = rd_kafka_consumer_close_queue(kafka->handle, kafka->control);
+    if (error != NULL) {
+        rcpt_log_debug("kafka", "closing: %s", rd_kafka_error_string(error));
+        rd_kafka_error_destroy(error);
+        release_queues(kafka);
+        destroy(kafka);
+    }
+}
+
+static void close_step(struct rcpt_kafka *kafka)
+{
+    if (kafka->life == LIFE_CLOSE_ASKED) {
+        leave(kafka);
+    } else if (kafka->life == LIFE_LEAVING && rd_kafka_consumer_closed(kafka->handle)) {
+        rcpt_log_info("kafka", "group %s left", kafka->settings.group);
+        release_queues(kafka);
+        destroy(kafka);
+    } else if (kafka->life == LIFE_LEAVING &&
+               rcpt_kafka_now_ms(kafka) >= kafka->close_deadline_ms) {
+        rcpt_log_warn("kafka", "group %s could not be left in time; the brokers will notice",
+                      kafka->settings.group);
+        release_queues(kafka);
+        kafka->handle = NULL;
+        end(kafka);
+    }
+}
+
+/* Done by the next turns, so that it may be called from any callback. */
+void rcpt_kafka_close(struct rcpt_kafka *kafka, int64_t deadline_ms)
+{
+    if (kafka->life != LIFE_OPEN)
+        return;
+    kafka->life = LIFE_CLOSE_ASKED;
+    kafka->polling = false;
+    kafka->close_deadline_ms = rcpt_kafka_now_ms(kafka) + deadline_ms;
+    uv_timer_start(&kafka->tick, on_tick, CLOSING_TICK_MS, CLOSING_TICK_MS);
+    rcpt_kafka_again(kafka);
+}

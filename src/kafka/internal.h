@@ -1,0 +1,154 @@
+/* What the files of src/kafka share. Nobody else includes this.
+ *
+ * consumer.c    lifecycle, the loop's handles, dispatch of control events
+ * assignment.c  rebalances, partition queues, seek and re-assignment
+ * messages.c    rounds over the partition queues, errors of one partition
+ * cluster.c     look-ups in threads: cluster id, partition counts, watermarks
+ * health.c      which errors mean what, transitions of health, rate-limited logs
+ * settings.c    properties: defaults, the protocol's own, checks
+ * worker.c      jobs in threads of their own, with a deadline
+ */
+#ifndef RECEIPTD_KAFKA_INTERNAL_H
+#define RECEIPTD_KAFKA_INTERNAL_H
+
+#include <librdkafka/rdkafka.h>
+
+#include "receiptd/base/log.h"
+#include "receiptd/kafka/consumer.h"
+#include "worker.h"
+
+enum partition_state {
+    PARTITION_ACTIVE,       /* polled while it is wanted */
+    PARTITION_BACKING_OFF,  /* a damaged batch: fetched again from `next` at `retry_at_ms` (tick) */
+    PARTITION_OUT_OF_RANGE, /* nothing comes until the owner seeks or re-assigns */
+    PARTITION_MOVING,       /* to be re-assigned at `next`, by the next turn */
+};
+
+struct partition {
+    char *topic;
+    int32_t partition;
+    enum partition_state state;
+    void *tag;
+    rd_kafka_queue_t *queue;
+    int64_t next; /* last offset handed out + 1, or where it was told to start */
+    int64_t retry_at_ms;
+    unsigned retries;
+    uint64_t epoch; /* another one after each assign and each move: late answers are recognised */
+    bool troubled;  /* counted in health.troubled_partitions */
+};
+
+#define LOGGED_CODES 16
+
+struct logged_code { /* at_ms 0: free */
+    char code[32];
+    int64_t at_ms;
+    unsigned suppressed;
+};
+
+struct health {
+    bool healthy; /* what on_health was told last; false at first */
+    bool cluster_trouble;
+    char cluster_code[32]; /* of the trouble that was told last */
+    bool group_trouble;
+    bool fatal;
+    unsigned troubled_partitions;
+    struct logged_code logged[LOGGED_CODES];
+};
+
+struct rcpt_kafka {
+    struct rcpt_kafka_settings settings; /* deep copy */
+    struct rcpt_kafka_callbacks callbacks;
+    uv_loop_t *loop;
+
+    rd_kafka_t *handle;        /* NULL before the group is joined */
+    rd_kafka_queue_t *control; /* rebalances and errors */
+    rd_kafka_queue_t *logs;
+    int wake_fd; /* eventfd that librdkafka writes to */
+    uv_poll_t wake;
+    uv_idle_t again; /* active: a turn is due without waiting */
+    uv_timer_t tick;
+    unsigned open_handles;
+
+    struct rcpt_kafka_workers *workers;
+
+    struct partition **partitions;
+    size_t partition_count, partition_capacity;
+    size_t turn; /* whose turn it is */
+    uint64_t epochs;
+    rd_kafka_topic_partition_list_t *held; /* an assignment that waits for rcpt_kafka_assign */
+    bool moves_pending;
+
+    char *cluster_id;
+    int32_t *counts; /* per topic of the settings; -1: not known yet */
+    bool looking;
+    int64_t look_at_ms; /* when to look at the cluster next; INT64_MAX: no need */
+    unsigned look_failures;
+
+    struct health health;
+    int64_t committed_at_ms;
+    bool subscribe_wanted;
+    bool polling;
+    enum { LIFE_OPEN, LIFE_CLOSE_ASKED, LIFE_LEAVING, LIFE_DESTROYING, LIFE_ENDING } life;
+    int64_t close_deadline_ms;
+};
+
+int64_t rcpt_kafka_now_ms(const struct rcpt_kafka *kafka);
+
+/* consumer.c: have a turn run soon, without waiting for an event. */
+void rcpt_kafka_again(struct rcpt_kafka *kafka);
+/* consumer.c: makes the consumer handle once it is wanted and possible. */
+void rcpt_kafka_join_if_ready(struct rcpt_kafka *kafka);
+
+/* settings.c */
+struct fetch_limits {
+    size_t queued_kbytes; /* queued.max.messages.kbytes, per partition */
+    size_t fetch_bytes;   /* fetch.message.max.bytes, per partition */
+};
+struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions);
+/* limits NULL: for a look-up, a handle that is no member of the group. NULL and the error on
+ * refusal. */
+rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
+                                     const struct fetch_limits *limits, struct rcpt_error *error);
+void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings);
+
+/* assignment.c */
+struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,
+                                  int32_t number);
+void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event);
+/* Withdraws an assignment that is still held, with the callback. */
+void rcpt_kafka_withdraw_held(struct rcpt_kafka *kafka);
+/* Carries out the moves that were asked for. */
+void rcpt_kafka_apply_moves(struct rcpt_kafka *kafka);
+void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset);
+/* Drops every partition without a callback. */
+void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka);
+bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka);
+
+/* messages.c: one round; true: it stopped before the queues were empty. */
+bool rcpt_kafka_round(struct rcpt_kafka *kafka);
+/* Fetches damaged batches again whose time has come. */
+void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka);
+
+/* cluster.c */
+/* Starts a look-up if one is due. `handle` NULL: one is made. */
+void rcpt_kafka_look(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
+void rcpt_kafka_look_soon(struct rcpt_kafka *kafka);
+void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
+                            int64_t wanted);
+
+/* health.c */
+/* Fills the error for a librdkafka code: text, hint, decision. */
+void rcpt_kafka_describe(struct rcpt_error *error, rd_kafka_resp_err_t code, const char *subject,
+                         const char *text);
+/* An error event of the control queue. */
+void rcpt_kafka_on_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, const char *text,
+                         bool fatal);
+void rcpt_kafka_cluster_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error);
+void rcpt_kafka_cluster_fine(struct rcpt_kafka *kafka);
+void rcpt_kafka_group_fine(struct rcpt_kafka *kafka);
+void rcpt_kafka_partition_trouble(struct rcpt_kafka *kafka, struct partition *partition,
+                                  const struct rcpt_error *error);
+void rcpt_kafka_partition_fine(struct rcpt_kafka *kafka, struct partition *partition);
+void rcpt_kafka_fatal(struct rcpt_kafka *kafka, const struct rcpt_error *error);
+
+#endif

@@ -1,0 +1,179 @@
+/* Rounds over the partition queues, and what is done about errors of a single partition. */
+#include <string.h>
+
+#include "internal.h"
+
+/* Bounds of one round: then the loop serves PostgreSQL's sockets. */
+#define ROUND_MESSAGES 256u
+#define ROUND_NS       2000000u
+#define TURN_MESSAGES  32u
+#define RETRY_MIN_MS   250
+#define RETRY_MAX_MS   10000
+
+enum turn_end {
+    TURN_EMPTY,    /* the queue is empty, a wake-up will come */
+    TURN_UNWANTED, /* not to be polled: the owner kicks */
+    TURN_MORE,     /* the turn's share is used up */
+    TURN_STOP,     /* the round's share is used up */
+};
+
+struct round {
+    uint64_t deadline_ns;
+    unsigned messages;
+};
+
+static void find_traceparent(const rd_kafka_message_t *from, struct rcpt_kafka_message *to)
+{
+    rd_kafka_headers_t *headers;
+    const void *value;
+    size_t size;
+    if (rd_kafka_message_headers(from, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return;
+    if (rd_kafka_header_get_last(headers, "traceparent", &value, &size) ==
+            RD_KAFKA_RESP_ERR_NO_ERROR &&
+        value != NULL) {
+        to->traceparent = value;
+        to->traceparent_size = size;
+    }
+}
+
+static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
+                    const rd_kafka_message_t *from)
+{
+    struct rcpt_kafka_message to = {
+        .topic = partition->topic,
+        .partition = partition->partition,
+        .offset = from->offset,
+        .timestamp_ms = rd_kafka_message_timestamp(from, NULL),
+        .key = from->key,
+        .key_size = from->key_len,
+        .value = from->payload,
+        .value_size = from->len,
+    };
+    find_traceparent(from, &to);
+    partition->next = from->offset + 1;
+    partition->retries = 0;
+    rcpt_kafka_partition_fine(kafka, partition);
+    kafka->callbacks.on_message(kafka->callbacks.context, partition->tag, &to);
+}
+
+static void on_out_of_range(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
+{
+    partition->state = PARTITION_OUT_OF_RANGE;
+    rcpt_kafka_query_range(kafka, partition, offset >= 0 ? offset : partition->next);
+}
+
+/* Behind a batch that it cannot read librdkafka may go on with the next one (it does where the
+ * format is unknown), and the receipts in between would be gone without a trace. So the partition
+ * is put back to where it was and fetched again, ever more slowly. */
+static void back_off(struct rcpt_kafka *kafka, struct partition *partition)
+{
+    int64_t wait = RETRY_MIN_MS;
+    for (unsigned i = 0; i < partition->retries && wait < RETRY_MAX_MS; i++)
+        wait *= 2;
+    partition->retries++;
+    partition->state = PARTITION_BACKING_OFF;
+    partition->retry_at_ms = rcpt_kafka_now_ms(kafka) + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
+}
+
+static bool skips_records(rd_kafka_resp_err_t code)
+{
+    switch (code) {
+    case RD_KAFKA_RESP_ERR__BAD_MSG:
+    case RD_KAFKA_RESP_ERR__BAD_COMPRESSION:
+    case RD_KAFKA_RESP_ERR__NOT_IMPLEMENTED:
+    case RD_KAFKA_RESP_ERR__INCONSISTENT:
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_partition_error(struct rcpt_kafka *kafka, struct partition *partition,
+                               rd_kafka_event_t *event)
+{
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+    rd_kafka_topic_partition_t *place = rd_kafka_event_topic_partition(event);
+    int64_t offset = place != NULL ? place->offset : -1;
+    if (place != NULL)
+        rd_kafka_topic_partition_destroy(place);
+    if (code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) {
+        on_out_of_range(kafka, partition, offset);
+        return;
+    }
+    struct rcpt_error error;
+    char subject[320];
+    snprintf(subject, sizeof(subject), "%s [%d]", partition->topic, partition->partition);
+    rcpt_kafka_describe(&error, code, subject, rd_kafka_event_error_string(event));
+    if (skips_records(code))
+        back_off(kafka, partition);
+    rcpt_kafka_partition_trouble(kafka, partition, &error);
+}
+
+void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka)
+{
+    int64_t now = rcpt_kafka_now_ms(kafka);
+    for (size_t i = 0; i < kafka->partition_count; i++) {
+        struct partition *partition = kafka->partitions[i];
+        if (partition->state == PARTITION_BACKING_OFF && partition->retry_at_ms <= now)
+            rcpt_kafka_seek_now(kafka, partition, partition->next);
+    }
+}
+
+static void dispatch(struct rcpt_kafka *kafka, struct partition *partition, rd_kafka_event_t *event)
+{
+    const rd_kafka_message_t *message;
+    switch (rd_kafka_event_type(event)) {
+    case RD_KAFKA_EVENT_FETCH:
+        while ((message = rd_kafka_event_message_next(event)) != NULL)
+            deliver(kafka, partition, message);
+        break;
+    case RD_KAFKA_EVENT_ERROR:
+        on_partition_error(kafka, partition, event);
+        break;
+    default:
+        break;
+    }
+}
+
+static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partition)
+{
+    return partition->state == PARTITION_ACTIVE &&
+           kafka->callbacks.wants(kafka->callbacks.context, partition->topic, partition->partition,
+                                  partition->tag);
+}
+
+static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *partition,
+                               struct round *round)
+{
+    for (unsigned i = 0; i < TURN_MESSAGES; i++) {
+        if (!kafka->polling || round->messages == ROUND_MESSAGES ||
+            uv_hrtime() >= round->deadline_ns)
+            return TURN_STOP;
+        if (!is_wanted(kafka, partition))
+            return TURN_UNWANTED;
+        rd_kafka_event_t *event = rd_kafka_queue_poll(partition->queue, 0);
+        if (event == NULL)
+            return TURN_EMPTY;
+        round->messages++;
+        dispatch(kafka, partition, event);
+        rd_kafka_event_destroy(event);
+    }
+    return TURN_MORE;
+}
+
+bool rcpt_kafka_round(struct rcpt_kafka *kafka)
+{
+    struct round round = {.deadline_ns = uv_hrtime() + ROUND_NS};
+    enum turn_end end = TURN_EMPTY;
+    size_t quiet = 0; /* partitions in a row that gave less than their share */
+    while (kafka->polling && quiet < kafka->partition_count && end != TURN_STOP) {
+        kafka->turn = (kafka->turn + 1) % kafka->partition_count;
+        end = take_turn(kafka, kafka->partitions[kafka->turn], &round);
+        quiet = end == TURN_MORE ? 0 : quiet + 1;
+    }
+    if (round.messages > 0)
+        kafka->callbacks.on_round(kafka->callbacks.context);
+    return end == TURN_STOP && kafka->polling;
+}

@@ -1,0 +1,292 @@
+/* librdkafka's properties: what receiptd sets, why some of it is not the user's, and checks. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sysexits.h>
+
+#include "internal.h"
+
+#define VERSION_SCRAM_MENDED       0x020601ff /* the client nonce was sent twice before */
+#define VERSION_COOPERATIVE_MENDED 0x020601ff
+#define VERSION_RACK_MENDED        0x020601ff
+#define CLIENT_ID_MAX              64u /* longer ones crash some releases */
+
+struct refusal {
+    const char *name;
+    const char *reason;
+    const char *hint;
+};
+
+static const char position_reason[] =
+    "positions live in PostgreSQL, in the transaction of the rows they cover";
+static const char position_hint[] =
+    "remove it; Kafka's group offsets are written for lag tools only";
+static const char internal_reason[] = "receiptd serves librdkafka's queues itself";
+static const char internal_hint[] = "remove it";
+
+static const struct refusal refusals[] = {
+    {"bootstrap.servers", "it has a key of its own", "set kafka.brokers"},
+    {"metadata.broker.list", "it has a key of its own", "set kafka.brokers"},
+    {"group.id", "it has a key of its own", "set kafka.group"},
+    {"group.instance.id", "it has a key of its own", "set kafka.instance_id"},
+    {"queued.max.messages.kbytes", "it is computed from the byte budget and the partitions",
+     "set kafka.fetch_budget"},
+    {"enable.auto.commit", position_reason, position_hint},
+    {"auto.commit.enable", position_reason, position_hint},
+    {"auto.commit.interval.ms", position_reason, "set kafka.commit_interval"},
+    {"enable.auto.offset.store", position_reason, position_hint},
+    {"offset.store.method", position_reason, position_hint},
+    {"offset.store.path", position_reason, position_hint},
+    {"offset.store.sync.interval.ms", position_reason, position_hint},
+    {"auto.offset.reset", "a reset would skip or repeat receipts without a trace",
+     "new partitions begin at their first record; set kafka.on_retention_gap for lost ones"},
+    {"allow.auto.create.topics", "a mistyped topic would be created and read as empty",
+     "create the topic with the partitions it is to have"},
+    {"enable.partition.eof", "receiptd does not use the end of a partition", "remove it"},
+    {"log.queue", internal_reason, internal_hint},
+    {"enabled_events", internal_reason, internal_hint},
+    {"plugin.library.paths", "code of others could change what the protocol relies on",
+     "remove it"},
+    {"test.mock.num.brokers", "it replaces the brokers by imaginary ones", "remove it"},
+};
+
+/* The protocol's own: all of them are refused above. */
+static const struct rcpt_kafka_property fixed[] = {
+    {"enable.auto.commit", "false"},   {"enable.auto.offset.store", "false"},
+    {"auto.offset.reset", "error"},    {"allow.auto.create.topics", "false"},
+    {"enable.partition.eof", "false"}, {"log.queue", "true"},
+};
+
+/* The user's own replace these. */
+static const struct rcpt_kafka_property defaults[] = {
+    {"client.id", "receiptd"},
+    {"partition.assignment.strategy", "range,roundrobin"},
+    {"isolation.level", "read_committed"},
+    /* Off in librdkafka: a flipped bit would become a receipt. On damage it may abort the process
+     * (2.0.2 and later, a wrong skip): nothing is lost, and an operator can still choose to read on
+     * without. */
+    {"check.crcs", "true"},
+    /* The broker answers at once when there is anything; an idle fetch comes back after 100 ms. */
+    {"fetch.min.bytes", "1"},
+    {"fetch.wait.max.ms", "100"},
+    /* A queue above its bound is looked at once a second: let the bytes decide, not the number. */
+    {"queued.min.messages", "1000000"},
+    {"socket.nagle.disable", "true"},
+    {"socket.keepalive.enable", "true"},
+    {"topic.metadata.refresh.interval.ms", "10000"},
+    {"session.timeout.ms", "45000"},
+    {"reconnect.backoff.max.ms", "5000"},
+};
+
+/* Known to later releases only; worth having there. */
+static const struct rcpt_kafka_property optional[] = {
+    {"fetch.queue.backoff.ms", "10"},
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+const char *rcpt_kafka_version(void)
+{
+    return rd_kafka_version_str();
+}
+
+static bool refuse(struct rcpt_error *error, const char *name, const char *reason, const char *hint)
+{
+    rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: %s", name, reason);
+    rcpt_error_hint(error, "%s", hint);
+    return false;
+}
+
+static bool check_not_refused(const char *name, struct rcpt_error *error)
+{
+    for (size_t i = 0; i < LENGTH(refusals); i++)
+        if (strcasecmp(name, refusals[i].name) == 0)
+            return refuse(error, name, refusals[i].reason, refusals[i].hint);
+    return true;
+}
+
+/* One of a comma-separated list with blanks; moves *text behind it. */
+static size_t next_word(const char **text, const char **word)
+{
+    *text += strspn(*text, ", \t");
+    *word = *text;
+    size_t size = strcspn(*text, ", \t");
+    *text += size;
+    return size;
+}
+
+static bool word_is(const char *word, size_t size, const char *expected)
+{
+    return strlen(expected) == size && strncmp(word, expected, size) == 0;
+}
+
+static bool check_strategy(const char *name, const char *value, struct rcpt_error *error)
+{
+    const char *word;
+    bool eager = false, cooperative = false;
+    for (size_t size = next_word(&value, &word); size > 0; size = next_word(&value, &word)) {
+        if (word_is(word, size, "cooperative-sticky")) {
+            cooperative = true;
+        } else if (word_is(word, size, "range") || word_is(word, size, "roundrobin")) {
+            eager = true;
+        } else {
+            rcpt_error_fatal(error, EX_CONFIG, "kafka property %s: no strategy \"%.*s\"", name,
+                             (int)size, word);
+            rcpt_error_hint(error, "one of range, roundrobin, cooperative-sticky");
+            return false;
+        }
+    }
+    if (cooperative && eager)
+        return refuse(error, name, "cooperative-sticky does not go together with others",
+                      "choose cooperative-sticky alone, or range,roundrobin");
+    if (cooperative && rd_kafka_version() < VERSION_COOPERATIVE_MENDED)
+        return refuse(error, name,
+                      "cooperative-sticky loses assignments and hangs before librdkafka 2.6.1",
+                      "use range,roundrobin, or a later librdkafka");
+    if (!cooperative && !eager)
+        return refuse(error, name, "it names no strategy", "use range,roundrobin");
+    return true;
+}
+
+static bool check_particular(const char *name, const char *value, struct rcpt_error *error)
+{
+    if (strcasecmp(name, "partition.assignment.strategy") == 0)
+        return check_strategy(name, value, error);
+    if (strcasecmp(name, "client.rack") == 0 && rd_kafka_version() < VERSION_RACK_MENDED)
+        return refuse(error, name, "fetching from followers can crash before librdkafka 2.6.1",
+                      "remove it, or use a later librdkafka");
+    if (strcasecmp(name, "client.id") == 0 && strlen(value) > CLIENT_ID_MAX)
+        return refuse(error, name, "longer than 64 characters", "choose a shorter one");
+    return true;
+}
+
+static bool is_secret(const char *name)
+{
+    static const char *const marks[] = {"password", "secret", "pem", "jaas",
+                                        "sasl.oauthbearer.config"};
+    for (size_t i = 0; i < LENGTH(marks); i++)
+        if (strcasestr(name, marks[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* librdkafka's own words, except where they could repeat a secret. */
+static bool set_property(rd_kafka_conf_t *conf, const char *name, const char *value,
+                         struct rcpt_error *error)
+{
+    char text[256] = "";
+    rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, name, value, text, sizeof(text));
+    if (result == RD_KAFKA_CONF_OK)
+        return true;
+    if (result == RD_KAFKA_CONF_UNKNOWN) {
+        rcpt_error_fatal(error, EX_CONFIG, "librdkafka %s has no property \"%s\"",
+                         rd_kafka_version_str(), name);
+        rcpt_error_hint(error, "see CONFIGURATION.md of librdkafka for the names");
+        return false;
+    }
+    rcpt_error_fatal(error, EX_CONFIG, "kafka property %s is refused: %s", name,
+                     is_secret(name) ? "its value is not valid" : text);
+    return false;
+}
+
+bool rcpt_kafka_check_property(const char *name, const char *value, struct rcpt_error *error)
+{
+    if (!check_not_refused(name, error) || !check_particular(name, value, error))
+        return false;
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    bool valid = set_property(conf, name, value, error);
+    rd_kafka_conf_destroy(conf);
+    return valid;
+}
+
+static size_t clamp(size_t value, size_t low, size_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions)
+{
+    size_t share = budget_bytes / (partitions > 0 ? partitions : 1);
+    /* One fetch comes on top of what is queued already: a quarter, so that the excess stays small.
+     */
+    return (struct fetch_limits){
+        .queued_kbytes = clamp(share / 1024, 1024, 65536),
+        .fetch_bytes = clamp(share / 4, 262144, 1048576),
+    };
+}
+
+static bool set_all(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *properties,
+                    size_t count, struct rcpt_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!set_property(conf, properties[i].name, properties[i].value, error))
+            return false;
+    return true;
+}
+
+static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
+                      struct rcpt_error *error)
+{
+    for (size_t i = 0; i < settings->property_count; i++) {
+        const struct rcpt_kafka_property *property = &settings->properties[i];
+        if (!check_not_refused(property->name, error) ||
+            !check_particular(property->name, property->value, error) ||
+            !set_property(conf, property->name, property->value, error))
+            return false;
+    }
+    return true;
+}
+
+static bool set_number(rd_kafka_conf_t *conf, const char *name, size_t value,
+                       struct rcpt_error *error)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%zu", value);
+    return set_property(conf, name, text, error);
+}
+
+static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
+                       const struct fetch_limits *limits, struct rcpt_error *error)
+{
+    return set_property(conf, "group.id", settings->group, error) &&
+           (settings->instance_id == NULL ||
+            set_property(conf, "group.instance.id", settings->instance_id, error)) &&
+           set_number(conf, "queued.max.messages.kbytes", limits->queued_kbytes, error) &&
+           set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
+}
+
+rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
+                                     const struct fetch_limits *limits, struct rcpt_error *error)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    for (size_t i = 0; i < LENGTH(optional); i++)
+        rd_kafka_conf_set(conf, optional[i].name, optional[i].value, NULL, 0);
+    if (!set_all(conf, fixed, LENGTH(fixed), error) ||
+        !set_all(conf, defaults, LENGTH(defaults), error) ||
+        !set_property(conf, "bootstrap.servers", settings->brokers, error) ||
+        (limits != NULL && !set_member(conf, settings, limits, error)) ||
+        !set_users(conf, settings, error)) {
+        rd_kafka_conf_destroy(conf);
+        return NULL;
+    }
+    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_REBALANCE | RD_KAFKA_EVENT_ERROR |
+                                       RD_KAFKA_EVENT_LOG | RD_KAFKA_EVENT_STATS |
+                                       RD_KAFKA_EVENT_FETCH);
+    return conf;
+}
+
+void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings)
+{
+    for (size_t i = 0; i < settings->property_count; i++) {
+        const struct rcpt_kafka_property *property = &settings->properties[i];
+        if ((strcasecmp(property->name, "sasl.mechanism") == 0 ||
+             strcasecmp(property->name, "sasl.mechanisms") == 0) &&
+            strncasecmp(property->value, "SCRAM", 5) == 0 &&
+            rd_kafka_version() < VERSION_SCRAM_MENDED)
+            rcpt_log_warn("kafka",
+                          "librdkafka %s cannot authenticate with %s on Kafka 4 and later, which "
+                          "says \"invalid credentials\" (confluentinc/librdkafka#4895, mended in "
+                          "2.6.1): use PLAIN over TLS, or a later librdkafka",
+                          rd_kafka_version_str(), property->value);
+    }
+}

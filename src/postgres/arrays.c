@@ -1,0 +1,288 @@
+#include "receiptd/postgres/arrays.h"
+
+#include <endian.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "receiptd/base/error.h"
+#include "receiptd/postgres/connection.h"
+
+/* Object identifiers of the element types: src/include/catalog/pg_type.dat of PostgreSQL, fixed for
+ * ever. */
+#define OID_BYTEA       17
+#define OID_INT8        20
+#define OID_INT2        21
+#define OID_INT4        23
+#define OID_TEXT        25
+#define OID_TIMESTAMPTZ 1184
+
+#define POSTGRES_EPOCH_US  INT64_C(946684800000000) /* 2000-01-01 in microseconds since 1970 */
+#define ARRAY_HEADER_BYTES 20u /* dimensions, has-null, type, size, lower bound */
+#define EMPTY_ARRAY_BYTES  12u /* the same without a dimension */
+#define HAS_NULL_OFFSET    4u
+#define KEEP_BYTES         ((size_t)8 * 1024 * 1024)
+
+/* A parameter as a place in the buffer, so that growth does not invalidate it. */
+struct parameter {
+    size_t offset;
+    size_t size;
+    bool is_null;
+};
+
+struct rcpt_pg_encoder {
+    uint8_t *bytes;
+    size_t used, capacity;
+    struct parameter *parameters;
+    int count, parameter_capacity;
+    size_t missing;  /* elements that the array being built still lacks */
+    int32_t element; /* its element type */
+    const char **values;
+    int *lengths, *formats;
+};
+
+struct rcpt_pg_encoder *rcpt_pg_encoder_new(void)
+{
+    return rcpt_calloc(1, sizeof(struct rcpt_pg_encoder));
+}
+
+void rcpt_pg_encoder_free(struct rcpt_pg_encoder *encoder)
+{
+    if (encoder == NULL)
+        return;
+    free(encoder->bytes);
+    free(encoder->parameters);
+    free(encoder->values);
+    free(encoder->lengths);
+    free(encoder->formats);
+    free(encoder);
+}
+
+void rcpt_pg_encoder_reset(struct rcpt_pg_encoder *encoder)
+{
+    encoder->used = 0;
+    encoder->count = 0;
+    encoder->missing = 0;
+    if (encoder->capacity > KEEP_BYTES) {
+        free(encoder->bytes);
+        encoder->bytes = NULL;
+        encoder->capacity = 0;
+    }
+}
+
+static uint8_t *reserve(struct rcpt_pg_encoder *encoder, size_t size)
+{
+    RCPT_ASSERT(size <= INT_MAX && encoder->used <= INT_MAX);
+    if (encoder->bytes == NULL || encoder->capacity - encoder->used < size) {
+        size_t capacity = encoder->capacity > 0 ? encoder->capacity : 4096;
+        while (capacity - encoder->used < size)
+            capacity *= 2;
+        encoder->bytes = rcpt_realloc(encoder->bytes, capacity);
+        encoder->capacity = capacity;
+    }
+    uint8_t *place = encoder->bytes + encoder->used;
+    encoder->used += size;
+    return place;
+}
+
+static void write_int4(uint8_t *place, int32_t value)
+{
+    uint32_t big = htobe32((uint32_t)value);
+    memcpy(place, &big, sizeof(big));
+}
+
+static void write_int8(uint8_t *place, int64_t value)
+{
+    uint64_t big = htobe64((uint64_t)value);
+    memcpy(place, &big, sizeof(big));
+}
+
+static void grow_parameters(struct rcpt_pg_encoder *encoder)
+{
+    int capacity = encoder->parameter_capacity > 0 ? encoder->parameter_capacity * 2 : 16;
+    size_t entries = (size_t)capacity;
+    encoder->parameters = rcpt_realloc(encoder->parameters, entries * sizeof(*encoder->parameters));
+    encoder->values = rcpt_realloc(encoder->values, entries * sizeof(*encoder->values));
+    encoder->lengths = rcpt_realloc(encoder->lengths, entries * sizeof(*encoder->lengths));
+    encoder->formats = rcpt_realloc(encoder->formats, entries * sizeof(*encoder->formats));
+    encoder->parameter_capacity = capacity;
+}
+
+static struct parameter *current(struct rcpt_pg_encoder *encoder)
+{
+    RCPT_ASSERT(encoder->count > 0);
+    return &encoder->parameters[encoder->count - 1];
+}
+
+/* The parameter before must be complete: an array that got fewer elements than announced is a bug.
+ */
+static struct parameter *begin_parameter(struct rcpt_pg_encoder *encoder)
+{
+    RCPT_ASSERT(encoder->missing == 0);
+    if (encoder->count == encoder->parameter_capacity)
+        grow_parameters(encoder);
+    encoder->count++;
+    *current(encoder) = (struct parameter){.offset = encoder->used};
+    return current(encoder);
+}
+
+static uint8_t *add_scalar(struct rcpt_pg_encoder *encoder, size_t size)
+{
+    begin_parameter(encoder)->size = size;
+    return reserve(encoder, size);
+}
+
+static void begin_array(struct rcpt_pg_encoder *encoder, int32_t element, size_t count)
+{
+    RCPT_ASSERT(count <= INT32_MAX);
+    uint8_t *header = add_scalar(encoder, count > 0 ? ARRAY_HEADER_BYTES : EMPTY_ARRAY_BYTES);
+    write_int4(header, count > 0 ? 1 : 0);
+    write_int4(header + HAS_NULL_OFFSET, 0);
+    write_int4(header + 8, element);
+    if (count > 0) {
+        write_int4(header + 12, (int32_t)count);
+        write_int4(header + 16, 1);
+    }
+    encoder->element = element;
+    encoder->missing = count;
+}
+
+void rcpt_pg_begin_text_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    begin_array(encoder, OID_TEXT, count);
+}
+
+void rcpt_pg_begin_bytea_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    begin_array(encoder, OID_BYTEA, count);
+}
+
+void rcpt_pg_begin_int2_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    begin_array(encoder, OID_INT2, count);
+}
+
+void rcpt_pg_begin_int4_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    begin_array(encoder, OID_INT4, count);
+}
+
+void rcpt_pg_begin_int8_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    begin_array(encoder, OID_INT8, count);
+}
+
+void rcpt_pg_begin_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    begin_array(encoder, OID_TIMESTAMPTZ, count);
+}
+
+/* Room for one element behind its length. */
+static uint8_t *put_element(struct rcpt_pg_encoder *encoder, size_t size)
+{
+    RCPT_ASSERT(encoder->missing > 0);
+    RCPT_ASSERT(size <= INT32_MAX - sizeof(int32_t));
+    uint8_t *place = reserve(encoder, sizeof(int32_t) + size);
+    write_int4(place, (int32_t)size);
+    current(encoder)->size += sizeof(int32_t) + size;
+    encoder->missing--;
+    return place + sizeof(int32_t);
+}
+
+void rcpt_pg_put_bytes(struct rcpt_pg_encoder *encoder, const void *bytes, size_t size)
+{
+    RCPT_ASSERT(encoder->element == OID_TEXT || encoder->element == OID_BYTEA);
+    uint8_t *place = put_element(encoder, size);
+    if (size > 0)
+        memcpy(place, bytes, size);
+}
+
+void rcpt_pg_put_null(struct rcpt_pg_encoder *encoder)
+{
+    write_int4(put_element(encoder, 0) - sizeof(int32_t), -1);
+    write_int4(encoder->bytes + current(encoder)->offset + HAS_NULL_OFFSET, 1);
+}
+
+void rcpt_pg_put_int2(struct rcpt_pg_encoder *encoder, int16_t value)
+{
+    RCPT_ASSERT(encoder->element == OID_INT2);
+    uint16_t big = htobe16((uint16_t)value);
+    memcpy(put_element(encoder, sizeof(big)), &big, sizeof(big));
+}
+
+void rcpt_pg_put_int4(struct rcpt_pg_encoder *encoder, int32_t value)
+{
+    RCPT_ASSERT(encoder->element == OID_INT4);
+    write_int4(put_element(encoder, sizeof(value)), value);
+}
+
+void rcpt_pg_put_int8(struct rcpt_pg_encoder *encoder, int64_t value)
+{
+    RCPT_ASSERT(encoder->element == OID_INT8);
+    write_int8(put_element(encoder, sizeof(value)), value);
+}
+
+/* A time too early to be shifted becomes one that the server refuses as out of range; INT64_MIN
+ * would be -infinity. */
+void rcpt_pg_put_timestamp(struct rcpt_pg_encoder *encoder, int64_t us_since_1970)
+{
+    RCPT_ASSERT(encoder->element == OID_TIMESTAMPTZ);
+    int64_t earliest = INT64_MIN + 1 + POSTGRES_EPOCH_US;
+    int64_t bounded = us_since_1970 < earliest ? earliest : us_since_1970;
+    write_int8(put_element(encoder, sizeof(bounded)), bounded - POSTGRES_EPOCH_US);
+}
+
+void rcpt_pg_add_int4(struct rcpt_pg_encoder *encoder, int32_t value)
+{
+    write_int4(add_scalar(encoder, sizeof(value)), value);
+}
+
+void rcpt_pg_add_int8(struct rcpt_pg_encoder *encoder, int64_t value)
+{
+    write_int8(add_scalar(encoder, sizeof(value)), value);
+}
+
+void rcpt_pg_add_text(struct rcpt_pg_encoder *encoder, const char *text)
+{
+    if (text == NULL) {
+        begin_parameter(encoder)->is_null = true;
+        return;
+    }
+    size_t size = strlen(text);
+    if (size > 0)
+        memcpy(add_scalar(encoder, size), text, size);
+    else
+        begin_parameter(encoder);
+}
+
+uint8_t *rcpt_pg_add_bytea(struct rcpt_pg_encoder *encoder, size_t size)
+{
+    return add_scalar(encoder, size);
+}
+
+/* An empty value needs a pointer too, since NULL means SQL NULL. */
+static const char *value_at(const struct rcpt_pg_encoder *encoder,
+                            const struct parameter *parameter)
+{
+    if (parameter->is_null)
+        return NULL;
+    return parameter->size > 0 ? (const char *)encoder->bytes + parameter->offset : "";
+}
+
+void rcpt_pg_encoder_params(struct rcpt_pg_encoder *encoder, struct rcpt_pg_params *params)
+{
+    RCPT_ASSERT(encoder->missing == 0);
+    for (int index = 0; index < encoder->count; index++) {
+        const struct parameter *parameter = &encoder->parameters[index];
+        RCPT_ASSERT(parameter->size <= INT_MAX);
+        encoder->values[index] = value_at(encoder, parameter);
+        encoder->lengths[index] = (int)parameter->size;
+        encoder->formats[index] = 1;
+    }
+    *params = (struct rcpt_pg_params){
+        .count = encoder->count,
+        .values = encoder->values,
+        .lengths = encoder->lengths,
+        .formats = encoder->formats,
+    };
+}

@@ -1,0 +1,208 @@
+#include "conninfo.h"
+
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPTIONS_BYTES 4096u
+
+/* Used where the dsn is silent. The client's keep-alives find a dead peer in 25 s, unsent data in
+ * 15 s. */
+static const struct {
+    const char *keyword;
+    const char *value;
+} defaults[] = {
+    {"gssencmode", "disable"}, /* saves a round trip; nobody uses it unasked */
+    {"keepalives_idle", "10"}, {"keepalives_interval", "5"},
+    {"keepalives_count", "3"}, {"tcp_user_timeout", "15000"},
+};
+
+/* Of the session, whoever connects. The server's own tcp_* settings end a session whose client is
+ * gone. */
+static const char session_options[] =
+    " -c idle_in_transaction_session_timeout=30000 -c plan_cache_mode=force_generic_plan -c jit=off"
+    " -c default_transaction_isolation=read\\ committed -c tcp_user_timeout=15000"
+    " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
+    " -c datestyle=ISO -c timezone=UTC";
+
+/* The message that PQconninfoParse writes may quote a piece of the password, so it is dropped. */
+static PQconninfoOption *parse(const char *dsn, struct rcpt_error *error)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(dsn, &message);
+    PQfreemem(message);
+    if (options == NULL) {
+        rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDDSN",
+                       "postgres.dsn is neither a list of keyword=value nor a postgresql:// URI");
+        rcpt_error_hint(error,
+                        "quote values with spaces; percent-encode special characters in a URI");
+    }
+    return options;
+}
+
+static const char *option_value(const PQconninfoOption *options, const char *keyword)
+{
+    for (; options->keyword != NULL; options++)
+        if (strcmp(options->keyword, keyword) == 0)
+            return options->val != NULL && options->val[0] != '\0' ? options->val : NULL;
+    return NULL;
+}
+
+/* The dsn's value, else libpq's default (environment). A service file would come between them, so
+ * it ends the search. */
+static char *effective(const PQconninfoOption *options, const char *keyword)
+{
+    const char *value = option_value(options, keyword);
+    if (value != NULL)
+        return rcpt_strdup(value);
+    if (option_value(options, "service") != NULL)
+        return NULL;
+    PQconninfoOption *environment = PQconndefaults();
+    if (environment == NULL)
+        return NULL;
+    value = option_value(environment, keyword);
+    char *copy = value != NULL ? rcpt_strdup(value) : NULL;
+    PQconninfoFree(environment);
+    return copy;
+}
+
+bool rcpt_conninfo_hosts(const char *dsn, struct rcpt_hosts *hosts, struct rcpt_error *error)
+{
+    PQconninfoOption *options = parse(dsn, error);
+    if (options == NULL)
+        return false;
+    char *names = effective(options, "host");
+    char *addresses = effective(options, "hostaddr");
+    char *ports = effective(options, "port");
+    bool parsed = rcpt_hosts_parse(names, addresses, ports, hosts, error);
+    free(names);
+    free(addresses);
+    free(ports);
+    PQconninfoFree(options);
+    return parsed;
+}
+
+static size_t find(const struct rcpt_conninfo *info, const char *keyword)
+{
+    size_t index = 0;
+    while (index < info->count && strcmp(info->keywords[index], keyword) != 0)
+        index++;
+    return index;
+}
+
+const char *rcpt_conninfo_value(const struct rcpt_conninfo *info, const char *keyword)
+{
+    size_t index = find(info, keyword);
+    return index < info->count ? info->values[index] : NULL;
+}
+
+static void set_take(struct rcpt_conninfo *info, const char *keyword, char *value)
+{
+    size_t index = find(info, keyword);
+    if (index == info->count) {
+        RCPT_ASSERT(info->count < RCPT_CONNINFO_CAPACITY);
+        info->keywords[info->count++] = rcpt_strdup(keyword);
+    } else {
+        free((void *)(uintptr_t)info->values[index]);
+    }
+    info->values[index] = value;
+}
+
+static void set_default(struct rcpt_conninfo *info, const char *keyword, const char *value)
+{
+    if (rcpt_conninfo_value(info, keyword) == NULL)
+        set_take(info, keyword, rcpt_strdup(value));
+}
+
+enum host_field { HOST_NAME, HOST_ADDRESS, HOST_PORT };
+
+static const char *field_of(const struct rcpt_host *host, enum host_field field)
+{
+    const char *const fields[] = {host->name, host->address, host->port};
+    return fields[field];
+}
+
+/* libpq wants lists of equal length; a list in which nothing is said is better not there at all. */
+static void set_list(struct rcpt_conninfo *info, const char *keyword,
+                     const struct rcpt_hosts *hosts, enum host_field field)
+{
+    size_t bytes = 1, used = 0;
+    bool said = false;
+    for (size_t index = 0; index < hosts->count; index++) {
+        size_t length = strlen(field_of(&hosts->items[index], field));
+        bytes += length + 1;
+        said = said || length > 0;
+    }
+    if (!said)
+        return;
+    char *list = rcpt_malloc(bytes);
+    for (size_t index = 0; index < hosts->count; index++)
+        used += (size_t)snprintf(list + used, bytes - used, "%s%s", index > 0 ? "," : "",
+                                 field_of(&hosts->items[index], field));
+    set_take(info, keyword, list);
+}
+
+/* The user's options come first: where both set the same, ours count. Without sequential scans the
+ * plan of a keyed table is the nested loop over its index from some 50 rows on, instead of a hash
+ * join over all of it up to thousands; hash joins stay, since joins between the arrays of one batch
+ * need them. */
+static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
+                        const char *from_user, bool stable_plans)
+{
+    char *text = rcpt_malloc(OPTIONS_BYTES);
+    int length =
+        snprintf(text, OPTIONS_BYTES,
+                 "%s -c search_path=\"%s\",pg_temp -c synchronous_commit=%s -c lock_timeout=%d"
+                 " -c statement_timeout=%d%s%s",
+                 from_user != NULL ? from_user : "", settings->schema,
+                 settings->synchronous_commit ? "on" : "off", settings->lock_timeout_ms,
+                 settings->statement_timeout_ms, session_options,
+                 stable_plans ? " -c enable_seqscan=off" : "");
+    RCPT_ASSERT(length > 0 && length < (int)OPTIONS_BYTES);
+    set_take(info, "options", text);
+}
+
+static void set_application_name(struct rcpt_conninfo *info,
+                                 const struct rcpt_pg_settings *settings)
+{
+    char name[256];
+    snprintf(name, sizeof(name), "receiptd/%s/%s", settings->instance, settings->name);
+    set_default(info, "application_name", name);
+}
+
+bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
+                        const struct rcpt_hosts *candidates, bool stable_plans,
+                        struct rcpt_error *error)
+{
+    *info = (struct rcpt_conninfo){0};
+    PQconninfoOption *options = parse(settings->dsn, error);
+    if (options == NULL)
+        return false;
+    for (const PQconninfoOption *option = options; option->keyword != NULL; option++)
+        if (option->val != NULL && option->val[0] != '\0')
+            set_take(info, option->keyword, rcpt_strdup(option->val));
+    for (size_t index = 0; index < sizeof(defaults) / sizeof(defaults[0]); index++)
+        set_default(info, defaults[index].keyword, defaults[index].value);
+    set_take(info, "client_encoding", rcpt_strdup("UTF8"));
+    set_application_name(info, settings);
+    set_list(info, "host", candidates, HOST_NAME);
+    set_list(info, "hostaddr", candidates, HOST_ADDRESS);
+    set_list(info, "port", candidates, HOST_PORT);
+    if (candidates->count > 1)
+        set_default(info, "target_session_attrs", "read-write");
+    char *from_user = effective(options, "options");
+    set_options(info, settings, from_user, stable_plans);
+    free(from_user);
+    PQconninfoFree(options);
+    return true;
+}
+
+void rcpt_conninfo_fini(struct rcpt_conninfo *info)
+{
+    for (size_t index = 0; index < info->count; index++) {
+        free((void *)(uintptr_t)info->keywords[index]);
+        free((void *)(uintptr_t)info->values[index]);
+    }
+    *info = (struct rcpt_conninfo){0};
+}

@@ -1,0 +1,72 @@
+#include <string.h>
+
+#include "receiptd/postgres/connection.h"
+
+/* The longest matching row wins by order: full codes first, classes (two characters) after them. */
+static const struct {
+    const char *prefix;
+    enum rcpt_decision decision;
+} decisions[] = {
+    {"40001", RCPT_DECISION_RETRY},  /* serialization failure */
+    {"40P01", RCPT_DECISION_RETRY},  /* deadlock */
+    {"55P03", RCPT_DECISION_RETRY},  /* lock timeout */
+    {"57014", RCPT_DECISION_RETRY},  /* statement timeout, cancelled */
+    {"RD001", RCPT_DECISION_RETRY},  /* our fence raised */
+    {"RD002", RCPT_DECISION_RETRY},  /* our probe rolled back */
+    {"P0001", RCPT_DECISION_REJECT}, /* raised by the platform's own trigger */
+    {"22", RCPT_DECISION_REJECT},    /* data exception */
+    {"23", RCPT_DECISION_REJECT},    /* constraint violation */
+    {"54", RCPT_DECISION_REJECT},    /* program limit, e.g. an index row too long */
+};
+
+static const struct {
+    const char *prefix;
+    const char *hint;
+} hints[] = {
+    {"28P01", "check user and password in postgres.dsn"},
+    {"28", "check user, database and address in postgres.dsn against pg_hba.conf"},
+    {"3D000", "the database in postgres.dsn does not exist: create it or correct the name"},
+    {"3F000", "the schema is missing: run receiptd migrate"},
+    {"42P01", "a table is missing: run receiptd migrate"},
+    {"42703",
+     "a column is missing: run receiptd migrate, or check the mapping of the inbox's columns"},
+    {"42883", "a function is missing: run receiptd migrate"},
+    {"42704", "an object or a setting is unknown to this server: run receiptd migrate; check the "
+              "server's version"},
+    {"42501", "the role lacks a grant: run receiptd migrate as the owner of the schema"},
+    {"25006",
+     "the server is read-only or a standby: point postgres.dsn at the primary, or list all hosts"},
+    {"53300",
+     "the server has no free connection: raise max_connections or lower postgres.connections"},
+    {"53100", "the server's disk is full: free space there"},
+    {"53200", "the server is out of memory: lower work_mem or batch.max_events"},
+    {"57P01", "the connection was ended by an administrator or a restart; nothing to do"},
+    {"57P02", "the server crashed and restarts: look at its log"},
+    {"57P03", "the server starts up or shuts down: wait, or look at its log"},
+    {"26000",
+     "the connection lost its prepared statements: use a direct connection or session pooling"},
+    {"0A000", "a table was altered: the statements are prepared anew on the next connection"},
+    {"55P03", "another session holds the row: see pg_blocking_pids()"},
+    {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
+};
+
+static bool starts_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
+{
+    for (size_t index = 0; index < sizeof(decisions) / sizeof(decisions[0]); index++)
+        if (starts_with(sqlstate, decisions[index].prefix))
+            return decisions[index].decision;
+    return RCPT_DECISION_RECONNECT;
+}
+
+const char *rcpt_pg_hint(const char *sqlstate)
+{
+    for (size_t index = 0; index < sizeof(hints) / sizeof(hints[0]); index++)
+        if (starts_with(sqlstate, hints[index].prefix))
+            return hints[index].hint;
+    return "";
+}

@@ -1,0 +1,21 @@
+/* The parameters of a lane's statements, made from a batch: sql/lane/<name>.sql says at its top
+ * what each is.
+ *
+ * Each call resets the encoder and leaves the finished parameters in it. Pure apart from that.
+ */
+#ifndef RECEIPTD_POSTGRES_ENCODE_BATCH_H
+#define RECEIPTD_POSTGRES_ENCODE_BATCH_H
+
+#include "receiptd/core/batch.h"
+#include "receiptd/postgres/arrays.h"
+
+void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                       const char *unknown_policy);
+void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+/* WAKE, DISCARD and EXPIRE begin alike: the pairs that are moved, the lane, the limit. */
+void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                        int64_t parked_max_age_ms);
+
+#endif

@@ -1,0 +1,88 @@
+/* The connection's state machine, shared by connection.c (states, answers), connect.c (until the
+ * server knows us) and setup.c (until statements may be sent). Private to src/postgres. */
+#ifndef SRC_POSTGRES_MACHINE_H
+#define SRC_POSTGRES_MACHINE_H
+
+#include <libpq-fe.h>
+
+#include "hosts.h"
+#include "pipeline.h"
+
+/*                 awaited                        woken by        bounded by */
+enum rcpt_pg_state {
+    RCPT_PG_IDLE,       /* rcpt_pg_start                 the owner       nothing */
+    RCPT_PG_RESOLVING,  /* addresses of the hosts        look-ups        connect_timeout_ms, from
+                           here to READY */
+    RCPT_PG_CONNECTING, /* libpq's hand-shake            the socket      the same */
+    RCPT_PG_SETTING_UP, /* identity, statements, plans   the socket      the same */
+    RCPT_PG_READY, /* submits and their answers     the socket      a tick looks for answers overdue
+                    */
+    RCPT_PG_LOSING,  /* the loop, to answer as lost   the timer       at once */
+    RCPT_PG_WAITING, /* the next attempt              the timer       retry_max_ms */
+    RCPT_PG_CLOSING, /* the loop, to answer and free  the timer       at once */
+    RCPT_PG_STATE__COUNT,
+};
+
+enum rcpt_pg_event {
+    RCPT_PG_EVENT_START,
+    RCPT_PG_EVENT_RESOLVED, /* all look-ups have come back, with or without addresses */
+    RCPT_PG_EVENT_SOCKET,   /* readable, writable or broken */
+    RCPT_PG_EVENT_TIMER,
+    RCPT_PG_EVENT_SET_UP, /* the last answer of the set-up was accepted */
+    RCPT_PG_EVENT_FAIL,   /* the failure funnel: with an error */
+    RCPT_PG_EVENT_CLOSE,
+    RCPT_PG_EVENT__COUNT,
+};
+
+struct rcpt_pg {
+    struct rcpt_pg_settings settings; /* strings are its own */
+    enum rcpt_pg_state state;
+    uv_timer_t timer;        /* of the state */
+    uint64_t deadline_at_ms; /* of this attempt */
+
+    struct rcpt_resolver *resolver;
+    size_t rotation; /* moves on when a host hangs, so that the next attempt begins with another */
+    PGconn *conn;
+    uv_poll_t *poll; /* one per socket; NULL when not watched */
+    int polled;      /* its events */
+    int backend_pid;
+
+    struct rcpt_pipeline pipeline;
+    uint64_t heard_at_ms;             /* last sign of life, or when the oldest submit was sent */
+    size_t check_count;               /* statements that must use an index … */
+    int *parameter_counts;            /* … and how many parameters each of them takes */
+    bool plans_are_small;             /* chosen for a table next to empty: look again */
+    struct rcpt_pg_identity identity; /* remembered over reconnects */
+
+    struct rcpt_error failure;    /* why it is LOSING */
+    struct rcpt_error last_words; /* a FATAL that the server sent unasked; code "" if none */
+    uint64_t ready_at_ms;
+    uint64_t backoff_ms; /* last wait; 0 after a connection that held */
+    uint64_t random;
+
+    void (*on_closed)(void *context);
+    void *on_closed_context;
+};
+
+/* connection.c */
+void rcpt_pg_raise(struct rcpt_pg *pg, enum rcpt_pg_event event, const struct rcpt_error *error);
+void rcpt_pg_fail(struct rcpt_pg *pg, const struct rcpt_error *error);
+void rcpt_pg_enter(struct rcpt_pg *pg, enum rcpt_pg_state state, const char *reason);
+/* Sends what is buffered and watches the socket for what is needed next. */
+void rcpt_pg_settle(struct rcpt_pg *pg);
+/* The connection's own message as a failure. */
+void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg);
+
+/* connect.c */
+void rcpt_connect_resolve(struct rcpt_pg *pg);
+void rcpt_connect_open(struct rcpt_pg *pg);
+void rcpt_connect_step(struct rcpt_pg *pg);
+void rcpt_connect_watch(struct rcpt_pg *pg, int events);
+void rcpt_connect_unwatch(struct rcpt_pg *pg);
+void rcpt_connect_drop(struct rcpt_pg *pg);
+
+/* setup.c */
+void rcpt_setup_begin(struct rcpt_pg *pg);
+void rcpt_setup_recheck_plans(struct rcpt_pg *pg);
+
+#endif

@@ -1,0 +1,135 @@
+#include "pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "failure.h"
+
+struct rcpt_pending {
+    struct rcpt_pending *next;
+    rcpt_pg_on_result on_result;
+    void *context;
+    struct rcpt_error error;
+    bool failed;
+    size_t commands;
+    size_t received;
+    struct rcpt_pg_rows **rows; /* [commands], each into `storage` */
+    struct rcpt_pg_rows storage[];
+};
+
+void rcpt_pipeline_push(struct rcpt_pipeline *pipeline, size_t commands,
+                        rcpt_pg_on_result on_result, void *context)
+{
+    struct rcpt_pending *pending =
+        rcpt_calloc(1, sizeof(*pending) + commands * sizeof(pending->storage[0]));
+    pending->on_result = on_result;
+    pending->context = context;
+    pending->commands = commands;
+    pending->rows = rcpt_calloc(commands, sizeof(struct rcpt_pg_rows *));
+    for (size_t index = 0; index < commands; index++)
+        pending->rows[index] = &pending->storage[index];
+    if (pipeline->last != NULL)
+        pipeline->last->next = pending;
+    else
+        pipeline->first = pending;
+    pipeline->last = pending;
+}
+
+bool rcpt_pipeline_is_empty(const struct rcpt_pipeline *pipeline)
+{
+    return pipeline->first == NULL;
+}
+
+size_t rcpt_pipeline_commands(const struct rcpt_pipeline *pipeline)
+{
+    return pipeline->first != NULL ? pipeline->first->commands : 0;
+}
+
+const struct rcpt_error *rcpt_pipeline_error(const struct rcpt_pipeline *pipeline)
+{
+    return pipeline->first != NULL && pipeline->first->failed ? &pipeline->first->error : NULL;
+}
+
+struct rcpt_pending *rcpt_pipeline_take(struct rcpt_pipeline *pipeline)
+{
+    struct rcpt_pending *pending = pipeline->first;
+    if (pending != NULL) {
+        pipeline->first = pending->next;
+        if (pipeline->first == NULL)
+            pipeline->last = NULL;
+    }
+    return pending;
+}
+
+/* Keeps the result of a command that succeeded, or the first error. Takes the result over. */
+static void keep(struct rcpt_pending *pending, PGresult *result_take)
+{
+    ExecStatusType status = PQresultStatus(result_take);
+    bool is_good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+    if (is_good && !pending->failed) {
+        RCPT_ASSERT(pending->received < pending->commands);
+        pending->storage[pending->received++].result = result_take;
+        return;
+    }
+    if (!is_good && status != PGRES_PIPELINE_ABORTED && !pending->failed) {
+        pending->failed = true;
+        rcpt_failure_of_result(result_take, &pending->error);
+    }
+    PQclear(result_take);
+}
+
+struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn)
+{
+    int separators = 0;
+    /* Each command's result is followed by NULL. Two in a row: the connection has nothing more to
+     * give. */
+    while (pipeline->first != NULL && separators < 2 && !PQisBusy(conn)) {
+        PGresult *result = PQgetResult(conn);
+        if (result == NULL) {
+            separators++;
+        } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
+            PQclear(result);
+            return rcpt_pipeline_take(pipeline);
+        } else {
+            separators = 0;
+            keep(pipeline->first, result);
+        }
+    }
+    return NULL;
+}
+
+void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost)
+{
+    struct rcpt_pending *pending = pending_take;
+    const struct rcpt_error *error = lost != NULL ? lost : pending->failed ? &pending->error : NULL;
+    RCPT_ASSERT(error != NULL || pending->received == pending->commands);
+    pending->on_result(pending->context, pending->rows, pending->received, error);
+    for (size_t index = 0; index < pending->received; index++)
+        PQclear(pending->storage[index].result);
+    free(pending->rows);
+    free(pending);
+}
+
+size_t rcpt_pg_rows_count(const struct rcpt_pg_rows *rows)
+{
+    return (size_t)PQntuples(rows->result);
+}
+
+const char *rcpt_pg_rows_text(const struct rcpt_pg_rows *rows, size_t row, int column)
+{
+    RCPT_ASSERT(row < rcpt_pg_rows_count(rows) && column < PQnfields(rows->result));
+    return PQgetisnull(rows->result, (int)row, column) ? NULL
+                                                       : PQgetvalue(rows->result, (int)row, column);
+}
+
+int64_t rcpt_pg_rows_int(const struct rcpt_pg_rows *rows, size_t row, int column)
+{
+    const char *text = rcpt_pg_rows_text(rows, row, column);
+    return text != NULL ? strtoll(text, NULL, 10) : 0;
+}
+
+bool rcpt_pg_rows_bool(const struct rcpt_pg_rows *rows, size_t row, int column)
+{
+    const char *text = rcpt_pg_rows_text(rows, row, column);
+    return text != NULL && text[0] == 't';
+}

@@ -1,0 +1,47 @@
+/* The queue of what was sent and not answered yet, in libpq's pipeline mode. Private to
+ * src/postgres.
+ *
+ * A transaction ends where its Sync's result arrives: without an error since the Sync before, it is
+ * committed. Nothing earlier says so: a deferred constraint fails after every statement has
+ * succeeded.
+ */
+#ifndef SRC_POSTGRES_PIPELINE_H
+#define SRC_POSTGRES_PIPELINE_H
+
+#include <libpq-fe.h>
+
+#include "receiptd/postgres/connection.h"
+
+struct rcpt_pg_rows {
+    PGresult *result;
+};
+
+/* Commands up to one Sync, whose answer is owed. */
+struct rcpt_pending;
+
+struct rcpt_pipeline {
+    struct rcpt_pending *first, *last;
+};
+
+/* Appends; `commands` were or will be sent, followed by one Sync. */
+void rcpt_pipeline_push(struct rcpt_pipeline *pipeline, size_t commands,
+                        rcpt_pg_on_result on_result, void *context);
+bool rcpt_pipeline_is_empty(const struct rcpt_pipeline *pipeline);
+
+/* Number of commands in the oldest entry; 0 when empty. */
+size_t rcpt_pipeline_commands(const struct rcpt_pipeline *pipeline);
+
+/* Reads what has arrived, never waits. Returns the oldest entry once its Sync was read; NULL:
+ * nothing more now. */
+struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn);
+
+/* The oldest entry whether done or not; NULL when empty. */
+struct rcpt_pending *rcpt_pipeline_take(struct rcpt_pipeline *pipeline);
+
+/* The error that the oldest entry has met so far, or NULL. */
+const struct rcpt_error *rcpt_pipeline_error(const struct rcpt_pipeline *pipeline);
+
+/* Tells the owner and frees the entry. `lost` non-NULL: its outcome is unknown for this reason. */
+void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost);
+
+#endif

@@ -1,0 +1,534 @@
+#include "receiptd/postgres/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libpq-fe.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "receiptd/base/log.h"
+#include "receiptd/postgres/connection.h"
+
+#define CANCEL_GRACE_MS 5000
+
+struct rcpt_session {
+    PGconn *connection;
+    bool in_transaction;
+};
+
+struct rcpt_session_rows {
+    PGresult *result;
+};
+
+/* ---- errors ---- */
+
+static int exit_code_of(const char *sqlstate)
+{
+    static const struct {
+        const char *prefix;
+        int exit_code;
+    } rows[] = {
+        {"08", EX_UNAVAILABLE}, {"28", EX_NOPERM},       {"3D000", EX_CONFIG},
+        {"3F000", EX_CONFIG},   {"42501", EX_NOPERM},    {"42P01", EX_CONFIG},
+        {"42703", EX_CONFIG},   {"42804", EX_CONFIG},    {"23502", EX_CONFIG},
+        {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE}, {"25006", EX_UNAVAILABLE},
+        {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},  {"55P03", EX_TEMPFAIL},
+        {"57014", EX_TEMPFAIL},
+    };
+    for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
+        if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)
+            return rows[index].exit_code;
+    }
+    return EX_SOFTWARE;
+}
+
+/* The first line of libpq's text, without what every text begins with. */
+static void first_line(const char *message, char *line, size_t capacity)
+{
+    static const char *const beginnings[] = {"ERROR:  ", "FATAL:  "};
+    for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++) {
+        const char *found = strstr(message, beginnings[index]);
+        if (found != NULL)
+            message = found + strlen(beginnings[index]);
+    }
+    snprintf(line, capacity, "%.*s", (int)strcspn(message, "\n"), message);
+}
+
+static void set_error(struct rcpt_error *error, const char *sqlstate, int exit_code,
+                      const char *text)
+{
+    rcpt_error_set(error, RCPT_DECISION_FATAL, sqlstate, "%s", text);
+    error->exit_code = exit_code;
+    rcpt_error_hint(error, "%s", rcpt_pg_hint(sqlstate));
+}
+
+static void set_connection_error(struct rcpt_error *error, const char *what, PGconn *connection)
+{
+    char line[400], text[512];
+    first_line(PQerrorMessage(connection), line, sizeof(line));
+    snprintf(text, sizeof(text), "%s: %s", what, line);
+    set_error(error, "08006", EX_UNAVAILABLE, text);
+}
+
+static void set_result_error(struct rcpt_error *error, const PGresult *result)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+    if (sqlstate == NULL || primary == NULL) {
+        char line[400];
+        first_line(PQresultErrorMessage(result), line, sizeof(line));
+        set_error(error, "08006", EX_UNAVAILABLE, line);
+        return;
+    }
+    set_error(error, sqlstate, exit_code_of(sqlstate), primary);
+    if (error->hint[0] == '\0' && hint != NULL)
+        rcpt_error_hint(error, "%s", hint);
+}
+
+/* ---- waiting ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Signals that end a command are taken from a descriptor while a statement runs. */
+struct guard {
+    sigset_t before;
+    int descriptor;
+    int caught; /* signal number, 0 if none */
+    int64_t give_up_ms;
+};
+
+static void guard_begin(struct guard *guard)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    RCPT_ASSERT(sigprocmask(SIG_BLOCK, &set, &guard->before) == 0);
+    guard->descriptor = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    RCPT_ASSERT(guard->descriptor >= 0);
+    guard->caught = 0;
+    guard->give_up_ms = INT64_MAX;
+}
+
+static void guard_end(struct guard *guard)
+{
+    close(guard->descriptor);
+    sigprocmask(SIG_SETMASK, &guard->before, NULL);
+}
+
+/* Asks the server to stop; the statement then ends with 57014, or the session is given up after a
+ * grace time. */
+static void guard_cancel(struct guard *guard, PGconn *connection)
+{
+    struct signalfd_siginfo info;
+    if (read(guard->descriptor, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return;
+    char text[256];
+    PGcancel *cancel = PQgetCancel(connection);
+    if (guard->caught != 0 || cancel == NULL || PQcancel(cancel, text, sizeof(text)) == 0)
+        guard->give_up_ms = 0;
+    else
+        guard->give_up_ms = now_ms() + CANCEL_GRACE_MS;
+    PQfreeCancel(cancel);
+    guard->caught = (int)info.ssi_signo;
+}
+
+/* Waits for the socket or a signal; false when the session is given up. */
+static bool guard_wait(struct guard *guard, PGconn *connection, short events)
+{
+    struct pollfd waits[2] = {{.fd = PQsocket(connection), .events = events},
+                              {.fd = guard->descriptor, .events = POLLIN}};
+    int64_t left = guard->give_up_ms == INT64_MAX ? -1 : guard->give_up_ms - now_ms();
+    if (guard->give_up_ms != INT64_MAX && left <= 0)
+        return false;
+    if (poll(waits, 2, (int)left) < 0)
+        RCPT_ASSERT(errno == EINTR);
+    else if ((waits[1].revents & POLLIN) != 0)
+        guard_cancel(guard, connection);
+    return true;
+}
+
+/* ---- connecting ---- */
+
+/* Server errors during connect have no field for the SQLSTATE, but the verbose text holds it:
+ * "FATAL:  28P01: …". */
+static void find_sqlstate(const char *message, char sqlstate[6])
+{
+    sqlstate[0] = '\0';
+    for (const char *at = strchr(message, ':'); at != NULL; at = strchr(at + 1, ':')) {
+        size_t blanks = strspn(at + 1, " ");
+        const char *code = at + 1 + blanks;
+        if (blanks > 0 && strspn(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 &&
+            code[5] == ':') {
+            memcpy(sqlstate, code, 5);
+            sqlstate[5] = '\0';
+        }
+    }
+}
+
+static void set_connect_error(struct rcpt_error *error, PGconn *connection, const char *reason)
+{
+    const char *message = PQerrorMessage(connection);
+    char sqlstate[6], line[400], text[512];
+    find_sqlstate(message, sqlstate);
+    first_line(message, line, sizeof(line));
+    const char *plain = line;
+    if (sqlstate[0] != '\0' && strncmp(line, sqlstate, 5) == 0)
+        plain = line + strlen("28P01: ");
+    snprintf(text, sizeof(text), "cannot connect to postgresql: %s",
+             reason != NULL ? reason : plain);
+    set_error(error, sqlstate[0] != '\0' ? sqlstate : "08001",
+              sqlstate[0] != '\0' ? exit_code_of(sqlstate) : EX_UNAVAILABLE, text);
+    if (error->hint[0] == '\0')
+        rcpt_error_hint(error,
+                        "check postgres.dsn and that the server runs and accepts connections");
+}
+
+/* libpq's own text could quote a piece of the DSN, and that piece may be a password. */
+static bool check_dsn(const char *dsn, struct rcpt_error *error)
+{
+    bool is_conninfo = strchr(dsn, '=') != NULL || strstr(dsn, "://") != NULL;
+    PQconninfoOption *options = is_conninfo ? PQconninfoParse(dsn, NULL) : NULL;
+    bool good = !is_conninfo || options != NULL;
+    PQconninfoFree(options);
+    if (!good) {
+        rcpt_error_fatal(error, EX_CONFIG, "postgres.dsn is not a valid connection string");
+        rcpt_error_hint(error, "write it as \"host=… dbname=… user=…\" or as a postgresql:// URI");
+    }
+    return good;
+}
+
+static PGconn *connect_start(const struct rcpt_session_settings *settings)
+{
+    char name[64], timeout[24];
+    snprintf(name, sizeof(name), "receiptd/%s", settings->command);
+    snprintf(timeout, sizeof(timeout), "%" PRId64, settings->connect_timeout_ms);
+    /* What stands before dbname gives way to the DSN, what stands after it prevails. The TCP
+     * time-out also bounds the handshake with each host, so that one dead host of several does not
+     * use up all of the time. */
+    const char *const keywords[] = {"tcp_user_timeout", "dbname", "client_encoding",
+                                    "application_name", NULL};
+    const char *const values[] = {timeout, settings->dsn, "UTF8", name, NULL};
+    return PQconnectStartParams(keywords, values, 1);
+}
+
+static unsigned host_count(PGconn *connection)
+{
+    unsigned hosts = 1;
+    PQconninfoOption *options = PQconninfo(connection);
+    for (PQconninfoOption *option = options; option != NULL && option->keyword != NULL; option++) {
+        bool is_host =
+            strcmp(option->keyword, "host") == 0 || strcmp(option->keyword, "hostaddr") == 0;
+        unsigned here = 1;
+        for (const char *byte = is_host ? option->val : NULL; byte != NULL && *byte != '\0'; byte++)
+            here += *byte == ',';
+        hosts = here > hosts ? here : hosts;
+    }
+    PQconninfoFree(options);
+    return hosts;
+}
+
+static bool connect_poll(PGconn *connection, int64_t timeout_ms, struct rcpt_error *error)
+{
+    int64_t deadline_ms = now_ms() + timeout_ms * host_count(connection);
+    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+    while (status != PGRES_POLLING_OK) {
+        struct pollfd wait = {.fd = PQsocket(connection),
+                              .events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT};
+        int64_t left = deadline_ms - now_ms();
+        int ready = left > 0 ? poll(&wait, 1, (int)(left < INT32_MAX ? left : INT32_MAX)) : 0;
+        if (ready == 0) {
+            set_connect_error(error, connection, "time-out (postgres.connect_timeout)");
+            return false;
+        }
+        status = PQconnectPoll(connection);
+        if (status == PGRES_POLLING_FAILED) {
+            set_connect_error(error, connection, NULL);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void on_notice(void *context, const PGresult *result)
+{
+    (void)context;
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (severity != NULL && strcmp(severity, "WARNING") == 0 && text != NULL)
+        rcpt_log_warn("postgres", "%s", text);
+}
+
+/* Without USAGE, PostgreSQL says that the tables do not exist, and an operator would migrate in
+ * vain. */
+static bool check_usage(const struct rcpt_session_rows *rows, const char *schema,
+                        struct rcpt_error *error)
+{
+    if (!rcpt_session_rows_bool(rows, 0, "barred"))
+        return true;
+    rcpt_error_fatal(error, EX_NOPERM, "permission denied for schema %s", schema);
+    rcpt_error_hint(
+        error, "the role of postgres.dsn needs USAGE on it; sql/migrate/role.sql has the grants");
+    return false;
+}
+
+static bool set_up(struct rcpt_session *session, const struct rcpt_session_settings *settings,
+                   struct rcpt_error *error)
+{
+    char *schema =
+        PQescapeIdentifier(session->connection, settings->schema, strlen(settings->schema));
+    RCPT_ASSERT(schema != NULL);
+    const char *values[] = {schema, settings->read_only ? "on" : "off", settings->schema};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        session,
+        "SELECT set_config('search_path', $1, false), set_config('default_transaction_read_only', "
+        "$2, false),"
+        " set_config('client_min_messages', 'warning', false), set_config('bytea_output', 'hex', "
+        "false),"
+        " set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false),"
+        " set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false),"
+        " EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = $3"
+        " AND NOT has_schema_privilege(n.oid, 'USAGE')) AS barred",
+        3, values, error);
+    bool good = rows != NULL && check_usage(rows, settings->schema, error);
+    PQfreemem(schema);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
+                                       struct rcpt_error *error)
+{
+    if (!check_dsn(settings->dsn, error))
+        return NULL;
+    struct rcpt_session *session = rcpt_calloc(1, sizeof(*session));
+    session->connection = connect_start(settings);
+    RCPT_ASSERT(session->connection != NULL);
+    PQsetErrorVerbosity(session->connection, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(session->connection, on_notice, NULL);
+    bool good = PQstatus(session->connection) != CONNECTION_BAD;
+    if (!good)
+        set_connect_error(error, session->connection, NULL);
+    good = good && connect_poll(session->connection, settings->connect_timeout_ms, error);
+    PQsetErrorVerbosity(session->connection, PQERRORS_DEFAULT);
+    if (!good || !set_up(session, settings, error)) {
+        rcpt_session_close(session);
+        return NULL;
+    }
+    return session;
+}
+
+void rcpt_session_close(struct rcpt_session *session)
+{
+    if (session == NULL)
+        return;
+    PQfinish(session->connection);
+    free(session);
+}
+
+/* ---- statements ---- */
+
+static bool flush_and_wait(struct guard *guard, PGconn *connection)
+{
+    int unsent = PQflush(connection);
+    while (unsent == 1) {
+        if (!guard_wait(guard, connection, POLLIN | POLLOUT) || PQconsumeInput(connection) == 0)
+            return false;
+        unsent = PQflush(connection);
+    }
+    while (unsent == 0 && PQisBusy(connection)) {
+        if (!guard_wait(guard, connection, POLLIN) || PQconsumeInput(connection) == 0)
+            return false;
+    }
+    return unsent == 0;
+}
+
+/* The results of what was sent: the first that is an error, else the last. NULL: the connection is
+ * gone. */
+static PGresult *collect(struct guard *guard, PGconn *connection)
+{
+    PGresult *kept = NULL;
+    for (;;) {
+        if (!flush_and_wait(guard, connection)) {
+            PQclear(kept);
+            return NULL;
+        }
+        PGresult *next = PQgetResult(connection);
+        if (next == NULL)
+            return kept;
+        if (kept != NULL && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
+            PQclear(next);
+        } else {
+            PQclear(kept);
+            kept = next;
+        }
+    }
+}
+
+static struct rcpt_session_rows *finish(struct rcpt_session *session, struct guard *guard,
+                                        bool sent, struct rcpt_error *error)
+{
+    PGresult *result = sent ? collect(guard, session->connection) : NULL;
+    ExecStatusType status = PQresultStatus(result);
+    bool good = result != NULL && (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK);
+    if (!good && guard->caught != 0) {
+        rcpt_error_fatal(error, 128 + guard->caught,
+                         "interrupted; nothing of the open transaction was kept");
+    } else if (result == NULL) {
+        set_connection_error(error, "lost the connection to postgresql", session->connection);
+    } else if (!good) {
+        set_result_error(error, result);
+    }
+    guard_end(guard);
+    if (!good) {
+        PQclear(result);
+        return NULL;
+    }
+    struct rcpt_session_rows *rows = rcpt_malloc(sizeof(*rows));
+    rows->result = result;
+    return rows;
+}
+
+struct rcpt_session_rows *rcpt_session_query_params(struct rcpt_session *session, const char *sql,
+                                                    const struct rcpt_pg_params *params,
+                                                    struct rcpt_error *error)
+{
+    struct guard guard;
+    guard_begin(&guard);
+    bool sent = PQsendQueryParams(session->connection, sql, params->count, NULL, params->values,
+                                  params->lengths, params->formats, 0) == 1;
+    return finish(session, &guard, sent, error);
+}
+
+struct rcpt_session_rows *rcpt_session_query(struct rcpt_session *session, const char *sql,
+                                             size_t count, const char *const *values,
+                                             struct rcpt_error *error)
+{
+    struct rcpt_pg_params params = {.count = (int)count, .values = values};
+    return rcpt_session_query_params(session, sql, &params, error);
+}
+
+bool rcpt_session_execute(struct rcpt_session *session, const char *sql, struct rcpt_error *error)
+{
+    struct guard guard;
+    guard_begin(&guard);
+    struct rcpt_session_rows *rows =
+        finish(session, &guard, PQsendQuery(session->connection, sql) == 1, error);
+    bool good = rows != NULL;
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+bool rcpt_session_begin(struct rcpt_session *session, const char *modes, struct rcpt_error *error)
+{
+    char sql[96];
+    RCPT_ASSERT(!session->in_transaction && strlen(modes) < 64);
+    snprintf(sql, sizeof(sql), "BEGIN %s", modes);
+    session->in_transaction = rcpt_session_execute(session, sql, error);
+    return session->in_transaction;
+}
+
+bool rcpt_session_commit(struct rcpt_session *session, struct rcpt_error *error)
+{
+    RCPT_ASSERT(session->in_transaction);
+    /* COMMIT of a failed transaction answers ROLLBACK without an error. */
+    if (PQtransactionStatus(session->connection) == PQTRANS_INERROR)
+        return rcpt_error_fatal(error, EX_SOFTWARE, "the transaction had failed before its commit");
+    if (!rcpt_session_execute(session, "COMMIT", error))
+        return false;
+    session->in_transaction = false;
+    return true;
+}
+
+void rcpt_session_rollback(struct rcpt_session *session)
+{
+    struct rcpt_error ignored;
+    if (session->in_transaction && PQstatus(session->connection) == CONNECTION_OK &&
+        !rcpt_session_execute(session, "ROLLBACK", &ignored))
+        rcpt_log_debug("postgres", "rollback failed, the server does it when the session ends");
+    session->in_transaction = false;
+}
+
+/* ---- rows ---- */
+
+size_t rcpt_session_rows_count(const struct rcpt_session_rows *rows)
+{
+    return (size_t)PQntuples(rows->result);
+}
+
+int rcpt_session_rows_columns(const struct rcpt_session_rows *rows)
+{
+    return PQnfields(rows->result);
+}
+
+int rcpt_session_rows_column(const struct rcpt_session_rows *rows, const char *name)
+{
+    int column = 0;
+    while (column < PQnfields(rows->result) && strcmp(PQfname(rows->result, column), name) != 0)
+        column++;
+    RCPT_ASSERT(column < PQnfields(rows->result));
+    return column;
+}
+
+const char *rcpt_session_rows_text(const struct rcpt_session_rows *rows, size_t row,
+                                   const char *column)
+{
+    int number = rcpt_session_rows_column(rows, column);
+    RCPT_ASSERT(row < rcpt_session_rows_count(rows));
+    if (PQgetisnull(rows->result, (int)row, number))
+        return NULL;
+    return PQgetvalue(rows->result, (int)row, number);
+}
+
+int64_t rcpt_session_rows_int(const struct rcpt_session_rows *rows, size_t row, const char *column)
+{
+    const char *text = rcpt_session_rows_text(rows, row, column);
+    return text != NULL ? strtoll(text, NULL, 10) : 0;
+}
+
+bool rcpt_session_rows_bool(const struct rcpt_session_rows *rows, size_t row, const char *column)
+{
+    const char *text = rcpt_session_rows_text(rows, row, column);
+    return text != NULL && text[0] == 't';
+}
+
+void *rcpt_session_rows_bytes(const struct rcpt_session_rows *rows, size_t row, const char *column,
+                              size_t *size)
+{
+    const char *text = rcpt_session_rows_text(rows, row, column);
+    if (text == NULL)
+        return NULL;
+    unsigned char *raw = PQunescapeBytea((const unsigned char *)text, size);
+    RCPT_ASSERT(raw != NULL);
+    void *bytes = rcpt_malloc(*size + 1);
+    memcpy(bytes, raw, *size);
+    PQfreemem(raw);
+    return bytes;
+}
+
+void rcpt_session_rows_free(struct rcpt_session_rows *rows)
+{
+    if (rows == NULL)
+        return;
+    PQclear(rows->result);
+    free(rows);
+}
+
+const char *rcpt_session_libpq_version(char text[16])
+{
+    snprintf(text, 16, "%d.%d", PQlibVersion() / 10000, PQlibVersion() % 10000);
+    return text;
+}

@@ -1,0 +1,298 @@
+/* What happens on a fresh session before it may be used: who is the server, do the statements
+ * exist, are their plans sane. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "failure.h"
+#include "machine.h"
+#include "plan.h"
+#include "receiptd/base/log.h"
+
+/* The control functions may be forbidden: then this fails alone and the identity stays unknown. The
+ * timeline of the last checkpoint lags behind a promotion; where WAL is written its file names say
+ * it. */
+static const char identity_sql[] =
+    "SELECT (SELECT system_identifier FROM pg_control_system()),"
+    " CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())"
+    " ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END";
+
+/* The tables behind a name: itself, what a view reads, partitions; as EXPLAIN prints them. */
+static const char relations_sql[] =
+    "WITH RECURSIVE behind(oid) AS ("
+    " SELECT coalesce(to_regclass(quote_ident($1)), to_regclass($1))::oid"
+    " UNION SELECT next.oid FROM behind, LATERAL ("
+    "  SELECT d.refobjid FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass"
+    "   AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass WHERE w.ev_class = behind.oid"
+    "  UNION ALL SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = behind.oid) next(oid)"
+    ") SELECT quote_ident(c.relname) FROM behind JOIN pg_class c USING (oid)"
+    " WHERE c.relkind IN ('r', 'p', 'f', 'm')";
+
+static bool send_sql(struct rcpt_pg *pg, const char *sql, const char *argument)
+{
+    return PQsendQueryParams(pg->conn, sql, argument != NULL ? 1 : 0, NULL, &argument, NULL, NULL,
+                             0) == 1;
+}
+
+static bool send_sync(struct rcpt_pg *pg, size_t commands, rcpt_pg_on_result on_result)
+{
+    if (PQpipelineSync(pg->conn) != 1)
+        return false;
+    rcpt_pipeline_push(&pg->pipeline, commands, on_result, pg);
+    return true;
+}
+
+/* Answers that come because the connection was given up are of no interest here. */
+static bool is_over(const struct rcpt_pg *pg)
+{
+    return pg->state != RCPT_PG_SETTING_UP && pg->state != RCPT_PG_READY;
+}
+
+/* ---- who is the server ---- */
+
+static void refuse_identity(struct rcpt_pg *pg, const struct rcpt_pg_identity *found)
+{
+    const struct rcpt_pg_identity *known = &pg->identity;
+    struct rcpt_error error;
+    if (found->system_identifier != known->system_identifier)
+        rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDIDENT",
+                       "server has system identifier %" PRIu64 ", but was %" PRIu64,
+                       found->system_identifier, known->system_identifier);
+    else
+        rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDIDENT",
+                       "server is on timeline %" PRId32 ", but was on %" PRId32, found->timeline,
+                       known->timeline);
+    rcpt_error_hint(
+        &error, "this is another database or an old primary: check postgres.dsn and the fail-over; "
+                "restart receiptd if the change is wanted");
+    rcpt_pg_fail(pg, &error);
+}
+
+static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct rcpt_pg *pg = context;
+    if (is_over(pg))
+        return;
+    struct rcpt_pg_identity found = {.server_version = PQserverVersion(pg->conn)};
+    if (error == NULL && row_count == 1) {
+        const char *identifier = rcpt_pg_rows_text(rows[0], 0, 0);
+        found.system_identifier = identifier != NULL ? strtoull(identifier, NULL, 10) : 0;
+        found.timeline = (int32_t)rcpt_pg_rows_int(rows[0], 0, 1);
+        bool is_known = pg->identity.system_identifier != 0;
+        if (is_known && (found.system_identifier != pg->identity.system_identifier ||
+                         found.timeline < pg->identity.timeline)) {
+            refuse_identity(pg, &found);
+            return;
+        }
+        pg->identity = found;
+        return;
+    }
+    rcpt_log_debug("postgres", "connection %s: identity of the server is not readable: %s",
+                   pg->settings.name, error != NULL ? error->text : "");
+    pg->identity.server_version = found.server_version;
+}
+
+/* ---- the session ---- */
+
+static bool send_session(struct rcpt_pg *pg)
+{
+    char sql[512];
+    int version = PQserverVersion(pg->conn), used = 0;
+    used += snprintf(sql, sizeof(sql), "SELECT pg_is_in_recovery()");
+    if (version >= 140000)
+        used += snprintf(sql + used, sizeof(sql) - (size_t)used,
+                         ", set_config('client_connection_check_interval', '5000', false)");
+    /* The one limit that also ends the transaction of a client that stalls in the middle of a
+     * batch. */
+    if (version >= 170000 && pg->settings.statement_timeout_ms > 0)
+        used += snprintf(sql + used, sizeof(sql) - (size_t)used,
+                         ", set_config('transaction_timeout', '%d', false)",
+                         pg->settings.statement_timeout_ms + pg->settings.lock_timeout_ms);
+    RCPT_ASSERT(used < (int)sizeof(sql));
+    return send_sql(pg, sql, NULL);
+}
+
+static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct rcpt_pg *pg = context;
+    struct rcpt_error standby;
+    if (is_over(pg))
+        return;
+    if (error != NULL) {
+        rcpt_pg_fail(pg, error);
+        return;
+    }
+    RCPT_ASSERT(row_count == 1);
+    if (!rcpt_pg_rows_bool(rows[0], 0, 0))
+        return;
+    rcpt_error_set(&standby, RCPT_DECISION_RECONNECT, "25006", "server is a standby (read-only)");
+    rcpt_error_hint(&standby, "%s", rcpt_pg_hint("25006"));
+    rcpt_pg_fail(pg, &standby);
+}
+
+/* ---- the statements and their plans ---- */
+
+static const struct rcpt_pg_statement *checked_statement(const struct rcpt_pg *pg, size_t number)
+{
+    const struct rcpt_pg_statement *statement = pg->settings.statements;
+    for (;; statement++)
+        if (statement->must_use_index_on != NULL && number-- == 0)
+            return statement;
+}
+
+static void refuse_plan(struct rcpt_pg *pg, const struct rcpt_pg_statement *statement,
+                        enum rcpt_plan plan)
+{
+    struct rcpt_error error;
+    if (plan == RCPT_PLAN_ABSENT)
+        rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDPLAN",
+                       "plan of statement \"%s\" does not reach %s", statement->name,
+                       statement->must_use_index_on);
+    else
+        rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDPLAN",
+                       "statement \"%s\" would scan %s sequentially", statement->name,
+                       statement->must_use_index_on);
+    rcpt_error_hint(&error, "%s needs an index on the message id; run analyze",
+                    statement->must_use_index_on);
+    rcpt_pg_fail(pg, &error);
+}
+
+static const char **column_of(const struct rcpt_pg_rows *rows)
+{
+    size_t count = rcpt_pg_rows_count(rows);
+    const char **texts = rcpt_calloc(count + 1, sizeof(*texts));
+    for (size_t row = 0; row < count; row++)
+        texts[row] = rcpt_pg_rows_text(rows, row, 0);
+    return texts;
+}
+
+static enum rcpt_plan check_plan(const struct rcpt_pg_rows *relations,
+                                 const struct rcpt_pg_rows *lines)
+{
+    const char **names = column_of(relations), **texts = column_of(lines);
+    enum rcpt_plan plan =
+        rcpt_plan_check(texts, rcpt_pg_rows_count(lines), names, rcpt_pg_rows_count(relations));
+    free(names);
+    free(texts);
+    return plan;
+}
+
+/* Behind DISCARD PLANS stand two answers per check: the names of the tables, and the plan. */
+static void on_plans(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                     const struct rcpt_error *error)
+{
+    struct rcpt_pg *pg = context;
+    if (is_over(pg))
+        return;
+    if (error != NULL) {
+        rcpt_pg_fail(pg, error);
+        return;
+    }
+    bool small = false;
+    for (size_t index = 0; 2 * index + 2 < row_count; index++) {
+        enum rcpt_plan plan = check_plan(rows[2 * index + 1], rows[2 * index + 2]);
+        if (plan == RCPT_PLAN_SCAN || plan == RCPT_PLAN_ABSENT) {
+            refuse_plan(pg, checked_statement(pg, index), plan);
+            return;
+        }
+        small = small || plan == RCPT_PLAN_SMALL;
+    }
+    pg->plans_are_small = small;
+    if (pg->state == RCPT_PG_SETTING_UP)
+        rcpt_pg_raise(pg, RCPT_PG_EVENT_SET_UP, NULL);
+}
+
+static bool send_explain(struct rcpt_pg *pg, const char *name, int parameter_count)
+{
+    size_t bytes = strlen(name) + (size_t)parameter_count * 6 + 64;
+    char *sql = rcpt_malloc(bytes);
+    RCPT_ASSERT(strchr(name, '"') == NULL);
+    int used = snprintf(sql, bytes, "EXPLAIN EXECUTE \"%s\"", name);
+    for (int index = 0; index < parameter_count; index++)
+        used += snprintf(sql + used, bytes - (size_t)used, index == 0 ? "(NULL" : ", NULL");
+    snprintf(sql + used, bytes - (size_t)used, parameter_count > 0 ? ")" : "");
+    bool sent = send_sql(pg, sql, NULL);
+    free(sql);
+    return sent;
+}
+
+/* DISCARD PLANS makes the server plan anew: a plan made for an empty table would else stay until
+ * the next ANALYZE. */
+static bool send_plan_checks(struct rcpt_pg *pg)
+{
+    bool sent = send_sql(pg, "DISCARD PLANS", NULL);
+    for (size_t index = 0, number = 0; sent && index < pg->settings.statement_count; index++) {
+        const struct rcpt_pg_statement *statement = &pg->settings.statements[index];
+        if (statement->must_use_index_on == NULL)
+            continue;
+        sent = send_sql(pg, relations_sql, statement->must_use_index_on) &&
+               send_explain(pg, statement->name, pg->parameter_counts[number++]);
+    }
+    return sent && send_sync(pg, 1 + 2 * pg->check_count, on_plans);
+}
+
+static void refuse_statement(struct rcpt_pg *pg, size_t index, const struct rcpt_error *cause)
+{
+    struct rcpt_error error;
+    const char *name = index < pg->settings.statement_count ? pg->settings.statements[index].name
+                                                            : "(description)";
+    rcpt_error_set(&error, RCPT_DECISION_RECONNECT, cause->code,
+                   "statement \"%s\" cannot be prepared: %s", name, cause->text);
+    rcpt_error_hint(&error, "%s", cause->hint);
+    rcpt_pg_fail(pg, &error);
+}
+
+/* Behind the prepared statements stand the descriptions of those to check. */
+static void on_prepared(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct rcpt_pg *pg = context;
+    if (is_over(pg))
+        return;
+    if (error != NULL) {
+        refuse_statement(pg, row_count, error);
+        return;
+    }
+    if (pg->check_count == 0) {
+        rcpt_pg_raise(pg, RCPT_PG_EVENT_SET_UP, NULL);
+        return;
+    }
+    for (size_t index = pg->settings.statement_count; index < row_count; index++)
+        pg->parameter_counts[index - pg->settings.statement_count] = PQnparams(rows[index]->result);
+    if (!send_plan_checks(pg))
+        rcpt_pg_fail_by_libpq(pg);
+}
+
+static bool send_statements(struct rcpt_pg *pg)
+{
+    const struct rcpt_pg_settings *settings = &pg->settings;
+    bool sent = true;
+    for (size_t index = 0; sent && index < settings->statement_count; index++)
+        sent = PQsendPrepare(pg->conn, settings->statements[index].name,
+                             settings->statements[index].sql, 0, NULL) == 1;
+    for (size_t number = 0; sent && number < pg->check_count; number++)
+        sent = PQsendDescribePrepared(pg->conn, checked_statement(pg, number)->name) == 1;
+    return sent && send_sync(pg, settings->statement_count + pg->check_count, on_prepared);
+}
+
+/* Each part has its own Sync: the first may fail. Nobody waits between them. */
+void rcpt_setup_begin(struct rcpt_pg *pg)
+{
+    bool sent = send_sql(pg, identity_sql, NULL) && send_sync(pg, 1, on_identity) &&
+                send_session(pg) && send_sync(pg, 1, on_session) && send_statements(pg);
+    if (sent)
+        rcpt_pg_settle(pg);
+    else
+        rcpt_pg_fail_by_libpq(pg);
+}
+
+void rcpt_setup_recheck_plans(struct rcpt_pg *pg)
+{
+    if (send_plan_checks(pg))
+        rcpt_pg_settle(pg);
+    else
+        rcpt_pg_fail_by_libpq(pg);
+}

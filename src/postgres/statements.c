@@ -1,0 +1,277 @@
+#include "receiptd/postgres/statements.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "encode_batch.h"
+#include "receiptd/postgres/sql.h"
+
+#define INBOX "message_inbox"
+
+/* Fence, batch, bare rows, letters. */
+#define MAX_QUERIES 4
+
+/* ---- what is prepared ---- */
+
+/* A prepared statement is named like its file, without the folder. The texts are no constant
+ * expressions, so the tables get them at the first call; they are the same for ever. */
+static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *statements,
+                                                  size_t count, const char *folder)
+{
+    for (size_t index = 0; index < count; index++) {
+        char file[64];
+        int size = snprintf(file, sizeof(file), "%s/%s", folder, statements[index].name);
+        RCPT_ASSERT(size > 0 && (size_t)size < sizeof(file));
+        statements[index].sql = rcpt_sql(file);
+    }
+    return statements;
+}
+
+const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "fence"},       {.name = "apply", .must_use_index_on = INBOX},
+        {.name = "insert"},      {.name = "letters"},
+        {.name = "probe_abort"}, {.name = "wake", .must_use_index_on = INBOX},
+        {.name = "discard"},     {.name = "expire"},
+        {.name = "positions"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "lane");
+}
+
+const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "rollup"},         {.name = "parked_probe", .must_use_index_on = INBOX},
+        {.name = "pins_read"},      {.name = "progress_read"},
+        {.name = "synchronous"},    {.name = "pins_insert"},
+        {.name = "partitions_add"}, {.name = "evict"},
+        {.name = "snapshot_age"},   {.name = "schema_check"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "control");
+}
+
+/* ---- sending ---- */
+
+struct rcpt_lane_sender {
+    const char *unknown_policy; /* of apply: insert is parking with one more statement */
+    bool inserts_unknown;
+    int64_t parked_max_age_ms;
+    struct rcpt_pg_encoder *fence, *work, *insert, *letters;
+};
+
+/* What has to be remembered until the answer comes. */
+struct flight {
+    rcpt_lane_on_result on_result;
+    void *context;
+    uint32_t lane;
+    enum rcpt_batch_kind kind;
+    size_t query_count;
+    int work; /* which answer is that of the batch itself; -1: none, only positions move */
+};
+
+struct pipeline {
+    struct rcpt_pg_query queries[MAX_QUERIES];
+    size_t count;
+};
+
+struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_t parked_max_age_ms)
+{
+    struct rcpt_lane_sender *sender = rcpt_calloc(1, sizeof(*sender));
+    sender->inserts_unknown = strcmp(unknown_policy, "insert") == 0;
+    sender->unknown_policy = strcmp(unknown_policy, "dead-letter") == 0 ? "dead-letter" : "park";
+    sender->parked_max_age_ms = parked_max_age_ms;
+    sender->fence = rcpt_pg_encoder_new();
+    sender->work = rcpt_pg_encoder_new();
+    sender->insert = rcpt_pg_encoder_new();
+    sender->letters = rcpt_pg_encoder_new();
+    return sender;
+}
+
+void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
+{
+    if (sender == NULL)
+        return;
+    rcpt_pg_encoder_free(sender->fence);
+    rcpt_pg_encoder_free(sender->work);
+    rcpt_pg_encoder_free(sender->insert);
+    rcpt_pg_encoder_free(sender->letters);
+    free(sender);
+}
+
+static void add_query(struct pipeline *pipeline, const char *statement,
+                      struct rcpt_pg_encoder *encoder)
+{
+    RCPT_ASSERT(pipeline->count < MAX_QUERIES);
+    struct rcpt_pg_query *query = &pipeline->queries[pipeline->count++];
+    *query = (struct rcpt_pg_query){.statement = statement};
+    if (encoder != NULL)
+        rcpt_pg_encoder_params(encoder, &query->params);
+}
+
+static void add_fence(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+                      const struct rcpt_batch *batch)
+{
+    rcpt_encode_fence(sender->fence, batch);
+    add_query(pipeline, "fence", sender->fence);
+}
+
+/* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
+static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+                         const struct rcpt_batch *batch)
+{
+    if (batch->message_count == 0)
+        return;
+    rcpt_encode_apply(sender->work, batch, sender->unknown_policy);
+    add_query(pipeline, "apply", sender->work);
+    if (!sender->inserts_unknown)
+        return;
+    rcpt_encode_insert(sender->insert, batch);
+    add_query(pipeline, "insert", sender->insert);
+}
+
+static void add_letters(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+                        const struct rcpt_batch *batch)
+{
+    if (batch->letter_count == 0)
+        return;
+    rcpt_encode_letters(sender->letters, batch);
+    add_query(pipeline, "letters", sender->letters);
+}
+
+static const char *parked_statement(enum rcpt_batch_kind kind)
+{
+    switch (kind) {
+    case RCPT_BATCH_WAKE:
+        return "wake";
+    case RCPT_BATCH_DISCARD:
+        return "discard";
+    case RCPT_BATCH_EXPIRE:
+        return "expire";
+    case RCPT_BATCH_APPLY:
+    case RCPT_BATCH_PROBE:
+    case RCPT_BATCH_KIND__COUNT:
+        break;
+    }
+    rcpt_assert_failed("a kind that handles parked rows", __FILE__, __LINE__, __func__);
+}
+
+static void build(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+                  const struct rcpt_batch *batch)
+{
+    switch (batch->kind) {
+    case RCPT_BATCH_APPLY:
+        add_fence(pipeline, sender, batch);
+        add_messages(pipeline, sender, batch);
+        add_letters(pipeline, sender, batch);
+        return;
+    case RCPT_BATCH_PROBE:
+        add_messages(pipeline, sender, batch);
+        add_query(pipeline, "probe_abort", NULL);
+        return;
+    case RCPT_BATCH_WAKE:
+    case RCPT_BATCH_DISCARD:
+    case RCPT_BATCH_EXPIRE:
+        add_fence(pipeline, sender, batch);
+        rcpt_encode_parked(sender->work, batch, sender->parked_max_age_ms);
+        add_query(pipeline, parked_statement(batch->kind), sender->work);
+        return;
+    case RCPT_BATCH_KIND__COUNT:
+        break;
+    }
+    rcpt_assert_failed("a known kind of batch", __FILE__, __LINE__, __func__);
+}
+
+/* ---- the answer ---- */
+
+/* Codes with which a session ends rather than a statement: the transaction may have been committed
+ * just before. */
+static bool is_end_of_session(const char *sqlstate)
+{
+    return sqlstate[0] == '\0' || strncmp(sqlstate, "08", 2) == 0 ||
+           strncmp(sqlstate, "57P", 3) == 0;
+}
+
+static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
+{
+    if (error == NULL)
+        return RCPT_OUTCOME_COMMITTED;
+    if (strcmp(error->code, "RD001") == 0)
+        return RCPT_OUTCOME_FENCED;
+    if (strcmp(error->code, "RD002") == 0)
+        return RCPT_OUTCOME_PROBED;
+    if (error->decision == RCPT_DECISION_REJECT)
+        return RCPT_OUTCOME_DATA;
+    if (error->decision == RCPT_DECISION_RECONNECT && is_end_of_session(error->code))
+        return RCPT_OUTCOME_UNKNOWN;
+    return RCPT_OUTCOME_RETRY;
+}
+
+static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
+                        const struct rcpt_pg_rows *rows)
+{
+    RCPT_ASSERT(rcpt_pg_rows_count(rows) == 1);
+    if (flight->kind == RCPT_BATCH_APPLY) {
+        result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+        result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
+        result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, 2);
+    } else {
+        result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+        if (flight->kind == RCPT_BATCH_WAKE)
+            result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
+    }
+}
+
+/* SQLSTATE and text, cut between two characters: half of one would be refused with the dead letter.
+ */
+static void describe(char *detail, size_t capacity, const struct rcpt_error *error)
+{
+    size_t used = (size_t)snprintf(detail, capacity, "%.8s ", error->code);
+    size_t size = strlen(error->text);
+    if (size > capacity - used - 1) {
+        size = capacity - used - 1;
+        while (size > 0 && ((unsigned char)error->text[size] & 0xC0u) == 0x80u)
+            size--;
+    }
+    memcpy(detail + used, error->text, size);
+    detail[used + size] = '\0';
+}
+
+static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct flight flight = *(struct flight *)context;
+    struct rcpt_engine_result result = {.outcome = outcome_of(error)};
+    free(context);
+    if (result.outcome == RCPT_OUTCOME_COMMITTED) {
+        RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
+        if (flight.work >= 0)
+            read_counts(&result, &flight, rows[flight.work]);
+    } else if (result.outcome == RCPT_OUTCOME_DATA) {
+        describe(result.detail, sizeof(result.detail), error);
+    } else if (result.outcome == RCPT_OUTCOME_PROBED) {
+        error = NULL;
+    }
+    flight.on_result(flight.context, flight.lane, &result, error);
+}
+
+void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+                    const struct rcpt_batch *batch, rcpt_lane_on_result on_result, void *context)
+{
+    struct pipeline pipeline = {.count = 0};
+    build(&pipeline, sender, batch);
+    bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
+    struct flight *flight = rcpt_malloc(sizeof(*flight));
+    *flight = (struct flight){
+        .on_result = on_result,
+        .context = context,
+        .lane = batch->lane,
+        .kind = batch->kind,
+        .query_count = pipeline.count,
+        .work = has_work ? 1 : -1,
+    };
+    rcpt_pg_submit(pg, pipeline.queries, pipeline.count, on_answer, flight);
+}

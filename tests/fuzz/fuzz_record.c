@@ -1,0 +1,124 @@
+/* Records from any bytes: everything of the result is touched and must be consistent, and a second
+ * decoding gives the same. The first byte chooses the number of lanes.
+ *
+ *   clang-14 -g -O1 -std=c11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined
+ * -fno-sanitize-recover=all -Iinclude \
+ *       -o build/fuzz_record tests/fuzz/fuzz_record.c
+ * src/core/{record,record_check,record_event,record_parse}.c \ src/core/{ladder,timestamp,hash}.c
+ * src/base/{arena,error}.c -lyajl -lz
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "receiptd/base/error.h"
+#include "receiptd/core/hash.h"
+#include "receiptd/core/record.h"
+
+#define LATEST_US INT64_C(253402300799999999)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void check_event(const struct rcpt_ladder *ladder, const struct rcpt_record *record,
+                        const struct rcpt_event *event)
+{
+    RCPT_ASSERT(event->id_size >= 1);
+    RCPT_ASSERT(memchr(event->id, '\0', event->id_size) == NULL);
+    RCPT_ASSERT(event->hash == rcpt_hash_text_extended(event->id, event->id_size, 0));
+    RCPT_ASSERT(event->at_us >= 0 && event->at_us <= LATEST_US);
+    RCPT_ASSERT(event->index < RCPT_RECORD_MAX_EVENTS);
+    RCPT_ASSERT(rcpt_ladder_entry(ladder, event->entry)->name[0] != '\0');
+    RCPT_ASSERT((size_t)event->payload + event->payload_size <= record->value_size);
+    RCPT_ASSERT(record->value[event->payload] == '{');
+    RCPT_ASSERT(record->value[event->payload + event->payload_size - 1] == '}');
+    RCPT_ASSERT(!event->refused);
+}
+
+static void check_reject(const struct rcpt_record *record, const struct rcpt_reject *reject)
+{
+    RCPT_ASSERT(rcpt_reject_name(reject->reason)[0] != '\0');
+    RCPT_ASSERT(reject->detail[0] != '\0' && memchr(reject->detail, '\0', sizeof(reject->detail)));
+    RCPT_ASSERT((size_t)reject->payload + reject->payload_size <= record->value_size);
+    if (reject->index >= 0) {
+        RCPT_ASSERT(reject->payload_size > 0 && reject->index < RCPT_RECORD_MAX_EVENTS);
+        RCPT_ASSERT(strchr(" \t\r\n,", record->value[reject->payload]) == NULL);
+    } else { /* all or nothing */
+        RCPT_ASSERT(record->event_count == 0 && record->reject_count == 1);
+        RCPT_ASSERT(reject->payload == 0 && reject->payload_size == record->value_size);
+    }
+}
+
+/* Each event lies in its lane, in the order of the record, and each position is there once. */
+static void check_lanes(const struct rcpt_ladder *ladder, const struct rcpt_record *record,
+                        uint32_t lanes)
+{
+    unsigned char *seen = rcpt_calloc(RCPT_RECORD_MAX_EVENTS, 1);
+    RCPT_ASSERT(record->lane_events[0] == 0 && record->lane_events[lanes] == record->event_count);
+    RCPT_ASSERT(record->lane_rejects[0] == 0 &&
+                record->lane_rejects[lanes] == record->reject_count);
+    for (uint32_t lane = 0; lane < lanes; lane++) {
+        for (uint32_t i = record->lane_events[lane]; i < record->lane_events[lane + 1]; i++) {
+            const struct rcpt_event *event = &record->events[i];
+            check_event(ladder, record, event);
+            RCPT_ASSERT((event->hash & (lanes - 1)) == lane);
+            RCPT_ASSERT(i == record->lane_events[lane] || event[-1].index < event->index);
+            RCPT_ASSERT(!seen[event->index]++);
+        }
+        for (uint32_t i = record->lane_rejects[lane]; i < record->lane_rejects[lane + 1]; i++) {
+            const struct rcpt_reject *reject = &record->rejects[i];
+            check_reject(record, reject);
+            uint64_t hash = rcpt_hash_position("fuzz", 1, 2, (uint32_t)reject->index);
+            RCPT_ASSERT((hash & (lanes - 1)) == lane);
+            RCPT_ASSERT(i == record->lane_rejects[lane] || reject[-1].index < reject->index);
+            RCPT_ASSERT(reject->index < 0 || !seen[reject->index]++);
+        }
+    }
+    for (uint32_t i = 0; i < record->event_count + record->reject_count; i++)
+        RCPT_ASSERT(seen[i] || record->rejects[0].index == -1);
+    free(seen);
+}
+
+/* The payload of an event, decoded alone, gives the event again. */
+static void check_payload(struct rcpt_decoder *decoder, const struct rcpt_record *record,
+                          const struct rcpt_event *event)
+{
+    struct rcpt_record_input input = {.topic = "fuzz",
+                                      .timestamp_ms = record->timestamp_ms,
+                                      .value = record->value + event->payload,
+                                      .value_size = event->payload_size};
+    struct rcpt_record *alone = rcpt_record_decode(decoder, &input);
+    if (alone->event_count == 1) { /* else it has a key "events", which makes it a wrapper there */
+        RCPT_ASSERT(alone->events[0].entry == event->entry);
+        RCPT_ASSERT(alone->events[0].at_us == event->at_us);
+        RCPT_ASSERT(alone->events[0].hash == event->hash);
+    }
+    rcpt_record_free(alone);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct rcpt_error error;
+    if (size == 0)
+        return 0;
+    uint32_t lanes = 1u << (data[0] % 9);
+    struct rcpt_ladder *ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
+    RCPT_ASSERT(ladder != NULL);
+    struct rcpt_decoder *decoder = rcpt_decoder_new(ladder, lanes);
+    char *value = rcpt_malloc(size - 1); /* of its own, so that reading past its end is seen */
+    memcpy(value, data + 1, size - 1);
+    struct rcpt_record_input input = {.topic = "fuzz",
+                                      .partition = 1,
+                                      .offset = 2,
+                                      .timestamp_ms = 1700000000000,
+                                      .value = value,
+                                      .value_size = size - 1};
+    struct rcpt_record *record = rcpt_record_decode(decoder, &input);
+    RCPT_ASSERT(record->value_size == size - 1 && memcmp(record->value, value, size - 1) == 0);
+    free(value);
+    check_lanes(ladder, record, lanes);
+    for (uint32_t i = 0; i < record->event_count && i < 64; i++)
+        check_payload(decoder, record, &record->events[i]);
+    rcpt_record_free(record);
+    rcpt_decoder_free(decoder);
+    rcpt_ladder_free(ladder);
+    return 0;
+}

@@ -1,0 +1,224 @@
+"""A private PostgreSQL, receiptd's schema in it, and its statements as Python calls.
+
+For the tests of sql/ alone: no daemon, no Kafka. RECEIPTD_TEST_DSN gives a server to use instead (its role must be allowed
+to create databases); else one is started under a temporary directory, as `postgres` when the tests run as root.
+"""
+import atexit
+import contextlib
+import itertools
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+
+import psycopg
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SQL = ROOT / "sql"
+SCHEMA = "receiptd"
+
+# What a lane's session is set to: the plans are those of the daemon.
+SESSION = (
+    f"SET search_path = {SCHEMA}; SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off;"
+    " SET synchronous_commit = off"
+)
+
+# code: (name, parent, terminal) and flag bit: (name, implied status); docs/semantics.md, written down once more.
+STATUSES = {
+    0: ("TARGETED", None, False), 100: ("SKIPPED", 0, True), 110: ("SUBMIT_FAILED", 0, False),
+    200: ("IN_GTW", 0, False), 300: ("SENT", 200, False), 310: ("DEFERRED", 300, False),
+    400: ("UNKNOWN", 300, True), 420: ("EXPIRED", 300, True), 430: ("BOUNCED_SOFT", 300, True),
+    440: ("FAILED", 300, True), 450: ("BLOCKED", 300, True), 460: ("REJECTED", 200, True),
+    470: ("BOUNCED_HARD", 300, True), 600: ("DELIVERED", 300, False), 650: ("BOUNCED_HARD_EMAIL", 300, True),
+    700: ("OPENED", 600, False), 800: ("CLICKED", 700, False),
+}
+FLAGS = {
+    0: ("COMPLAINED", 600), 1: ("UNSUBSCRIBED", 600), 2: ("RESUBSCRIBED", None), 3: ("REPLIED", 600),
+    4: ("AUTORESPONDED", 600), 5: ("MACHINE_OPEN", 600), 6: ("BOT_CLICK", 600),
+}
+
+
+class SqlError(Exception):
+    def __init__(self, result):
+        fields = psycopg.pq.DiagnosticField
+        self.sqlstate = (result.error_field(fields.SQLSTATE) or b"").decode()
+        self.text = (result.error_field(fields.MESSAGE_PRIMARY) or result.error_message).decode()
+        super().__init__(f"{self.sqlstate} {self.text}")
+
+
+def bin_directory():
+    for directory in sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+        return directory
+    return pathlib.Path(shutil.which("initdb") or pytest.skip("no PostgreSQL server binaries")).parent
+
+
+def start_private_server():
+    """Returns a DSN. The server is stopped, and its data removed, when the test process ends."""
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="receiptd-sql-"))
+    user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
+    prefix = ["runuser", "-u", user, "--"] if os.getuid() == 0 else []
+    if prefix:
+        shutil.chown(directory, user)
+    bin_dir, data = bin_directory(), directory / "data"
+
+    def run(*command):
+        subprocess.run([*prefix, *map(str, command)], check=True, stdout=subprocess.DEVNULL, cwd=directory)
+
+    run(bin_dir / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C.UTF-8", "-N")
+    options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
+    run(bin_dir / "pg_ctl", "-D", data, "-w", "-o", options, "-l", directory / "log", "start")
+
+    def stop():
+        run(bin_dir / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(directory, ignore_errors=True)
+
+    atexit.register(stop)
+    return f"host={directory} user=postgres dbname=postgres"
+
+
+@pytest.fixture(scope="session")
+def sql_server():
+    return os.environ.get("RECEIPTD_TEST_DSN") or start_private_server()
+
+
+def fill_in(text, variables):
+    """psql's :"name", :'name' and :name."""
+    text = re.sub(r"--.*", "", text)
+    text = re.sub(r':"(\w+)"', lambda m: '"' + variables[m[1]].replace('"', '""') + '"', text)
+    text = re.sub(r":'(\w+)'", lambda m: "'" + variables[m[1]].replace("'", "''") + "'", text)
+    return re.sub(r"(?<![:\w\[]):([a-z_]+)\b", lambda m: str(variables[m[1]]), text)
+
+
+def literal(value):
+    """A parameter in text format."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return b"{" + b",".join(element(v) for v in value) + b"}"
+    if isinstance(value, bytes):
+        return b"\\x" + value.hex().encode()
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return str(value).encode()
+
+
+def element(value):
+    if value is None:
+        return b"NULL"
+    return b'"' + literal(value).replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'
+
+
+class Session:
+    """One connection with the statements of sql/ prepared on demand."""
+
+    def __init__(self, dsn, name="test"):
+        self.connection = psycopg.connect(dsn, autocommit=True, application_name=f"receiptd/test/{name}")
+        self.connection.execute(SESSION)
+        self.prepared = set()
+
+    def prepare(self, name):
+        if name not in self.prepared:
+            text = (SQL / f"{name}.sql").read_bytes()
+            self.check(self.connection.pgconn.prepare(name.encode(), text))
+            self.prepared.add(name)
+
+    @staticmethod
+    def check(result):
+        if result.status not in (psycopg.pq.ExecStatus.TUPLES_OK, psycopg.pq.ExecStatus.COMMAND_OK):
+            raise SqlError(result)
+        return result
+
+    def run(self, name, *parameters):
+        """Runs sql/<name>.sql; rows as lists of dicts of texts (None for NULL)."""
+        self.prepare(name)
+        result = self.check(self.connection.pgconn.exec_prepared(name.encode(), [literal(p) for p in parameters]))
+        names = [result.fname(i).decode() for i in range(result.nfields)]
+        return [{n: (lambda v: v.decode() if v is not None else None)(result.get_value(r, i))
+                 for i, n in enumerate(names)} for r in range(result.ntuples)]
+
+    def one(self, name, *parameters):
+        rows = self.run(name, *parameters)
+        assert len(rows) == 1
+        return rows[0]
+
+    @contextlib.contextmanager
+    def transaction(self):
+        with self.connection.transaction():
+            yield self
+
+    def query(self, text, parameters=None):
+        return self.connection.execute(text, parameters).fetchall()
+
+    def do(self, text, parameters=None):
+        self.connection.execute(text, parameters)
+
+    def explain(self, name, *parameters):
+        self.prepare(name)
+        values = ", ".join("NULL" if p is None else "'" + literal(p).decode().replace("'", "''") + "'" for p in parameters)
+        call = f"EXPLAIN EXECUTE \"{name}\"" + (f"({values})" if parameters else "")
+        return "\n".join(row[0] for row in self.query(call))
+
+    def close(self):
+        self.connection.close()
+
+
+class Database:
+    """A database of its own with the schema, made by the files that the migration runs."""
+
+    def __init__(self, server, inbox=None, setup=None, targeted=True):
+        self.server = server
+        self.name = f"receiptd_test_{os.getpid()}_{next(self.numbers)}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8'")
+        self.dsn = psycopg.conninfo.make_conninfo(server, dbname=self.name)
+        self.sessions = []
+        self.migrate(inbox, setup, targeted)
+
+    numbers = itertools.count()
+
+    def migrate(self, inbox, setup, targeted):
+        columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
+                   "updated_at")
+        variables = {"schema": SCHEMA, "fillfactor": 80, "inbox_schema": SCHEMA, "inbox_table": "message_inbox"}
+        variables.update({c: c for c in columns})
+        variables.update(inbox or {})
+        with psycopg.connect(self.dsn) as connection:
+            if setup:
+                connection.execute(setup)
+            connection.execute(fill_in((SQL / "migrate/schema.sql").read_text(), variables))
+            connection.execute(f"SET search_path = {SCHEMA}")
+            files = ["001_core", "inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
+            for name in files:
+                connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables))
+        self.fill_ladder(self.session("migrate"))
+
+    @staticmethod
+    def ladder_rows(statuses=None, flags=None):
+        rows = [(c, n, p, t, None, None) for c, (n, p, t) in (statuses or STATUSES).items()]
+        return rows + [(9001 + b, n, None, False, b, i) for b, (n, i) in (flags or FLAGS).items()]
+
+    def fill_ladder(self, session, statuses=None, flags=None):
+        rows = self.ladder_rows(statuses, flags)
+        session.run("migrate/ladder_fill", *[list(column) for column in zip(*rows)], ["email"], ["BOUNCED_HARD"],
+                    ["BOUNCED_HARD_EMAIL"])
+
+    def session(self, name="test"):
+        self.sessions.append(Session(self.dsn, name))
+        return self.sessions[-1]
+
+    def drop(self):
+        for session in self.sessions:
+            session.close()
+        with psycopg.connect(self.server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+
+
+@pytest.fixture
+def database(sql_server):
+    made = Database(sql_server)
+    yield made
+    made.drop()

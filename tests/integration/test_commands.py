@@ -1,0 +1,766 @@
+"""The commands of receiptd against a real PostgreSQL: output, formats, exit codes, and what they leave in the database.
+
+RECEIPTD_TEST_DSN names a server on which databases and roles may be created; without it a private one is started.
+RECEIPTD_BINARY names another build than build/receiptd. No Kafka is needed.
+"""
+import contextlib
+import csv
+import io
+import itertools
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("RECEIPTD_BINARY", ROOT / "build/receiptd"))
+USAGE, NOINPUT, UNAVAILABLE, NOPERM, CONFIG = 64, 66, 69, 77, 78
+STATUSES = [
+    ("TARGETED", 0, None), ("SKIPPED", 100, "TARGETED"), ("SUBMIT_FAILED", 110, "TARGETED"),
+    ("IN_GTW", 200, "TARGETED"), ("SENT", 300, "IN_GTW"), ("FAILED", 440, "SENT"), ("DELIVERED", 600, "SENT"),
+    ("OPENED", 700, "DELIVERED"), ("CLICKED", 800, "OPENED"),
+]
+FLAGS = [("COMPLAINED", "DELIVERED"), ("UNSUBSCRIBED", "DELIVERED")]
+numbers = itertools.count()
+
+
+# ---- a server, a database, an installation -------------------------------------------------------------------------
+
+@pytest.fixture(scope="session")
+def command_server():
+    if os.environ.get("RECEIPTD_TEST_DSN"):
+        yield os.environ["RECEIPTD_TEST_DSN"]
+        return
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="receiptd-commands-"))
+    user = "postgres" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
+    prefix = ["runuser", "-u", user, "--"] if os.getuid() == 0 else []
+    if prefix:
+        shutil.chown(directory, user)
+    binaries = max(pathlib.Path("/usr/lib/postgresql").glob("*/bin"), key=lambda p: int(p.parent.name))
+
+    def run(*command):
+        subprocess.run([*prefix, *map(str, command)], check=True, stdout=subprocess.DEVNULL, cwd=directory)
+
+    run(binaries / "initdb", "-D", directory / "data", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-N")
+    options = f"-c listen_addresses='' -c unix_socket_directories={directory} -c fsync=off"
+    run(binaries / "pg_ctl", "-D", directory / "data", "-w", "-o", options, "-l", directory / "log", "start")
+    yield f"host={directory} user=postgres dbname=postgres"
+    run(binaries / "pg_ctl", "-D", directory / "data", "-m", "immediate", "-w", "stop")
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+class Result:
+    def __init__(self, process):
+        self.code, self.out, self.err = process.returncode, process.stdout.decode(), process.stderr.decode()
+
+    def __repr__(self):
+        return f"exit code {self.code}\n{self.out}\n{self.err}"
+
+
+class Installation:
+    """A database and a configuration file for it."""
+
+    def __init__(self, server, directory):
+        self.server, self.directory = server, directory
+        self.name = f"receiptd_commands_{os.getpid()}_{next(numbers)}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {self.name} TEMPLATE template0 ENCODING 'UTF8'")
+        self.dsn = make_conninfo(server, dbname=self.name)
+        self.connection = psycopg.connect(self.dsn, autocommit=True)
+        self.config = {"kafka": {"brokers": "127.0.0.1:9", "topics": ["dlr-events"], "group": "receiptd"},
+                       "postgres": {"dsn": self.dsn}, "lanes": 8}
+        self.path = directory / "receiptd.yaml"
+        self.write()
+
+    def write(self, **changes):
+        self.config.update(changes)
+        self.path.write_text(json.dumps(self.config))  # JSON is YAML too
+
+    def command(self, *arguments):
+        return [str(BINARY), *arguments, "--config", str(self.path)]
+
+    def run(self, *arguments, code=0):
+        result = Result(subprocess.run(self.command(*arguments), capture_output=True, timeout=60))
+        assert result.code == code, result
+        return result
+
+    def start(self, *arguments):
+        return subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def query(self, text, *parameters):
+        return self.connection.execute(text, parameters or None).fetchall()
+
+    def do(self, text, *parameters):
+        self.connection.execute(text, parameters or None)
+
+    def migrate(self):
+        return self.run("migrate")
+
+    def add_messages(self, campaign, *statuses, flags=0):
+        for status in statuses:
+            self.do("INSERT INTO receiptd.message_inbox (message_id, campaign_id, status, flags) VALUES (%s, %s, %s, %s)",
+                    f"m{next(numbers)}", campaign, status, flags)
+
+    def ladder(self, statuses=STATUSES, flags=FLAGS, **changes):
+        """A ladder of our own; changes: NAME=(code, parent), None to leave it out."""
+        rows = {name: (code, parent) for name, code, parent in statuses}
+        rows.update(changes)
+        kept = [{"name": n, "code": r[0], **({"parent": r[1]} if r[1] else {})} for n, r in rows.items() if r]
+        self.write(ladder={"statuses": kept, "flags": [{"name": n, "implies": i} for n, i in flags]})
+
+    def everything(self):
+        """All that a command could have changed, as text."""
+        tables = self.query("SELECT relname, relkind FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace "
+                            "WHERE nspname = 'receiptd' ORDER BY 1")
+        content = [(name, self.query(f"SELECT t::text FROM receiptd.{name} t ORDER BY 1"))
+                   for name, kind in tables if kind in "rv"]
+        comments = self.query("SELECT objoid::regclass::text, description FROM pg_description "
+                              "WHERE description LIKE 'receiptd%' ORDER BY 1")
+        return repr((tables, content, comments))
+
+    def close(self):
+        self.connection.close()
+        with psycopg.connect(self.server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+
+
+@pytest.fixture
+def empty(command_server, tmp_path):
+    installation = Installation(command_server, tmp_path)
+    yield installation
+    installation.close()
+
+
+@pytest.fixture
+def installed(empty):
+    empty.migrate()
+    return empty
+
+
+@pytest.fixture
+def stranger(empty):
+    """A role that may connect and nothing else; the configuration uses it from now on."""
+    name = f"receiptd_stranger_{os.getpid()}_{next(numbers)}"
+    empty.do(f"CREATE ROLE {name} LOGIN PASSWORD 'secret-of-the-stranger'")
+    empty.config["postgres"]["dsn"] = make_conninfo(empty.dsn, user=name, password="secret-of-the-stranger")
+    empty.write()
+    yield name
+    empty.do(f"DROP OWNED BY {name}")
+    empty.do(f"DROP ROLE {name}")
+
+
+def receiptd(*arguments):
+    return Result(subprocess.run([str(BINARY), *arguments], capture_output=True, timeout=60))
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def blocked(installation, command):
+    return lambda: installation.query(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s "
+        "AND cardinality(pg_blocking_pids(pid)) > 0", f"receiptd/{command}")
+
+
+def csv_rows(text):
+    assert text.endswith("\r\n")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+# ---- the command line ----------------------------------------------------------------------------------------------
+
+COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "version"]
+
+
+def test_help_lists_every_command():
+    result = receiptd("--help")
+    assert result.code == 0
+    for command in COMMANDS:
+        assert f"\n  {command} " in result.out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_a_help_of_its_own_that_fits_a_terminal(command):
+    result = receiptd(command, "--help")
+    assert result.code == 0 and result.err == ""
+    assert result.out.startswith(f"receiptd {command}: ") and "--config FILE" in result.out
+    assert max(map(len, result.out.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], "Usage"), (["funel"], 'did you mean "funnel"'), (["xyzzy"], "unknown command"),
+    (["funnel", "--formt=json"], "did you mean --format"), (["audit", "--qqq"], "unknown option --qqq"),
+    (["audit", "-q"], "unknown option -q"), (["audit", "--campaign"], "needs a value"),
+    (["audit", "--repair=yes"], "takes no value"), (["funnel", "a", "b"], 'unexpected argument "b"'),
+    (["audit", "a"], "unexpected argument"), (["funnel", "--format", "xml"], "unknown format"),
+    (["dead-letters", "--limit", "0"], "--limit"), (["dead-letters", "--limit", "9x"], "--limit"),
+    (["dead-letters", "--reason", "bad_hair"], "unknown_status"), (["check-config", "--print", "--example"], "exclude"),
+    (["dead-letters", "--redrive", "--payload"], "--payload"),
+])
+def test_a_wrong_command_line_is_a_usage_error_that_says_what_is_wrong(arguments, words):
+    result = receiptd(*arguments)
+    assert result.code == USAGE and words in result.err and result.out == ""
+
+
+def test_version_names_all_libraries():
+    words = {line.split()[0]: line.split(maxsplit=1)[1] for line in receiptd("version").out.splitlines()}
+    assert words["receiptd"] == "0.1.0"
+    assert {"librdkafka", "libpq", "libuv", "libcyaml", "yajl", "zlib", "compiler"} <= words.keys()
+
+
+def test_a_full_disk_for_the_output_is_an_error():
+    with open("/dev/full", "w") as full:
+        process = subprocess.run([str(BINARY), "version"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert process.returncode == 74 and "standard output" in process.stderr
+
+
+# ---- check-config --------------------------------------------------------------------------------------------------
+
+def test_check_config_says_valid_or_where_the_error_is(empty):
+    assert empty.run("check-config").out == f"{empty.path} is valid\n"
+    empty.write(lanez=8)
+    assert str(empty.path) in empty.run("check-config", code=CONFIG).err
+    assert "/nowhere.yaml" in receiptd("check-config", "--config", "/nowhere.yaml").err
+    assert receiptd("check-config", "--config", "/nowhere.yaml").code == NOINPUT
+
+
+def test_check_config_prints_the_effective_configuration_without_secrets(empty):
+    empty.config["postgres"]["dsn"] = make_conninfo(empty.dsn, password="do-not-show")
+    empty.write()
+    result = empty.run("check-config", "--print")
+    assert "lanes: 8" in result.out and "do-not-show" not in result.out
+
+
+def test_reference_and_example_need_no_file():
+    assert "`lanes`" in receiptd("check-config", "--reference", "--config", "/nowhere.yaml").out
+    assert "kafka:" in receiptd("check-config", "--example").out
+
+
+# ---- errors of the database ----------------------------------------------------------------------------------------
+
+def test_a_server_that_is_not_there_is_unavailable(empty, tmp_path):
+    empty.write(postgres={"dsn": f"host={tmp_path} dbname=x"})
+    result = empty.run("funnel", code=UNAVAILABLE)
+    assert "cannot connect" in result.err and "HINT" in result.err
+
+
+def test_a_silent_server_is_given_up_after_the_connect_timeout(empty):
+    import socket
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        empty.write(postgres={"dsn": f"host=127.0.0.1 port={listener.getsockname()[1]}", "connect_timeout": "1s"})
+        begin = time.monotonic()
+        assert "time-out" in empty.run("funnel", code=UNAVAILABLE).err
+        assert time.monotonic() - begin < 5
+
+
+def test_wrong_names_of_role_and_database_are_told_apart(empty):
+    empty.write(postgres={"dsn": make_conninfo(empty.dsn, user="no_such_role_here")})
+    assert "no_such_role_here" in empty.run("funnel", code=NOPERM).err
+    empty.write(postgres={"dsn": make_conninfo(empty.dsn, dbname="no_such_database")})
+    assert "no_such_database" in empty.run("funnel", code=CONFIG).err
+
+
+def test_a_broken_dsn_is_a_configuration_error_that_shows_none_of_it(empty):
+    empty.write(postgres={"dsn": "host=x password='hush hush"})
+    for command in ("funnel", "migrate", "audit"):
+        result = empty.run(command, code=CONFIG)
+        assert "postgres.dsn" in result.err and "hush" not in result.err + result.out
+
+
+@pytest.mark.parametrize("arguments", [["funnel"], ["audit"], ["audit", "--repair"], ["dead-letters"],
+                                       ["dead-letters", "--redrive"]])
+def test_before_the_first_migration_commands_say_to_migrate(empty, arguments):
+    assert "receiptd migrate" in empty.run(*arguments, code=CONFIG).err
+
+
+def test_without_rights_commands_say_so(installed, stranger):
+    assert "permission denied for schema receiptd" in installed.run("migrate", "--dry-run", code=NOPERM).err
+    installed.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
+    assert "permission denied" in installed.run("funnel", code=NOPERM).err
+    assert "permission denied" in installed.run("audit", "--repair", code=NOPERM).err
+    assert "secret-of-the-stranger" not in installed.run("dead-letters", code=NOPERM).err
+
+
+def test_interrupting_a_command_ends_its_statement_on_the_server(installed):
+    with psycopg.connect(installed.dsn) as other:
+        other.execute("LOCK TABLE receiptd.campaign_funnel_total")
+        process = installed.start("funnel")
+        wait_for(blocked(installed, "funnel"), "funnel waits for the lock")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130 and "interrupted" in process.stderr.read()
+        assert not installed.query("SELECT 1 FROM pg_stat_activity WHERE application_name = 'receiptd/funnel' "
+                                   "AND state = 'active' AND datname = current_database()")
+
+
+# ---- migrate -------------------------------------------------------------------------------------------------------
+
+def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empty):
+    result = empty.migrate()
+    for word in ("schema receiptd", "version 1", "ladder", "message_inbox", "TARGETED", "committed"):
+        assert word in result.out
+    before = empty.everything()
+    assert empty.migrate().out == "nothing to do\n"
+    assert empty.everything() == before
+    assert empty.query("SELECT version FROM receiptd.schema_version") == [(1,)]
+
+
+def test_migrate_in_another_schema_with_an_awkward_name(empty):
+    empty.config["postgres"]["schema"] = "receipts_2"
+    empty.write()
+    empty.migrate()
+    assert empty.migrate().out == "nothing to do\n"
+    empty.do("INSERT INTO receipts_2.message_inbox (message_id, campaign_id) VALUES ('m', 'c')")
+    assert json.loads(empty.run("funnel", "c", "--format", "json").out)["statuses"][0]["messages"] == 1
+
+
+def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_path):
+    script = empty.run("migrate", "--dry-run").out
+    assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
+    (tmp_path / "script.sql").write_text(script)
+    subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-d", empty.dsn, "-f", str(tmp_path / "script.sql")],
+                   check=True, stdout=subprocess.DEVNULL)
+    assert empty.migrate().out == "nothing to do\n"
+    assert empty.run("migrate", "--dry-run").out == "-- nothing to do\n"
+
+
+def test_dry_run_works_for_a_role_without_any_rights(empty, stranger):
+    assert "CREATE TABLE message_inbox" in empty.run("migrate", "--dry-run").out
+    assert "permission denied" in empty.run("migrate", code=NOPERM).err
+    assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
+
+
+def test_dry_run_by_a_reader_of_an_old_ladder_shows_the_change_and_makes_none(installed, stranger):
+    installed.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
+    installed.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA receiptd TO {stranger}")
+    installed.ladder()
+    before = installed.everything()
+    assert "SELECT ladder_fill('{0," in installed.run("migrate", "--dry-run").out
+    assert installed.everything() == before
+
+
+def test_a_failing_step_leaves_nothing_behind(empty):
+    empty.do("CREATE SCHEMA receiptd")
+    empty.do("CREATE TABLE receiptd.dead_letter (mine int)")
+    result = empty.run("migrate", code=70)
+    assert "dead_letter" in result.err and "nothing was changed" in result.err
+    assert empty.query("SELECT relname FROM pg_class WHERE relnamespace = 'receiptd'::regnamespace") == [("dead_letter",)]
+
+
+def test_two_migrations_at_once_take_turns(empty):
+    with psycopg.connect(empty.dsn) as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtextextended('receiptd migrate receiptd', 0))")
+        waiting = empty.start("migrate")
+        wait_for(blocked(empty, "migrate"), "migrate waits for the other one")
+    out, err = waiting.communicate(timeout=30)
+    assert waiting.returncode == 0 and out.startswith("waiting for another migration") and "committed" in out, err
+    pairs = [empty.start("migrate") for _ in range(4)]
+    assert all(process.communicate(timeout=30) and process.returncode == 0 for process in pairs)
+
+
+def test_migrations_started_together_on_an_empty_database_all_succeed(empty):
+    processes = [empty.start("migrate") for _ in range(4)]
+    outs = [process.communicate(timeout=30) for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, outs
+    assert sum("committed" in out for out, _ in outs) == 1
+    assert sum("nothing to do" in out for out, _ in outs) == 3
+
+
+def test_a_schema_of_a_newer_receiptd_is_refused(installed):
+    installed.do("INSERT INTO receiptd.schema_version (version) VALUES (99)")
+    assert "version 99" in installed.run("migrate", code=CONFIG).err
+
+
+def test_the_fillfactor_follows_the_configuration(installed):
+    installed.write(inbox={"fillfactor": 50})
+    assert "fillfactor" in installed.migrate().out
+    assert installed.query("SELECT reloptions::text LIKE '%%fillfactor=50%%' FROM pg_class "
+                           "WHERE oid = 'receiptd.message_inbox'::regclass") == [(True,)]
+    assert installed.migrate().out == "nothing to do\n"
+
+
+def test_the_trigger_goes_and_comes_with_inbox_targeted(installed):
+    def triggers():
+        return installed.query("SELECT count(*) FROM pg_trigger WHERE tgname = 'receiptd_count_inserted'")[0][0]
+
+    installed.write(inbox={"targeted": "none"})
+    assert "drop the trigger" in installed.run("migrate", "--dry-run").out and triggers() == 1
+    installed.migrate()
+    assert triggers() == 0 and installed.migrate().out == "nothing to do\n"
+    installed.write(inbox={"targeted": "trigger"})
+    installed.migrate()
+    assert triggers() == 1 and installed.migrate().out == "nothing to do\n"
+
+
+# ---- the ladder ----------------------------------------------------------------------------------------------------
+
+def pin(installed, topic="dlr-events", ladder_hash="0123456789abcdef"):
+    installed.do("INSERT INTO receiptd.consumer_topic (topic, cluster_id, generation, lanes, hash_version, ladder_hash, "
+                 "partitions) VALUES (%s, 'k', 5, 8, 1, %s, 1)", topic, ladder_hash)
+    installed.do("INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation) "
+                 "SELECT %s, 0, lane, 100, 5 FROM generate_series(0, 7) lane", topic)
+
+
+@pytest.mark.parametrize("change, words", [
+    ({"FAILED": None}, ["FAILED (440, 3 rows)", "not in the new ladder"]),
+    ({"FAILED": (440, "IN_GTW")}, ["FAILED (440, 3 rows)", "parent changes from 300 to 200"]),
+    ({"FAILED": (441, "SENT")}, ["FAILED (440, 3 rows)"]),
+    ({"SENT": (300, "TARGETED")}, ["SENT (300, 5 rows)", "parent changes from 200 to 0"]),
+])
+def test_a_ladder_that_contradicts_rows_in_use_is_refused_with_their_count(empty, change, words):
+    empty.ladder()
+    empty.migrate()
+    empty.add_messages("c", 440, 440, 440, 700, 300)
+    pin(empty)
+    empty.ladder(**change)
+    before = empty.everything()
+    for arguments in (["migrate"], ["migrate", "--dry-run"]):
+        result = empty.run(*arguments, code=CONFIG)
+        assert all(word in result.err for word in words), result
+        assert empty.everything() == before
+
+
+def test_flags_and_parked_receipts_count_as_use(empty):
+    empty.ladder()
+    empty.migrate()
+    empty.add_messages("c", 600, 600, flags=2)
+    empty.ladder(flags=[FLAGS[0], ("REPLIED", "DELIVERED")])
+    assert "UNSUBSCRIBED (9002, 2 rows)" in empty.run("migrate", code=CONFIG).err
+    empty.ladder()
+    empty.do("INSERT INTO receiptd.parked_event VALUES ('t', 0, 1, 0, 0, 'later', 110, now(), now(), '{}')")
+    empty.ladder(SUBMIT_FAILED=None)
+    assert "SUBMIT_FAILED (110, 1 rows)" in empty.run("migrate", code=CONFIG).err
+
+
+def test_a_compatible_addition_is_filled_pinned_and_raises_the_generation(empty):
+    empty.ladder()
+    empty.migrate()
+    empty.add_messages("c", 440, 700)
+    pin(empty)
+    empty.ladder(CONVERTED=(900, "CLICKED"), SKIPPED=None)
+    assert "raise their generation" in empty.migrate().out
+    assert empty.query("SELECT parent FROM receiptd.message_status_priority WHERE name = 'CONVERTED'") == [(800,)]
+    (ladder_hash, generation), = empty.query("SELECT ladder_hash, generation FROM receiptd.consumer_topic")
+    assert ladder_hash != "0123456789abcdef" and generation == 6
+    assert empty.query("SELECT DISTINCT generation FROM receiptd.consumer_progress") == [(6,)]
+    assert empty.migrate().out == "nothing to do\n"
+    assert empty.run("audit").out.endswith(" 0 cells drift\n")
+
+
+def test_a_changed_ladder_waits_for_batches_that_are_on_their_way(empty):
+    """Else a status that is about to go could come in between the check and the commit."""
+    empty.ladder()
+    empty.migrate()
+    empty.add_messages("c", 300)
+    pin(empty)
+    with psycopg.connect(empty.dsn) as batch:
+        batch.execute("UPDATE receiptd.consumer_progress SET next_offset = 101 WHERE lane = 0")
+        batch.execute("UPDATE receiptd.message_inbox SET status = 440")
+        empty.ladder(FAILED=None)
+        process = empty.start("migrate")
+        wait_for(blocked(empty, "migrate"), "migrate waits for the batch")
+    assert process.wait(20) == CONFIG and "FAILED (440, 1 rows)" in process.stderr.read()
+
+
+# ---- an existing table as the inbox --------------------------------------------------------------------------------
+
+COLUMNS = {"message_id": "id", "org_id": "tenant", "campaign_id": "Campaign", "status": "dlr_status"}
+
+
+def existing_table(installation, extra=""):
+    installation.do('CREATE TABLE public.messages (id varchar(64) PRIMARY KEY, tenant text, "Campaign" text, body text)')
+    installation.do("INSERT INTO public.messages VALUES ('old-1', 't', 'c', ''), ('old-2', 't', 'c', '')")
+    installation.write(inbox={"table": "public.messages", "columns": COLUMNS})
+
+
+def test_an_existing_table_is_mapped_gets_its_missing_columns_and_is_counted(empty):
+    existing_table(empty)
+    result = empty.migrate()
+    assert "view message_inbox over public.messages" in result.out and "audit --repair" in result.out
+    assert empty.migrate().out == "nothing to do\n"
+    empty.do("INSERT INTO public.messages (id, \"Campaign\") VALUES ('new', 'c')")
+    assert empty.query("SELECT message_id, status FROM receiptd.message_inbox ORDER BY 1") == [
+        ("new", 0), ("old-1", 0), ("old-2", 0)]
+    assert "1 cells drift" in empty.run("audit", code=1).out
+    assert "0 remain" in empty.run("audit", "--repair").out
+    assert json.loads(empty.run("funnel", "c", "--format", "json").out)["statuses"][0]["messages"] == 3
+
+
+def test_a_changed_mapping_moves_the_view_and_the_trigger(empty):
+    existing_table(empty)
+    empty.migrate()
+    empty.do("ALTER TABLE public.messages RENAME TO messages_old")
+    empty.do('CREATE TABLE public.messages (id varchar(64) PRIMARY KEY, tenant text, "Campaign" text, body text)')
+    empty.do("COMMENT ON VIEW receiptd.message_inbox IS NULL")
+    assert "replace view" in empty.migrate().out
+    assert empty.query("SELECT tgrelid::regclass::text FROM pg_trigger "
+                       "WHERE tgname = 'receiptd_count_inserted' ORDER BY 1") == [("messages",)]
+    assert empty.migrate().out == "nothing to do\n"
+
+
+def test_a_table_that_cannot_be_the_inbox_is_refused_with_the_reason(empty):
+    empty.write(inbox={"table": "public.nothing"})
+    assert "public.nothing does not exist" in empty.run("migrate", code=CONFIG).err
+    empty.do("CREATE TABLE public.nothing (message_id text, org_id text, campaign_id text)")
+    assert "no unique index on message_id" in empty.run("migrate", "--dry-run", code=CONFIG).err
+    empty.do("ALTER TABLE public.nothing ADD UNIQUE (message_id), DROP COLUMN org_id")
+    assert "org_id" in empty.run("migrate", code=CONFIG).err
+    empty.do("ALTER TABLE public.nothing ADD COLUMN org_id text, ADD COLUMN status smallint NOT NULL DEFAULT 0")
+    empty.do("INSERT INTO public.nothing (message_id, status) VALUES ('a', 77), ('b', 77)")
+    assert "77 (77, 2 rows)" in empty.run("migrate", code=CONFIG).err
+    assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
+
+
+def test_our_own_inbox_and_a_mapped_one_do_not_replace_each_other(installed):
+    existing_table(installed)
+    assert "table of its own" in installed.run("migrate", code=CONFIG).err
+    installed.do("DROP TABLE receiptd.message_inbox")
+    installed.migrate()
+    installed.write(inbox={})
+    assert "view over an existing table" in installed.run("migrate", code=CONFIG).err
+
+
+# ---- funnel --------------------------------------------------------------------------------------------------------
+
+def test_the_funnel_of_a_campaign_as_json_has_the_contract_s_form(installed):
+    installed.add_messages("spring", 0, 300, 440, 600, 700, 800)
+    installed.add_messages("spring", 600, flags=1)
+    installed.add_messages("other", 0)
+    funnel = json.loads(installed.run("funnel", "spring", "--format", "json").out)
+    assert list(funnel) == ["campaign_id", "statuses", "flags", "kpis"] and funnel["campaign_id"] == "spring"
+    assert all(list(s) == ["status", "name", "messages", "events", "current"] for s in funnel["statuses"])
+    assert all(list(f) == ["status", "name", "messages", "events"] for f in funnel["flags"])
+    by_name = {s["name"]: s for s in funnel["statuses"]}
+    assert len(by_name) == 17 and by_name["TARGETED"]["messages"] == 7 and by_name["SKIPPED"]["messages"] == 0
+    assert (by_name["DELIVERED"]["messages"], by_name["DELIVERED"]["current"]) == (4, 2)
+    assert sum(s["current"] for s in funnel["statuses"]) == 7
+    assert funnel["flags"][0] == {"status": 9001, "name": "COMPLAINED", "messages": 1, "events": 0}
+    assert funnel["kpis"]["delivered_per_sent"] == {"value": 4 / 6, "numerator": 4, "denominator": 6}
+
+
+def test_a_rate_without_a_denominator_is_null(installed):
+    installed.add_messages("c", 0)
+    kpi = json.loads(installed.run("funnel", "c", "--format=json").out)["kpis"]["opened_per_delivered"]
+    assert kpi == {"value": None, "numerator": 0, "denominator": 0}
+
+
+def test_all_funnels_are_an_array_also_when_there_are_none(installed):
+    assert json.loads(installed.run("funnel", "--format", "json").out) == []
+    assert installed.run("funnel").out == ""
+    for campaign in ("b", 'we"ird,\n\\ \x1b[2J é', None):
+        installed.add_messages(campaign, 600)
+    funnels = json.loads(installed.run("funnel", "--format", "json").out)
+    assert [f["campaign_id"] for f in funnels] == ["", "b", 'we"ird,\n\\ \x1b[2J é']
+    assert all(f["kpis"]["delivered_per_sent"]["value"] == 1 for f in funnels)
+    assert json.loads(installed.run("funnel", "", "--format", "json").out)["campaign_id"] == ""
+    rows = csv_rows(installed.run("funnel", "--format", "csv").out)
+    assert len(rows) == 3 * 24 and {r["campaign_id"] for r in rows} == {f["campaign_id"] for f in funnels}
+    assert "\x1b" not in installed.run("funnel").out
+
+
+def test_the_table_shows_the_tree_with_shares_and_fits_a_terminal(installed):
+    installed.add_messages("spring", *[600] * 8, 700, 440)
+    installed.add_messages("spring", 600, flags=2)
+    lines = installed.run("funnel", "spring").out.splitlines()
+    assert lines[0] == "campaign spring"
+    delivered = next(line for line in lines if line.strip().startswith("DELIVERED "))
+    opened = next(line for line in lines if line.strip().startswith("OPENED "))
+    assert delivered.index("DELIVERED") == 6 and opened.index("OPENED") == 8
+    assert "90.9 %" in delivered and "10.0 %" in opened
+    assert any(line.startswith("UNSUBSCRIBED ") for line in lines) and not any("SKIPPED" in line for line in lines)
+    assert max(map(len, lines)) <= 100 and all(line == line.rstrip() for line in lines)
+
+
+def test_an_unknown_campaign_is_named(installed):
+    result = installed.run("funnel", "nope", code=NOINPUT)
+    assert 'no campaign "nope"' in result.err and result.out == ""
+    assert 'no campaign "nope"' in installed.run("audit", "--campaign", "nope", code=NOINPUT).err
+
+
+# ---- audit ---------------------------------------------------------------------------------------------------------
+
+def drift(installed, campaign, status, messages):
+    installed.do("INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events) "
+                 "VALUES (ARRAY[%s], ARRAY[%s]::int2[], ARRAY[%s]::int8[], '{0}')", campaign, status, messages)
+
+
+def test_audit_finds_drift_repairs_it_and_ends_clean(installed):
+    installed.add_messages("a", 0, 600, 700)
+    installed.add_messages("b", 440)
+    installed.add_messages(None, 300, flags=4)
+    result = installed.run("audit")
+    assert result.out.startswith("3 campaigns checked, ") and result.out.endswith(", 0 cells drift\n")
+    drift(installed, "a", 600, 2)
+    drift(installed, "a", 100, -1)
+    drift(installed, "gone", 300, 7)
+    found = json.loads(installed.run("audit", "--format", "json", code=1).out)
+    assert {(d["campaign_id"], d["status"], d["counted"], d["expected"], d["drift"]) for d in found["drift"]} == {
+        ("a", 600, 2, 4, 2), ("a", 100, 0, -1, -1), ("gone", 300, 0, 7, 7)}
+    assert (found["campaigns"], found["drift_cells"], found["remaining_cells"]) == (4, 3, 3)
+    assert "3 cells drift" in installed.run("audit", code=1).out
+    assert "0 cells drift" in installed.run("audit", "--campaign", "b").out
+    rows = csv_rows(installed.run("audit", "--format", "csv", code=1).out)
+    assert [(r["campaign_id"], r["name"], r["drift"]) for r in rows] == [
+        ("a", "SKIPPED", "-1"), ("a", "DELIVERED", "2"), ("gone", "SENT", "7")]
+    repaired = json.loads(installed.run("audit", "--repair", "--campaign", "a", "--format", "json").out)
+    assert (repaired["drift_cells"], repaired["repaired_cells"], repaired["remaining_cells"]) == (2, 2, 0)
+    assert "1 cells drift, 1 repaired, 0 remain" in installed.run("audit", "--repair").out
+    assert "0 cells drift" in installed.run("audit").out
+
+
+def test_audit_leaves_targeted_out_where_nobody_counts_it(installed):
+    installed.write(inbox={"targeted": "none"})
+    installed.migrate()
+    installed.do("INSERT INTO receiptd.message_inbox (message_id, campaign_id) VALUES ('m', 'c')")
+    assert "0 cells drift" in installed.run("audit").out
+
+
+def test_repairs_at_the_same_time_repair_once(installed):
+    installed.add_messages("a", *[600] * 10)
+    drift(installed, "a", 600, 100)
+    with psycopg.connect(installed.dsn) as other:
+        other.execute("LOCK TABLE receiptd.campaign_funnel_total IN SHARE ROW EXCLUSIVE MODE")
+        repairs = [installed.start("audit", "--repair") for _ in range(3)]
+        wait_for(lambda: len(blocked(installed, "audit")()) == 3, "three repairs wait")
+    assert [process.wait(20) for process in repairs] == [0, 0, 0]
+    assert "0 cells drift" in installed.run("audit").out
+
+
+def test_audit_without_repair_writes_nothing(installed):
+    installed.add_messages("a", 600)
+    drift(installed, "a", 600, 1)
+    before = installed.everything()
+    installed.run("audit", code=1)
+    assert installed.everything() == before
+
+
+# ---- dead letters --------------------------------------------------------------------------------------------------
+
+def bury(installed, offset, payload, index=0, reason="unknown_status", topic="dlr-events"):
+    installed.do("INSERT INTO receiptd.dead_letter (topic, partition, \"offset\", index, lane, reason, detail, payload, "
+                 "traceparent) VALUES (%s, 0, %s, %s, 0, %s, 'why', %s, 'trace')",
+                 topic, offset, index, reason, payload if payload is None else payload.encode())
+
+
+def event(number, status="DELIVERED", **more):
+    return json.dumps({"message_id": f"id-{number}", "status": status, "at": "2026-11-21T00:00:00Z", **more})
+
+
+def test_dead_letters_are_listed_without_their_payloads_unless_asked(installed):
+    assert installed.run("dead-letters").out == "no dead letters\n"
+    bury(installed, 1, '{"phone": "+4912345"}')
+    bury(installed, 2, None, index=-1, reason="empty_record")
+    for form in ("table", "json", "csv"):
+        out = installed.run("dead-letters", "--format", form).out
+        assert "unknown_status" in out and "empty_record" in out and "+4912345" not in out
+    letters = json.loads(installed.run("dead-letters", "--format", "json").out)
+    by_offset = {letter.pop("offset"): letter for letter in letters}
+    assert {k: v for k, v in by_offset[1].items() if k != "dead_at"} == {
+        "topic": "dlr-events", "partition": 0, "index": 0, "reason": "unknown_status", "detail": "why", "size": 21}
+    assert by_offset[2]["size"] is None and by_offset[1]["dead_at"].endswith("Z")
+    shown = json.loads(installed.run("dead-letters", "--payload", "--format", "json", "--reason", "unknown_status").out)
+    assert [letter["payload"] for letter in shown] == ['{"phone": "+4912345"}']
+    rows = csv_rows(installed.run("dead-letters", "--payload", "--format", "csv").out)
+    assert {r["payload"] for r in rows} == {'{"phone": "+4912345"}', ""}
+    assert len(json.loads(installed.run("dead-letters", "--limit", "1", "--format", "json").out)) == 1
+
+
+def test_redrive_parks_what_is_valid_now_and_leaves_the_rest(installed):
+    pin(installed)
+    bury(installed, 1, event(1))
+    bury(installed, 2, event(2, status="NO_SUCH"))
+    bury(installed, 3, json.dumps([json.loads(event(3)), json.loads(event(4, "OPENED"))]), index=-1,
+         reason="too_many_events")
+    bury(installed, 4, json.dumps([json.loads(event(5)), {"status": "SENT"}]), index=-1, reason="not_an_event")
+    bury(installed, 5, f"[{event(6)}]", index=2, reason="not_an_event")
+    bury(installed, 6, '{"events": [%s]}' % event(7), index=3, reason="missing_id")
+    bury(installed, 7, f"  {event(8, 'BOUNCED_HARD', channel='email')} \n", index=4)
+    bury(installed, 8, None, index=-1, reason="empty_record")
+    result = json.loads(installed.run("dead-letters", "--redrive", "--format", "json").out)
+    assert result == [{"letters_moved": 3, "receipts_parked": 4, "letters_left": 5}]
+    assert installed.query('SELECT "offset", index, message_id, status, traceparent FROM receiptd.parked_event '
+                           "ORDER BY 1, 2") == [
+        (1, 0, "id-1", 600, "trace"), (3, 0, "id-3", 600, "trace"), (3, 1, "id-4", 700, "trace"),
+        (7, 4, "id-8", 650, "trace")]
+    assert installed.query("SELECT bool_and(lane = hashtextextended(message_id, 0) & 7 AND at = '2026-11-21 00:00:00Z' "
+                           "AND (convert_from(payload, 'UTF8')::json)->>'message_id' = message_id) "
+                           "FROM receiptd.parked_event") == [(True,)]
+    assert installed.query('SELECT array_agg("offset" ORDER BY 1) FROM receiptd.dead_letter') == [([2, 4, 5, 6, 8],)]
+    assert "0 letters moved (0 receipts parked for the daemon), 5 left" in installed.run("dead-letters", "--redrive").out
+
+
+def test_redrive_heeds_reason_limit_and_the_lanes_that_the_topic_is_pinned_to(installed):
+    pin(installed)
+    installed.do("UPDATE receiptd.consumer_topic SET lanes = 4")
+    for number in range(30):
+        bury(installed, number, event(number), reason="aged_out" if number % 3 == 0 else "unknown_message")
+    assert "5 letters moved" in installed.run("dead-letters", "--redrive", "--reason", "aged_out", "--limit", "5").out
+    assert installed.query("SELECT count(*), bool_and(\"offset\" % 3 = 0) FROM receiptd.parked_event") == [(5, True)]
+    assert "25 letters moved" in installed.run("dead-letters", "--redrive").out
+    assert installed.query("SELECT bool_and(lane = hashtextextended(message_id, 0) & 3) FROM receiptd.parked_event") == [
+        (True,)]
+
+
+def many_letters(installed, count):
+    installed.do("INSERT INTO receiptd.dead_letter (topic, partition, \"offset\", index, lane, reason, payload) "
+                 "SELECT 't', i %% 7, i, 0, 0, 'unknown_message', "
+                 "convert_to(format('{\"message_id\":\"m%%s\",\"status\":\"SENT\"}', i), 'UTF8') "
+                 "FROM generate_series(1, %s) i", count)
+
+
+def ledger(installed):
+    return installed.query('SELECT (SELECT count(*) FROM receiptd.dead_letter), count(*), count(DISTINCT message_id) '
+                           "FROM receiptd.parked_event")[0]
+
+
+def test_redrives_at_the_same_time_move_each_letter_once(installed):
+    many_letters(installed, 3000)
+    processes = [installed.start("dead-letters", "--redrive", "--format", "json") for _ in range(3)]
+    results = [json.loads(process.communicate(timeout=60)[0])[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0]
+    assert sum(r["letters_moved"] for r in results) == 3000 == sum(r["receipts_parked"] for r in results)
+    assert ledger(installed) == (0, 3000, 3000)
+
+
+def test_a_killed_redrive_loses_and_doubles_nothing(installed):
+    many_letters(installed, 4000)
+    stop = threading.Event()
+
+    def wake():  # as the daemon does: what was parked goes on
+        with psycopg.connect(installed.dsn, autocommit=True) as daemon:
+            while not stop.is_set():
+                daemon.execute("WITH w AS (DELETE FROM receiptd.parked_event RETURNING message_id) "
+                               "INSERT INTO public.woken SELECT message_id FROM w")
+
+    installed.do("CREATE TABLE public.woken (id text)")
+    thread = threading.Thread(target=wake)
+    thread.start()
+    try:
+        for delay in (0.02, 0.05, 0.08, 0.12, 0.2):
+            process = installed.start("dead-letters", "--redrive")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(delay)
+            process.kill()
+            process.communicate()
+        installed.run("dead-letters", "--redrive")
+    finally:
+        stop.set()
+        thread.join()
+    left, parked, _ = ledger(installed)
+    woken, distinct = installed.query("SELECT count(*), count(DISTINCT id) FROM public.woken")[0]
+    assert left == 0 and woken == distinct and woken + parked == 4000

@@ -1,0 +1,114 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include <cmocka.h>
+
+#include "receiptd/postgres/bind.h"
+
+static const struct rcpt_pg_binding bindings[] = {
+    {"schema", "receiptd"}, {"odd", "we\"ird 'x' \\"},   {"number", "-42"}, {"nothing", NULL},
+    {"empty", ""},          {"word", "1; DROP TABLE x"}, {"n", "7"},        {"1", "it's"},
+    {"12", NULL},
+};
+
+struct row {
+    const char *sql;
+    const char *expected;
+};
+
+static void expect_rows(const struct row *rows, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        struct rcpt_error error = {0};
+        char *text =
+            rcpt_pg_bind(rows[index].sql, bindings, sizeof(bindings) / sizeof(bindings[0]), &error);
+        assert_string_equal(error.text, "");
+        assert_non_null(text);
+        assert_string_equal(text, rows[index].expected);
+        free(text);
+    }
+}
+#define EXPECT_ROWS(rows) expect_rows(rows, sizeof(rows) / sizeof((rows)[0]))
+
+static void variables_become_what_their_quotes_say(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"", ""},
+        {"SELECT 1", "SELECT 1"},
+        {"CREATE SCHEMA :\"schema\";", "CREATE SCHEMA \"receiptd\";"},
+        {":\"schema\".t, :'schema'", "\"receiptd\".t, 'receiptd'"},
+        {"LIMIT :number", "LIMIT -42"},
+        {"(:n,:n)", "(7,7)"},
+        {":'nothing'", "NULL"},
+        {":'empty'", "''"},
+        {"f($1::text, $12)", "f('it''s'::text, NULL)"},
+        {"x=:'word'", "x='1; DROP TABLE x'"},
+    };
+    EXPECT_ROWS(rows);
+}
+
+static void quotes_and_backslashes_in_values_stay_inside_the_quotes(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {":\"odd\"", "\"we\"\"ird 'x' \\\""},
+        {"=:'odd'", "= E'we\"ird ''x'' \\\\'"},
+    };
+    EXPECT_ROWS(rows);
+}
+
+static void what_is_not_a_variable_is_left_alone(void **state)
+{
+    (void)state;
+    static const struct row rows[] = {
+        {"a::n, a::\"n\"", "a::n, a::\"n\""},
+        {"v := n; v :=n", "v := n; v :=n"},
+        {"a[1:2], a[x:unbound]", "a[1:2], a[x:unbound]"},
+        {"':n' \":n\" 'it''s :n' \"a\"\":n\"", "':n' \":n\" 'it''s :n' \"a\"\":n\""},
+        {"E'\\':n' :n", "E'\\':n' 7"},
+        {"'\\' :n", "'\\' 7"},
+        {"name'\\' :n", "name'\\' 7"},
+        {"$$ :n $x$ :n $$ :n", "$$ :n $x$ :n $$ 7"},
+        {"$tag$ :n $$ :n $tag$ :n", "$tag$ :n $$ :n $tag$ 7"},
+        {"$3 + :n, a$b a$1 :n $2", "$3 + 7, a$b a$1 7 $2"},
+        {"-- :n 'open\n:n", "-- :n 'open\n7"},
+        {"/* :n /* :n */ ' :n */ :n", "/* :n /* :n */ ' :n */ 7"},
+        {"a - :n / :n", "a - 7 / 7"},
+        {"'open :n", "'open :n"},
+        {"$$ open :n", "$$ open :n"},
+        {"/* open :n", "/* open :n"},
+        {":", ":"},
+        {":\"broken name\"", ":\"broken name\""},
+    };
+    EXPECT_ROWS(rows);
+}
+
+static void a_variable_without_a_fit_value_is_an_internal_error(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {":\"unbound\"", ":'unbound'", ":word", ":nothing",
+                                        ":\"nothing\"", ":\"empty\"", ":empty"};
+    for (size_t index = 0; index < sizeof(texts) / sizeof(texts[0]); index++) {
+        struct rcpt_error error = {0};
+        char *text =
+            rcpt_pg_bind(texts[index], bindings, sizeof(bindings) / sizeof(bindings[0]), &error);
+        assert_null(text);
+        assert_int_equal(error.exit_code, EX_SOFTWARE);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(variables_become_what_their_quotes_say),
+        cmocka_unit_test(quotes_and_backslashes_in_values_stay_inside_the_quotes),
+        cmocka_unit_test(what_is_not_a_variable_is_left_alone),
+        cmocka_unit_test(a_variable_without_a_fit_value_is_an_internal_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

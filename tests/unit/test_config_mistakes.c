@@ -1,0 +1,213 @@
+/* Mistakes in a file: each is answered with its place, its name and what to do. */
+#include "config_helpers.h"
+
+struct mistake {
+    const char *text, *message, *hint;
+};
+
+static const struct mistake key_mistakes[] = {
+    {"", "t.yaml:1:1: missing required keys kafka.brokers, kafka.topics, postgres.dsn",
+     "for example kafka.brokers: 127.0.0.1:9092"},
+    {"# nothing\n", "t.yaml:1:1: missing required keys kafka.brokers, kafka.topics, postgres.dsn",
+     NULL},
+    {"kafka: {brokers: b, topics: [t]}\n", "t.yaml:1:1: missing required key postgres.dsn", NULL},
+    {SMALLEST "kafka2: 1\n", "t.yaml:3:1: kafka2: unknown key", "did you mean \"kafka\"?"},
+    {"kafka:\n  brokerz: x\n", "t.yaml:2:3: kafka.brokerz: unknown key",
+     "did you mean \"brokers\"?"},
+    {SMALLEST "max_events: 5\n", "t.yaml:3:1: max_events: unknown key",
+     "did you mean batch.max_events? keys stand indented below their section"},
+    {SMALLEST "batch.linger: 5s\n", "t.yaml:3:1: batch.linger: unknown key",
+     "keys stand indented below their section: not a.b: c, but a: {b: c}"},
+    {SMALLEST "inbox:\n  columns:\n    mesage_id: id\n",
+     "t.yaml:5:5: inbox.columns.mesage_id: unknown key", "did you mean \"message_id\"?"},
+    {SMALLEST "inbox:\n  fillfactory: 3\n", "t.yaml:4:3: inbox.fillfactory: unknown key",
+     "did you mean \"fillfactor\"?"},
+    {SMALLEST "zzzzzzzz: 5\n", "t.yaml:3:1: zzzzzzzz: unknown key",
+     "docs/configuration.md lists all keys"},
+    {SMALLEST "\"\": 5\n", "t.yaml:3:1: : unknown key", NULL},
+    {SMALLEST "lanes: 8\nlanes: 8\n", "t.yaml:4:1: lanes: is given twice",
+     "it stands at line 3 too"},
+    {SMALLEST "kafka: {}\n", "t.yaml:3:1: kafka: is given twice", "it stands at line 1 too"},
+    {SMALLEST "batch: 5\n", "t.yaml:3:8: batch: expected keys with values, found a single value",
+     NULL},
+    {SMALLEST "batch: [5]\n", "t.yaml:3:8: batch: expected keys with values, found a list", NULL},
+    {"just text\n", "t.yaml:1:1: configuration: expected keys with values, found a single value",
+     NULL},
+    {SMALLEST "? [a]\n: b\n", "t.yaml:3:3: configuration: a key must be plain text", NULL},
+};
+
+static const struct mistake value_mistakes[] = {
+    {SMALLEST "lanes: eight\n", "t.yaml:3:8: lanes: \"eight\" is not a whole number", NULL},
+    {SMALLEST "lanes: 8x\n", "t.yaml:3:8: lanes: \"8x\" is not a whole number", NULL},
+    {SMALLEST "lanes: [8]\n", "t.yaml:3:8: lanes: expected a whole number, found a list", NULL},
+    {SMALLEST "lanes: {a: 8}\n", "t.yaml:3:8: lanes: expected a whole number, found a mapping",
+     NULL},
+    {SMALLEST "lanes:\n", "t.yaml:3:7: lanes: has no value",
+     "give one, or remove the line to get the default"},
+    {SMALLEST "lanes: 512\n", "t.yaml:3:8: lanes: must be 1 to 256, is \"512\"", NULL},
+    {SMALLEST "lanes: 12\n", "t.yaml:3:8: lanes: must be a power of two, is 12",
+     "1, 2, 4, 8, 16, 32, 64, 128 or 256"},
+    {SMALLEST "lanes: 1\n",
+     "t.yaml:3:8: postgres.connections: 2 are more than the 1 lanes they serve",
+     "set postgres.connections to 1 or less, or raise lanes"},
+    {SMALLEST "batch:\n  linger: 5\n",
+     "t.yaml:4:11: batch.linger: \"5\" is not a duration such as 500ms, 5s, 10m or 24h", NULL},
+    {SMALLEST "batch:\n  linger: 1h\n", "t.yaml:4:11: batch.linger: must be 0s to 10s, is \"1h\"",
+     NULL},
+    {SMALLEST "memory: {budget: 24mb}\n",
+     "t.yaml:3:18: memory.budget: \"24mb\" is not a size such as 65536, 64KiB, 24MiB or 1GB", NULL},
+    {SMALLEST "unknown: prak\n",
+     "t.yaml:3:10: unknown: \"prak\" is not one of park, insert, dead-letter",
+     "did you mean \"park\"?"},
+    {SMALLEST "log: {level: loud}\n",
+     "t.yaml:3:14: log.level: \"loud\" is not one of error, warn, info, debug", NULL},
+    {SMALLEST "inbox: {table: outbound}\n",
+     "t.yaml:3:16: inbox.table: \"outbound\" is not schema.table, both SQL names of letters, "
+     "digits "
+     "and underscores",
+     NULL},
+    {SMALLEST "inbox: {columns: {status: \"a b\"}}\n",
+     "t.yaml:3:27: inbox.columns.status: \"a b\" is not an SQL name: 1 to 63 letters, digits and "
+     "underscores, no digit first",
+     NULL},
+    {SMALLEST "inbox: {columns: {status: org_id}}\n",
+     "t.yaml:3:27: inbox.columns.status: \"org_id\" is the column of inbox.columns.org_id too",
+     NULL},
+    {"kafka:\n  brokers:\n  topics: [t]\npostgres: {dsn: x}\n",
+     "t.yaml:2:11: kafka.brokers: has no value", "for example 127.0.0.1:9092"},
+    {"kafka:\n  brokers: \"\"\n  topics: [t]\npostgres: {dsn: x}\n",
+     "t.yaml:2:12: kafka.brokers: is empty", NULL},
+    {"kafka:\n  brokers: b\n  topics: dlr\npostgres: {dsn: x}\n",
+     "t.yaml:3:11: kafka.topics: expected a list of topic names such as [dlr-events], found a "
+     "single "
+     "value",
+     NULL},
+    {"kafka:\n  brokers: b\n  topics: []\npostgres: {dsn: x}\n",
+     "t.yaml:3:11: kafka.topics: must have 1 to 100 entries, has 0", NULL},
+    {"kafka:\n  brokers: b\n  topics: [a, b, a]\npostgres: {dsn: x}\n",
+     "t.yaml:3:18: kafka.topics: \"a\" is named twice", NULL},
+    {"kafka:\n  brokers: b\n  topics: [^a.*]\npostgres: {dsn: x}\n",
+     "t.yaml:3:12: kafka.topics: \"^a.*\" is not a topic name: 1 to 249 letters, digits, dots, "
+     "dashes and underscores",
+     NULL},
+    {"kafka:\n  brokers: b\n  topics: [[a]]\npostgres: {dsn: x}\n",
+     "t.yaml:3:12: kafka.topics: every entry must be the name of a topic", NULL},
+    {"kafka:\n  brokers: b\n  topics: [t]\n  properties:\n    a.b: 1\n    a.b: 2\npostgres: {dsn: "
+     "x}\n",
+     "t.yaml:6:5: kafka.properties: \"a.b\" is given twice", "it stands at line 5 too"},
+    {"kafka:\n  brokers: b\n  topics: [t]\n  properties:\n    a.b:\npostgres: {dsn: x}\n",
+     "t.yaml:5:9: kafka.properties.a.b: has no value", "write \"\" for an empty one"},
+    {"kafka:\n  brokers: b\n  topics: [t]\n  properties:\n    a.b: [1]\npostgres: {dsn: x}\n",
+     "t.yaml:5:10: kafka.properties.a.b: expected text, found a list", NULL},
+    {"kafka: {brokers: b, topics: [t]}\npostgres:\n  dsn: x\n  retry_min: 20s\n",
+     "t.yaml:4:14: postgres.retry_min: 20s is more than postgres.retry_max, 10s", NULL},
+    {"kafka: {brokers: b, topics: [t]}\npostgres:\n  dsn: x\n  retry_max: 50ms\n",
+     "t.yaml:4:14: postgres.retry_min: 100ms is more than postgres.retry_max, 50ms", NULL},
+    {"kafka: {brokers: b, topics: [t]}\npostgres:\n  dsn: x\n  connections: 9\n",
+     "t.yaml:4:16: postgres.connections: 9 are more than the 8 lanes they serve", NULL},
+    {"kafka: {brokers: b, topics: [t]}\npostgres: {dsn: x, schema: 1st}\n",
+     "t.yaml:2:28: postgres.schema: \"1st\" is not an SQL name: 1 to 63 letters, digits and "
+     "underscores, no digit first",
+     NULL},
+};
+
+static const struct mistake ladder_mistakes[] = {
+    {SMALLEST "ladder:\n  flags: [{name: SEEN}]\n  statuses: []\n",
+     "t.yaml:5:13: ladder.statuses: must have 1 to 100 entries, has 0", NULL},
+    {SMALLEST "ladder: {statuses: {name: A}}\n",
+     "t.yaml:3:20: ladder.statuses: expected a list of mappings, found a mapping", NULL},
+    {SMALLEST "ladder:\n  statuses:\n  - SENT\n",
+     "t.yaml:5:5: ladder.statuses[0]: must be a mapping such as {name: SENT, code: 300}", NULL},
+    {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT, code: 0}\n  - {name: SENT, cod: 300}\n",
+     "t.yaml:6:18: ladder.statuses[1].cod: unknown key", "did you mean \"code\"?"},
+    {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT}\n",
+     "t.yaml:5:5: missing required key ladder.statuses[0].code",
+     "code: stored number and priority at once: of two statuses the larger code wins"},
+    {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT, code: 0, code: 1}\n",
+     "t.yaml:5:27: ladder.statuses[0].code: is given twice", "it stands at line 5 too"},
+    {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT, code: 9001}\n",
+     "t.yaml:5:24: ladder.statuses[0].code: must be 0 to 9000, is \"9001\"", NULL},
+    {SMALLEST "ladder:\n  statuses:\n  - name: ROOT\n    code:\n",
+     "t.yaml:6:10: ladder.statuses[0].code: has no value", "it must be a whole number"},
+    {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT, code: 0, terminal: yes}\n",
+     "t.yaml:5:37: ladder.statuses[0].terminal: \"yes\" is not one of true, false", NULL},
+};
+
+static const struct mistake yaml_mistakes[] = {
+    {SMALLEST "lanes: &a 8\nunknown: *a\n",
+     "t.yaml:4:10: aliases are not supported, write the value out", NULL},
+    {SMALLEST "lanes: !!int 8\n", "t.yaml:3:8: tags are not supported", NULL},
+    {SMALLEST "---\nlanes: 8\n", "t.yaml:3:1: a second document begins here", NULL},
+    {SMALLEST "log: {level: \"a\\0b\"}\n",
+     "t.yaml:3:14: a value must not contain the NUL character", NULL},
+    {"[[[[[[[[[[[[[[[[[[[[", "t.yaml:1:17: nested deeper than 16 levels", NULL},
+    {SMALLEST "batch:\n\tlinger: 5s\n",
+     "t.yaml:4:1: found character that cannot start any token, while scanning for the next token "
+     "that begins at line 4",
+     "indent with blanks, not tabs; put a value in quotes when it contains \": \" or \" #\", or "
+     "\"${\" between brackets"},
+    {"kafka:\n  brokers: \xff\n", "t.yaml:2:12: invalid leading UTF-8 octet",
+     "the file must be UTF-8 text without control characters"},
+};
+
+static void expect_errors(const struct mistake *mistakes, size_t count)
+{
+    for (size_t index = 0; index < count; index++)
+        expect_error(mistakes[index].text, mistakes[index].message, mistakes[index].hint);
+}
+
+static void a_wrong_key_is_named_with_its_place(void **state)
+{
+    (void)state;
+    expect_errors(key_mistakes, COUNT_OF(key_mistakes));
+}
+
+static void a_wrong_value_is_named_with_its_place(void **state)
+{
+    (void)state;
+    expect_errors(value_mistakes, COUNT_OF(value_mistakes));
+}
+
+static void a_wrong_ladder_is_named_with_its_place(void **state)
+{
+    (void)state;
+    expect_errors(ladder_mistakes, COUNT_OF(ladder_mistakes));
+}
+
+static void what_is_not_plain_yaml_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    expect_errors(yaml_mistakes, COUNT_OF(yaml_mistakes));
+}
+
+static void a_file_over_one_mebibyte_is_refused(void **state)
+{
+    (void)state;
+    size_t size = (1 << 20) + 1;
+    char *text = malloc(size);
+    struct rcpt_error error;
+    memset(text, '#', size);
+    assert_null(rcpt_config_parse("t.yaml", text, size, &error));
+    assert_string_equal(error.text, "t.yaml: is larger than 1 MiB");
+    free(text);
+}
+
+static void an_alias_bomb_is_refused_at_its_first_alias(void **state)
+{
+    (void)state;
+    expect_error("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n",
+                 "t.yaml:2:8: aliases are not supported, write the value out", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wrong_key_is_named_with_its_place),
+        cmocka_unit_test(a_wrong_value_is_named_with_its_place),
+        cmocka_unit_test(a_wrong_ladder_is_named_with_its_place),
+        cmocka_unit_test(what_is_not_plain_yaml_is_refused_with_its_place),
+        cmocka_unit_test(a_file_over_one_mebibyte_is_refused),
+        cmocka_unit_test(an_alias_bomb_is_refused_at_its_first_alias),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* What is shown of the configuration: the printed file, without secrets, the reference page and the
+ * example. */
+#include <stdio.h>
+
+#include "config_helpers.h"
+
+#include "../../src/app/config_print.h"
+
+static void what_is_printed_loads_as_the_same(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        SMALLEST,
+        SMALL_LADDER,
+        "kafka:\n  brokers: \"a:1,[::1]:2\"\n  topics: [t, \"1\", \"null\"]\n  group: \"yes\"\n"
+        "  instance_id: \"~\"\n  properties: {a: \"\", b: \"null\", \"c: d\": \"$${x}$$${\", e: "
+        "\"\\n\\te\\u263a\"}\n"
+        "  fetch_budget: 1500000\n  commit_interval: 1500ms\n  on_retention_gap: skip\n"
+        "postgres: {dsn: \"  host=h  dbname='a b' \", schema: s, retry_min: 1m, retry_max: 60m}\n"
+        "lanes: 4\nunknown: dead-letter\nparked: {max_age: 36h}\n"
+        "inbox: {table: a.b, columns: {status: state}, targeted: none}\nlog: {format: json}\n",
+    };
+    for (size_t index = 0; index < COUNT_OF(texts); index++) {
+        char *once = printed_of(texts[index]), *twice = printed_of(once);
+        assert_string_equal(twice, once);
+        struct rcpt_config *first = parse_good(texts[index]), *second = parse_good(once);
+        assert_string_equal(second->postgres.dsn, first->postgres.dsn);
+        assert_string_equal(rcpt_ladder_hash(second->ladder), rcpt_ladder_hash(first->ladder));
+        assert_int_equal(second->kafka.properties_count, first->kafka.properties_count);
+        for (unsigned at = 0; at < first->kafka.properties_count; at++) {
+            assert_string_equal(second->kafka.properties[at].name,
+                                first->kafka.properties[at].name);
+            assert_string_equal(second->kafka.properties[at].value,
+                                first->kafka.properties[at].value);
+        }
+        rcpt_config_free(first);
+        rcpt_config_free(second);
+        free(once);
+        free(twice);
+    }
+}
+
+static void every_key_is_printed(void **state)
+{
+    (void)state;
+    const struct rcpt_config_table *table = rcpt_config_table();
+    char *text = printed_of(SMALLEST);
+    for (size_t index = 0; index < table->count; index++) {
+        const char *dot = strrchr(table->rows[index].path, '.');
+        char line[128];
+        snprintf(line, sizeof(line), "%s%s:", dot != NULL ? " " : "\n",
+                 dot != NULL ? dot + 1 : table->rows[index].path);
+        assert_non_null(strstr(text, line));
+    }
+    assert_non_null(strstr(text, "\n  commit_interval: 5s\n"));
+    assert_non_null(strstr(text, "\n  fetch_budget: 24MiB\n"));
+    free(text);
+}
+
+static void secrets_are_printed_as_redacted(void **state)
+{
+    (void)state;
+    char *text = printed_of(
+        "kafka:\n  brokers: b\n  topics: [t]\n  properties:\n"
+        "    sasl.username: visible\n    sasl.password: hunter2\n    ssl.key.pem: hunter2\n"
+        "    sasl.oauthbearer.client.secret: hunter2\n    SASL.JAAS.CONFIG: hunter2\n"
+        "postgres: {dsn: \"host=visible password=hunter2 dbname=d\"}\n");
+    assert_null(strstr(text, "hunter2"));
+    assert_non_null(strstr(text, "sasl.username: visible"));
+    assert_non_null(strstr(text, "sasl.password: \"<redacted>\""));
+    assert_non_null(strstr(text, "dsn: \"host=visible password=<redacted> dbname=d\""));
+    free(text);
+}
+
+static void passwords_in_connection_strings_are_redacted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *dsn, *shown;
+    } cases[] = {
+        {"host=h dbname=d", "host=h dbname=d"},
+        {" host = h ", " host = h "},
+        {"", ""},
+        {"password=s", "password=<redacted>"},
+        {"host=h password=s user=u", "host=h password=<redacted> user=u"},
+        {"host=h PassWord = s user=u", "host=h PassWord = <redacted> user=u"},
+        {"password='a b\\' c' user=u", "password=<redacted> user=u"},
+        {"password=a\\ b user=u", "password=<redacted> user=u"},
+        {"password= user=u", "password= <redacted>"},
+        {"sslpassword=s sslkey=/k", "sslpassword=<redacted> sslkey=/k"},
+        {"application_name='password=x' password=s",
+         "application_name='password=x' password=<redacted>"},
+        {"password=my secret", "<redacted>"},
+        {"password='s", "<redacted>"},
+        {"=s", "<redacted>"},
+        {"secret", "<redacted>"},
+        {"postgresql://u:s@h:5432/d", "postgresql://u:<redacted>@h:5432/d"},
+        {"postgres://u:s@h1:1,h2:2/d?sslmode=require",
+         "postgres://u:<redacted>@h1:1,h2:2/d?sslmode=require"},
+        {"postgresql://u@h/d", "postgresql://u@h/d"},
+        {"postgresql://h:5432,[::1]:5433/d", "postgresql://h:5432,[::1]:5433/d"},
+        {"postgresql://", "postgresql://"},
+        {"postgresql:///d?host=/run&user=u&password=s&port=1",
+         "postgresql:///d?host=/run&user=u&password=<redacted>&port=1"},
+        {"postgresql:///d?p%61ssword=s", "postgresql:///d?p%61ssword=<redacted>"},
+        {"postgresql:///d?x", "postgresql:///d?x"},
+        {"postgresql://u:s/t@h/d", "<redacted>"},
+        {"postgresql://u:s@t@h/d", "<redacted>"},
+        {"postgresql://u:s?t@h/d", "<redacted>"},
+        {"postgresql://u:s", "<redacted>"},
+    };
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        char *shown = rcpt_config_redact_dsn(cases[index].dsn);
+        assert_string_equal(shown, cases[index].shown);
+        free(shown);
+    }
+}
+
+/* Compares the file with what the table gives, or writes it for scripts/update-docs. */
+static void check_page(const char *path, void (*write)(FILE *out))
+{
+    char *expected = text_of(write);
+    if (getenv("RECEIPTD_UPDATE_DOCS") != NULL) {
+        FILE *out = fopen(path, "w");
+        assert_non_null(out);
+        fputs(expected, out);
+        assert_int_equal(fclose(out), 0);
+    }
+    FILE *in = fopen(path, "r");
+    if (in == NULL)
+        fail_msg("%s is missing: run scripts/update-docs", path);
+    size_t size = strlen(expected);
+    char *actual = calloc(1, size + 2);
+    size_t got = fread(actual, 1, size + 1, in);
+    fclose(in);
+    if (got != size || memcmp(actual, expected, size) != 0)
+        fail_msg("%s differs from src/app/config_table.c: run scripts/update-docs", path);
+    free(actual);
+    free(expected);
+}
+
+static void the_reference_page_is_what_the_table_gives(void **state)
+{
+    (void)state;
+    check_page("docs/configuration.md", rcpt_config_write_reference);
+}
+
+static void the_example_file_is_what_the_table_gives(void **state)
+{
+    (void)state;
+    check_page("config/receiptd.yaml", rcpt_config_write_example);
+}
+
+/* Takes away the # of settings; comments, "# text", stay. */
+static void uncomment(char *text)
+{
+    char *out = text;
+    bool fresh = true;
+    for (char *at = text; *at != '\0'; at++) {
+        bool comment = at[0] == '#' && at[1] == ' ' && at[2] != ' ';
+        bool setting = fresh && at[0] == '#' && !comment;
+        if (*at == '\n')
+            fresh = true;
+        else if (*at != ' ')
+            fresh = false;
+        if (!setting)
+            *out++ = *at;
+    }
+    *out = '\0';
+}
+
+static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void **state)
+{
+    (void)state;
+    char *example = text_of(rcpt_config_write_example);
+    char *expected = printed_of(SMALLEST), *active = printed_of(example);
+    assert_string_equal(active, expected);
+    uncomment(example);
+    struct rcpt_config *config = parse_good(example);
+    /* The two that have no default stand there with an example. */
+    assert_string_equal(config->kafka.instance_id, "receiptd-0");
+    assert_string_equal(config->inbox.table, "messaging.outbound");
+    rcpt_config_free(config);
+    char *whole = printed_of(example);
+    assert_int_equal(strlen(whole), strlen(expected) + strlen("receiptd-0messaging.outbound") -
+                                        strlen("nullnull"));
+    free(example);
+    free(expected);
+    free(active);
+    free(whole);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_printed_loads_as_the_same),
+        cmocka_unit_test(every_key_is_printed),
+        cmocka_unit_test(secrets_are_printed_as_redacted),
+        cmocka_unit_test(passwords_in_connection_strings_are_redacted),
+        cmocka_unit_test(the_reference_page_is_what_the_table_gives),
+        cmocka_unit_test(the_example_file_is_what_the_table_gives),
+        cmocka_unit_test(the_example_gives_the_defaults_also_with_every_setting_taken_in),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

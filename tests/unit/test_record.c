@@ -1,0 +1,648 @@
+#include "record_fixture.h"
+
+#include <malloc.h>
+
+#include "receiptd/core/hash.h"
+
+#define WITH(fields)   "{\"message_id\":\"m\"," fields "}"
+#define STATUS(status) "{\"message_id\":\"m\",\"status\":" status "}"
+#define AT(at)         "{\"message_id\":\"m\",\"status\":\"SENT\",\"at\":" at "}"
+
+static const struct rcpt_ladder_entry *entry_of(const struct bench *bench,
+                                                const struct rcpt_event *event)
+{
+    return rcpt_ladder_entry(bench->ladder, event->entry);
+}
+
+static void records_have_three_forms(void **state)
+{
+    (void)state;
+    static const struct example examples[] = {
+        {EVENT("a"), 0, 1, OK, 0},
+        {"  \r\n\t" EVENT("a") " \n", 0, 1, OK, 0},
+        {"[" EVENT("a") "," EVENT("b") "]", 0, 2, OK, 0},
+        {"[]", 0, 0, OK, 0},
+        {"{\"events\":[" EVENT("a") "," EVENT("b") "]}", 0, 2, OK, 0},
+        {"{\"events\":[]}", 0, 0, OK, 0},
+        {"{\"message_id\":\"x\",\"status\":7,\"events\":[" EVENT("a") "],\"at\":true}", 0, 1, OK,
+         0},
+        {"{\"z\":{\"events\":[1,2]},\"events\":[" EVENT("a") "],\"y\":[" EVENT("b") "]}", 0, 1, OK,
+         0},
+        {"{\"\\u0065vents\":[" EVENT("a") "]}", 0, 1, OK, 0},
+        /* the last of equal keys wins */
+        {"{\"events\":[" EVENT("a") "],\"events\":[" EVENT("b") "," EVENT("c") "]}", 0, 2, OK, 0},
+        {"{\"events\":7,\"events\":[" EVENT("a") "]}", 0, 1, OK, 0},
+        {"{\"events\":[" EVENT("a") "],\"events\":7}", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {"{\"events\":{}}", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {"{\"events\":null}", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {"{\"events\":\"x\","
+         "\"message_id\":\"m\",\"status\":\"SENT\"}",
+         0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        /* "events" means nothing inside an event of a list */
+        {"[{\"events\":[1],\"message_id\":\"m\",\"status\":\"SENT\"}]", 0, 1, OK, 0},
+        {"{\"events\":[{\"events\":7,\"message_id\":\"m\",\"status\":\"SENT\"}]}", 0, 1, OK, 0},
+        {"42", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {"\"x\"", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {"null", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {" true ", 0, 0, RCPT_REJECT_NOT_AN_EVENT, -1},
+        {"{}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {"[{}]", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+    };
+    check_all(examples, COUNT(examples));
+}
+
+static void what_is_no_event_leaves_its_neighbours_alone(void **state)
+{
+    (void)state;
+    static const char *const strangers[] = {
+        "null",
+        "true",
+        "17",
+        "-1.5e3",
+        "\"text\"",
+        "\"\\n\\\"\"",
+        "[]",
+        "[[1,{\"a\":[]}],2]",
+        "\"\"",
+        "false",
+        "[" EVENT("x") "]",
+    };
+    struct bench bench;
+    set_up(&bench, 1);
+    for (size_t i = 0; i < COUNT(strangers); i++) {
+        char value[256];
+        int size = snprintf(value, sizeof(value), "{\"events\":[%s , \n%s\t,%s]}", EVENT("a"),
+                            strangers[i], EVENT("b"));
+        struct rcpt_record *record = decode(&bench, value, (size_t)size);
+        assert_int_equal(record->event_count, 2);
+        assert_int_equal(record->events[0].index, 0);
+        assert_int_equal(record->events[1].index, 2);
+        assert_int_equal(record->reject_count, 1);
+        const struct rcpt_reject *reject = &record->rejects[0];
+        assert_int_equal(reject->reason, RCPT_REJECT_NOT_AN_EVENT);
+        assert_int_equal(reject->index, 1);
+        assert_int_equal(reject->payload_size, strlen(strangers[i]));
+        assert_memory_equal(record->value + reject->payload, strangers[i], strlen(strangers[i]));
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static void ids_are_strings_of_1_to_255_bytes(void **state)
+{
+    (void)state;
+    static const struct example examples[] = {
+        {"{\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {"{\"message_id\":null,\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {"{\"message_id\":\"\",\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {"{\"message_id\":17,\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {"{\"message_id\":true,\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {"{\"message_id\":[\"a\"],\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {"{\"message_id\":{\"a\":1},\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {EVENT("a\\u0000b"), 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {EVENT("\\u0000"), 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {EVENT("\\n"), 0, 1, OK, 0},
+        {"{\"message_id\":\"a\",\"message_id\":\"b\",\"status\":\"SENT\"}", 0, 1, OK, 0},
+        {"{\"message_id\":\"a\",\"message_id\":null,\"status\":\"SENT\"}", 0, 0,
+         RCPT_REJECT_MISSING_ID, 0},
+        {"{\"message_id\":1,\"message_id\":\"a\",\"status\":\"SENT\"}", 0, 1, OK, 0},
+        {"{\"Message_id\":\"a\",\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {"{\"x\":{\"message_id\":\"a\"},\"status\":\"SENT\"}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+    };
+    check_all(examples, COUNT(examples));
+
+    struct bench bench;
+    set_up(&bench, 8);
+    for (int bytes = 254; bytes <= 300; bytes++) {
+        char id[301], value[512];
+        memset(id, 'i', sizeof(id));
+        id[bytes] = '\0';
+        bool valid = bytes <= RCPT_RECORD_MAX_ID_BYTES;
+        snprintf(value, sizeof(value), "{\"message_id\":\"%s\",\"status\":\"SENT\"}", id);
+        check(&bench, &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_ID_TOO_LONG, 0});
+        memcpy(id, "\\u0069", 6); /* counted as it is meant, not as it is written */
+        snprintf(value, sizeof(value), "{\"message_id\":\"%siiiii\",\"status\":\"SENT\"}", id);
+        check(&bench, &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_ID_TOO_LONG, 0});
+    }
+    tear_down(&bench);
+}
+
+static void statuses_are_names_or_codes_of_the_ladder(void **state)
+{
+    (void)state;
+    static const struct example examples[] = {
+        {"{\"message_id\":\"m\"}", 0, 0, RCPT_REJECT_MISSING_STATUS, 0},
+        {STATUS("null"), 0, 0, RCPT_REJECT_MISSING_STATUS, 0},
+        {STATUS("\"\""), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("\"sent\""), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("\"300\""), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("\"SENT\\u0000\""), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("301"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("-300"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("300.0"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("3e2"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("4294967596"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("18446744073709551916"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("true"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("[300]"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("{}"), 0, 0, RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {STATUS("300"), 0, 1, OK, 0},
+        {STATUS("0"), 0, 1, OK, 0},
+        {STATUS("9007"), 0, 1, OK, 0},
+        {STATUS("\"MACHINE_OPEN\""), 0, 1, OK, 0},
+        {STATUS("\"\\u0053ENT\""), 0, 1, OK, 0},
+        {"{\"message_id\":\"m\",\"st\\u0061tus\":\"SENT\"}", 0, 1, OK, 0},
+        {"{\"message_id\":\"m\",\"status\":\"SENT\",\"status\":{}}", 0, 0,
+         RCPT_REJECT_UNKNOWN_STATUS, 0},
+        {"{\"message_id\":\"m\",\"status\":\"NONE\",\"status\":\"SENT\"}", 0, 1, OK, 0},
+    };
+    check_all(examples, COUNT(examples));
+}
+
+static void a_channel_may_change_what_a_status_means(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        int code;
+    } examples[] = {
+        {WITH("\"status\":\"BOUNCED_HARD\",\"channel\":\"email\""), 650},
+        {WITH("\"channel\":\"email\",\"status\":\"BOUNCED_HARD\""), 650},
+        {WITH("\"status\":470,\"channel\":\"em\\u0061il\""), 650},
+        {WITH("\"status\":470,\"channel\":\"sms\""), 470},
+        {WITH("\"status\":470,\"channel\":\"\""), 470},
+        {WITH("\"status\":470,\"channel\":null"), 470},
+        {WITH("\"status\":470,\"channel\":[\"email\"]"), 470},
+        {WITH("\"status\":470,\"channel\":\"email\",\"channel\":7"), 470},
+        {WITH("\"status\":470"), 470},
+        {WITH("\"status\":300,\"channel\":\"email\""), 300},
+    };
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
+        assert_int_equal(record->event_count, 1);
+        assert_int_equal(entry_of(&bench, &record->events[0])->code, examples[i].code);
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static void times_are_texts_or_epochs_or_the_records(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        int64_t at_us; /* -1: invalid_time */
+    } examples[] = {
+        {STATUS("\"SENT\""), TIMESTAMP_US},
+        {AT("null"), TIMESTAMP_US},
+        {AT("\"2026-11-21T02:30:00.5Z\""), INT64_C(1795228200500000)},
+        {AT("\"2026-11-21T02:30:00\\u002e5Z\""), INT64_C(1795228200500000)},
+        {AT("1795228200"), INT64_C(1795228200000000)},
+        {AT("1795228200500"), INT64_C(1795228200500000)},
+        {AT("1795228200.5"), INT64_C(1795228200500000)},
+        {AT("\"1795228200\""), INT64_C(1795228200000000)},
+        {AT("\"1795228200500.25\""), INT64_C(1795228200500250)},
+        {AT("\"\""), -1},
+        {AT("\"yesterday\""), -1},
+        {AT("\"2026-11-21T02:30:00\""), -1},
+        {AT("-1"), -1},
+        {AT("1e99"), -1},
+        {AT("true"), -1},
+        {AT("[1795228200]"), -1},
+        {AT("{}"), -1},
+        {AT("1795228200,\"at\":null"), TIMESTAMP_US},
+    };
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
+        if (examples[i].at_us < 0) {
+            assert_int_equal(record->reject_count, 1);
+            assert_int_equal(record->rejects[0].reason, RCPT_REJECT_INVALID_TIME);
+            assert_string_equal(record->rejects[0].detail, "at is not a time");
+        } else {
+            assert_int_equal(record->event_count, 1);
+            assert_true(record->events[0].at_us == examples[i].at_us);
+        }
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static void the_records_time_is_kept_within_1970_and_9999(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t timestamp_ms, at_us;
+    } examples[] = {
+        {-1, 0},
+        {INT64_MIN, 0},
+        {0, 0},
+        {5, 5000},
+        {INT64_C(253402300799999), INT64_C(253402300799999000)},
+        {INT64_C(253402300800000), INT64_C(253402300799999000)},
+        {INT64_MAX, INT64_C(253402300799999000)},
+    };
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record_input input = input_of(EVENT("a"), strlen(EVENT("a")));
+        input.timestamp_ms = examples[i].timestamp_ms;
+        struct rcpt_record *record = rcpt_record_decode(bench.decoder, &input);
+        assert_true(record->events[0].at_us == examples[i].at_us);
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static void the_first_of_several_faults_is_named(void **state)
+{
+    (void)state;
+    static const struct example examples[] = {
+        {"{\"at\":\"x\",\"status\":\"x\"}", 0, 0, RCPT_REJECT_MISSING_ID, 0},
+        {"{\"at\":\"x\",\"status\":\"x\",\"message_id\":1}", 0, 0, RCPT_REJECT_INVALID_ID, 0},
+        {"{\"at\":\"x\",\"status\":\"x\",\"message_id\":\"m\"}", 0, 0, RCPT_REJECT_UNKNOWN_STATUS,
+         0},
+        {"{\"at\":\"x\",\"message_id\":\"m\"}", 0, 0, RCPT_REJECT_MISSING_STATUS, 0},
+    };
+    check_all(examples, COUNT(examples));
+}
+
+static void details_say_what_is_wrong_and_show_no_id(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value, *detail;
+    } examples[] = {
+        {STATUS("\"DELIVRD\""), "status \"DELIVRD\" is not in the ladder"},
+        {STATUS("471"), "status 471 is not in the ladder"},
+        {STATUS("1.5"), "status 1.5 is not in the ladder"},
+        {STATUS("\"a\\n\xc3\xa9~\\u0000\""), "status \"a???~?\" is not in the ladder"},
+        {STATUS("\"0123456789012345678901234567890123456789X\""),
+         "status \"0123456789012345678901234567890123456789\" is not in the ladder"},
+        {STATUS("[]"), "status is neither a name nor a code"},
+        {EVENT(""), "message_id is empty"},
+        {"{}", "message_id is missing"},
+        {"{\"message_id\":123456}", "message_id is not a string"},
+        {EVENT("secret\\u0000"), "message_id holds a NUL"},
+        {"[7]", "the element is not an object"},
+        {"7", "the value is neither an object nor an array"},
+        {"{\"events\":7}", "events is not an array"},
+        {"[1,2", "byte 4: parse error: premature EOF"},
+        {"[1}", "byte 3: parse error: after array element, I expect ',' or ']'"},
+        {"[\"\xff\"]", "the element is not an object"},
+        {"{\"events\":[],\"\xff\":1}", "byte 0: invalid utf-8 outside of the events"},
+        {"[\xff]", "byte 2: lexical error: invalid char in json text."},
+        {"[{\"message_id\":\"\xe2\",\"status\":300}]", "the event is not UTF-8"},
+        {EVENT("a\\ud800"), "message_id holds half a surrogate pair"},
+        {"[1,\f2]", "byte 3: form feed"},
+        {"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "byte 33: nested too deep"},
+    };
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
+        assert_int_equal(record->reject_count, 1);
+        assert_string_equal(record->rejects[0].detail, examples[i].detail);
+        rcpt_record_free(record);
+    }
+    char value[400] = "{\"message_id\":\"";
+    memset(value + strlen(value), 's', 300);
+    strcpy(value + 315, "\"}");
+    struct rcpt_record *record = decode(&bench, value, strlen(value));
+    assert_string_equal(record->rejects[0].detail,
+                        "message_id has 300 bytes, at most 255 are allowed");
+    rcpt_record_free(record);
+    tear_down(&bench);
+}
+
+static void payloads_are_the_exact_bytes_of_each_event(void **state)
+{
+    (void)state;
+    static const char *const events[] = {
+        "{\"message_id\":\"a\",\"status\":\"SENT\",\"x\":{\"y\":[{},{\"z\":\"}\"}]}}",
+        "{ \"message_id\" : \"b\\u0041\" ,\n \"status\" : 300 }",
+        "{\"message_id\":\"c\",\"status\":\"NONE\"}",
+        "{\"x\":\"\\\"}\",\"status\":\"SENT\",\"message_id\":\"\xc3\xa9\"}",
+        "{}",
+        "{\"message_id\":\"f\",\"status\":\"SENT\",\"n\":-1.5e-7}",
+    };
+    static const char *const frames[][3] = {
+        {"[", ",", "]"},
+        {" [ ", " ,\n", "\t] "},
+        {"{\"events\":[", ",", "]}"},
+        {" {\"a\":[1,{\"b\":\"\\n\"}], \"events\" : [\r\n", " , ", " ] , \"z\":{} } "},
+    };
+    struct bench bench;
+    set_up(&bench, 1);
+    for (size_t frame = 0; frame < COUNT(frames); frame++) {
+        char value[2048];
+        strcpy(value, frames[frame][0]);
+        for (size_t i = 0; i < COUNT(events); i++) {
+            strcat(value, i > 0 ? frames[frame][1] : "");
+            strcat(value, events[i]);
+        }
+        strcat(value, frames[frame][2]);
+        struct rcpt_record *record = decode(&bench, value, strlen(value));
+        assert_int_equal(record->event_count, 4);
+        assert_int_equal(record->reject_count, 2);
+        for (uint32_t i = 0; i < 4; i++) {
+            const struct rcpt_event *event = &record->events[i];
+            assert_int_equal(event->payload_size, strlen(events[event->index]));
+            assert_memory_equal(record->value + event->payload, events[event->index],
+                                event->payload_size);
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+            const struct rcpt_reject *reject = &record->rejects[i];
+            assert_int_equal(reject->payload_size, strlen(events[reject->index]));
+            assert_memory_equal(record->value + reject->payload, events[reject->index],
+                                reject->payload_size);
+        }
+        rcpt_record_free(record);
+    }
+    const char *single = " {\"message_id\":\"a\",\"status\":\"SENT\"}\n";
+    struct rcpt_record *record = decode(&bench, single, strlen(single));
+    assert_int_equal(record->events[0].payload, 1);
+    assert_int_equal(record->events[0].payload_size, strlen(single) - 2);
+    rcpt_record_free(record);
+    tear_down(&bench);
+}
+
+static void a_refused_record_is_kept_whole(void **state)
+{
+    (void)state;
+    static const char value[] = "[" EVENT("a") "\0\xff garbage";
+    struct bench bench;
+    set_up(&bench, 8);
+    struct rcpt_record *record = decode(&bench, value, sizeof(value));
+    assert_int_equal(record->event_count, 0);
+    assert_int_equal(record->reject_count, 1);
+    assert_int_equal(record->value_size, sizeof(value));
+    assert_memory_equal(record->value, value, sizeof(value));
+    assert_int_equal(record->rejects[0].payload, 0);
+    assert_int_equal(record->rejects[0].payload_size, sizeof(value));
+    rcpt_record_free(record);
+    tear_down(&bench);
+}
+
+static void a_record_without_a_value_is_empty(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    static const char *const values[] = {NULL, ""};
+    for (size_t i = 0; i < COUNT(values); i++) {
+        struct rcpt_record *record = decode(&bench, values[i], 0);
+        assert_int_equal(record->reject_count, 1);
+        assert_int_equal(record->rejects[0].reason, RCPT_REJECT_EMPTY_RECORD);
+        assert_int_equal(record->rejects[0].index, -1);
+        assert_int_equal(record->value_size, 0);
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static char *repeat(const char *element, size_t count, size_t *size)
+{
+    size_t element_size = strlen(element);
+    char *value = malloc(count * (element_size + 1) + 2);
+    size_t used = 0;
+    value[used++] = '[';
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            value[used++] = ',';
+        memcpy(value + used, element, element_size);
+        used += element_size;
+    }
+    value[used++] = ']';
+    *size = used;
+    return value;
+}
+
+static void a_record_holds_10_000_events_and_no_more(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    static const char *const elements[] = {EVENT("m"), "{}", "7"};
+    for (size_t i = 0; i < COUNT(elements); i++) {
+        size_t size;
+        char *value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS, &size);
+        struct rcpt_record *record = decode(&bench, value, size);
+        assert_int_equal(record->event_count + record->reject_count, RCPT_RECORD_MAX_EVENTS);
+        rcpt_record_free(record);
+        free(value);
+        value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS + 1, &size);
+        check(&bench, &(struct example){value, size, 0, RCPT_REJECT_TOO_MANY_EVENTS, -1});
+        value[size - 1] = ','; /* not JSON weighs more */
+        check(&bench, &(struct example){value, size, 0, RCPT_REJECT_INVALID_JSON, -1});
+        free(value);
+    }
+    tear_down(&bench);
+}
+
+static void a_huge_record_leaves_little_memory_behind(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    static const char *const elements[] = {
+        EVENT("\\u006d-0123456789012345678901234567890123456789"), "{}"};
+    size_t before = mallinfo2().uordblks;
+    for (size_t i = 0; i < COUNT(elements); i++) {
+        size_t size;
+        char *value = repeat(elements[i], RCPT_RECORD_MAX_EVENTS, &size);
+        struct rcpt_record *record = decode(&bench, value, size);
+        assert_int_equal(record->event_count + record->reject_count, RCPT_RECORD_MAX_EVENTS);
+        rcpt_record_free(record);
+        free(value);
+    }
+    assert_true(mallinfo2().uordblks < before + 200 * 1024);
+    tear_down(&bench);
+}
+
+static void a_value_has_8_mib_and_no_more(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    char *value = malloc(RCPT_RECORD_MAX_BYTES + 1);
+    memset(value, ' ', RCPT_RECORD_MAX_BYTES + 1);
+    memcpy(value, EVENT("m"), strlen(EVENT("m")));
+    check(&bench, &(struct example){value, RCPT_RECORD_MAX_BYTES, 1, OK, 0});
+    struct rcpt_record *record = decode(&bench, value, RCPT_RECORD_MAX_BYTES + 1);
+    assert_int_equal(record->event_count, 0);
+    assert_int_equal(record->rejects[0].reason, RCPT_REJECT_RECORD_TOO_LARGE);
+    assert_int_equal(record->rejects[0].payload_size, RCPT_RECORD_MAX_BYTES + 1);
+    assert_memory_equal(record->value, value, RCPT_RECORD_MAX_BYTES + 1);
+    assert_true(record->memory_bytes > RCPT_RECORD_MAX_BYTES);
+    rcpt_record_free(record);
+    free(value);
+    tear_down(&bench);
+}
+
+/* Ids: plain, escaped, and with each kind of fault among them; `index` tells them apart. */
+static char *mixed_value(size_t count, size_t *size)
+{
+    char *value = malloc(count * 64 + 2);
+    size_t used = 0;
+    value[used++] = '[';
+    for (size_t i = 0; i < count; i++) {
+        const char *prefix = i % 7 == 3 ? "\\u0069d" : "id";
+        const char *status = i % 7 != 3 && i % 11 == 5 ? "NONE" : "SENT";
+        used += (size_t)sprintf(value + used, "%s{\"message_id\":\"%s-%zu\",\"status\":\"%s\"}",
+                                i > 0 ? "," : "", prefix, i, status);
+    }
+    value[used++] = ']';
+    *size = used;
+    return value;
+}
+
+static void events_and_rejects_are_grouped_by_lane_in_order(void **state)
+{
+    (void)state;
+    static const uint32_t lane_counts[] = {1, 2, 8, 256};
+    for (size_t run = 0; run < COUNT(lane_counts); run++) {
+        struct bench bench;
+        uint32_t lanes = lane_counts[run];
+        set_up(&bench, lanes);
+        size_t size;
+        char *value = mixed_value(3000, &size);
+        struct rcpt_record *record = decode(&bench, value, size);
+        free(value); /* the record stands on its own */
+        assert_int_equal(record->event_count + record->reject_count, 3000);
+        assert_int_equal(record->lane_events[0], 0);
+        assert_int_equal(record->lane_events[lanes], record->event_count);
+        assert_int_equal(record->lane_rejects[0], 0);
+        assert_int_equal(record->lane_rejects[lanes], record->reject_count);
+        for (uint32_t lane = 0; lane < lanes; lane++) {
+            for (uint32_t i = record->lane_events[lane]; i < record->lane_events[lane + 1]; i++) {
+                const struct rcpt_event *event = &record->events[i];
+                char id[32];
+                snprintf(id, sizeof(id), "id-%u", event->index);
+                assert_int_equal(event->id_size, strlen(id));
+                assert_memory_equal(event->id, id, event->id_size);
+                assert_true(event->hash == rcpt_hash_text_extended(id, strlen(id), 0));
+                assert_int_equal(event->hash & (lanes - 1), lane);
+                assert_true(i == record->lane_events[lane] || event[-1].index < event->index);
+            }
+            for (uint32_t i = record->lane_rejects[lane]; i < record->lane_rejects[lane + 1]; i++) {
+                const struct rcpt_reject *reject = &record->rejects[i];
+                uint64_t hash = rcpt_hash_position("dlr-events", 3, 42, (uint32_t)reject->index);
+                assert_int_equal(hash & (lanes - 1), lane);
+                assert_int_equal(reject->index % 11, 5);
+                assert_true(i == record->lane_rejects[lane] || reject[-1].index < reject->index);
+            }
+        }
+        rcpt_record_free(record);
+        tear_down(&bench);
+    }
+}
+
+static void every_lane_table_can_be_walked_when_there_is_nothing(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 256);
+    struct rcpt_record *record = decode(&bench, "[]", 2);
+    for (uint32_t lane = 0; lane <= 256; lane++) {
+        assert_int_equal(record->lane_events[lane], 0);
+        assert_int_equal(record->lane_rejects[lane], 0);
+    }
+    rcpt_record_free(record);
+    tear_down(&bench);
+}
+
+static void a_record_carries_its_position_and_identity(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    struct rcpt_record_input input = input_of(EVENT("a"), strlen(EVENT("a")));
+    input.key = "key";
+    input.key_size = 3;
+    struct rcpt_record *record = rcpt_record_decode(bench.decoder, &input);
+    assert_int_equal(record->offset, 42);
+    assert_int_equal(record->timestamp_ms, TIMESTAMP_MS);
+    assert_int_equal(record->crc, rcpt_hash_record("key", 3, input.value, input.value_size));
+    assert_int_equal(record->refs, 0);
+    assert_false(record->events[0].refused);
+    assert_string_equal(record->traceparent, "");
+    assert_true(record->memory_bytes >=
+                sizeof(*record) + sizeof(struct rcpt_event) + record->value_size);
+    assert_true(record->memory_bytes < 1024);
+    rcpt_record_free(record);
+    tear_down(&bench);
+}
+
+static void only_a_well_formed_traceparent_is_kept(void **state)
+{
+    (void)state;
+    static const char *const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    static const char *const bad[] = {
+        "",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01x",
+        "01-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0g",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7 01",
+        "00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
+    };
+    struct bench bench;
+    set_up(&bench, 8);
+    struct rcpt_record_input input = input_of("[]", 2);
+    input.traceparent = good;
+    input.traceparent_size = strlen(good);
+    struct rcpt_record *record = rcpt_record_decode(bench.decoder, &input);
+    assert_string_equal(record->traceparent, good);
+    rcpt_record_free(record);
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        input.traceparent = bad[i];
+        input.traceparent_size = strlen(bad[i]);
+        record = rcpt_record_decode(bench.decoder, &input);
+        assert_string_equal(record->traceparent, "");
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
+static void reasons_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(rcpt_reject_name(RCPT_REJECT_EMPTY_RECORD), "empty_record");
+    assert_string_equal(rcpt_reject_name(RCPT_REJECT_DATABASE), "database");
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        assert_non_null(rcpt_reject_name((enum rcpt_reject_reason)reason));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_have_three_forms),
+        cmocka_unit_test(what_is_no_event_leaves_its_neighbours_alone),
+        cmocka_unit_test(ids_are_strings_of_1_to_255_bytes),
+        cmocka_unit_test(statuses_are_names_or_codes_of_the_ladder),
+        cmocka_unit_test(a_channel_may_change_what_a_status_means),
+        cmocka_unit_test(times_are_texts_or_epochs_or_the_records),
+        cmocka_unit_test(the_records_time_is_kept_within_1970_and_9999),
+        cmocka_unit_test(the_first_of_several_faults_is_named),
+        cmocka_unit_test(details_say_what_is_wrong_and_show_no_id),
+        cmocka_unit_test(payloads_are_the_exact_bytes_of_each_event),
+        cmocka_unit_test(a_refused_record_is_kept_whole),
+        cmocka_unit_test(a_record_without_a_value_is_empty),
+        cmocka_unit_test(a_record_holds_10_000_events_and_no_more),
+        cmocka_unit_test(a_huge_record_leaves_little_memory_behind),
+        cmocka_unit_test(a_value_has_8_mib_and_no_more),
+        cmocka_unit_test(events_and_rejects_are_grouped_by_lane_in_order),
+        cmocka_unit_test(every_lane_table_can_be_walked_when_there_is_nothing),
+        cmocka_unit_test(a_record_carries_its_position_and_identity),
+        cmocka_unit_test(only_a_well_formed_traceparent_is_kept),
+        cmocka_unit_test(reasons_have_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
