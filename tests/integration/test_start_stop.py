@@ -11,9 +11,9 @@ EX_CONFIG = 78
 
 
 def test_sigterm_under_load_ends_in_time_and_the_next_one_goes_on_exactly(create_world):
-    world = create_world(100_000, seed=81, batch={"max_events": 500})
+    world = create_world(120_000, seed=81, batch={"max_events": 500})
     world.insert(world.stream.late)
-    feeder = world.feed(per_second=25_000)
+    feeder = world.feed(per_second=15_000)
     for turn in range(4):
         process = world.installation.start(str(turn))
         world.wait_for_progress(process)

@@ -45,7 +45,7 @@ class World:
         self.installation, self.database, self.topic, self.stream = installation, database, topic, stream
         self.brokers, self.lanes = topic.services.brokers, lanes
         self.inbox = OWN_INBOX  # a test with a mapped table sets its own
-        self.platform = {}
+        self.platform, self.feeder = {}, None
         self.random = random.Random(11)
         installation.configure(**QUICK)
         installation.configure(lanes=lanes, **settings)
@@ -86,7 +86,8 @@ class World:
         """Produces the stream in the background; per_second counts events."""
         records = self.stream.records() if records is None else records
         paced = None if per_second is None else per_second / self.stream.events_per_record
-        return Feeder(lambda: broker.produce(self.brokers, str(self.topic), records, per_second=paced))
+        self.feeder = Feeder(lambda: broker.produce(self.brokers, str(self.topic), records, per_second=paced))
+        return self.feeder
 
     def produce(self, records=None):
         broker.produce(self.brokers, str(self.topic), self.stream.records() if records is None else records)
@@ -97,9 +98,12 @@ class World:
         return self.database.value("SELECT COALESCE(sum(next_offset), 0)::int8 FROM receiptd.consumer_progress")
 
     def wait_for_progress(self, process=None, timeout=30.0):
-        """Until some position has moved."""
+        """Until some position has moved, or the stream is over."""
         before = self.position_sum()
-        self.wait(lambda: self.position_sum() > before, process, timeout, "positions move")
+        self.wait(lambda: self.position_sum() > before or not self.is_feeding(), process, timeout, "positions move")
+
+    def is_feeding(self):
+        return self.feeder is not None and self.feeder.is_alive()
 
     def wait(self, condition, process=None, timeout=30.0, what="the condition", details=None):
         if process is not None:
