@@ -194,10 +194,13 @@ static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
 
 bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
 {
-    const struct slot *part = &engine->slots[slot];
+    struct slot *part = &engine->slots[slot];
     if (!part->assigned || engine->halted)
         return false;
-    if (part->rewinding && offset >= part->rewind_from) {
+    if (part->rewinding && offset > part->rewind_to) {
+        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An assignment tells. */
+        if (offset < part->rewind_from)
+            part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
         return false;
     }
@@ -278,7 +281,7 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
         rcpt_record_free(record);
         return;
     }
-    if (part->rewinding) /* a record below the old position came: the rewind took effect */
+    if (part->rewinding) /* the record that was asked for: the rewind took effect */
         part->rewinding = false;
     else if (record->offset > part->position)
         engine->stats.gaps += (uint64_t)(record->offset - part->position);
