@@ -32,7 +32,7 @@ struct rcpt_config {
         char *instance_id;                   /* kafka.instance_id, NULL: dynamic member */
         struct rcpt_config_pair *properties; /* kafka.properties */
         unsigned properties_count;
-        uint64_t fetch_budget_bytes;           /* kafka.fetch_budget, default 24MiB */
+        uint64_t fetch_budget_bytes;           /* kafka.fetch_budget, default 16MiB */
         int64_t commit_interval_ms;            /* kafka.commit_interval, 5s */
         enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
     } kafka;
@@ -56,7 +56,7 @@ struct rcpt_config {
         int64_t linger_ms;   /* batch.linger, 0 */
     } batch;
     struct {
-        uint64_t budget_bytes; /* memory.budget, 24MiB: records fetched, queued, in flight */
+        uint64_t budget_bytes; /* memory.budget, 16MiB: records fetched, queued, in flight */
     } memory;
     struct {
         int64_t verify_interval_ms; /* progress.verify_interval, 5s */
