@@ -120,7 +120,9 @@ CREATE TABLE parked_event (
     "offset" bigint,
     index integer,
     lane integer NOT NULL,
-    message_id text COLLATE "C" NOT NULL,
+    -- Of the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's own
+    -- counts, and its index is used.
+    message_id text NOT NULL,
     status smallint NOT NULL, -- status or flag code that the receipt names
     at timestamptz NOT NULL,
     parked_at timestamptz NOT NULL DEFAULT now(),

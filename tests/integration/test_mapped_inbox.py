@@ -29,7 +29,8 @@ def test_a_mapped_table_is_exact(create_world):
     world.finish(process)
     process.stop()
     assert world.database.value('SELECT count(*) FROM platform."Outbound" WHERE body <> %s', "hello") == 0
-    assert world.database.value("SELECT to_regclass('receiptd.message_inbox')::text") == "receiptd.message_inbox"
+    kind = "SELECT relkind FROM pg_class WHERE oid = 'receiptd.message_inbox'::regclass"
+    assert world.database.value(kind) == "v", "our name for it is a view; there is no second table"
 
 
 def test_rows_that_were_there_before_count_after_a_repair(create_world):
