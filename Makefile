@@ -16,7 +16,7 @@ endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
-PKGS := rdkafka libpq libcyaml libuv yajl zlib
+PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -48,7 +48,7 @@ FUZZ := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/*.c))
 BENCH := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/bench/*.c)))
 
 # As many jobs as processors unless the caller says otherwise.
-ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 MAKEFLAGS += --output-sync=target --no-builtin-rules
@@ -170,7 +170,7 @@ check-cppcheck:
 		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Iinclude src
 
 check-gcc check-clang: check-%:
-	@$(MAKE) --no-print-directory BUILD=build/check-$* CC=$(if $(filter clang,$*),clang-14,gcc) WERROR=-Werror \
+	@$(MAKE) --silent --no-print-directory BUILD=build/check-$* CC=$(if $(filter clang,$*),clang-14,gcc) WERROR=-Werror \
 		$(if $(wildcard src/main.c),all) $(patsubst $(BUILD)/%,build/check-$*/%,$(OBJECTS) \
 		$(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/*/*.c)))
 

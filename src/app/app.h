@@ -56,10 +56,11 @@ struct app_partition {
     int32_t partition;
 };
 
-struct app_assignment { /* of the consumer group, from on_assigned to rcpt_kafka_assign; or a refresh */
+struct app_assignment { /* of the consumer group, from on_assigned to rcpt_kafka_assign; or a
+                           refresh */
     enum app_assignment_state state;
-    uint32_t serial;  /* answers that belong to an older one are ignored */
-    bool refresh;     /* the partitions are assigned already; their generation changed */
+    uint32_t serial; /* answers that belong to an older one are ignored */
+    bool refresh;    /* the partitions are assigned already; their generation changed */
     struct app_partition *partitions;
     size_t count;
     int64_t retry_at_ms;

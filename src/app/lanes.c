@@ -9,7 +9,8 @@ static uint32_t connection_of(const struct app *app, uint32_t lane)
     return lane % app->config->postgres.connections;
 }
 
-static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result, const struct rcpt_error *error)
+static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result,
+                        const struct rcpt_error *error)
 {
     switch (result->outcome) {
     case RCPT_OUTCOME_COMMITTED:
@@ -23,8 +24,9 @@ static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result, 
         rcpt_log_warn("core", "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
     default:
-        rcpt_log_warn("postgres", "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
-                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+        rcpt_log_warn("postgres", "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane,
+                      error->text, error->code, error->hint[0] != '\0' ? "; HINT: " : "",
+                      error->hint);
         break;
     }
 }
@@ -48,7 +50,8 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     log_outcome(lane, result, error);
     log_response(app, lane);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
-    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && result->outcome != RCPT_OUTCOME_UNKNOWN)
+    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
+        result->outcome != RCPT_OUTCOME_UNKNOWN)
         rcpt_pg_reconnect(connection->pg, error);
     consume_continue(app);
     app_check_drain(app);
@@ -178,7 +181,8 @@ static void start_connection(struct app *app, uint32_t index)
     connection->app = app;
     connection->index = index;
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
-    connection->sender = rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+    connection->sender =
+        rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = {
         .loop = &app->loop,

@@ -91,8 +91,13 @@ def apply(session, events, lane=0, unknown="park"):
     with session.transaction():
         row = session.one("lane/apply", *fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park"))
         if unknown == "insert":
-            records = list(dict.fromkeys((e.topic, e.partition, e.offset) for e in events))
-            session.one("lane/insert", *map(list, zip(*records)), lane)
+            campaigns = {}
+            for event in events:
+                campaigns.setdefault(event.message_id, event.campaign_id)
+                campaigns[event.message_id] = campaigns[event.message_id] or event.campaign_id
+            ids = sorted(campaigns, key=str.encode)
+            session.one("lane/insert", ids, [campaigns[i] and f"o-{campaigns[i]}" for i in ids],
+                        [campaigns[i] for i in ids])
     return {k: int(v) for k, v in row.items() if k not in ("old", "new", "n")}
 
 

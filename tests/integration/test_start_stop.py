@@ -2,6 +2,7 @@
 
 import signal
 import time
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -26,15 +27,24 @@ def test_sigterm_under_load_ends_in_time_and_the_next_one_goes_on_exactly(create
     process.stop()
 
 
-def test_sigterm_while_the_database_hangs_ends_within_the_deadline(create_world):
-    world = create_world(5_000, seed=82, shutdown={"deadline": "2s"}, postgres={"lock_timeout": "30s"})
-    world.insert(world.stream.late)
+@contextmanager
+def hanging(world):
+    """A process whose transactions are in flight and will not come back."""
+    process = world.installation.start("first")
+    world.wait_until_consumed(process)
     with world.database.connect() as operator, operator.transaction():
         operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
         world.produce()
-        process = world.installation.start("first")
-        process.wait_for_log(r"consuming \d+ partitions")
-        time.sleep(0.5)
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'receiptd.message_inbox'::regclass"
+        world.wait(lambda: world.database.value(waiting) > 0, process, 20, "the lanes hang")
+        yield process
+
+
+def test_sigterm_while_the_database_hangs_ends_within_the_deadline(create_world):
+    patient = {"lock_timeout": "30s", "zombie_timeout": "30s"}
+    world = create_world(5_000, seed=82, shutdown={"deadline": "2s"}, postgres=patient)
+    world.insert(world.stream.late)
+    with hanging(world) as process:
         began = time.monotonic()
         process.signal(signal.SIGTERM)
         process.expected_status = process.wait(10)
@@ -45,14 +55,10 @@ def test_sigterm_while_the_database_hangs_ends_within_the_deadline(create_world)
 
 
 def test_a_second_sigterm_is_immediate(create_world):
-    world = create_world(5_000, seed=83, shutdown={"deadline": "60s"}, postgres={"lock_timeout": "30s"})
+    patient = {"lock_timeout": "30s", "zombie_timeout": "30s"}
+    world = create_world(5_000, seed=83, shutdown={"deadline": "60s"}, postgres=patient)
     world.insert(world.stream.late)
-    with world.database.connect() as operator, operator.transaction():
-        operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
-        world.produce()
-        process = world.installation.start("first")
-        process.wait_for_log(r"consuming \d+ partitions")
-        time.sleep(0.5)
+    with hanging(world) as process:
         process.signal(signal.SIGTERM)
         process.wait_for_log("stopping")
         process.signal(signal.SIGTERM)
@@ -95,7 +101,9 @@ def set_read_only(world, value):
     with psycopg.connect(world.topic.services.dsn, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {world.database.name} SET default_transaction_read_only = {value}")
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [world.database.name]
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = %s AND application_name LIKE 'receiptd/%%'",
+            [world.database.name],
         )
 
 

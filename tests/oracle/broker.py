@@ -21,7 +21,7 @@ def administer(brokers, request, timeout):
 
 
 def create_topic(brokers, topic, partitions, timeout=30, **config):
-    new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(LARGEST), **config})
+    new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(LARGEST), "retention.ms": "-1", **config})
     administer(brokers, lambda admin: admin.create_topics([new]), timeout)
     wait_for_partitions(brokers, topic, partitions, timeout)
 
@@ -145,6 +145,7 @@ def read_log(brokers, topic, timeout=120):
         for place in places:
             place.offset, ends[topic, place.partition] = consumer.get_watermark_offsets(place, timeout=timeout)
         consumer.assign(places)
+        assert ends, f"topic {topic} has no partitions"
         left = {place.partition for place in places if place.offset < ends[topic, place.partition]}
         records, deadline = [], time.monotonic() + timeout
         while left:

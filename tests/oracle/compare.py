@@ -4,7 +4,7 @@ A difference's name says what went wrong: "lost" and "duplicate" are receipts co
 counters that do not follow from the rows beside them, the rest names the table. An empty report is the proof.
 """
 
-import json
+from oracle.ledger import parse
 import re
 from collections import defaultdict, namedtuple
 
@@ -128,7 +128,7 @@ def same_payload(payload, letter, whole):
     """A letter keeps the record's bytes, or the JSON text of the event."""
     if whole:
         return (payload or b"") == (letter.payload or b"")
-    return payload is not None and json.loads(payload) == letter.payload
+    return payload is not None and parse(payload) == letter.payload
 
 
 def compare_letters(report, connection, ledger, schema):

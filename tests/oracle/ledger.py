@@ -44,10 +44,32 @@ def depth_of(container):
     return 1 + max([depth_of(child) for child in children if type(child) in (dict, list)], default=0)
 
 
+# Stands for a byte that is not UTF-8: no character of Unicode, so no sender's text has it by chance.
+BROKEN = "\U0010fffe"
+BROKEN_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), BROKEN)
+
+
+def text_of(value):
+    """The record's text; bytes that are not UTF-8 cost the event that they are in, so they are kept as marks."""
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError:
+        return str(value, "utf-8", "surrogateescape").translate(BROKEN_BYTES)
+
+
+def is_broken(element):
+    """Does any text in it hold a byte that is not UTF-8?"""
+    if type(element) is str:
+        return BROKEN in element
+    if type(element) is dict:
+        return any(is_broken(key) or is_broken(item) for key, item in element.items())
+    return type(element) is list and any(map(is_broken, element))
+
+
 def parse(value):
     """The JSON value of a record's bytes."""
     try:
-        parsed = PARSER.decode(str(value, "utf-8"))
+        parsed = PARSER.decode(text_of(value))
         nested = value.count(b"[") + value.count(b"{") > MAX_DEPTH and depth_of([parsed]) > MAX_DEPTH + 1
     except (ValueError, RecursionError):
         raise Reject("invalid_json") from None
@@ -74,6 +96,8 @@ def decode(value):
     elements = elements_of(parse(value))
     if len(elements) > MAX_EVENTS:
         raise Reject("too_many_events")
+    if not value.isascii() and BROKEN in text_of(value) and not any(map(is_broken, elements)):
+        raise Reject("invalid_json")
     return elements
 
 
@@ -119,6 +143,8 @@ def examine(element):
     """(reason, id, code) of one element: reason None for a receipt."""
     if type(element) is not dict:
         return "not_an_event", None, None
+    if is_broken(element):
+        return "invalid_utf8", None, None
     id = element.get("message_id")
     reason = check_id(id)
     if reason is not None:

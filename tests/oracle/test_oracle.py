@@ -151,8 +151,10 @@ def test_an_element_is_judged_alone_and_its_neighbours_land(element, reason):
         (b"\xef\xbb\xbf[]", "invalid_json"),
         (b"[] []", "invalid_json"),
         (b'["\x01"]', "invalid_json"),
-        (b'[{"x":"\xff"}]', "invalid_json"),
-        (b'[{"x":"\xed\xa0\x80"}]', "invalid_json"),
+        (b'[{"x":"\xff"}]', None),
+        (b'[{"x":"\xed\xa0\x80"}]', None),
+        (b'{"events":[],"x":"\xff"}', "invalid_json"),
+        (b'[\xff]', "invalid_json"),
         (b'[{"x":"\\ud800"}]', None),
         (b'{"message_id":"m","events":5}', "not_an_event"),
         (b"[" * 32 + b"]" * 32, None),
@@ -253,3 +255,8 @@ def test_the_traffic_holds_everything_that_it_promises():
 def test_a_ledger_without_records_is_the_platforms_rows():
     cells = Ledger({"m": Row("o", "c"), "n": Row("o", None)}).funnel()
     assert cells["c"][0] == (1, 0, 1) and cells[None][0] == (1, 0, 1)
+
+
+def test_bytes_that_are_not_utf8_cost_their_event_and_no_other():
+    elements = ledger.decode(b'[{"message_id":"a\xff","status":300},{"message_id":"b","status":300}]')
+    assert [ledger.examine(element)[0] for element in elements] == ["invalid_utf8", None]

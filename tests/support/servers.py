@@ -39,6 +39,8 @@ def is_gone(pid):
 
 
 class Postgres:
+    """Connections of the test that were open before a crash have to be closed by the test."""
+
     def __init__(self, services):
         self.dsn = services.dsn
         self.data = own_directory(services) / "postgres"
