@@ -38,6 +38,11 @@ struct app_lane_read { /* one read_positions; a lane has at most one */
     uint32_t count;
 };
 
+struct app_lane_flight { /* the batch in flight, for the log; a lane has at most one */
+    uint64_t number, sent_ns;
+    uint32_t events, messages;
+};
+
 enum app_assignment_state {
     ASSIGNMENT_NONE,      /* nothing asked */
     ASSIGNMENT_WAITING,   /* for the control connection; woken by its on_ready or retry_at_ms */
@@ -80,6 +85,7 @@ struct app {
     struct rcpt_kafka *kafka;
     struct app_lane_connection *connections;
     struct app_lane_read *lane_reads;
+    struct app_lane_flight *lane_flights;
     struct rcpt_pg *control;
     struct rcpt_pg_encoder *encoder;
     char instance[80];

@@ -67,8 +67,15 @@ const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byt
 /* Backslashes are taken for escapes wherever they stand; outside of strings yajl refuses them. */
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
-/* Takes the value apart: fills the decoder's events and rejects. */
+/* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
+ * fifth of the parser's price; what the scan does not take goes through the parser. Where the scan
+ * takes a record, both give the same. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
+bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
+void rcpt_record_parse_any(struct rcpt_decoder *decoder);
+
+/* What a key means, in an event or in the outermost object. */
+enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 
 /* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,

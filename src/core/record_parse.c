@@ -180,7 +180,7 @@ static int on_start_map(void *context)
     return enter(parse);
 }
 
-static enum rcpt_field field_of(const char *key, size_t size)
+enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
 {
     switch (size) {
     case 2:
@@ -202,7 +202,7 @@ static int on_map_key(void *context, const unsigned char *key, size_t size)
 {
     struct parse *parse = context;
     if (parse->depth == parse->field_depth)
-        parse->open->next = field_of((const char *)key, size);
+        parse->open->next = rcpt_record_field_of((const char *)key, size);
     return 1;
 }
 
@@ -350,7 +350,7 @@ static void judge_form(const struct parse *parse)
     }
 }
 
-void rcpt_record_parse(struct rcpt_decoder *decoder)
+void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
         .decoder = decoder,
@@ -375,4 +375,10 @@ void rcpt_record_parse(struct rcpt_decoder *decoder)
     if (run(&parse))
         judge_form(&parse);
     yajl_free(parse.json);
+}
+
+void rcpt_record_parse(struct rcpt_decoder *decoder)
+{
+    if (!rcpt_record_scan(decoder))
+        rcpt_record_parse_any(decoder);
 }
