@@ -335,13 +335,16 @@ services_start_once() {
         start_kafka "$SERVICES_DIR"
         create_postgres "$SERVICES_DIR" "$1" && start_postgres "$SERVICES_DIR"
     ) && await_kafka "$SERVICES_DIR" || return 1
+    # libpq looks up the password there for whoever names the address only.
+    (umask 077 && echo "127.0.0.1:$1:*:receiptd:$(cat "$SERVICES_DIR/password")" > "$SERVICES_DIR/pgpass")
     cat > "$SERVICES_DIR/env" << ENV
 RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
 RECEIPTD_TEST_TCP_DSN='host=127.0.0.1 port=$1 user=receiptd dbname=postgres password=$(cat "$SERVICES_DIR/password")'
 RECEIPTD_TEST_BROKERS='127.0.0.1:$2'
 RECEIPTD_TEST_SERVICES='$SERVICES_DIR'
 RECEIPTD_TEST_RESTART='$ROOT/scripts/services --name $(basename "$SERVICES_DIR") postgres restart'
-export RECEIPTD_TEST_DSN RECEIPTD_TEST_TCP_DSN RECEIPTD_TEST_BROKERS RECEIPTD_TEST_SERVICES RECEIPTD_TEST_RESTART
+PGPASSFILE='$SERVICES_DIR/pgpass'
+export RECEIPTD_TEST_DSN RECEIPTD_TEST_TCP_DSN RECEIPTD_TEST_BROKERS RECEIPTD_TEST_SERVICES RECEIPTD_TEST_RESTART PGPASSFILE
 ENV
 }
 
