@@ -114,6 +114,8 @@ struct app {
 
 /* ---- run.c ---- */
 int64_t app_now(const struct app *app);
+/* What all connections have in common; context, callbacks and statements are the caller's. */
+struct rcpt_pg_settings app_pg_settings(struct app *app, const char *name);
 /* Logs the error and drains; the process ends with error->exit_code. */
 void app_fail(struct app *app, const struct rcpt_error *error);
 void app_update_readiness(struct app *app);

@@ -184,22 +184,10 @@ static void start_connection(struct app *app, uint32_t index)
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
     connection->encoder = rcpt_pg_encoder_new();
-    struct rcpt_pg_settings settings = {
-        .loop = &app->loop,
-        .name = connection->name,
-        .instance = app->instance,
-        .dsn = config->postgres.dsn,
-        .schema = config->postgres.schema,
-        .synchronous_commit = false,
-        .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
-        .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
-        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
-        .retry_min_ms = (int)config->postgres.retry_min_ms,
-        .retry_max_ms = (int)config->postgres.retry_max_ms,
-        .context = connection,
-        .on_ready = on_ready,
-        .on_down = on_down,
-    };
+    struct rcpt_pg_settings settings = app_pg_settings(app, connection->name);
+    settings.context = connection;
+    settings.on_ready = on_ready;
+    settings.on_down = on_down;
     settings.statements = rcpt_lane_statements(&settings.statement_count);
     connection->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(connection->pg);
