@@ -35,7 +35,7 @@ POISON_RECORDS = (
     (b"<xml>a gateway's error page</xml>", "invalid_json"),
     (b'"DELIVERED"', "not_an_event"),
     (b"", "empty_record"),
-    (b'{"message_id":"\xff\xfe","status":"SENT"}', "invalid_json"),
+    (b'{"message_id":"\xff\xfe","status":"SENT"}', "invalid_utf8"),
 )
 
 
