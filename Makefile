@@ -16,7 +16,7 @@ endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
-PKGS := rdkafka libpq libcyaml libuv yajl zlib
+PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -40,15 +40,19 @@ LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 SQL := $(sort $(wildcard sql/*.sql sql/*/*.sql))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
+ifeq ($(SANITIZE),thread)
+OBJECTS += $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/sanitizers/*.c))
+endif
 UNIT := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 SIMULATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/simulation/test_*.c)))
 SIMULATOR := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/simulation/test_%,$(wildcard tests/simulation/*.c))))
+HARNESS := $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(sort $(filter-out tests/integration/test_%,$(wildcard tests/integration/*.c))))
 INTEGRATION := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/integration/test_*.c)))
 FUZZ := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/fuzz/*.c)))
 BENCH := $(patsubst tests/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/bench/*.c)))
 
 # As many jobs as processors unless the caller says otherwise.
-ifeq ($(filter -j% --jobs%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 MAKEFLAGS += --output-sync=target --no-builtin-rules
@@ -100,6 +104,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(OBJECTS) $(BUILD)/stamp/link
 	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) -lcmocka $(LDLIBS_ALL)
 
 $(SIMULATION): $(SIMULATOR)
+$(INTEGRATION): $(HARNESS)
 # libFuzzer brings main().
 $(FUZZ): LINK_EXTRA = $(if $(filter fuzzer,$(SANITIZE)),-fsanitize=fuzzer)
 
@@ -170,7 +175,7 @@ check-cppcheck:
 		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Iinclude src
 
 check-gcc check-clang: check-%:
-	@$(MAKE) --no-print-directory BUILD=build/check-$* CC=$(if $(filter clang,$*),clang-14,gcc) WERROR=-Werror \
+	@$(MAKE) --silent --no-print-directory BUILD=build/check-$* CC=$(if $(filter clang,$*),clang-14,gcc) WERROR=-Werror \
 		$(if $(wildcard src/main.c),all) $(patsubst $(BUILD)/%,build/check-$*/%,$(OBJECTS) \
 		$(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/*/*.c)))
 
@@ -179,12 +184,13 @@ check-scripts:
 	@/usr/bin/python3 -c 'import ast, sys; [ast.parse(open(f).read(), f) for f in sys.argv[1:]]' $(SCRIPTS_PY)
 	@if command -v shellcheck > /dev/null; then shellcheck -x -P scripts $(SCRIPTS_SH); fi
 
-check-docs: $(if $(wildcard src/main.c),all)
+check-docs:
 	scripts/check-docs
 
 # ---- the rest
 
 docs: all ## docs/configuration.md and config/receiptd.yaml from the table of keys
+	@mkdir -p docs config
 	$(BUILD)/receiptd check-config --reference > docs/configuration.md
 	$(BUILD)/receiptd check-config --example > config/receiptd.yaml
 

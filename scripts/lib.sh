@@ -5,7 +5,7 @@
 BUILD=$ROOT/build
 PYTHON=/usr/bin/python3 # Debian's own: it has the packages below, a python3 found first in PATH may not
 
-PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libuv1-dev libyajl-dev zlib1g-dev
+PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev libyajl-dev zlib1g-dev
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_TEST="$PACKAGES_RUN libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git"
@@ -335,12 +335,16 @@ services_start_once() {
         start_kafka "$SERVICES_DIR"
         create_postgres "$SERVICES_DIR" "$1" && start_postgres "$SERVICES_DIR"
     ) && await_kafka "$SERVICES_DIR" || return 1
+    # libpq looks up the password there for whoever names the address only.
+    (umask 077 && echo "127.0.0.1:$1:*:receiptd:$(cat "$SERVICES_DIR/password")" > "$SERVICES_DIR/pgpass")
     cat > "$SERVICES_DIR/env" << ENV
 RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
 RECEIPTD_TEST_TCP_DSN='host=127.0.0.1 port=$1 user=receiptd dbname=postgres password=$(cat "$SERVICES_DIR/password")'
 RECEIPTD_TEST_BROKERS='127.0.0.1:$2'
 RECEIPTD_TEST_SERVICES='$SERVICES_DIR'
-export RECEIPTD_TEST_DSN RECEIPTD_TEST_TCP_DSN RECEIPTD_TEST_BROKERS RECEIPTD_TEST_SERVICES
+RECEIPTD_TEST_RESTART='$ROOT/scripts/services --name $(basename "$SERVICES_DIR") postgres restart'
+PGPASSFILE='$SERVICES_DIR/pgpass'
+export RECEIPTD_TEST_DSN RECEIPTD_TEST_TCP_DSN RECEIPTD_TEST_BROKERS RECEIPTD_TEST_SERVICES RECEIPTD_TEST_RESTART PGPASSFILE
 ENV
 }
 

@@ -9,5 +9,6 @@ WHERE a.pid IN (SELECT blocker FROM unnest($1::int4[]) waiting, unnest(pg_blocki
   AND a.pid <> ALL ($1::int4[])
   AND a.pid <> pg_backend_pid()
   AND a.usename = current_user
+  AND a.application_name NOT IN ('receiptd/migrate', 'receiptd/audit') -- an operator's command, bounded by itself
   AND a.datname = current_database()
   AND a.xact_start < clock_timestamp() - $2::int8 * interval '1 millisecond';

@@ -34,10 +34,10 @@ taken AS (
 ),
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
 folded AS (
-    SELECT array_agg(f.message_id ORDER BY f.message_id) AS id, array_agg(f.top ORDER BY f.message_id) AS top,
-           array_agg(f.mask ORDER BY f.message_id) AS mask, array_agg(f.at ORDER BY f.message_id) AS at
+    SELECT array_agg(f.message_id ORDER BY f.key) AS id, array_agg(f.top ORDER BY f.key) AS top,
+           array_agg(f.mask ORDER BY f.key) AS mask, array_agg(f.at ORDER BY f.key) AS at
     FROM (
-        SELECT v.message_id, max(v.top) AS top, bit_or(v.mask) AS mask,
+        SELECT v.message_id, v.message_id COLLATE "C" AS key, max(v.top) AS top, bit_or(v.mask) AS mask,
                (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at
         FROM (SELECT t.message_id, t.at,
                      CASE WHEN s.flag_bit IS NULL THEN COALESCE(s.code, 0::int2) ELSE COALESCE(s.implies, 0::int2) END AS top,

@@ -9,6 +9,11 @@ CREATE TABLE schema_version (
 
 -- The ladder, as the configuration has it; filled by ladder_fill(), pinned by consumer_topic.ladder_hash. --------------
 
+-- Its hash, one row: a daemon whose configuration has another ladder does not consume.
+CREATE TABLE status_ladder (
+    hash text COLLATE "C" NOT NULL
+);
+
 -- Statuses (flag_bit NULL) and flags (code = 9001 + flag_bit, no parent). A code is a priority.
 CREATE TABLE message_status_priority (
     code smallint PRIMARY KEY,
@@ -115,7 +120,9 @@ CREATE TABLE parked_event (
     "offset" bigint,
     index integer,
     lane integer NOT NULL,
-    message_id text COLLATE "C" NOT NULL,
+    -- Of the default collation, which gives way: compared with the inbox's key, whatever collation that has, the key's own
+    -- counts, and its index is used.
+    message_id text NOT NULL,
     status smallint NOT NULL, -- status or flag code that the receipt names
     at timestamptz NOT NULL,
     parked_at timestamptz NOT NULL DEFAULT now(),

@@ -38,6 +38,11 @@ struct app_lane_read { /* one read_positions; a lane has at most one */
     uint32_t count;
 };
 
+struct app_lane_flight { /* the batch in flight, for the log; a lane has at most one */
+    uint64_t number, sent_ns;
+    uint32_t events, messages;
+};
+
 enum app_assignment_state {
     ASSIGNMENT_NONE,      /* nothing asked */
     ASSIGNMENT_WAITING,   /* for the control connection; woken by its on_ready or retry_at_ms */
@@ -51,10 +56,11 @@ struct app_partition {
     int32_t partition;
 };
 
-struct app_assignment { /* of the consumer group, from on_assigned to rcpt_kafka_assign; or a refresh */
+struct app_assignment { /* of the consumer group, from on_assigned to rcpt_kafka_assign; or a
+                           refresh */
     enum app_assignment_state state;
-    uint32_t serial;  /* answers that belong to an older one are ignored */
-    bool refresh;     /* the partitions are assigned already; their generation changed */
+    uint32_t serial; /* answers that belong to an older one are ignored */
+    bool refresh;    /* the partitions are assigned already; their generation changed */
     struct app_partition *partitions;
     size_t count;
     int64_t retry_at_ms;
@@ -79,6 +85,7 @@ struct app {
     struct rcpt_kafka *kafka;
     struct app_lane_connection *connections;
     struct app_lane_read *lane_reads;
+    struct app_lane_flight *lane_flights;
     struct rcpt_pg *control;
     struct rcpt_pg_encoder *encoder;
     char instance[80];

@@ -229,12 +229,13 @@ int command_main(int argc, char **argv)
 
 const char *command_option(const struct command_call *call, const char *name)
 {
-    size_t index = 0;
-    while (index < COMMAND_MAX_OPTIONS && call->command->options[index].name != NULL &&
-           strcmp(call->command->options[index].name, name) != 0)
-        index++;
-    RCPT_ASSERT(index < COMMAND_MAX_OPTIONS && call->command->options[index].name != NULL);
-    return call->values[index];
+    for (size_t index = 0; index < COMMAND_MAX_OPTIONS; index++) {
+        const char *known = call->command->options[index].name;
+        RCPT_ASSERT(known != NULL);
+        if (strcmp(known, name) == 0)
+            return call->values[index];
+    }
+    return NULL;
 }
 
 bool command_format(const struct command_call *call, enum command_format *format)

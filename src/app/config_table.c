@@ -140,7 +140,7 @@ static const struct rcpt_config_row rows[] = {
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &property_record,
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
-    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "24MiB",
+    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "16MiB",
      .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
     {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
      .initial = "5s", .min = 100, .max = HOUR,
@@ -192,7 +192,7 @@ static const struct rcpt_config_row rows[] = {
     {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
      .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
 
-    {"memory.budget", RCPT_CONFIG_SIZE, RELOADABLE, AT(memory.budget_bytes), .initial = "24MiB",
+    {"memory.budget", RCPT_CONFIG_SIZE, RELOADABLE, AT(memory.budget_bytes), .initial = "16MiB",
      .min = 64 * KIB, .max = 64 * GIB,
      .doc = "memory for records that are queued or in flight; above it nothing more is taken in"},
 

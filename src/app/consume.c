@@ -42,7 +42,8 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
         .traceparent = message->traceparent,
         .traceparent_size = message->traceparent_size,
     };
-    rcpt_engine_deliver_take(app->engine, slot, rcpt_record_decode(app->decoder, &input), app_now(app));
+    rcpt_engine_deliver_take(app->engine, slot, rcpt_record_decode(app->decoder, &input),
+                             app_now(app));
 }
 
 static void on_round(void *context)
@@ -68,13 +69,15 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     positions_start(app, partitions, count);
 }
 
-static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count, bool lost)
+static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
+                       bool lost)
 {
     struct app *app = context;
     rcpt_log_info("kafka", "%s %zu partitions", lost ? "lost" : "revoked", count);
     positions_withdraw(app);
     for (size_t index = 0; index < count; index++) {
-        uint32_t slot = rcpt_engine_slot(app->engine, partitions[index].topic, partitions[index].partition);
+        uint32_t slot =
+            rcpt_engine_slot(app->engine, partitions[index].topic, partitions[index].partition);
         if (rcpt_engine_is_assigned(app->engine, slot))
             rcpt_engine_revoke(app->engine, slot);
     }
@@ -83,34 +86,42 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 
 /* ---- the log does not have what we want ---- */
 
-static void halt_on_range(struct app *app, const char *topic, int32_t partition, int64_t wanted, int64_t low,
-                          int64_t high)
+static void halt_on_range(struct app *app, const char *topic, int32_t partition, int64_t wanted,
+                          int64_t low, int64_t high)
 {
     struct rcpt_error error;
     if (wanted < low) {
         rcpt_error_fatal(&error, 65,
-                         "topic %s partition %d: retention has deleted records %lld…%lld before they were applied",
+                         "topic %s partition %d: retention has deleted records %lld…%lld before "
+                         "they were applied",
                          topic, partition, (long long)wanted, (long long)low - 1);
-        rcpt_error_hint(&error, "kafka.on_retention_gap: skip goes on behind the gap and counts it; a longer retention "
-                                "avoids it");
+        rcpt_error_hint(
+            &error,
+            "kafka.on_retention_gap: skip goes on behind the gap and counts it; a longer retention "
+            "avoids it");
     } else {
-        rcpt_error_fatal(&error, 65, "topic %s partition %d ends at %lld, but %lld was applied already: it was "
-                         "truncated, or deleted and created anew", topic, partition, (long long)high, (long long)wanted);
-        rcpt_error_hint(&error, "compare the topic with consumer_progress; positions must be set on purpose");
+        rcpt_error_fatal(&error, 65,
+                         "topic %s partition %d ends at %lld, but %lld was applied already: it was "
+                         "truncated, or deleted and created anew",
+                         topic, partition, (long long)high, (long long)wanted);
+        rcpt_error_hint(
+            &error, "compare the topic with consumer_progress; positions must be set on purpose");
     }
     app_halt(app, &error); /* this partition stands still, the others go on */
 }
 
-static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition, int64_t wanted,
-                            int64_t low, int64_t high)
+static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
+                            int64_t wanted, int64_t low, int64_t high)
 {
     struct app *app = context;
     uint32_t slot = slot_of(tag);
     if (low < 0 || (wanted >= low && wanted <= high)) {
         rcpt_kafka_reassign(app->kafka, topic, partition, wanted); /* a broker's passing answer */
     } else if (wanted < low && app->config->kafka.on_retention_gap == RCPT_GAP_SKIP) {
-        rcpt_log_error("kafka", "topic %s partition %d: retention has deleted records %lld…%lld, going on behind them",
-                       topic, partition, (long long)wanted, (long long)low - 1);
+        rcpt_log_error(
+            "kafka",
+            "topic %s partition %d: retention has deleted records %lld…%lld, going on behind them",
+            topic, partition, (long long)wanted, (long long)low - 1);
         rcpt_engine_skip_to(app->engine, slot, low, app_now(app));
         rcpt_kafka_reassign(app->kafka, topic, partition, low);
     } else {
@@ -123,8 +134,8 @@ void consume_port_rewind(void *context, uint32_t slot, int64_t offset)
     struct app *app = context;
     const char *topic = rcpt_engine_slot_topic(app->engine, slot);
     int32_t partition = rcpt_engine_slot_partition(app->engine, slot);
-    rcpt_log_warn("core", "the database went back: topic %s partition %d is read again from %lld", topic, partition,
-                  (long long)offset);
+    rcpt_log_warn("core", "the database went back: topic %s partition %d is read again from %lld",
+                  topic, partition, (long long)offset);
     rcpt_kafka_seek(app->kafka, topic, partition, offset);
 }
 
@@ -133,14 +144,17 @@ void consume_port_reassign(void *context, uint32_t slot, int64_t offset)
     struct app *app = context;
     const char *topic = rcpt_engine_slot_topic(app->engine, slot);
     int32_t partition = rcpt_engine_slot_partition(app->engine, slot);
-    rcpt_log_warn("core", "topic %s partition %d brought nothing after the rewind: assigning it again at %lld", topic,
-                  partition, (long long)offset);
+    rcpt_log_warn(
+        "core",
+        "topic %s partition %d brought nothing after the rewind: assigning it again at %lld", topic,
+        partition, (long long)offset);
     rcpt_kafka_reassign(app->kafka, topic, partition, offset);
 }
 
 /* ---- cluster, health ---- */
 
-static void on_cluster(void *context, const char *cluster_id, const struct rcpt_kafka_topic_info *topics, size_t count)
+static void on_cluster(void *context, const char *cluster_id,
+                       const struct rcpt_kafka_topic_info *topics, size_t count)
 {
     struct app *app = context;
     free(app->cluster_id);
@@ -153,7 +167,8 @@ static void on_cluster(void *context, const char *cluster_id, const struct rcpt_
     }
     if (!app->subscribed && !app->stopping) {
         app->subscribed = true;
-        rcpt_log_info("kafka", "cluster %s; joining group %s", app->cluster_id, app->config->kafka.group);
+        rcpt_log_info("kafka", "cluster %s; joining group %s", app->cluster_id,
+                      app->config->kafka.group);
         rcpt_kafka_subscribe(app->kafka);
     }
 }
@@ -220,7 +235,8 @@ void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitio
 {
     void **tags = rcpt_calloc(count + 1, sizeof(*tags));
     for (size_t index = 0; index < count; index++)
-        tags[index] = tag_of(rcpt_engine_slot(app->engine, partitions[index].topic, partitions[index].partition));
+        tags[index] = tag_of(
+            rcpt_engine_slot(app->engine, partitions[index].topic, partitions[index].partition));
     rcpt_kafka_assign(app->kafka, partitions, tags, count);
     free(tags);
 }
@@ -252,8 +268,9 @@ int64_t consume_lag(struct app *app)
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
         if (!rcpt_engine_is_assigned(app->engine, slot))
             continue;
-        int64_t high = rcpt_kafka_high_watermark(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
-                                                 rcpt_engine_slot_partition(app->engine, slot));
+        int64_t high =
+            rcpt_kafka_high_watermark(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
+                                      rcpt_engine_slot_partition(app->engine, slot));
         int64_t committed = rcpt_engine_committed(app->engine, slot);
         lag += high > committed ? high - committed : 0;
     }

@@ -3,21 +3,23 @@
 
 #include "app.h"
 
-#define TICK_MS 50
+#define TICK_MS  50
 #define EVICT_MS 1000
-#define BLOCKED_AFTER_MS 1500 /* a transaction in flight for this long may be waiting for somebody */
-#define PROBE_SHARE 20        /* looks at parked rows take at most 1/20 of the time */
+#define BLOCKED_AFTER_MS                                                                           \
+    1500                    /* a transaction in flight for this long may be waiting for somebody */
+#define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 
-/* Control statements that fail are tried again by their timers; what needs a new connection gets one. */
+/* Control statements that fail are tried again by their timers; what needs a new connection gets
+ * one. */
 static bool failed(struct app *app, const char *what, const struct rcpt_error *error)
 {
     if (error == NULL)
         return false;
     if (error->code[0] == '\0' || app->stopping)
         return true; /* the connection is gone: on_down says it */
-    rcpt_log_warn("postgres", "%s failed, will be tried again: %s (%s)%s%s", what, error->text, error->code,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    rcpt_log_warn("postgres", "%s failed, will be tried again: %s (%s)%s%s", what, error->text,
+                  error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
     if (error->decision == RCPT_DECISION_RECONNECT)
         rcpt_pg_reconnect(app->control, error);
     return true;
@@ -67,15 +69,18 @@ static void set_parking_full(struct app *app, int64_t rows)
 {
     bool full = rows >= (int64_t)app->config->parked.max_rows;
     if (full != app->parking_full)
-        rcpt_log_warn("app", full ? "%lld receipts wait for their message: parked.max_rows is reached, nothing more is "
-                                    "taken in until some are gone"
-                                  : "%lld receipts wait for their message: taking in again",
+        rcpt_log_warn("app",
+                      full ? "%lld receipts wait for their message: parked.max_rows is reached, "
+                             "nothing more is "
+                             "taken in until some are gone"
+                           : "%lld receipts wait for their message: taking in again",
                       (long long)rows);
     app->parking_full = full;
     rcpt_engine_set_parking_full(app->engine, full);
 }
 
-/* A look costs what the backlog costs; the next one waits so long that all looks together stay a small share. */
+/* A look costs what the backlog costs; the next one waits so long that all looks together stay a
+ * small share. */
 static void schedule_probe(struct app *app)
 {
     int64_t took = app_now(app) - app->probe_started_ms, wait = took * PROBE_SHARE;
@@ -135,9 +140,11 @@ static void on_evicted(void *context, struct rcpt_pg_rows *const *rows, size_t r
     RCPT_ASSERT(row_count == 1);
     for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
         app->evictions++;
-        rcpt_log_warn("postgres", "ended backend %lld (%s): it blocked a lane with a transaction open for %lld ms",
-                      (long long)rcpt_pg_rows_int(rows[0], row, 0), rcpt_pg_rows_text(rows[0], row, 1),
-                      (long long)rcpt_pg_rows_int(rows[0], row, 2));
+        rcpt_log_warn(
+            "postgres",
+            "ended backend %lld (%s): it blocked a lane with a transaction open for %lld ms",
+            (long long)rcpt_pg_rows_int(rows[0], row, 0), rcpt_pg_rows_text(rows[0], row, 1),
+            (long long)rcpt_pg_rows_int(rows[0], row, 2));
     }
 }
 
@@ -189,30 +196,35 @@ static void on_snapshot_age(void *context, struct rcpt_pg_rows *const *rows, siz
     RCPT_ASSERT(row_count == 1);
     int64_t age = rcpt_pg_rows_int(rows[0], 0, 0);
     if (age > SNAPSHOT_WARN_MS)
-        rcpt_log_warn("postgres", "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
-                      rcpt_pg_rows_text(rows[0], 0, 1), rcpt_pg_rows_text(rows[0], 0, 2), (long long)age / 1000);
+        rcpt_log_warn("postgres",
+                      "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
+                      rcpt_pg_rows_text(rows[0], 0, 1), rcpt_pg_rows_text(rows[0], 0, 2),
+                      (long long)age / 1000);
 }
 
 void janitor_log_stats(struct app *app)
 {
     const struct rcpt_engine_stats *now = rcpt_engine_get_stats(app->engine);
     struct rcpt_engine_stats *last = &app->last_stats;
-    rcpt_log_info("app",
-                  "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu dead_letters=%llu "
-                  "lag_records=%lld waiting=%lld queue_bytes=%llu fenced=%llu retries=%llu lost_answers=%llu "
-                  "resync_ahead=%llu resync_back=%llu rewinds=%llu gaps=%llu evictions=%llu",
-                  (unsigned long long)(now->events_committed - last->events_committed),
-                  (unsigned long long)(now->batches - last->batches),
-                  (unsigned long long)(now->messages_changed - last->messages_changed),
-                  (unsigned long long)(now->events_parked - last->events_parked),
-                  (unsigned long long)(now->events_woken - last->events_woken),
-                  (unsigned long long)(now->events_expired - last->events_expired),
-                  (unsigned long long)(now->letters_committed - last->letters_committed),
-                  app->kafka != NULL ? (long long)consume_lag(app) : 0LL, (long long)app->parked_rows,
-                  (unsigned long long)now->bytes, (unsigned long long)now->fenced, (unsigned long long)now->retries,
-                  (unsigned long long)now->unknown, (unsigned long long)now->resync_ahead,
-                  (unsigned long long)now->resync_back, (unsigned long long)now->rewinds,
-                  (unsigned long long)now->gaps, (unsigned long long)app->evictions);
+    rcpt_log_info(
+        "app",
+        "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu "
+        "dead_letters=%llu "
+        "lag_records=%lld waiting=%lld queue_bytes=%llu fenced=%llu retries=%llu lost_answers=%llu "
+        "resync_ahead=%llu resync_back=%llu rewinds=%llu gaps=%llu evictions=%llu",
+        (unsigned long long)(now->events_committed - last->events_committed),
+        (unsigned long long)(now->batches - last->batches),
+        (unsigned long long)(now->messages_changed - last->messages_changed),
+        (unsigned long long)(now->events_parked - last->events_parked),
+        (unsigned long long)(now->events_woken - last->events_woken),
+        (unsigned long long)(now->events_expired - last->events_expired),
+        (unsigned long long)(now->letters_committed - last->letters_committed),
+        app->kafka != NULL ? (long long)consume_lag(app) : 0LL, (long long)app->parked_rows,
+        (unsigned long long)now->bytes, (unsigned long long)now->fenced,
+        (unsigned long long)now->retries, (unsigned long long)now->unknown,
+        (unsigned long long)now->resync_ahead, (unsigned long long)now->resync_back,
+        (unsigned long long)now->rewinds, (unsigned long long)now->gaps,
+        (unsigned long long)app->evictions);
     *last = *now;
 }
 
@@ -228,7 +240,8 @@ static void on_stats_timer(uv_timer_t *timer)
     rcpt_pg_submit(app->control, &query, 1, on_snapshot_age, app);
 }
 
-static void start_timer(struct app *app, uv_timer_t *timer, uv_timer_cb on_timer, int64_t interval_ms, bool repeat)
+static void start_timer(struct app *app, uv_timer_t *timer, uv_timer_cb on_timer,
+                        int64_t interval_ms, bool repeat)
 {
     uv_timer_init(&app->loop, timer);
     timer->data = app;
@@ -240,7 +253,8 @@ void janitor_start(struct app *app)
 {
     const struct rcpt_config *config = app->config;
     start_timer(app, &app->timers.tick, on_tick, TICK_MS, true);
-    start_timer(app, &app->timers.rollup, on_rollup_timer, config->counters.rollup_interval_ms, true);
+    start_timer(app, &app->timers.rollup, on_rollup_timer, config->counters.rollup_interval_ms,
+                true);
     start_timer(app, &app->timers.parked, on_parked_timer, config->parked.poll_interval_ms, false);
     start_timer(app, &app->timers.evict, on_evict_timer, EVICT_MS, true);
     start_timer(app, &app->timers.commit, on_commit_timer, config->kafka.commit_interval_ms, true);

@@ -9,7 +9,8 @@ static uint32_t connection_of(const struct app *app, uint32_t lane)
     return lane % app->config->postgres.connections;
 }
 
-static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result, const struct rcpt_error *error)
+static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result,
+                        const struct rcpt_error *error)
 {
     switch (result->outcome) {
     case RCPT_OUTCOME_COMMITTED:
@@ -23,10 +24,22 @@ static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result, 
         rcpt_log_warn("core", "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
     default:
-        rcpt_log_warn("postgres", "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
-                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+        rcpt_log_warn("postgres", "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane,
+                      error->text, error->code, error->hint[0] != '\0' ? "; HINT: " : "",
+                      error->hint);
         break;
     }
+}
+
+/* The response time of a batch is from its submission, so the wait behind others on the connection counts. */
+static void log_response(const struct app *app, uint32_t lane)
+{
+    if (!rcpt_log_enabled(RCPT_LOG_DEBUG))
+        return;
+    const struct app_lane_flight *flight = &app->lane_flights[lane];
+    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us", lane,
+                   (unsigned long long)flight->number, flight->messages, flight->events,
+                   (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
 }
 
 static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_result *result,
@@ -35,8 +48,10 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct app_lane_connection *connection = context;
     struct app *app = connection->app;
     log_outcome(lane, result, error);
+    log_response(app, lane);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
-    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && result->outcome != RCPT_OUTCOME_UNKNOWN)
+    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
+        result->outcome != RCPT_OUTCOME_UNKNOWN)
         rcpt_pg_reconnect(connection->pg, error);
     consume_continue(app);
     app_check_drain(app);
@@ -46,6 +61,10 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 {
     struct app *app = context;
     struct app_lane_connection *connection = &app->connections[connection_of(app, batch->lane)];
+    app->lane_flights[batch->lane] = (struct app_lane_flight){.number = batch->number,
+                                                              .sent_ns = uv_hrtime(),
+                                                              .events = batch->event_count,
+                                                              .messages = batch->message_count};
     rcpt_lane_send(connection->sender, connection->pg, batch, on_sent, connection);
 }
 
@@ -162,7 +181,8 @@ static void start_connection(struct app *app, uint32_t index)
     connection->app = app;
     connection->index = index;
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
-    connection->sender = rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+    connection->sender =
+        rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = {
         .loop = &app->loop,
@@ -190,6 +210,7 @@ void lanes_start(struct app *app)
     unsigned count = app->config->postgres.connections;
     app->connections = rcpt_calloc(count, sizeof(*app->connections));
     app->lane_reads = rcpt_calloc(app->config->lanes, sizeof(*app->lane_reads));
+    app->lane_flights = rcpt_calloc(app->config->lanes, sizeof(*app->lane_flights));
     for (uint32_t lane = 0; lane < app->config->lanes; lane++)
         app->lane_reads[lane] = (struct app_lane_read){.app = app, .lane = lane};
     for (uint32_t index = 0; index < count; index++)
@@ -206,4 +227,5 @@ void lanes_fini(struct app *app)
         free(app->lane_reads[lane].rows);
     free(app->connections);
     free(app->lane_reads);
+    free(app->lane_flights);
 }

@@ -39,7 +39,8 @@ void positions_step(struct app *app)
         read_database(app);
 }
 
-static void begin(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count, bool refresh)
+static void begin(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count,
+                  bool refresh)
 {
     struct app_assignment *assignment = &app->assignment;
     free_partitions(assignment);
@@ -72,16 +73,17 @@ void positions_port_refresh(void *context, uint32_t slot)
     struct app *app = context;
     if (app->assignment.state != ASSIGNMENT_NONE)
         return; /* the pins are being read already */
-    rcpt_log_warn("core", "topic %s partition %d has rows of another generation: reading the pins again",
-                  rcpt_engine_slot_topic(app->engine, slot), rcpt_engine_slot_partition(app->engine, slot));
+    rcpt_log_warn(
+        "core", "topic %s partition %d has rows of another generation: reading the pins again",
+        rcpt_engine_slot_topic(app->engine, slot), rcpt_engine_slot_partition(app->engine, slot));
     uint32_t slots = rcpt_engine_slot_count(app->engine);
     struct rcpt_kafka_partition *partitions = rcpt_calloc(slots, sizeof(*partitions));
     size_t count = 0;
     for (uint32_t index = 0; index < slots; index++) {
         if (rcpt_engine_is_assigned(app->engine, index))
-            partitions[count++] =
-                (struct rcpt_kafka_partition){.topic = rcpt_engine_slot_topic(app->engine, index),
-                                              .partition = rcpt_engine_slot_partition(app->engine, index)};
+            partitions[count++] = (struct rcpt_kafka_partition){
+                .topic = rcpt_engine_slot_topic(app->engine, index),
+                .partition = rcpt_engine_slot_partition(app->engine, index)};
     }
     begin(app, partitions, count, true);
     free(partitions);
@@ -92,7 +94,8 @@ void positions_fini(struct app *app)
     free_partitions(&app->assignment);
 }
 
-/* An answer that came for an assignment that has been withdrawn since, or an error: true, nothing more to do. */
+/* An answer that came for an assignment that has been withdrawn since, or an error: true, nothing
+ * more to do. */
 static bool is_over(struct app *app, uintptr_t serial, const struct rcpt_error *error)
 {
     if (serial != app->assignment.serial || app->stopping)
@@ -122,18 +125,23 @@ static struct request *request_new(struct app *app)
 
 /* ---- pins: what must be the same on every instance ---- */
 
-static bool refuse(struct app *app, const char *topic, const char *what, const char *pinned, const char *ours)
+static bool refuse(struct app *app, const char *topic, const char *what, const char *pinned,
+                   const char *ours)
 {
     struct rcpt_error error;
-    rcpt_error_fatal(&error, EX_CONFIG, "topic %s is pinned to %s %s in consumer_topic, the configuration says %s",
+    rcpt_error_fatal(&error, EX_CONFIG,
+                     "topic %s is pinned to %s %s in consumer_topic, the configuration says %s",
                      topic, what, pinned, ours);
-    rcpt_error_hint(&error, "give every instance the same configuration; changing it needs all instances stopped and a "
-                            "migration");
+    rcpt_error_hint(
+        &error,
+        "give every instance the same configuration; changing it needs all instances stopped and a "
+        "migration");
     app_fail(app, &error);
     return false;
 }
 
-static bool check_number(struct app *app, const char *topic, const char *what, int64_t pinned, int64_t ours)
+static bool check_number(struct app *app, const char *topic, const char *what, int64_t pinned,
+                         int64_t ours)
 {
     char left[24], right[24];
     snprintf(left, sizeof(left), "%lld", (long long)pinned);
@@ -141,8 +149,36 @@ static bool check_number(struct app *app, const char *topic, const char *what, i
     return pinned == ours || refuse(app, topic, what, left, right);
 }
 
-/* Columns of pins_read: topic, cluster_id, generation, lanes, hash_version, ladder_hash, partitions. */
-enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS };
+/* Columns of pins_read: topic, cluster_id, generation, lanes, hash_version, ladder_hash,
+ * partitions, stored_ladder. */
+enum {
+    PIN_TOPIC,
+    PIN_CLUSTER,
+    PIN_GENERATION,
+    PIN_LANES,
+    PIN_HASH,
+    PIN_LADDER,
+    PIN_PARTITIONS,
+    PIN_STORED_LADDER
+};
+
+/* The paths in the database must be those of our ladder, or counters would follow another tree than
+ * statuses. */
+static bool check_ladder(struct app *app, const struct rcpt_pg_rows *pins)
+{
+    const char *stored = rcpt_pg_rows_text(pins, 0, PIN_STORED_LADDER),
+               *ours = rcpt_ladder_hash(app->config->ladder);
+    if (stored != NULL && strcmp(stored, ours) == 0)
+        return true;
+    struct rcpt_error error;
+    rcpt_error_fatal(&error, EX_CONFIG, "the database holds ladder %s, the configuration has %s",
+                     stored != NULL ? stored : "none", ours);
+    rcpt_error_hint(
+        &error,
+        "run receiptd migrate with this configuration, or give the ladder that the others have");
+    app_fail(app, &error);
+    return false;
+}
 
 static bool check_pins(struct app *app, const struct rcpt_pg_rows *pins, size_t row)
 {
@@ -154,8 +190,10 @@ static bool check_pins(struct app *app, const struct rcpt_pg_rows *pins, size_t 
         return refuse(app, topic, "Kafka cluster", cluster, app->cluster_id);
     if (strcmp(ladder, own_ladder) != 0)
         return refuse(app, topic, "ladder", ladder, own_ladder);
-    return check_number(app, topic, "lanes", rcpt_pg_rows_int(pins, row, PIN_LANES), app->config->lanes) &&
-           check_number(app, topic, "hash version", rcpt_pg_rows_int(pins, row, PIN_HASH), APP_HASH_VERSION);
+    return check_number(app, topic, "lanes", rcpt_pg_rows_int(pins, row, PIN_LANES),
+                        app->config->lanes) &&
+           check_number(app, topic, "hash version", rcpt_pg_rows_int(pins, row, PIN_HASH),
+                        APP_HASH_VERSION);
 }
 
 static int find_pin(const struct rcpt_pg_rows *pins, const char *topic)
@@ -167,7 +205,8 @@ static int find_pin(const struct rcpt_pg_rows *pins, const char *topic)
     return -1;
 }
 
-/* Partitions that the topic must have rows for: all that the cluster knows, all that were assigned. */
+/* Partitions that the topic must have rows for: all that the cluster knows, all that were assigned.
+ */
 static int32_t needed_partitions(const struct app *app, const char *topic)
 {
     int32_t needed = 0;
@@ -195,8 +234,8 @@ static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t 
     free(context);
     if (is_over(app, request.serial, error))
         return;
-    rcpt_log_info("postgres", "topic %s: rows for partitions %d…%d are there", app->assignment.new_topic,
-                  app->assignment.new_from, app->assignment.new_to - 1);
+    rcpt_log_info("postgres", "topic %s: rows for partitions %d…%d are there",
+                  app->assignment.new_topic, app->assignment.new_from, app->assignment.new_to - 1);
     retry_later(app, 0);
     positions_step(app);
 }
@@ -205,8 +244,9 @@ static void insert_rows(struct app *app, const struct rcpt_kafka_partition *lows
 {
     struct app_assignment *assignment = &app->assignment;
     struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *add = rcpt_pg_encoder_new();
-    struct rcpt_pg_query queries[3] = {
-        {.statement = "synchronous"}, {.statement = "pins_insert"}, {.statement = "partitions_add"}};
+    struct rcpt_pg_query queries[3] = {{.statement = "synchronous"},
+                                       {.statement = "pins_insert"},
+                                       {.statement = "partitions_add"}};
     rcpt_pg_add_text(pins, assignment->new_topic);
     rcpt_pg_add_text(pins, app->cluster_id);
     rcpt_pg_add_int4(pins, (int32_t)app->config->lanes);
@@ -265,10 +305,12 @@ static void bootstrap(struct app *app, const char *topic, int32_t from, int32_t 
     free(partitions);
 }
 
-/* True if every topic of the assignment is pinned as we are and has rows for all partitions; otherwise the next step to
- * get there is under way, or the process is about to end. */
+/* True if every topic of the assignment is pinned as we are and has rows for all partitions;
+ * otherwise the next step to get there is under way, or the process is about to end. */
 static bool pins_are_good(struct app *app, const struct rcpt_pg_rows *pins)
 {
+    if (rcpt_pg_rows_count(pins) > 0 && !check_ladder(app, pins))
+        return false;
     for (size_t index = 0; index < app->assignment.count; index++) {
         const char *topic = app->assignment.partitions[index].topic;
         int row = find_pin(pins, topic);
@@ -287,7 +329,16 @@ static bool pins_are_good(struct app *app, const struct rcpt_pg_rows *pins)
 /* ---- rows ---- */
 
 /* Columns of progress_read. */
-enum { ROW_TOPIC, ROW_PARTITION, ROW_LANE, ROW_NEXT, ROW_GENERATION, ROW_ANCHOR, ROW_ANCHOR_TIME, ROW_ANCHOR_CRC };
+enum {
+    ROW_TOPIC,
+    ROW_PARTITION,
+    ROW_LANE,
+    ROW_NEXT,
+    ROW_GENERATION,
+    ROW_ANCHOR,
+    ROW_ANCHOR_TIME,
+    ROW_ANCHOR_CRC
+};
 
 struct partition_rows {
     int64_t next[RCPT_ENGINE_MAX_LANES];
@@ -321,12 +372,16 @@ static void collect_rows(const struct rcpt_pg_rows *rows, const struct app_parti
     }
 }
 
-static void halt_on_missing_rows(struct app *app, const struct app_partition *partition, uint32_t found)
+static void halt_on_missing_rows(struct app *app, const struct app_partition *partition,
+                                 uint32_t found)
 {
     struct rcpt_error error;
-    rcpt_error_fatal(&error, EX_DATAERR, "consumer_progress has %u of %u rows for topic %s partition %d: somebody deleted them",
-                     found, app->config->lanes, partition->topic, partition->partition);
-    rcpt_error_hint(&error, "restore the rows with the positions that were applied last, then restart");
+    rcpt_error_fatal(
+        &error, EX_DATAERR,
+        "consumer_progress has %u of %u rows for topic %s partition %d: somebody deleted them",
+        found, app->config->lanes, partition->topic, partition->partition);
+    rcpt_error_hint(&error,
+                    "restore the rows with the positions that were applied last, then restart");
     app_halt(app, &error);
 }
 
@@ -348,13 +403,14 @@ static void give_positions(struct app *app, const struct rcpt_pg_rows *rows)
         starts[index] = (struct rcpt_kafka_partition){
             .topic = partition->topic,
             .partition = partition->partition,
-            .offset = rcpt_engine_assign(app->engine, slot, found->generation, found->next, &found->anchor,
-                                         app_now(app))};
+            .offset = rcpt_engine_assign(app->engine, slot, found->generation, found->next,
+                                         &found->anchor, app_now(app))};
     }
     free(found);
     if (complete && assignment->refresh) {
         for (size_t index = 0; index < assignment->count; index++)
-            rcpt_kafka_reassign(app->kafka, starts[index].topic, starts[index].partition, starts[index].offset);
+            rcpt_kafka_reassign(app->kafka, starts[index].topic, starts[index].partition,
+                                starts[index].offset);
     } else if (complete) {
         consume_assign(app, starts, assignment->count);
         rcpt_log_info("core", "consuming %zu partitions", assignment->count);
@@ -384,7 +440,8 @@ static void put_topics(struct app *app, struct rcpt_pg_encoder *encoder)
     const struct app_assignment *assignment = &app->assignment;
     rcpt_pg_begin_text_array(encoder, assignment->count);
     for (size_t index = 0; index < assignment->count; index++)
-        rcpt_pg_put_bytes(encoder, assignment->partitions[index].topic, strlen(assignment->partitions[index].topic));
+        rcpt_pg_put_bytes(encoder, assignment->partitions[index].topic,
+                          strlen(assignment->partitions[index].topic));
 }
 
 static void read_database(struct app *app)

@@ -1,5 +1,6 @@
 #include "receiptd/app/run.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +60,8 @@ void app_halt(struct app *app, const struct rcpt_error *error)
 {
     app->halted = true;
     memcpy(app->halt_reason, error->text, sizeof(error->text));
-    rcpt_log_error("app", "stopped consuming: %s%s%s", error->text, error->hint[0] != '\0' ? "; HINT: " : "",
-                   error->hint);
+    rcpt_log_error("app", "stopped consuming: %s%s%s", error->text,
+                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
     app_update_readiness(app);
 }
 
@@ -92,8 +93,9 @@ static void on_postgres_closed(void *context)
 
 static void close_timers(struct app *app)
 {
-    uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked, &app->timers.evict,
-                            &app->timers.commit, &app->timers.stats,  &app->deadline};
+    uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked,
+                            &app->timers.evict, &app->timers.commit, &app->timers.stats,
+                            &app->deadline};
     for (size_t index = 0; index < sizeof(timers) / sizeof(timers[0]); index++)
         close_handle(app, (uv_handle_t *)timers[index]);
 }
@@ -144,8 +146,11 @@ void app_check_drain(struct app *app)
 static void on_deadline(uv_timer_t *timer)
 {
     struct app *app = timer->data;
-    /* What is not settled was not acknowledged anywhere: its positions have not moved, the next owner replays it. */
-    rcpt_log_warn("app", "the drain took longer than shutdown.deadline; transactions in flight are abandoned");
+    /* What is not settled was not acknowledged anywhere: its positions have not moved, the next
+     * owner replays it. */
+    rcpt_log_warn(
+        "app",
+        "the drain took longer than shutdown.deadline; transactions in flight are abandoned");
     janitor_log_stats(app);
     _exit(app->exit_code);
 }
@@ -166,7 +171,8 @@ static void begin_stop(struct app *app, const char *why)
 
 void app_fail(struct app *app, const struct rcpt_error *error)
 {
-    rcpt_log_error("app", "%s%s%s", error->text, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    rcpt_log_error("app", "%s%s%s", error->text, error->hint[0] != '\0' ? "; HINT: " : "",
+                   error->hint);
     if (app->exit_code == 0)
         app->exit_code = error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
     begin_stop(app, "a fatal error");
@@ -176,11 +182,14 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct app *app = handle->data;
     if (number == SIGHUP) {
-        rcpt_log_info("app", "SIGHUP: the configuration is read at start only; restart to apply changes");
+        rcpt_log_info("app",
+                      "SIGHUP: the configuration is read at start only; restart to apply changes");
         return;
     }
     if (app->stopping) {
-        rcpt_log_warn("app", "second signal: leaving at once; what was in flight is replayed by the next owner");
+        rcpt_log_warn(
+            "app",
+            "second signal: leaving at once; what was in flight is replayed by the next owner");
         _exit(app->exit_code != 0 ? app->exit_code : EX_TEMPFAIL);
     }
     begin_stop(app, number == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -323,9 +332,15 @@ int rcpt_app_run(const struct rcpt_config *config)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
     app->config = config;
+    /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a fixed
+     * threshold for large blocks keep what is resident near what is used. */
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
     rcpt_log_configure(config->log.level, config->log.format);
-    rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s", config->kafka.group,
-                  config->lanes, config->postgres.connections, rcpt_kafka_version());
+    rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
+                  config->kafka.group, config->lanes, config->postgres.connections,
+                  rcpt_kafka_version());
     start(app);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     finish(app);

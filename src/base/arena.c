@@ -30,7 +30,8 @@ static struct rcpt_arena_chunk *chunk_new(size_t capacity)
     return chunk;
 }
 
-/* Moves on to a chunk with room: the next one in the chain if it is large enough, else a new one before it. */
+/* Moves on to a chunk with room: the next one in the chain if it is large enough, else a new one
+ * before it. */
 static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
 {
     struct rcpt_arena_chunk *next = arena->current != NULL ? arena->current->next : arena->first;

@@ -50,8 +50,10 @@ void rcpt_error_hint(struct rcpt_error *error, const char *format, ...)
 
 void rcpt_assert_failed(const char *condition, const char *file, int line, const char *function)
 {
-    fprintf(stderr, "level=error room=base msg=\"assertion failed\" condition=\"%s\" at=%s:%d function=%s\n",
-            condition, file, line, function);
+    fprintf(
+        stderr,
+        "level=error room=base msg=\"assertion failed\" condition=\"%s\" at=%s:%d function=%s\n",
+        condition, file, line, function);
     abort();
 }
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NONE UINT32_MAX
-#define BATCH_CHUNK_BYTES (256u * 1024)
-#define BATCH_KEEP_BYTES (2u * 1024 * 1024)
+#define NONE                UINT32_MAX
+#define BATCH_CHUNK_BYTES   (256u * 1024)
+#define BATCH_KEEP_BYTES    (2u * 1024 * 1024)
 #define SIGNATURE_MAX_CODES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)
 
 /* A message while it is being folded: its events form a chain in order of arrival. */
@@ -105,7 +105,8 @@ static int compare_ids(const struct folding *left, const struct folding *right)
     return order != 0 ? order : (int)a->id_size - (int)b->id_size;
 }
 
-/* Bottom-up merge sort: no allocation outside the arena, n log n whatever the input. Returns the sorted one of the two. */
+/* Bottom-up merge sort: no allocation outside the arena, n log n whatever the input. Returns the
+ * sorted one of the two. */
 static struct folding *sort_messages(struct folding *items, struct folding *scratch, uint32_t count)
 {
     for (uint32_t width = 1; width < count; width *= 2) {
@@ -113,8 +114,8 @@ static struct folding *sort_messages(struct folding *items, struct folding *scra
             uint32_t left = start, middle = start + width < count ? start + width : count;
             uint32_t end = start + 2 * width < count ? start + 2 * width : count, right = middle;
             for (uint32_t out = start; out < end; out++) {
-                bool take_left =
-                    left < middle && (right >= end || compare_ids(&items[left], &items[right]) <= 0);
+                bool take_left = left < middle &&
+                                 (right >= end || compare_ids(&items[left], &items[right]) <= 0);
                 scratch[out] = take_left ? items[left++] : items[right++];
             }
         }
@@ -130,8 +131,8 @@ static bool same_id(const struct rcpt_event *left, const struct rcpt_event *righ
     return left->id_size == right->id_size && memcmp(left->id, right->id, left->id_size) == 0;
 }
 
-static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding *messages, uint32_t *count,
-                             const struct rcpt_event *event)
+static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding *messages,
+                             uint32_t *count, const struct rcpt_event *event)
 {
     uint32_t mask = builder->bucket_capacity - 1;
     /* The low bits of the hash are the lane: the same for all events of this batch. */
@@ -159,7 +160,8 @@ struct code_count {
     int32_t count;
 };
 
-static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size, struct code_count *codes)
+static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size,
+                              struct code_count *codes)
 {
     uint32_t used = 0;
     for (uint32_t index = 0; index < size; index++) {
@@ -177,7 +179,8 @@ static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t si
     return used;
 }
 
-static int32_t append_signature(struct rcpt_batch *batch, const struct code_count *codes, uint32_t size)
+static int32_t append_signature(struct rcpt_batch *batch, const struct code_count *codes,
+                                uint32_t size)
 {
     struct rcpt_batch_signature *signature = &batch->signatures[batch->signature_count];
     signature->first = batch->signature_code_count;
@@ -190,8 +193,8 @@ static int32_t append_signature(struct rcpt_batch *batch, const struct code_coun
     return (int32_t)batch->signature_count++;
 }
 
-static bool same_signature(const struct rcpt_batch *batch, uint32_t index, const struct code_count *codes,
-                           uint32_t size)
+static bool same_signature(const struct rcpt_batch *batch, uint32_t index,
+                           const struct code_count *codes, uint32_t size)
 {
     const struct rcpt_batch_signature *signature = &batch->signatures[index];
     if (signature->size != size)
@@ -219,7 +222,8 @@ static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_
     uint32_t used = collect_codes(events, size, codes);
     uint64_t hash = 0;
     for (uint32_t index = 0; index < used; index++)
-        hash = (hash ^ (uint64_t)(codes[index].code * 65537 + codes[index].count)) * UINT64_C(0x9e3779b97f4a7c15);
+        hash = (hash ^ (uint64_t)(codes[index].code * 65537 + codes[index].count)) *
+               UINT64_C(0x9e3779b97f4a7c15);
     uint32_t mask = builder->signature_capacity - 1, bucket = (uint32_t)(hash >> 32) & mask;
     for (; builder->signature_buckets[bucket] != NONE; bucket = (bucket + 1) & mask) {
         if (same_signature(batch, builder->signature_buckets[bucket], codes, used))
@@ -236,7 +240,8 @@ struct counts {
     uint32_t events, letters;
 };
 
-static struct counts count_content(const struct rcpt_batch_source *sources, uint32_t source_count, uint32_t lane)
+static struct counts count_content(const struct rcpt_batch_source *sources, uint32_t source_count,
+                                   uint32_t lane)
 {
     struct counts counts = {0, 0};
     for (uint32_t index = 0; index < source_count; index++) {
@@ -265,7 +270,8 @@ static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source
 static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source *source)
 {
     const struct rcpt_record *record = source->record;
-    for (uint32_t at = record->lane_rejects[batch->lane]; at < record->lane_rejects[batch->lane + 1]; at++) {
+    for (uint32_t at = record->lane_rejects[batch->lane];
+         at < record->lane_rejects[batch->lane + 1]; at++) {
         const struct rcpt_reject *reject = &record->rejects[at];
         batch->letters[batch->letter_count++] = (struct rcpt_batch_letter){
             .record = record,
@@ -286,15 +292,18 @@ struct raw { /* one event before grouping */
     uint32_t next; /* of the same message */
 };
 
-/* Chains the lane's events per message. Returns the number of messages; *raw_count the number of events. */
+/* Chains the lane's events per message. Returns the number of messages; *raw_count the number of
+ * events. */
 static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
-                             const struct rcpt_batch_source *sources, uint32_t source_count, uint32_t event_limit,
-                             struct raw *raws, struct folding *messages, uint32_t *raw_count)
+                             const struct rcpt_batch_source *sources, uint32_t source_count,
+                             uint32_t event_limit, struct raw *raws, struct folding *messages,
+                             uint32_t *raw_count)
 {
     uint32_t message_count = 0, used = 0;
     for (uint32_t source = 0; source < source_count; source++) {
         const struct rcpt_record *record = sources[source].record;
-        for (uint32_t at = record->lane_events[batch->lane]; at < record->lane_events[batch->lane + 1]; at++) {
+        for (uint32_t at = record->lane_events[batch->lane];
+             at < record->lane_events[batch->lane + 1]; at++) {
             const struct rcpt_event *event = &record->events[at];
             if (event->refused) {
                 add_refused(batch, &sources[source], event);
@@ -302,7 +311,8 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
             }
             if (used >= event_limit)
                 continue;
-            struct folding *message = &messages[find_message(builder, messages, &message_count, event)];
+            struct folding *message =
+                &messages[find_message(builder, messages, &message_count, event)];
             raws[used] = (struct raw){.event = event, .source = source, .next = NONE};
             if (message->head == NONE)
                 message->head = used;
@@ -316,9 +326,10 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
     return message_count;
 }
 
-/* Writes one message with its events; the winner's time is the smallest among the receipts of the highest status. */
-static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *batch, const struct folding *folding,
-                         const struct raw *raws)
+/* Writes one message with its events; the winner's time is the smallest among the receipts of the
+ * highest status. */
+static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
+                         const struct folding *folding, const struct raw *raws)
 {
     struct rcpt_batch_message *message = &batch->messages[batch->message_count++];
     message->id = folding->first->id;
@@ -336,7 +347,8 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         out->code = entry->code;
         batch->payload_bytes += event->payload_size;
         message->mask |= entry->mask;
-        if (entry->top > message->top || (entry->top == message->top && event->at_us < message->at_us)) {
+        if (entry->top > message->top ||
+            (entry->top == message->top && event->at_us < message->at_us)) {
             message->top = entry->top;
             message->at_us = event->at_us;
         }
@@ -345,7 +357,8 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
                                           batch->event_count - message->first_event);
 }
 
-static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source *sources, uint32_t source_count)
+static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source *sources,
+                        uint32_t source_count)
 {
     batch->records = allocate(batch, source_count, sizeof(const struct rcpt_record *));
     batch->record_topics = allocate(batch, source_count, sizeof(*batch->record_topics));
@@ -359,7 +372,8 @@ static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source
 }
 
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
-                     const struct rcpt_batch_source *sources, uint32_t source_count, uint32_t event_limit)
+                     const struct rcpt_batch_source *sources, uint32_t source_count,
+                     uint32_t event_limit)
 {
     struct counts counts = count_content(sources, source_count, batch->lane);
     uint32_t most = counts.events;
@@ -378,16 +392,16 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
     memset(builder->single, 0xff, sizeof(builder->single));
 
     uint32_t raw_count = 0;
-    uint32_t message_count =
-        chain_events(builder, batch, sources, source_count, event_limit, raws, messages, &raw_count);
+    uint32_t message_count = chain_events(builder, batch, sources, source_count, event_limit, raws,
+                                          messages, &raw_count);
     const struct folding *sorted = sort_messages(messages, scratch, message_count);
     for (uint32_t index = 0; index < message_count; index++)
         emit_message(builder, batch, &sorted[index], raws);
     RCPT_ASSERT(batch->event_count == raw_count);
 }
 
-struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources, uint32_t source_count, uint32_t lane,
-                                         uint32_t event_index)
+struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources,
+                                         uint32_t source_count, uint32_t lane, uint32_t event_index)
 {
     for (uint32_t source = 0; source < source_count; source++) {
         struct rcpt_record *record = sources[source].record;

@@ -1,4 +1,5 @@
-/* Folds raw events into a batch: one entry per message, sorted by id, with the multiset of statuses that were named.
+/* Folds raw events into a batch: one entry per message, sorted by id, with the multiset of statuses
+ * that were named.
  *
  * Private to src/core. The builder is scratch memory that one engine reuses for all its lanes.
  */
@@ -23,13 +24,16 @@ void rcpt_batch_fini(struct rcpt_batch *batch);
 /* Forgets the content, keeps the memory; lane stays. */
 void rcpt_batch_reset(struct rcpt_batch *batch, enum rcpt_batch_kind kind);
 
-/* Fills messages, events, signatures and letters with the lane's part of the sources, in their order; at most
- * `event_limit` events that are not refused (letters are left out where the limit cuts). Moves are the caller's. */
+/* Fills messages, events, signatures and letters with the lane's part of the sources, in their
+ * order; at most `event_limit` events that are not refused (letters are left out where the limit
+ * cuts). Moves are the caller's. */
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
-                     const struct rcpt_batch_source *sources, uint32_t source_count, uint32_t event_limit);
+                     const struct rcpt_batch_source *sources, uint32_t source_count,
+                     uint32_t event_limit);
 
 /* The event_index-th (from 0) event of the lane in the sources that is not refused. */
-struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources, uint32_t source_count, uint32_t lane,
+struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources,
+                                         uint32_t source_count, uint32_t lane,
                                          uint32_t event_index);
 
 #endif

@@ -3,13 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rcpt_engine *rcpt_engine_new(const struct rcpt_engine_settings *settings, const struct rcpt_ladder *ladder,
+struct rcpt_engine *rcpt_engine_new(const struct rcpt_engine_settings *settings,
+                                    const struct rcpt_ladder *ladder,
                                     const struct rcpt_engine_ports *ports)
 {
     RCPT_ASSERT(settings->lanes >= 1 && settings->lanes <= RCPT_ENGINE_MAX_LANES);
     RCPT_ASSERT((settings->lanes & (settings->lanes - 1)) == 0);
     RCPT_ASSERT(settings->connections >= 1 && settings->connections <= settings->lanes);
-    RCPT_ASSERT(settings->depth >= 1 && settings->batch_max_events >= 1 && settings->wake_limit >= 1);
+    RCPT_ASSERT(settings->depth >= 1 && settings->batch_max_events >= 1 &&
+                settings->wake_limit >= 1);
     struct rcpt_engine *engine = rcpt_calloc(1, sizeof(*engine));
     engine->settings = *settings;
     engine->ports = *ports;
@@ -71,7 +73,8 @@ static int compare_slots(const struct slot *left, const struct slot *right)
 static void insert_in_order(struct rcpt_engine *engine, uint32_t slot)
 {
     uint32_t at = engine->slot_count;
-    while (at > 0 && compare_slots(&engine->slots[engine->order[at - 1]], &engine->slots[slot]) > 0) {
+    while (at > 0 &&
+           compare_slots(&engine->slots[engine->order[at - 1]], &engine->slots[slot]) > 0) {
         engine->order[at] = engine->order[at - 1];
         at--;
     }
@@ -95,7 +98,8 @@ static void grow_slots(struct rcpt_engine *engine)
 uint32_t rcpt_engine_slot(struct rcpt_engine *engine, const char *topic, int32_t partition)
 {
     for (uint32_t index = 0; index < engine->slot_count; index++) {
-        if (engine->slots[index].partition == partition && strcmp(engine->slots[index].topic, topic) == 0)
+        if (engine->slots[index].partition == partition &&
+            strcmp(engine->slots[index].topic, topic) == 0)
             return index;
     }
     if (engine->slot_count == engine->slot_capacity)
@@ -129,8 +133,9 @@ bool rcpt_engine_is_assigned(const struct rcpt_engine *engine, uint32_t slot)
 
 /* ---- epochs ---- */
 
-int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation, const int64_t *next_offsets,
-                           const struct rcpt_engine_anchor *anchor, int64_t now_ms)
+int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation,
+                           const int64_t *next_offsets, const struct rcpt_engine_anchor *anchor,
+                           int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
     if (part->assigned)
@@ -172,8 +177,8 @@ void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
 
 bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
 {
-    return !engine->stopped && !engine->halted && !engine->parking_full && engine->slots[slot].assigned &&
-           engine->stats.bytes < engine->settings.budget_bytes;
+    return !engine->stopped && !engine->halted && !engine->parking_full &&
+           engine->slots[slot].assigned && engine->stats.bytes < engine->settings.budget_bytes;
 }
 
 static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
@@ -189,10 +194,13 @@ static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
 
 bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
 {
-    const struct slot *part = &engine->slots[slot];
+    struct slot *part = &engine->slots[slot];
     if (!part->assigned || engine->halted)
         return false;
-    if (part->rewinding && offset >= part->rewind_from) {
+    if (part->rewinding && offset > part->rewind_to) {
+        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An assignment tells. */
+        if (offset < part->rewind_from)
+            part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
         return false;
     }
@@ -209,20 +217,25 @@ static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
 {
     struct rcpt_error error;
     rcpt_error_fatal(&error, 65,
-                     "topic %s partition %d is not the one that was consumed: the record at offset %lld differs from "
+                     "topic %s partition %d is not the one that was consumed: the record at offset "
+                     "%lld differs from "
                      "the one applied last",
                      part->topic, part->partition, (long long)part->anchor.offset);
-    rcpt_error_hint(&error, "the topic was deleted and created anew, or restored; its positions in consumer_progress "
-                            "must be set on purpose");
+    rcpt_error_hint(
+        &error,
+        "the topic was deleted and created anew, or restored; its positions in consumer_progress "
+        "must be set on purpose");
     engine_halt(engine, &error);
 }
 
 /* Returns true if the record was the anchor's: it is compared, and not applied again. */
-static bool compare_anchor(struct rcpt_engine *engine, struct slot *part, const struct rcpt_record *record)
+static bool compare_anchor(struct rcpt_engine *engine, struct slot *part,
+                           const struct rcpt_record *record)
 {
     if (!part->comparing || record->offset < part->anchor.offset)
         return false;
-    /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing to compare. */
+    /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing
+     * to compare. */
     part->comparing = false;
     if (record->offset > part->anchor.offset)
         return false;
@@ -231,8 +244,10 @@ static bool compare_anchor(struct rcpt_engine *engine, struct slot *part, const 
     return true;
 }
 
-/* The record goes to every lane that has not accepted its offset yet; a lane without a part in it only moves on. */
-static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record, int64_t now_ms)
+/* The record goes to every lane that has not accepted its offset yet; a lane without a part in it
+ * only moves on. */
+static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
+                  int64_t now_ms)
 {
     record->refs = 1; /* ours, until all lanes have theirs */
     engine->stats.bytes += record->memory_bytes;
@@ -255,7 +270,8 @@ static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record 
     engine_release(engine, record);
 }
 
-void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record, int64_t now_ms)
+void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
+                              int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
     bool admits = rcpt_engine_admits(engine, slot, record->offset);
@@ -265,7 +281,7 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
         rcpt_record_free(record);
         return;
     }
-    if (part->rewinding) /* a record below the old position came: the rewind took effect */
+    if (part->rewinding) /* the record that was asked for: the rewind took effect */
         part->rewinding = false;
     else if (record->offset > part->position)
         engine->stats.gaps += (uint64_t)(record->offset - part->position);
@@ -343,7 +359,8 @@ void rcpt_engine_connection_up(struct rcpt_engine *engine, uint32_t connection, 
 {
     RCPT_ASSERT(!engine->connections[connection].up && engine->connections[connection].flying == 0);
     engine->connections[connection].up = true;
-    for (uint32_t index = connection; index < engine->settings.lanes; index += engine->settings.connections)
+    for (uint32_t index = connection; index < engine->settings.lanes;
+         index += engine->settings.connections)
         lane_resync(engine, &engine->lanes[index], now_ms, 0);
     pump(engine, connection, now_ms);
 }
@@ -353,7 +370,8 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
     (void)now_ms;
     struct connection *gone = &engine->connections[connection];
     gone->up = false;
-    for (uint32_t index = connection; index < engine->settings.lanes; index += engine->settings.connections) {
+    for (uint32_t index = connection; index < engine->settings.lanes;
+         index += engine->settings.connections) {
         struct lane *lane = &engine->lanes[index];
         RCPT_ASSERT(lane->state != LANE_FLYING); /* results come before */
         lane_set_state(lane, LANE_DOWN);
@@ -364,14 +382,19 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
 static void halt_on_missing_row(struct rcpt_engine *engine, uint32_t lane, const struct slot *part)
 {
     struct rcpt_error error;
-    rcpt_error_fatal(&error, 65, "consumer_progress has no row for topic %s partition %d lane %u: somebody deleted it",
-                     part->topic, part->partition, lane);
-    rcpt_error_hint(&error, "restore the row with the position that was applied last, then restart");
+    rcpt_error_fatal(
+        &error, 65,
+        "consumer_progress has no row for topic %s partition %d lane %u: somebody deleted it",
+        part->topic, part->partition, lane);
+    rcpt_error_hint(&error,
+                    "restore the row with the position that was applied last, then restart");
     engine_halt(engine, &error);
 }
 
-/* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's". */
-static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t current, int64_t now_ms)
+/* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's".
+ */
+static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
+                       int64_t current, int64_t now_ms)
 {
     struct lane_position *position = &lane->positions[slot];
     if (current >= position->expected) {
@@ -391,8 +414,9 @@ static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t s
     engine_rewind(engine, slot, current, now_ms);
 }
 
-void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index, const struct rcpt_engine_position *rows,
-                              size_t row_count, int64_t now_ms)
+void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
+                              const struct rcpt_engine_position *rows, size_t row_count,
+                              int64_t now_ms)
 {
     struct lane *lane = &engine->lanes[lane_index];
     if (lane->state != LANE_READING)
@@ -403,7 +427,8 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index, c
         if (!part->assigned)
             continue;
         if (part->epoch > lane->epochs_at_read) {
-            again = true; /* assigned after the question: the answer may be older than its positions */
+            again =
+                true; /* assigned after the question: the answer may be older than its positions */
         } else if (!rows[row].found) {
             halt_on_missing_row(engine, lane_index, part);
         } else if (rows[row].generation != part->generation) {
@@ -421,15 +446,16 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index, c
     pump(engine, lane->connection, now_ms);
 }
 
-void rcpt_engine_on_positions_failed(struct rcpt_engine *engine, uint32_t lane_index, int64_t now_ms)
+void rcpt_engine_on_positions_failed(struct rcpt_engine *engine, uint32_t lane_index,
+                                     int64_t now_ms)
 {
     struct lane *lane = &engine->lanes[lane_index];
     if (lane->state == LANE_READING)
         lane_resync(engine, lane, now_ms, rcpt_backoff_next_ms(&lane->backoff));
 }
 
-void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index, const struct rcpt_engine_result *result,
-                           int64_t now_ms)
+void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index,
+                           const struct rcpt_engine_result *result, int64_t now_ms)
 {
     struct lane *lane = &engine->lanes[lane_index];
     RCPT_ASSERT(lane->state == LANE_FLYING && engine->connections[lane->connection].flying > 0);
@@ -441,7 +467,8 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index, cons
 
 /* ---- parking, time, end ---- */
 
-void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired, int64_t now_ms)
+void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired,
+                      int64_t now_ms)
 {
     engine->lanes[lane].wake_applicable |= applicable;
     engine->lanes[lane].wake_expired |= expired;
@@ -459,7 +486,8 @@ static void check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
         struct slot *part = &engine->slots[slot];
         if (!part->assigned || !part->rewinding || now_ms < part->rewind_deadline_ms)
             continue;
-        /* Nothing that was fetched before survives an assignment, so from here on a gap is a real one. */
+        /* Nothing that was fetched before survives an assignment, so from here on a gap is a real
+         * one. */
         part->rewinding = false;
         part->position = part->rewind_to;
         engine->stats.reassigns++;
@@ -498,10 +526,12 @@ bool rcpt_engine_is_halted(const struct rcpt_engine *engine)
     return engine->halted;
 }
 
-int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection, int64_t now_ms)
+int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,
+                                        int64_t now_ms)
 {
     int64_t oldest = 0;
-    for (uint32_t index = connection; index < engine->settings.lanes; index += engine->settings.connections) {
+    for (uint32_t index = connection; index < engine->settings.lanes;
+         index += engine->settings.connections) {
         const struct lane *lane = &engine->lanes[index];
         if (lane->state == LANE_FLYING && now_ms - lane->submitted_ms > oldest)
             oldest = now_ms - lane->submitted_ms;
@@ -528,13 +558,15 @@ static void check_lane(const struct rcpt_engine *engine, const struct lane *lane
         int64_t last = -1;
         uint32_t queued = 0;
         for (uint32_t index = 0; index < lane->count; index++) {
-            const struct rcpt_record *record = lane->ring[(lane->head + index) & (lane->capacity - 1)];
+            const struct rcpt_record *record =
+                lane->ring[(lane->head + index) & (lane->capacity - 1)];
             if (record->slot != slot)
                 continue;
             queued++;
             RCPT_ASSERT(record->refs > 0);
             if (record->epoch != engine->slots[slot].epoch) {
-                RCPT_ASSERT(index < lane->flying); /* only a batch in flight may hold an ended epoch */
+                RCPT_ASSERT(index <
+                            lane->flying); /* only a batch in flight may hold an ended epoch */
                 continue;
             }
             RCPT_ASSERT(record->offset > last && record->offset >= position->expected);
@@ -552,7 +584,8 @@ void rcpt_engine_check(const struct rcpt_engine *engine)
         check_lane(engine, &engine->lanes[index]);
     for (uint32_t index = 0; index < engine->settings.connections; index++) {
         uint32_t flying = 0;
-        for (uint32_t lane = index; lane < engine->settings.lanes; lane += engine->settings.connections)
+        for (uint32_t lane = index; lane < engine->settings.lanes;
+             lane += engine->settings.connections)
             flying += engine->lanes[lane].state == LANE_FLYING;
         RCPT_ASSERT(flying == engine->connections[index].flying);
     }

@@ -1,4 +1,5 @@
-/* What engine.c (partitions, time) and lane.c (queues, batches, results) share. Private to src/core. */
+/* What engine.c (partitions, time) and lane.c (queues, batches, results) share. Private to
+ * src/core. */
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
@@ -36,7 +37,8 @@ struct lane {
     struct rcpt_backoff backoff;
     uint32_t fences; /* conflicts since the last commit */
 
-    /* Raw records in order of arrival, a ring; the first `flying` of them are in the batch in flight. */
+    /* Raw records in order of arrival, a ring; the first `flying` of them are in the batch in
+     * flight. */
     struct rcpt_record **ring;
     uint32_t head, count, capacity, flying;
     int64_t oldest_ms; /* when the first record that is not in flight came */
@@ -52,7 +54,8 @@ struct lane {
     uint32_t wake_limit;
     enum rcpt_batch_kind last_kind;
 
-    /* Search for an event that PostgreSQL refuses: the first `good` events pass, the first `bad` do not. */
+    /* Search for an event that PostgreSQL refuses: the first `good` events pass, the first `bad` do
+     * not. */
     bool searching, search_confirmed;
     uint32_t search_records, good, bad, probing;
     char search_detail[120];
@@ -66,13 +69,13 @@ struct slot {
     bool assigned;
     uint32_t epoch;
     int64_t generation;
-    int64_t position; /* next offset that Kafka is expected to deliver */
+    int64_t position;               /* next offset that Kafka is expected to deliver */
     struct rcpt_engine_anchor last; /* of the last record delivered in this epoch */
 
     bool comparing; /* the anchor's record has not come by yet */
     struct rcpt_engine_anchor anchor;
 
-    /* REWINDING: nothing at or above `rewind_from` is taken until a record below it came. */
+    /* REWINDING: nothing above `rewind_to` is taken until the record there came; `rewind_from` is where it began. */
     bool rewinding;
     int64_t rewind_from, rewind_to, rewind_deadline_ms;
 };
@@ -107,14 +110,15 @@ void lane_set_state(struct lane *lane, enum lane_state state);
 void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms);
 /* Drops the queued records of the slot with offset < below that are not in flight. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
-/* The batch in flight is settled without a commit: its records are queued again, but for those of ended epochs. */
+/* The batch in flight is settled without a commit: its records are queued again, but for those of
+ * ended epochs. */
 void lane_unfly(struct rcpt_engine *engine, struct lane *lane);
 /* Makes the lane compare its positions with the database before anything else. */
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms);
 /* One step if the lane has something to do: reads positions or submits. True if it did. */
 bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms);
-void lane_on_result(struct rcpt_engine *engine, struct lane *lane, const struct rcpt_engine_result *result,
-                    int64_t now_ms);
+void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
+                    const struct rcpt_engine_result *result, int64_t now_ms);
 
 /* ---- engine.c ---- */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);

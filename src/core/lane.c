@@ -4,7 +4,8 @@
 
 #include "engine_internal.h"
 
-/* A lane that waits for its own batch in flight takes no other step; see the table of legal changes. */
+/* A lane that waits for its own batch in flight takes no other step; see the table of legal
+ * changes. */
 static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
     [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
     [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
@@ -27,7 +28,8 @@ void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index)
     lane->connection = index % settings->connections;
     lane->state = LANE_DOWN;
     lane->wake_limit = settings->wake_limit;
-    rcpt_backoff_init(&lane->backoff, settings->retry_min_ms, settings->retry_max_ms, settings->seed + index);
+    rcpt_backoff_init(&lane->backoff, settings->retry_min_ms, settings->retry_max_ms,
+                      settings->seed + index);
     rcpt_batch_init(&lane->batch, index);
 }
 
@@ -79,7 +81,8 @@ static void forget_refusals(struct lane *lane)
 
 /* Keeps what `keeps` says from index `from` on, in order. */
 static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
-                   bool (*keeps)(const struct rcpt_engine *, const struct rcpt_record *, uint32_t, int64_t),
+                   bool (*keeps)(const struct rcpt_engine *, const struct rcpt_record *, uint32_t,
+                                 int64_t),
                    uint32_t slot, int64_t below)
 {
     uint32_t kept = from;
@@ -97,19 +100,20 @@ static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
     lane->count = kept;
 }
 
-static bool keeps_above(const struct rcpt_engine *engine, const struct rcpt_record *record, uint32_t slot,
-                        int64_t below)
+static bool keeps_above(const struct rcpt_engine *engine, const struct rcpt_record *record,
+                        uint32_t slot, int64_t below)
 {
     (void)engine;
     return record->slot != slot || record->offset >= below;
 }
 
-static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_record *record, uint32_t slot,
-                          int64_t below)
+static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_record *record,
+                          uint32_t slot, int64_t below)
 {
     (void)slot;
     (void)below;
-    return engine->slots[record->slot].assigned && engine->slots[record->slot].epoch == record->epoch;
+    return engine->slots[record->slot].assigned &&
+           engine->slots[record->slot].epoch == record->epoch;
 }
 
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below)
@@ -153,15 +157,17 @@ static uint32_t choose_records(const struct rcpt_engine *engine, const struct la
         const struct rcpt_record *record = *at(lane, taken);
         uint32_t own = lane_events_of(record, lane->index);
         events += own;
-        bytes += record->event_count > 0 ? (uint64_t)record->value_size * own / record->event_count : 0;
-        if (taken > 0 && (events > engine->settings.batch_max_events || bytes > engine->settings.batch_max_bytes))
+        bytes +=
+            record->event_count > 0 ? (uint64_t)record->value_size * own / record->event_count : 0;
+        if (taken > 0 && (events > engine->settings.batch_max_events ||
+                          bytes > engine->settings.batch_max_bytes))
             break;
     }
     return taken;
 }
 
-static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine, const struct lane *lane,
-                                                    uint32_t record_count)
+static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine,
+                                                    const struct lane *lane, uint32_t record_count)
 {
     if (record_count > engine->source_capacity) {
         engine->source_capacity = record_count * 2;
@@ -176,9 +182,10 @@ static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine, 
     return engine->sources;
 }
 
-/* The last of the taken records that belongs to the slot; NULL if none. Checks the invariant of the batch's content. */
-static const struct rcpt_record *last_taken(const struct lane *lane, uint32_t record_count, uint32_t slot,
-                                            uint32_t *taken)
+/* The last of the taken records that belongs to the slot; NULL if none. Checks the invariant of the
+ * batch's content. */
+static const struct rcpt_record *last_taken(const struct lane *lane, uint32_t record_count,
+                                            uint32_t slot, uint32_t *taken)
 {
     const struct rcpt_record *last = NULL;
     *taken = 0;
@@ -231,8 +238,10 @@ static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const 
     return move;
 }
 
-/* Every partition that advances (or, for a wake, every partition) in the order in which all writers lock the rows. */
-static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t record_count, bool advance)
+/* Every partition that advances (or, for a wake, every partition) in the order in which all writers
+ * lock the rows. */
+static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t record_count,
+                       bool advance)
 {
     struct rcpt_batch *batch = &lane->batch;
     batch->moves = rcpt_arena_alloc(&batch->arena, engine->slot_count * sizeof(*batch->moves));
@@ -278,8 +287,8 @@ static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t no
 {
     uint32_t record_count = choose_records(engine, lane);
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);
-    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count), record_count,
-                    UINT32_MAX);
+    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
+                    record_count, UINT32_MAX);
     name_refusals(lane);
     plan_moves(engine, lane, record_count, true);
     lane->flying = record_count;
@@ -292,13 +301,14 @@ static void seal_probe(struct rcpt_engine *engine, struct lane *lane, int64_t no
     /* First all of them again: only then is it certain that the cause is among the events. */
     lane->probing = lane->search_confirmed ? lane->good + (lane->bad - lane->good) / 2 : lane->bad;
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_PROBE);
-    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count), record_count,
-                    lane->probing);
+    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
+                    record_count, lane->probing);
     lane->flying = record_count;
     submit(engine, lane, now_ms);
 }
 
-static void seal_wake(struct rcpt_engine *engine, struct lane *lane, enum rcpt_batch_kind kind, int64_t now_ms)
+static void seal_wake(struct rcpt_engine *engine, struct lane *lane, enum rcpt_batch_kind kind,
+                      int64_t now_ms)
 {
     rcpt_batch_reset(&lane->batch, kind);
     lane->batch.wake_limit = lane->wake_limit;
@@ -325,7 +335,8 @@ static bool has_assignment(const struct rcpt_engine *engine)
 static bool is_behind(const struct rcpt_engine *engine, const struct lane *lane)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
-        if (engine->slots[slot].assigned && lane->positions[slot].accepted > lane->positions[slot].expected)
+        if (engine->slots[slot].assigned &&
+            lane->positions[slot].accepted > lane->positions[slot].expected)
             return true;
     }
     return false;
@@ -355,7 +366,8 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
 {
     bool queued = lane->count > 0 && !lingers(engine, lane, now_ms);
     /* Parked rows take turns with fresh ones, so that neither starves. */
-    bool wakes = has_wake(lane) && has_assignment(engine) && !(queued && lane->last_kind == RCPT_BATCH_WAKE);
+    bool wakes =
+        has_wake(lane) && has_assignment(engine) && !(queued && lane->last_kind == RCPT_BATCH_WAKE);
     if (lane->searching) {
         seal_probe(engine, lane, now_ms);
     } else if (wakes) {
@@ -404,7 +416,8 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
         lane_set_state(lane, LANE_READY);
     if (lane->state == LANE_UNSYNCED)
         return read_positions(engine, lane, now_ms);
-    if (lane->state != LANE_READY || engine->connections[lane->connection].flying >= engine->settings.depth)
+    if (lane->state != LANE_READY ||
+        engine->connections[lane->connection].flying >= engine->settings.depth)
         return false;
     return step_ready(engine, lane, now_ms) || verify(engine, lane, now_ms);
 }
@@ -430,7 +443,8 @@ static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int
     lane->verified_ms = now_ms;
 }
 
-static void count_commit(struct rcpt_engine *engine, const struct lane *lane, const struct rcpt_engine_result *result)
+static void count_commit(struct rcpt_engine *engine, const struct lane *lane,
+                         const struct rcpt_engine_result *result)
 {
     struct rcpt_engine_stats *stats = &engine->stats;
     stats->events_committed += lane->batch.event_count;
@@ -443,8 +457,8 @@ static void count_commit(struct rcpt_engine *engine, const struct lane *lane, co
         stats->events_expired += result->woken;
 }
 
-static void on_committed(struct rcpt_engine *engine, struct lane *lane, const struct rcpt_engine_result *result,
-                         int64_t now_ms)
+static void on_committed(struct rcpt_engine *engine, struct lane *lane,
+                         const struct rcpt_engine_result *result, int64_t now_ms)
 {
     count_commit(engine, lane, result);
     advance_positions(engine, lane, now_ms);
@@ -472,7 +486,8 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane, const st
     lane_set_state(lane, LANE_READY);
 }
 
-/* The first `bad` events fail and the first `bad - 1` do not: the last of them is the one that PostgreSQL refuses. */
+/* The first `bad` events fail and the first `bad - 1` do not: the last of them is the one that
+ * PostgreSQL refuses. */
 static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
 {
     const struct rcpt_batch_source *sources = list_sources(engine, lane, lane->search_records);
@@ -482,7 +497,8 @@ static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
     event->refused = true;
     if (lane->refusal_count == lane->refusal_capacity) {
         lane->refusal_capacity = lane->refusal_capacity > 0 ? lane->refusal_capacity * 2 : 8;
-        lane->refusals = rcpt_realloc(lane->refusals, lane->refusal_capacity * sizeof(*lane->refusals));
+        lane->refusals =
+            rcpt_realloc(lane->refusals, lane->refusal_capacity * sizeof(*lane->refusals));
     }
     struct refusal *refusal = &lane->refusals[lane->refusal_count++];
     refusal->index = event->index;
@@ -496,8 +512,8 @@ static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
     lane->searching = false;
 }
 
-static void on_data_error(struct rcpt_engine *engine, struct lane *lane, const struct rcpt_engine_result *result,
-                          int64_t now_ms)
+static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
+                          const struct rcpt_engine_result *result, int64_t now_ms)
 {
     uint32_t records = lane->flying, events = lane->batch.event_count, before = lane->count;
     lane_unfly(engine, lane);
@@ -544,8 +560,8 @@ static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now
     lane_set_state(lane, LANE_READY);
 }
 
-void lane_on_result(struct rcpt_engine *engine, struct lane *lane, const struct rcpt_engine_result *result,
-                    int64_t now_ms)
+void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
+                    const struct rcpt_engine_result *result, int64_t now_ms)
 {
     switch (result->outcome) {
     case RCPT_OUTCOME_COMMITTED:
@@ -561,8 +577,10 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane, const struct 
     case RCPT_OUTCOME_FENCED:
         engine->stats.fenced++;
         lane_unfly(engine, lane);
-        /* Once is a takeover or a rollback; again without a commit between: two owners, who must not fight. */
-        lane_resync(engine, lane, now_ms, lane->fences++ > 0 ? rcpt_backoff_next_ms(&lane->backoff) : 0);
+        /* Once is a takeover or a rollback; again without a commit between: two owners, who must
+         * not fight. */
+        lane_resync(engine, lane, now_ms,
+                    lane->fences++ > 0 ? rcpt_backoff_next_ms(&lane->backoff) : 0);
         break;
     case RCPT_OUTCOME_RETRY:
         engine->stats.retries++;

@@ -23,6 +23,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
     static const char *const names[RCPT_REJECT_REASON__COUNT] = {
         [RCPT_REJECT_EMPTY_RECORD] = "empty_record",
         [RCPT_REJECT_INVALID_JSON] = "invalid_json",
+        [RCPT_REJECT_INVALID_UTF8] = "invalid_utf8",
         [RCPT_REJECT_NOT_AN_EVENT] = "not_an_event",
         [RCPT_REJECT_TOO_MANY_EVENTS] = "too_many_events",
         [RCPT_REJECT_RECORD_TOO_LARGE] = "record_too_large",

@@ -120,16 +120,20 @@ static size_t find_byte(const char *text, size_t size, int byte)
     return found != NULL ? (size_t)(found - text) : size;
 }
 
-const char *rcpt_record_check_text(const char *value, size_t size, size_t *byte)
+const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byte)
 {
-    const unsigned char *text = (const unsigned char *)value;
-    if ((*byte = find_invalid_utf8(text, size)) < size)
-        return "invalid utf-8";
-    if ((*byte = find_half_surrogate(text, size)) < size)
-        return "half a surrogate pair";
     if ((*byte = find_byte(value, size, '\v')) < size)
         return "vertical tab";
     if ((*byte = find_byte(value, size, '\f')) < size)
         return "form feed";
     return NULL;
+}
+
+struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    return (struct rcpt_text_flaws){
+        .utf8 = find_invalid_utf8(bytes, size) < size,
+        .half_surrogate = find_half_surrogate(bytes, size) < size,
+    };
 }

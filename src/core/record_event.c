@@ -20,7 +20,32 @@ static bool refuse(struct draft *draft, enum rcpt_reject_reason reason, const ch
     return false;
 }
 
-static bool check_id(const struct rcpt_token *id, struct draft *draft)
+/* The string as it was written, without its quotes: back from the closing quote to the one that is
+ * not escaped. */
+static bool has_half_surrogate(const struct rcpt_decoder *decoder, const struct rcpt_token *string)
+{
+    const char *value = decoder->input.value;
+    size_t end = string->end - 1, start = end, escapes;
+    do {
+        start--;
+        for (escapes = 0; value[start] == '"' && value[start - escapes - 1] == '\\'; escapes++)
+            continue;
+    } while (value[start] != '"' || escapes % 2 == 1);
+    return rcpt_record_find_flaws(value + start + 1, end - start - 1).half_surrogate;
+}
+
+static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payload_size,
+                       struct draft *draft)
+{
+    const char *value = decoder->input.value;
+    if (!decoder->flaws.utf8 || !rcpt_record_find_flaws(value + payload, payload_size).utf8)
+        return true;
+    decoder->flaw_placed = true;
+    return refuse(draft, RCPT_REJECT_INVALID_UTF8, "the event is not UTF-8");
+}
+
+static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token *id,
+                     struct draft *draft)
 {
     switch (id->kind) {
     case RCPT_TOKEN_ABSENT:
@@ -44,6 +69,8 @@ static bool check_id(const struct rcpt_token *id, struct draft *draft)
     }
     if (memchr(id->text, '\0', id->size) != NULL)
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds a NUL");
+    if (decoder->flaws.half_surrogate && has_half_surrogate(decoder, id))
+        return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds half a surrogate pair");
     return true;
 }
 
@@ -145,7 +172,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_toke
     int entry = -1;
     int64_t at_us = decoder->default_at_us;
 
-    if (!check_id(id, &draft) ||
+    if (!check_text(decoder, payload, payload_size, &draft) || !check_id(decoder, id, &draft) ||
         !find_status(decoder->ladder, &fields[RCPT_FIELD_STATUS], &fields[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
         !read_time(&fields[RCPT_FIELD_AT], &at_us, &draft)) {

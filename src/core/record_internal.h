@@ -32,7 +32,16 @@ enum rcpt_token_kind {
 struct rcpt_token {
     const char *text;
     size_t size;
+    size_t end; /* of a string in the value, behind its closing quote */
     enum rcpt_token_kind kind;
+};
+
+/* What yajl lets pass although it is no text; looked for once per record, so that events pay only
+ * where there is some. */
+struct rcpt_text_flaws {
+    bool utf8; /* bytes that are not UTF-8 */
+    bool
+        half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
 };
 
 struct rcpt_decoder {
@@ -47,16 +56,26 @@ struct rcpt_decoder {
     uint32_t event_count, event_capacity;
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
+    struct rcpt_text_flaws flaws;
+    bool flaw_placed; /* an event has been refused for its invalid UTF-8 */
 };
 
-/* Looks for what is no JSON although yajl lets it pass: UTF-8 that is not shortest or not Unicode,
- * escaped surrogates without their other half, vertical tabs and form feeds as blanks. Backslashes
- * are taken for escapes wherever they stand; outside of strings yajl refuses them. Returns NULL if
- * there is none, else its name, with its place in `byte`. */
-const char *rcpt_record_check_text(const char *value, size_t size, size_t *byte);
+/* Looks for what is no JSON although yajl lets it pass: vertical tabs and form feeds as blanks.
+ * Returns NULL if there is none, else its name, with its place in `byte`. */
+const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byte);
 
-/* Takes the value apart: fills the decoder's events and rejects. */
+/* Backslashes are taken for escapes wherever they stand; outside of strings yajl refuses them. */
+struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
+
+/* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
+ * fifth of the parser's price; what the scan does not take goes through the parser. Where the scan
+ * takes a record, both give the same. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
+bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
+void rcpt_record_parse_any(struct rcpt_decoder *decoder);
+
+/* What a key means, in an event or in the outermost object. */
+enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 
 /* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,

@@ -68,6 +68,7 @@ static void set_field(struct parse *parse, enum rcpt_token_kind kind, const char
     token->kind = kind;
     token->text = kind == RCPT_TOKEN_STRING ? keep_text(parse, text, size) : text;
     token->size = size;
+    token->end = consumed(parse);
 }
 
 static bool is_blank(char byte)
@@ -93,11 +94,14 @@ static void end_element(struct parse *parse)
 static void refuse_element(struct parse *parse)
 {
     if (parse->index < RCPT_RECORD_MAX_EVENTS) {
-        size_t start = element_start(parse);
-        struct rcpt_reject *reject =
-            rcpt_record_add_reject(parse->decoder, RCPT_REJECT_NOT_AN_EVENT, (int32_t)parse->index,
-                                   start, consumed(parse) - start);
+        /* A number that ends the input is told by yajl from a text of its own: the record is about
+         * to be refused. */
+        size_t start = element_start(parse), end = consumed(parse),
+               size = end > start ? end - start : 0;
+        struct rcpt_reject *reject = rcpt_record_add_reject(
+            parse->decoder, RCPT_REJECT_NOT_AN_EVENT, (int32_t)parse->index, start, size);
         snprintf(reject->detail, sizeof(reject->detail), "the element is not an object");
+        parse->decoder->flaw_placed |= rcpt_record_find_flaws(parse->value + start, size).utf8;
     }
     end_element(parse);
 }
@@ -176,7 +180,7 @@ static int on_start_map(void *context)
     return enter(parse);
 }
 
-static enum rcpt_field field_of(const char *key, size_t size)
+enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
 {
     switch (size) {
     case 2:
@@ -198,7 +202,7 @@ static int on_map_key(void *context, const unsigned char *key, size_t size)
 {
     struct parse *parse = context;
     if (parse->depth == parse->field_depth)
-        parse->open->next = field_of((const char *)key, size);
+        parse->open->next = rcpt_record_field_of((const char *)key, size);
     return 1;
 }
 
@@ -330,6 +334,7 @@ static bool run(struct parse *parse)
 
 static void judge_form(const struct parse *parse)
 {
+    static const char misplaced[] = "invalid utf-8 outside of the events";
     struct rcpt_reject *reject;
     if (parse->form == FORM_SCALAR || parse->form == FORM_BROKEN_WRAPPER) {
         reject = rcpt_record_refuse(parse->decoder, RCPT_REJECT_NOT_AN_EVENT);
@@ -340,10 +345,12 @@ static void judge_form(const struct parse *parse)
         reject = rcpt_record_refuse(parse->decoder, RCPT_REJECT_TOO_MANY_EVENTS);
         snprintf(reject->detail, sizeof(reject->detail), "%u events, at most %d are allowed",
                  parse->index, RCPT_RECORD_MAX_EVENTS);
+    } else if (parse->decoder->flaws.utf8 && !parse->decoder->flaw_placed) {
+        refuse_json(parse->decoder, 0, misplaced, sizeof(misplaced) - 1);
     }
 }
 
-void rcpt_record_parse(struct rcpt_decoder *decoder)
+void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
         .decoder = decoder,
@@ -353,11 +360,13 @@ void rcpt_record_parse(struct rcpt_decoder *decoder)
         .end = decoder->input.value_size,
     };
     size_t byte;
-    const char *wrong = rcpt_record_check_text(parse.value, parse.size, &byte);
+    const char *wrong = rcpt_record_check_blanks(parse.value, parse.size, &byte);
     if (wrong != NULL) {
         refuse_json(decoder, byte, wrong, strlen(wrong));
         return;
     }
+    decoder->flaws = rcpt_record_find_flaws(parse.value, parse.size);
+    decoder->flaw_placed = false;
     /* A handle cannot be used for a second text, and yajl's own check of UTF-8 is weaker than the
      * one above. */
     yajl_alloc_funcs memory = {json_malloc, json_realloc, json_free, NULL};
@@ -366,4 +375,10 @@ void rcpt_record_parse(struct rcpt_decoder *decoder)
     if (run(&parse))
         judge_form(&parse);
     yajl_free(parse.json);
+}
+
+void rcpt_record_parse(struct rcpt_decoder *decoder)
+{
+    if (!rcpt_record_scan(decoder))
+        rcpt_record_parse_any(decoder);
 }

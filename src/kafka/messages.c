@@ -63,8 +63,9 @@ static void on_out_of_range(struct rcpt_kafka *kafka, struct partition *partitio
     rcpt_kafka_query_range(kafka, partition, offset >= 0 ? offset : partition->next);
 }
 
-/* librdkafka goes on behind a batch that it could not read: its receipts would be gone without a
- * trace. So the partition is put back to where it was, until the batch can be read. */
+/* Behind a batch that it cannot read librdkafka may go on with the next one (it does where the
+ * format is unknown), and the receipts in between would be gone without a trace. So the partition
+ * is put back to where it was and fetched again, ever more slowly. */
 static void back_off(struct rcpt_kafka *kafka, struct partition *partition)
 {
     int64_t wait = RETRY_MIN_MS;

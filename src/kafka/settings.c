@@ -207,11 +207,11 @@ static size_t clamp(size_t value, size_t low, size_t high)
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions)
 {
     size_t share = budget_bytes / (partitions > 0 ? partitions : 1);
-    /* One fetch comes on top of what is queued already: a quarter, so that the excess stays small.
-     */
+    /* One fetch comes on top of what is queued already, and it is compressed: a sixteenth keeps the
+     * excess small. */
     return (struct fetch_limits){
         .queued_kbytes = clamp(share / 1024, 1024, 65536),
-        .fetch_bytes = clamp(share / 4, 262144, 1048576),
+        .fetch_bytes = clamp(share / 16, 131072, 1048576),
     };
 }
 

@@ -143,7 +143,10 @@ static void set_list(struct rcpt_conninfo *info, const char *keyword,
     set_take(info, keyword, list);
 }
 
-/* The user's options come first: where both set the same, ours count. */
+/* The user's options come first: where both set the same, ours count. Without sequential scans the
+ * plan of a keyed table is the nested loop over its index from some 50 rows on, instead of a hash
+ * join over all of it up to thousands; hash joins stay, since joins between the arrays of one batch
+ * need them. */
 static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
                         const char *from_user, bool stable_plans)
 {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "receiptd/base/error.h"
+#include "receiptd/core/origin.h"
 
 /* PostgreSQL counts array elements and bytes from one, in int4. */
 static int32_t one_based(uint64_t index)
@@ -191,11 +192,58 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     rcpt_pg_add_text(encoder, unknown_policy);
 }
 
+/* What the message's receipts say in their order: the first that names an organisation, the first
+ * that names a campaign. */
+static struct rcpt_origin find_origin(const struct rcpt_batch *batch, uint32_t message,
+                                      struct rcpt_arena *arena)
+{
+    struct rcpt_origin found = {0};
+    uint32_t end = message + 1 < batch->message_count ? batch->messages[message + 1].first_event
+                                                      : batch->event_count;
+    for (uint32_t at = batch->messages[message].first_event; at < end; at++) {
+        const struct rcpt_batch_event *raw = &batch->events[at];
+        struct rcpt_origin origin = rcpt_origin_read(raw->record->value + raw->event->payload,
+                                                     raw->event->payload_size, arena);
+        if (found.org_id == NULL) {
+            found.org_id = origin.org_id;
+            found.org_id_size = origin.org_id_size;
+        }
+        if (found.campaign_id == NULL) {
+            found.campaign_id = origin.campaign_id;
+            found.campaign_id_size = origin.campaign_id_size;
+        }
+        if (found.org_id != NULL && found.campaign_id != NULL)
+            break;
+    }
+    return found;
+}
+
+static void put_text_or_null(struct rcpt_pg_encoder *encoder, const char *text, size_t size)
+{
+    if (text != NULL)
+        rcpt_pg_put_bytes(encoder, text, size);
+    else
+        rcpt_pg_put_null(encoder);
+}
+
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, 64 * 1024);
+    struct rcpt_origin *origins = rcpt_arena_alloc(&arena, batch->message_count * sizeof(*origins));
+    for (uint32_t index = 0; index < batch->message_count; index++)
+        origins[index] = find_origin(batch, index, &arena);
     rcpt_pg_encoder_reset(encoder);
-    add_record_positions(encoder, batch);
-    rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
+    rcpt_pg_begin_text_array(encoder, batch->message_count);
+    for (uint32_t index = 0; index < batch->message_count; index++)
+        rcpt_pg_put_bytes(encoder, batch->messages[index].id, batch->messages[index].id_size);
+    rcpt_pg_begin_text_array(encoder, batch->message_count);
+    for (uint32_t index = 0; index < batch->message_count; index++)
+        put_text_or_null(encoder, origins[index].org_id, origins[index].org_id_size);
+    rcpt_pg_begin_text_array(encoder, batch->message_count);
+    for (uint32_t index = 0; index < batch->message_count; index++)
+        put_text_or_null(encoder, origins[index].campaign_id, origins[index].campaign_id_size);
+    rcpt_arena_fini(&arena);
 }
 
 /* ---- dead letters ---- */

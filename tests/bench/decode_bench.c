@@ -2,7 +2,7 @@
  * for single events.
  *
  *   gcc -O2 -std=c11 -D_GNU_SOURCE -Iinclude -o build/decode_bench tests/bench/decode_bench.c \
- *       src/core/{record,record_check,record_event,record_parse,ladder,timestamp,hash}.c
+ *       src/core/{record,record_check,record_event,record_parse,record_scan,ladder,timestamp,hash}.c
  * src/base/{arena,error}.c \ -lyajl -lz && build/decode_bench
  */
 #include <inttypes.h>

@@ -24,7 +24,7 @@ SCHEMA = "receiptd"
 # What a lane's session is set to: the plans are those of the daemon.
 SESSION = (
     f"SET search_path = {SCHEMA}; SET plan_cache_mode = force_generic_plan; SET jit = off; SET enable_seqscan = off;"
-    " SET enable_hashjoin = off; SET enable_mergejoin = off; SET synchronous_commit = off"
+    " SET synchronous_commit = off"
 )
 
 # code: (name, parent, terminal) and flag bit: (name, implied status); docs/semantics.md, written down once more.

@@ -20,6 +20,7 @@ struct fixture {
     uv_loop_t loop;
     char topic[64], group[64];
     const char *topics[1];
+    bool cooperative;
     struct owner owner, other;
 };
 
@@ -50,9 +51,28 @@ static void skip_without_brokers(void)
     skip();
 }
 
+static const struct rcpt_kafka_property cooperative = {"partition.assignment.strategy",
+                                                       "cooperative-sticky"};
+
 static struct rcpt_kafka_settings settings_of(struct fixture *fixture, struct owner *owner)
 {
-    return owner_settings(owner, test_brokers(), fixture->topics, fixture->group);
+    struct rcpt_kafka_settings settings =
+        owner_settings(owner, test_brokers(), fixture->topics, fixture->group);
+    if (fixture->cooperative) {
+        settings.properties = &cooperative;
+        settings.property_count = 1;
+    }
+    return settings;
+}
+
+static void skip_without_cooperation(struct fixture *fixture)
+{
+    struct rcpt_error error;
+    fixture->cooperative = true;
+    if (rcpt_kafka_check_property(cooperative.name, cooperative.value, &error))
+        return;
+    print_message("%s\n", error.text);
+    skip();
 }
 
 static void begin(struct fixture *fixture, int partitions, int records)
@@ -188,6 +208,18 @@ static void members_share_and_take_over_without_a_gap(void **state)
     assert_exact(&a->own, 7000 * PARTITIONS);
     assert_int_equal(a->own.repeated, 0);
     owner_close(a);
+}
+
+static void a_cooperative_group_reassigns_one_partition(void **state)
+{
+    skip_without_cooperation(*state);
+    reassign_moves_one_and_the_others_go_on(state);
+}
+
+static void a_cooperative_group_shares_and_takes_over_without_a_gap(void **state)
+{
+    skip_without_cooperation(*state);
+    members_share_and_take_over_without_a_gap(state);
 }
 
 static void an_offset_beyond_the_end_is_told_with_the_logs_ends(void **state)
@@ -385,10 +417,11 @@ static int by_value(const void *left, const void *right)
 
 static void send_times(struct fixture *fixture, rd_kafka_t *producer, int count)
 {
+    char key[] = "time";
     for (int i = 0; i < count; i++) {
         int64_t now = (int64_t)uv_hrtime();
         rd_kafka_producev(producer, RD_KAFKA_V_TOPIC(fixture->topic), RD_KAFKA_V_PARTITION(i % 4),
-                          RD_KAFKA_V_KEY("time", 4), RD_KAFKA_V_VALUE(&now, sizeof(now)),
+                          RD_KAFKA_V_KEY(key, 4), RD_KAFKA_V_VALUE(&now, sizeof(now)),
                           RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
         rd_kafka_poll(producer, 0);
         uint64_t next = (uint64_t)now + 1000000;
@@ -465,6 +498,8 @@ int main(int count, char **arguments)
         TEST(seek_delivers_again_from_the_offset),
         TEST(reassign_moves_one_and_the_others_go_on),
         TEST(members_share_and_take_over_without_a_gap),
+        TEST(a_cooperative_group_reassigns_one_partition),
+        TEST(a_cooperative_group_shares_and_takes_over_without_a_gap),
         TEST(an_offset_beyond_the_end_is_told_with_the_logs_ends),
         TEST(records_lost_to_retention_are_told),
         TEST(a_missing_topic_is_named_and_read_once_it_exists),

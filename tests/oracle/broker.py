@@ -1,5 +1,7 @@
 """The log itself: produce a stream with every codec, read a topic from its beginning to its end."""
 
+import socket
+import struct
 import time
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
@@ -19,7 +21,7 @@ def administer(brokers, request, timeout):
 
 
 def create_topic(brokers, topic, partitions, timeout=30, **config):
-    new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(LARGEST), **config})
+    new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(LARGEST), "retention.ms": "-1", **config})
     administer(brokers, lambda admin: admin.create_topics([new]), timeout)
     wait_for_partitions(brokers, topic, partitions, timeout)
 
@@ -32,6 +34,22 @@ def add_partitions(brokers, topic, total, timeout=30):
 def delete_topic(brokers, topic, timeout=30):
     administer(brokers, lambda admin: admin.delete_topics([topic]), timeout)
     wait_for_partitions(brokers, topic, 0, timeout)
+
+
+def delete_records(brokers, topic, before, timeout=30):
+    """Moves the beginning of each partition's log to before[partition], as retention does. DeleteRecords (API 21, version 0)
+    by hand: the client library has no call for it."""
+    name, client = topic.encode(), b"oracle"
+    body = struct.pack(f">hhih{len(client)}s", 21, 0, 1, len(client), client)
+    body += struct.pack(f">ih{len(name)}si", 1, len(name), name, len(before))
+    body += b"".join(struct.pack(">iq", *place) for place in before.items()) + struct.pack(">i", timeout * 1000)
+    host, _, port = brokers.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout) as connection, connection.makefile("rb") as answer:
+        connection.sendall(struct.pack(">i", len(body)) + body)
+        data = answer.read(struct.unpack(">i", answer.read(4))[0])
+    # correlation, throttle time, one topic with its name, then (partition, low watermark, error) each
+    errors = [struct.unpack_from(">iqh", data, 4 + 4 + 4 + 2 + len(name) + 4 + 14 * index)[2] for index in range(len(before))]
+    assert not any(errors), f"records of {topic} cannot be deleted: Kafka's error codes {errors}"
 
 
 def partition_count(brokers, topic):
@@ -127,6 +145,7 @@ def read_log(brokers, topic, timeout=120):
         for place in places:
             place.offset, ends[topic, place.partition] = consumer.get_watermark_offsets(place, timeout=timeout)
         consumer.assign(places)
+        assert ends, f"topic {topic} has no partitions"
         left = {place.partition for place in places if place.offset < ends[topic, place.partition]}
         records, deadline = [], time.monotonic() + timeout
         while left:

@@ -3,7 +3,6 @@
 Pure and independent of order. Decoding here is Python's json with strict rules, not the daemon's decoder.
 """
 
-import codecs
 import functools
 import json
 import re
@@ -26,9 +25,6 @@ Row = namedtuple("Row", "org_id campaign_id")
 TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):?(\d\d))", re.ASCII
 )
-BAD_BYTES = "\uffff"  # stands for bytes that are not UTF-8 while the text is parsed
-LONE_SURROGATE = "\ud800"
-codecs.register_error("oracle_mark", lambda error: (BAD_BYTES, error.end))
 
 
 class Reject(Exception):
@@ -48,43 +44,47 @@ def depth_of(container):
     return 1 + max([depth_of(child) for child in children if type(child) in (dict, list)], default=0)
 
 
-def parse(value):
-    """The JSON value of a record's bytes. Bytes that are not UTF-8 are forgiven inside an event's id only, where they make
-    the id invalid and not the record."""
+# Stands for a byte that is not UTF-8: no character of Unicode, so no sender's text has it by chance.
+BROKEN = "\U0010fffe"
+BROKEN_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), BROKEN)
+
+
+def text_of(value):
+    """The record's text; bytes that are not UTF-8 cost the event that they are in, so they are kept as marks."""
     try:
-        text, damaged = str(value, "utf-8"), False
+        return str(value, "utf-8")
     except UnicodeDecodeError:
-        text, damaged = str(value, "utf-8", "oracle_mark"), True
+        return str(value, "utf-8", "surrogateescape").translate(BROKEN_BYTES)
+
+
+def is_broken(element):
+    """Does any text in it hold a byte that is not UTF-8?"""
+    if type(element) is str:
+        return BROKEN in element
+    if type(element) is dict:
+        return any(is_broken(key) or is_broken(item) for key, item in element.items())
+    return type(element) is list and any(map(is_broken, element))
+
+
+def parse(value):
+    """The JSON value of a record's bytes."""
     try:
-        parsed = PARSER.decode(text)
-        too_deep = value.count(b"[") + value.count(b"{") > MAX_DEPTH and depth_of([parsed]) > MAX_DEPTH + 1
+        parsed = PARSER.decode(text_of(value))
+        nested = value.count(b"[") + value.count(b"{") > MAX_DEPTH and depth_of([parsed]) > MAX_DEPTH + 1
     except (ValueError, RecursionError):
         raise Reject("invalid_json") from None
-    if too_deep:
-        raise Reject("invalid_json")
-    if damaged and text.count(BAD_BYTES) != mark_damaged_ids(elements_of(parsed)):
+    if nested:
         raise Reject("invalid_json")
     return parsed
 
 
-def mark_damaged_ids(elements):
-    marked = 0
-    for element in elements:
-        id = element.get("message_id") if type(element) is dict else None
-        if type(id) is str and BAD_BYTES in id:
-            marked += id.count(BAD_BYTES)
-            element["message_id"] = LONE_SURROGATE
-    return marked
-
-
 def elements_of(parsed):
     """The events of a record: one object, an array, or {"events": […]}."""
-    if type(parsed) is list:
-        return parsed
-    if type(parsed) is not dict:
+    if type(parsed) is dict:
+        parsed = parsed.get("events", [parsed])
+    if type(parsed) is not list:
         raise Reject("not_an_event")
-    wrapped = parsed.get("events")
-    return wrapped if type(wrapped) is list else [parsed]
+    return parsed
 
 
 def decode(value):
@@ -96,6 +96,8 @@ def decode(value):
     elements = elements_of(parse(value))
     if len(elements) > MAX_EVENTS:
         raise Reject("too_many_events")
+    if not value.isascii() and BROKEN in text_of(value) and not any(map(is_broken, elements)):
+        raise Reject("invalid_json")
     return elements
 
 
@@ -141,6 +143,8 @@ def examine(element):
     """(reason, id, code) of one element: reason None for a receipt."""
     if type(element) is not dict:
         return "not_an_event", None, None
+    if is_broken(element):
+        return "invalid_utf8", None, None
     id = element.get("message_id")
     reason = check_id(id)
     if reason is not None:

@@ -171,7 +171,7 @@ def start(name):
     """Starts a pair with scripts/services; stop(name) ends it."""
     output = subprocess.run([ROOT / "scripts/services", "--name", name, "start"], check=True, text=True,
                             stdout=subprocess.PIPE).stdout
-    found = dict(re.findall(r"^(RECEIPTD_\w+)=(.*)$", output, re.MULTILINE))
+    found = dict(re.findall(r"^(\w+)=(.*)$", output, re.MULTILINE))
     return Services(*(shlex.split(found[variable])[0] for variable in VARIABLES))
 
 

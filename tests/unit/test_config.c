@@ -30,7 +30,7 @@ static void smallest_file_gives_the_documented_defaults(void **state)
     const struct {
         int64_t value, expected;
     } numbers[] = {
-        {(int64_t)config->kafka.fetch_budget_bytes, 24 << 20},
+        {(int64_t)config->kafka.fetch_budget_bytes, 16 << 20},
         {config->kafka.commit_interval_ms, 5000},
         {config->postgres.connections, 2},
         {config->postgres.pipeline_depth, 2},
@@ -44,7 +44,7 @@ static void smallest_file_gives_the_documented_defaults(void **state)
         {(int64_t)config->batch.max_events, 4000},
         {(int64_t)config->batch.max_bytes, 4 << 20},
         {config->batch.linger_ms, 0},
-        {(int64_t)config->memory.budget_bytes, 24 << 20},
+        {(int64_t)config->memory.budget_bytes, 16 << 20},
         {config->progress.verify_interval_ms, 5000},
         {config->progress.idle_interval_ms, 1000},
         {config->progress.rewind_timeout_ms, 10000},

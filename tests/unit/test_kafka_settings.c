@@ -122,9 +122,9 @@ static void the_fetch_budget_is_shared_by_the_partitions(void **state)
     static const struct {
         size_t budget, partitions, queued_kbytes, fetch_bytes;
     } cases[] = {
-        {24u << 20, 8, 3072, 786432},    {24u << 20, 1, 24576, 1048576},
-        {24u << 20, 1000, 1024, 262144}, {1u << 30, 2, 65536, 1048576},
-        {24u << 20, 0, 24576, 1048576},  {0, 4, 1024, 262144},
+        {24u << 20, 8, 3072, 196608},    {24u << 20, 1, 24576, 1048576},
+        {24u << 20, 1000, 1024, 131072}, {1u << 30, 2, 65536, 1048576},
+        {24u << 20, 0, 24576, 1048576},  {0, 4, 1024, 131072},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct fetch_limits limits = rcpt_kafka_fetch_limits(cases[i].budget, cases[i].partitions);

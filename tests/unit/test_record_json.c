@@ -69,63 +69,94 @@ static void what_is_not_json_is_one_dead_letter(void **state)
     tear_down(&bench);
 }
 
-static void text_that_is_not_unicode_is_not_json(void **state)
+static const char *const not_utf8[] = {
+    "\x80",
+    "\xbf",
+    "\xc0\x80",
+    "\xc1\xbf",
+    "\xc3",
+    "\xc3(",
+    "\xe0\x9f\xbf",
+    "\xe2\x82",
+    "\xe2\x82(",
+    "\xed\xa0\x80",
+    "\xed\xbf\xbf",
+    "\xf0\x8f\xbf\xbf",
+    "\xf0\x9f\x98",
+    "\xf4\x90\x80\x80",
+    "\xf5\x80\x80\x80",
+    "\xff",
+    "\xfe",
+};
+static const char *const half_pairs[] = {
+    "\\ud800",          "\\udc00",
+    "\\ud83d\\u0041",   "\\ud83dx",
+    "\\ude00\\ud83d",   "\\ud83d\\ud83d\\ude00",
+    "\\uDBFF\\\\uDFFF", "\\uD83D\\n",
+    "\\\"\\ud800",      "\\\\\\\"\\ud800\\\\",
+};
+static const char *const unicode[] = {
+    "\xc2\x80",
+    "\xdf\xbf",
+    "\xe0\xa0\x80",
+    "\xed\x9f\xbf",
+    "\xee\x80\x80",
+    "\xef\xbf\xbf",
+    "\xf0\x90\x80\x80",
+    "\xf4\x8f\xbf\xbf",
+    "\x7f",
+    "\\ud83d\\ude00",
+    "\\uD800\\uDC00",
+    "\\udbff\\udfff",
+    "\\\\ud800",
+    "\\ud7ff\\ue000",
+    "\\\\\\u0041",
+    "\xef\xbb\xbf",
+    "\\\"\\\\\\/\\b\\f\\n\\r\\t",
+};
+
+/* The text as id, in an unknown field and as a key, at every place of a word, before a good
+ * neighbour. */
+static void check_text(struct bench *bench, const char *text, enum rcpt_reject_reason in_id,
+                       enum rcpt_reject_reason elsewhere)
 {
-    (void)state;
-    static const char *const wrong[] = {
-        "\x80",
-        "\xbf",
-        "\xc0\x80",
-        "\xc1\xbf",
-        "\xc3",
-        "\xc3(",
-        "\xe0\x9f\xbf",
-        "\xe2\x82",
-        "\xe2\x82(",
-        "\xed\xa0\x80",
-        "\xed\xbf\xbf",
-        "\xf0\x8f\xbf\xbf",
-        "\xf0\x9f\x98",
-        "\xf4\x90\x80\x80",
-        "\xf5\x80\x80\x80",
-        "\xff",
-        "\xfe",
-        "\\ud800",
-        "\\udc00",
-        "\\ud83d\\u0041",
-        "\\ud83dx",
-        "\\ude00\\ud83d",
-        "\\ud83d\\ud83d\\ude00",
-        "\\uDBFF\\\\uDFFF",
-        "\\uD83D\\n",
+    static const struct {
+        const char *before, *after;
+    } forms[] = {
+        {"{\"message_id\":\"", "\",\"status\":\"SENT\"}"},
+        {"{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":\"", "\"}"},
+        {"{\"message_id\":\"m\",\"status\":\"SENT\",\"", "\":[1]}"},
     };
-    static const char *const right[] = {
-        "\xc2\x80",         "\xdf\xbf",         "\xe0\xa0\x80",
-        "\xed\x9f\xbf",     "\xee\x80\x80",     "\xef\xbf\xbf",
-        "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\x7f",
-        "\\ud83d\\ude00",   "\\uD800\\uDC00",   "\\udbff\\udfff",
-        "\\u0000",          "\\\\ud800",        "\\ud7ff\\ue000",
-        "\\\\\\u0041",      "\xef\xbb\xbf",     "\\\"\\\\\\/\\b\\f\\n\\r\\t",
-    };
-    struct bench bench;
-    set_up(&bench, 8);
-    for (size_t i = 0; i < COUNT(wrong) + COUNT(right); i++) {
-        const char *text = i < COUNT(wrong) ? wrong[i] : right[i - COUNT(wrong)];
-        bool valid = i >= COUNT(wrong);
-        /* in an unknown field, as a key, and at every place of a word */
+    for (size_t form = 0; form < COUNT(forms); form++) {
+        enum rcpt_reject_reason reason = form == 0 ? in_id : elsewhere;
         for (int padding = 0; padding < 9; padding++) {
             char value[256];
-            snprintf(value, sizeof(value),
-                     "[%*s{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":\"%s\"}]", padding, "",
-                     text);
-            check(&bench,
-                  &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_INVALID_JSON, -1});
-            snprintf(value, sizeof(value),
-                     "%*s{\"message_id\":\"m\",\"status\":\"SENT\",\"%s\":[1]}", padding, "", text);
-            check(&bench,
-                  &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_INVALID_JSON, -1});
+            snprintf(value, sizeof(value), "[%*s%s%s%s,{\"message_id\":\"n\",\"status\":300}]",
+                     padding, "", forms[form].before, text, forms[form].after);
+            check(bench, &(struct example){value, 0, reason == OK ? 2 : 1, reason, 0});
         }
     }
+}
+
+static void an_event_that_is_not_utf8_leaves_its_neighbours_alone(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(not_utf8); i++)
+        check_text(&bench, not_utf8[i], RCPT_REJECT_INVALID_UTF8, RCPT_REJECT_INVALID_UTF8);
+    for (size_t i = 0; i < COUNT(unicode); i++)
+        check_text(&bench, unicode[i], OK, OK);
+    tear_down(&bench);
+}
+
+static void half_a_surrogate_pair_is_no_id(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(half_pairs); i++)
+        check_text(&bench, half_pairs[i], RCPT_REJECT_INVALID_ID, OK);
     tear_down(&bench);
 }
 
@@ -156,7 +187,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_json_is_one_dead_letter),
-        cmocka_unit_test(text_that_is_not_unicode_is_not_json),
+        cmocka_unit_test(an_event_that_is_not_utf8_leaves_its_neighbours_alone),
+        cmocka_unit_test(half_a_surrogate_pair_is_no_id),
         cmocka_unit_test(nesting_has_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

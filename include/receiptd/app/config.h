@@ -1,8 +1,9 @@
 /* The configuration: one YAML file, declared once in a table (src/app/config_table.c).
  *
- * From the table come parsing (libcyaml), checks with line and column, `check-config --print`, docs/configuration.md and
- * config/receiptd.yaml. `${NAME}` in a value is replaced from the environment, `file:PATH` in a secret is read from the
- * file. Secrets are never printed. Immutable after loading.
+ * From the table come parsing (libcyaml), checks with line and column, `check-config --print`,
+ * docs/configuration.md and config/receiptd.yaml. `${NAME}` in a value is replaced from the
+ * environment, `file:PATH` in a secret is read from the file. Secrets are never printed. Immutable
+ * after loading.
  */
 #ifndef RECEIPTD_APP_CONFIG_H
 #define RECEIPTD_APP_CONFIG_H
@@ -24,84 +25,88 @@ struct rcpt_config_pair {
 
 struct rcpt_config {
     struct {
-        char *brokers;                       /* kafka.brokers */
-        char **topics;                       /* kafka.topics */
+        char *brokers; /* kafka.brokers */
+        char **topics; /* kafka.topics */
         unsigned topics_count;
         char *group;                         /* kafka.group */
         char *instance_id;                   /* kafka.instance_id, NULL: dynamic member */
         struct rcpt_config_pair *properties; /* kafka.properties */
         unsigned properties_count;
-        uint64_t fetch_budget_bytes;         /* kafka.fetch_budget, default 24MiB */
-        int64_t commit_interval_ms;          /* kafka.commit_interval, 5s */
+        uint64_t fetch_budget_bytes;           /* kafka.fetch_budget, default 16MiB */
+        int64_t commit_interval_ms;            /* kafka.commit_interval, 5s */
         enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
     } kafka;
     struct {
-        char *dsn;                           /* postgres.dsn, secret parts redacted when printed */
-        unsigned connections;                /* postgres.connections, 2; 1…64, at most lanes */
-        unsigned pipeline_depth;             /* postgres.pipeline_depth, 2: transactions in flight on a connection */
-        char *schema;                        /* postgres.schema, receiptd */
-        int64_t lock_timeout_ms;             /* 5s */
-        int64_t statement_timeout_ms;        /* 30s */
-        int64_t connect_timeout_ms;          /* 10s */
-        int64_t zombie_timeout_ms;           /* 10s: own-role blockers older than this are terminated */
-        int64_t retry_min_ms, retry_max_ms;  /* 100ms … 10s */
+        char *dsn;            /* postgres.dsn, secret parts redacted when printed */
+        unsigned connections; /* postgres.connections, 2; 1…64, at most lanes */
+        unsigned
+            pipeline_depth; /* postgres.pipeline_depth, 2: transactions in flight on a connection */
+        char *schema;       /* postgres.schema, receiptd */
+        int64_t lock_timeout_ms;      /* 5s */
+        int64_t statement_timeout_ms; /* 30s */
+        int64_t connect_timeout_ms;   /* 10s */
+        int64_t zombie_timeout_ms;    /* 10s: own-role blockers older than this are terminated */
+        int64_t retry_min_ms, retry_max_ms; /* 100ms … 10s */
     } postgres;
-    unsigned lanes;                          /* lanes, 8; power of two */
-    enum rcpt_unknown_policy unknown;        /* unknown: park | insert | dead-letter */
+    unsigned lanes;                   /* lanes, 8; power of two */
+    enum rcpt_unknown_policy unknown; /* unknown: park | insert | dead-letter */
     struct {
-        uint64_t max_events;                 /* batch.max_events, 4000 */
-        uint64_t max_bytes;                  /* batch.max_bytes, 4MiB */
-        int64_t linger_ms;                   /* batch.linger, 0 */
+        uint64_t max_events; /* batch.max_events, 4000 */
+        uint64_t max_bytes;  /* batch.max_bytes, 4MiB */
+        int64_t linger_ms;   /* batch.linger, 0 */
     } batch;
     struct {
-        uint64_t budget_bytes;               /* memory.budget, 24MiB: records fetched, queued, in flight */
+        uint64_t budget_bytes; /* memory.budget, 16MiB: records fetched, queued, in flight */
     } memory;
     struct {
-        int64_t verify_interval_ms;          /* progress.verify_interval, 5s */
-        int64_t idle_interval_ms;            /* progress.idle_interval, 1s */
-        int64_t rewind_timeout_ms;           /* progress.rewind_timeout, 10s */
+        int64_t verify_interval_ms; /* progress.verify_interval, 5s */
+        int64_t idle_interval_ms;   /* progress.idle_interval, 1s */
+        int64_t rewind_timeout_ms;  /* progress.rewind_timeout, 10s */
     } progress;
     struct {
-        int64_t max_age_ms;                  /* parked.max_age, 24h */
-        uint64_t max_rows;                   /* parked.max_rows, 1000000: above it nothing more is taken in */
-        int64_t poll_interval_ms;            /* parked.poll_interval, 1s; grows with the cost of a look */
-        uint64_t wake_limit;                 /* parked.wake_limit, 1000: rows of one waking transaction */
+        int64_t max_age_ms;       /* parked.max_age, 24h */
+        uint64_t max_rows;        /* parked.max_rows, 1000000: above it nothing more is taken in */
+        int64_t poll_interval_ms; /* parked.poll_interval, 1s; grows with the cost of a look */
+        uint64_t wake_limit;      /* parked.wake_limit, 1000: rows of one waking transaction */
     } parked;
     struct {
-        int64_t rollup_interval_ms;          /* counters.rollup_interval, 1s */
-        uint64_t rollup_rows;                /* counters.rollup_rows, 10000 */
+        int64_t rollup_interval_ms; /* counters.rollup_interval, 1s */
+        uint64_t rollup_rows;       /* counters.rollup_rows, 10000 */
     } counters;
     struct {
-        char *table;                         /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
-        char *message_id, *org_id, *campaign_id, *status, *prev_status, *flags, *prev_flags, *status_at, *updated_at;
-                                             /* inbox.columns.*: names in that table, default the same name */
-        bool count_targeted;                 /* inbox.targeted: trigger | none */
-        unsigned fillfactor;                 /* inbox.fillfactor, 80: 50 where ids are time-ordered */
+        char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
+        char *message_id, *org_id, *campaign_id, *status, *prev_status, *flags, *prev_flags,
+            *status_at, *updated_at;
+        /* inbox.columns.*: names in that table, default the same name */
+        bool count_targeted; /* inbox.targeted: trigger | none */
+        unsigned fillfactor; /* inbox.fillfactor, 80: 50 where ids are time-ordered */
     } inbox;
     struct {
-        int64_t deadline_ms;                 /* shutdown.deadline, 20s */
+        int64_t deadline_ms; /* shutdown.deadline, 20s */
     } shutdown;
     struct {
-        enum rcpt_log_level level;           /* log.level */
-        enum rcpt_log_format format;         /* log.format: logfmt | json */
-        int64_t stats_interval_ms;           /* log.stats_interval, 10s; 0: no statistics line */
+        enum rcpt_log_level level;   /* log.level */
+        enum rcpt_log_format format; /* log.format: logfmt | json */
+        int64_t stats_interval_ms;   /* log.stats_interval, 10s; 0: no statistics line */
     } log;
-    struct rcpt_ladder *ladder;              /* ladder.*, or the default one; owned */
+    struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
 
 #define RCPT_CONFIG_DEFAULT_PATH "/etc/receiptd/receiptd.yaml"
 
-/* Loads and checks. Errors are FATAL with EX_CONFIG (78; EX_NOINPUT 66 if the file cannot be read) and begin with
- * "FILE:LINE:COLUMN: "; unknown keys come with the nearest known one as hint. NULL on error. */
+/* Loads and checks. Errors are FATAL with EX_CONFIG (78; EX_NOINPUT 66 if the file cannot be read)
+ * and begin with "FILE:LINE:COLUMN: "; unknown keys come with the nearest known one as hint. NULL
+ * on error. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error);
-/* The same from memory; `name` stands for the path in errors, and relative `file:` paths are taken from its folder. */
-RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text, size_t size,
-                                                      struct rcpt_error *error);
+/* The same from memory; `name` stands for the path in errors, and relative `file:` paths are taken
+ * from its folder. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text,
+                                                      size_t size, struct rcpt_error *error);
 void rcpt_config_free(struct rcpt_config *config);
 
-/* The effective configuration as YAML, every key, secrets as "<redacted>". Without secrets, loading the printed text
- * gives the same configuration. */
+/* The effective configuration as YAML, every key, secrets as "<redacted>". Without secrets, loading
+ * the printed text gives the same configuration. */
 void rcpt_config_print(const struct rcpt_config *config, FILE *out);
 /* docs/configuration.md and config/receiptd.yaml, made from the table. */
 void rcpt_config_write_reference(FILE *out);

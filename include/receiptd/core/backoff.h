@@ -1,6 +1,8 @@
-/* Back-off with decorrelated jitter: each wait is drawn between the minimum and three times the last one, capped.
+/* Back-off with decorrelated jitter: each wait is drawn between the minimum and three times the
+ * last one, capped.
  *
- * Pure: the random state is the caller's. Source of the form: "decorrelated jitter", AWS architecture blog.
+ * Pure: the random state is the caller's. Source of the form: "decorrelated jitter", AWS
+ * architecture blog.
  */
 #ifndef RECEIPTD_CORE_BACKOFF_H
 #define RECEIPTD_CORE_BACKOFF_H

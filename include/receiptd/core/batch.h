@@ -1,8 +1,10 @@
-/* The content of one transaction of one lane: raw events folded per message, positions to move, dead letters.
+/* The content of one transaction of one lane: raw events folded per message, positions to move,
+ * dead letters.
  *
- * Built by the engine from raw events each time it is sent (a folded batch is never sent twice); encoded by the postgres
- * room. Pure data; everything in it is valid until the batch is reset. invariant (batch content): for every position it
- * moves, a batch holds exactly the lane's events with expected <= offset < next, each once.
+ * Built by the engine from raw events each time it is sent (a folded batch is never sent twice);
+ * encoded by the postgres room. Pure data; everything in it is valid until the batch is reset.
+ * invariant (batch content): for every position it moves, a batch holds exactly the lane's events
+ * with expected <= offset < next, each once.
  */
 #ifndef RECEIPTD_CORE_BATCH_H
 #define RECEIPTD_CORE_BATCH_H
@@ -11,26 +13,30 @@
 #include "receiptd/core/record.h"
 
 enum rcpt_batch_kind {
-    RCPT_BATCH_APPLY,   /* fence, apply, park, letters */
-    RCPT_BATCH_PROBE,   /* the same without letters and moves, always rolled back: looks for a row that PostgreSQL refuses */
-    RCPT_BATCH_WAKE,    /* fence with next = expected; parked rows whose message exists are applied */
+    RCPT_BATCH_APPLY, /* fence, apply, park, letters */
+    RCPT_BATCH_PROBE, /* the same without letters and moves, always rolled back: looks for a row
+                         that PostgreSQL refuses */
+    RCPT_BATCH_WAKE,  /* fence with next = expected; parked rows whose message exists are applied */
     RCPT_BATCH_DISCARD, /* as WAKE for one row that PostgreSQL refuses: to dead_letter instead */
     RCPT_BATCH_EXPIRE,  /* fence as WAKE; parked rows older than parked.max_age go to dead_letter */
     RCPT_BATCH_KIND__COUNT,
 };
 
-/* Messages are sorted by id (memcmp, shorter first), one entry per id: the order in which rows are locked. */
+/* Messages are sorted by id (memcmp, shorter first), one entry per id: the order in which rows are
+ * locked. */
 struct rcpt_batch_message {
     const char *id;
-    int64_t at_us;        /* event time of the receipt that gives `top`, the smallest among equals */
+    int64_t at_us; /* event time of the receipt that gives `top`, the smallest among equals */
     uint32_t id_size;
-    uint32_t mask;        /* flags */
-    int32_t signature;    /* index into signatures: which statuses its receipts named, how often each */
+    uint32_t mask; /* flags */
+    int32_t
+        signature; /* index into signatures: which statuses its receipts named, how often each */
     uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
     int16_t top;          /* highest status carried */
 };
 
-/* A multiset of (status or flag code, count), shared by all messages with the same receipts; codes ascending. */
+/* A multiset of (status or flag code, count), shared by all messages with the same receipts; codes
+ * ascending. */
 struct rcpt_batch_signature {
     uint32_t first; /* into codes / counts */
     uint32_t size;
@@ -50,7 +56,7 @@ struct rcpt_batch_move {
     uint32_t slot, epoch;
     int64_t generation;
     int64_t expected, next;
-    int64_t anchor_offset;    /* last delivered record below next; -1: none known, leave as it is */
+    int64_t anchor_offset; /* last delivered record below next; -1: none known, leave as it is */
     int64_t anchor_timestamp_ms;
     uint32_t anchor_crc;
 };
@@ -59,7 +65,7 @@ struct rcpt_batch_letter {
     const struct rcpt_record *record;
     const char *topic;
     int32_t partition;
-    int32_t index;            /* -1: the whole record */
+    int32_t index; /* -1: the whole record */
     enum rcpt_reject_reason reason;
     const char *detail;
     const char *payload;
@@ -69,8 +75,8 @@ struct rcpt_batch_letter {
 struct rcpt_batch {
     enum rcpt_batch_kind kind;
     uint32_t lane;
-    uint64_t number;      /* of this process, for logs and traces */
-    uint32_t wake_limit;  /* WAKE, DISCARD, EXPIRE: most rows */
+    uint64_t number;     /* of this process, for logs and traces */
+    uint32_t wake_limit; /* WAKE, DISCARD, EXPIRE: most rows */
 
     struct rcpt_batch_message *messages;
     uint32_t message_count;
@@ -81,7 +87,7 @@ struct rcpt_batch {
     uint32_t signature_code_count;
     struct rcpt_batch_event *events;
     uint32_t event_count;
-    uint64_t payload_bytes;   /* sum over events */
+    uint64_t payload_bytes; /* sum over events */
     const struct rcpt_record **records;
     const char **record_topics; /* topic and partition of records[i] */
     int32_t *record_partitions;

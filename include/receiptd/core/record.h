@@ -1,8 +1,9 @@
 /* One Kafka record, decoded completely before anything of it is routed.
  *
- * Decoding is a pure function of the bytes, the ladder and the number of lanes. What cannot be understood becomes a
- * reject beside the events that can (its neighbours land). A decoded record owns a copy of the value; events and rejects
- * point into it. Formats: docs/semantics.md, "The record".
+ * Decoding is a pure function of the bytes, the ladder and the number of lanes. What cannot be
+ * understood becomes a reject beside the events that can (its neighbours land). A decoded record
+ * owns a copy of the value; events and rejects point into it. Formats: docs/semantics.md, "The
+ * record".
  */
 #ifndef RECEIPTD_CORE_RECORD_H
 #define RECEIPTD_CORE_RECORD_H
@@ -12,32 +13,36 @@
 
 #include "receiptd/core/ladder.h"
 
-#define RCPT_RECORD_MAX_EVENTS 10000
-#define RCPT_RECORD_MAX_BYTES (8u * 1024 * 1024)
-#define RCPT_RECORD_MAX_ID_BYTES 255
-#define RCPT_RECORD_MAX_DEPTH 32
+#define RCPT_RECORD_MAX_EVENTS        10000
+#define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
+#define RCPT_RECORD_MAX_ID_BYTES      255
+#define RCPT_RECORD_MAX_DEPTH         32
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
-/* Why something is a dead letter. The names (rcpt_reject_name) are what `dead_letter.reason` holds. */
+/* Why something is a dead letter. The names (rcpt_reject_name) are what `dead_letter.reason` holds.
+ */
 enum rcpt_reject_reason {
-    RCPT_REJECT_EMPTY_RECORD,    /* tombstone or zero bytes */
-    RCPT_REJECT_INVALID_JSON,    /* also invalid UTF-8 outside an id, trailing bytes, nesting too deep */
-    RCPT_REJECT_NOT_AN_EVENT,    /* JSON, but no object, array or {"events": […]} where one must be */
-    RCPT_REJECT_TOO_MANY_EVENTS, /* more than 10 000 in one record */
-    RCPT_REJECT_RECORD_TOO_LARGE,/* value above 8 MiB */
-    RCPT_REJECT_MISSING_ID,      /* no message_id, null or "" */
-    RCPT_REJECT_INVALID_ID,      /* not a string, or with a NUL */
-    RCPT_REJECT_ID_TOO_LONG,     /* above 255 bytes */
+    RCPT_REJECT_EMPTY_RECORD, /* tombstone or zero bytes */
+    RCPT_REJECT_INVALID_JSON, /* also trailing bytes, nesting too deep, invalid UTF-8 outside of
+                                 events */
+    RCPT_REJECT_INVALID_UTF8, /* inside one event: its neighbours land */
+    RCPT_REJECT_NOT_AN_EVENT, /* JSON, but no object, array or {"events": […]} where one must be */
+    RCPT_REJECT_TOO_MANY_EVENTS,  /* more than 10 000 in one record */
+    RCPT_REJECT_RECORD_TOO_LARGE, /* value above 8 MiB */
+    RCPT_REJECT_MISSING_ID,       /* no message_id, null or "" */
+    RCPT_REJECT_INVALID_ID,       /* not a string, or with a NUL or half a surrogate pair */
+    RCPT_REJECT_ID_TOO_LONG,      /* above 255 bytes */
     RCPT_REJECT_MISSING_STATUS,
-    RCPT_REJECT_UNKNOWN_STATUS,  /* not in the ladder */
-    RCPT_REJECT_INVALID_TIME,    /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
+    RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
+    RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
     RCPT_REJECT_UNKNOWN_MESSAGE, /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_AGED_OUT,        /* parked longer than parked.max_age (set by SQL) */
     RCPT_REJECT_DATABASE,        /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
     RCPT_REJECT_REASON__COUNT,
 };
 
-const char *rcpt_reject_name(enum rcpt_reject_reason reason); /* "empty_record", "invalid_json", … */
+const char *rcpt_reject_name(
+    enum rcpt_reject_reason reason); /* "empty_record", "invalid_json", … */
 
 struct rcpt_event {
     const char *id;        /* message id, not terminated; inside the record's memory */
@@ -48,35 +53,37 @@ struct rcpt_event {
     uint32_t index;        /* position in the record, from 0 */
     uint8_t id_size;       /* 1…255 */
     uint8_t entry;         /* ladder entry that it names, overrides applied */
-    bool refused;          /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
+    bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
 };
 
 struct rcpt_reject {
     enum rcpt_reject_reason reason;
-    int32_t index;         /* position of the event in the record; -1: the whole record */
-    uint32_t payload;      /* as for events; the whole value when index is -1 */
+    int32_t index;    /* position of the event in the record; -1: the whole record */
+    uint32_t payload; /* as for events; the whole value when index is -1 */
     uint32_t payload_size;
-    char detail[120];      /* what exactly, without the id's or any other value that may be personal */
+    char detail[120]; /* what exactly, without the id's or any other value that may be personal */
 };
 
 struct rcpt_record {
     /* Position and epoch: filled by the caller of decode, opaque to it. */
-    uint32_t slot;   /* the engine's number of (topic, partition) */
-    uint32_t epoch;  /* assignment that delivered it */
-    uint32_t refs;   /* lanes that hold it */
+    uint32_t slot;  /* the engine's number of (topic, partition) */
+    uint32_t epoch; /* assignment that delivered it */
+    uint32_t refs;  /* lanes that hold it */
     int64_t offset;
     int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
     uint32_t crc;         /* rcpt_hash_record */
     char traceparent[RCPT_RECORD_TRACEPARENT_BYTES + 1]; /* "" if none or malformed */
 
-    const char *value;    /* the record's own copy */
+    const char *value; /* the record's own copy */
     uint32_t value_size;
-    uint32_t memory_bytes;/* all that this record holds in memory, for the budget */
+    uint32_t memory_bytes; /* all that this record holds in memory, for the budget */
 
     uint32_t event_count, reject_count;
-    struct rcpt_event *events;        /* grouped by lane, in record order within a lane */
-    const uint32_t *lane_events;      /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
-    struct rcpt_reject *rejects;      /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1) */
+    struct rcpt_event *events; /* grouped by lane, in record order within a lane */
+    const uint32_t
+        *lane_events; /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
+    struct rcpt_reject
+        *rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1) */
     const uint32_t *lane_rejects;
 };
 
@@ -87,7 +94,7 @@ struct rcpt_record_input {
     int64_t timestamp_ms; /* negative: the broker gave none, 1970 is used */
     const void *key;      /* may be NULL */
     size_t key_size;
-    const void *value;    /* NULL: tombstone */
+    const void *value; /* NULL: tombstone */
     size_t value_size;
     const char *traceparent; /* NULL: none; checked for form */
     size_t traceparent_size;
@@ -95,11 +102,14 @@ struct rcpt_record_input {
 
 struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */
 
-struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t lanes /* power of two, 1…256 */);
+struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder,
+                                      uint32_t lanes /* power of two, 1…256 */);
 void rcpt_decoder_free(struct rcpt_decoder *decoder);
 
-/* Never fails: whatever comes gives a record. The caller owns it and frees it with rcpt_record_free. */
-struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder, const struct rcpt_record_input *input);
+/* Never fails: whatever comes gives a record. The caller owns it and frees it with
+ * rcpt_record_free. */
+struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
+                                       const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
 
 #endif

@@ -1,4 +1,5 @@
-/* Array literals ({1,2,NULL} as array_in reads them) for statements that are too rare for binary parameters. Pure. */
+/* Array literals ({1,2,NULL} as array_in reads them) for statements that are too rare for binary
+ * parameters. Pure. */
 #ifndef RECEIPTD_POSTGRES_ARRAY_TEXT_H
 #define RECEIPTD_POSTGRES_ARRAY_TEXT_H
 
@@ -18,7 +19,8 @@ void rcpt_array_text_fini(struct rcpt_array_text *array);
 
 void rcpt_array_text_add_null(struct rcpt_array_text *array);
 void rcpt_array_text_add_int(struct rcpt_array_text *array, int64_t value);
-void rcpt_array_text_add(struct rcpt_array_text *array, const char *bytes, size_t size); /* text without NUL */
+void rcpt_array_text_add(struct rcpt_array_text *array, const char *bytes,
+                         size_t size); /* text without NUL */
 void rcpt_array_text_add_bytea(struct rcpt_array_text *array, const void *bytes, size_t size);
 
 /* The literal; nothing may be added after it. Valid until fini. */

@@ -1,4 +1,5 @@
-/* The SQL of sql/, embedded by the build: sql/lane/apply.sql is "lane/apply". Readable and runnable there. */
+/* The SQL of sql/, embedded by the build: sql/lane/apply.sql is "lane/apply". Readable and runnable
+ * there. */
 #ifndef RECEIPTD_POSTGRES_SQL_H
 #define RECEIPTD_POSTGRES_SQL_H
 

@@ -1,0 +1,267 @@
+"""Called by scripts/demo, with servers running and the binary built."""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from demonstration import campaigns, producers, stream, verdict
+from demonstration.view import State, number, open_view
+
+TOPIC = "dlr-events"
+DATABASE = "receiptd"
+PATIENCE_S = 90  # without any progress
+LATE_AT = (0.3, 0.5, 0.7, 0.85)  # shares of the stream after which late message rows appear
+RATE = re.compile(r"\w+_per_\w+ ")
+
+
+class Stop(Exception):
+    """Ends the demonstration with a text for the user."""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="scripts/demo", add_help=False)
+    parser.add_argument("--binary", type=Path, required=True)
+    parser.add_argument("--directory", type=Path, required=True)
+    parser.add_argument("--dsn", required=True)
+    parser.add_argument("--brokers", required=True)
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pace", type=float, default=10.0)
+    parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args(arguments)
+    options.workers = 2
+    options.topic = TOPIC
+    options.now_ms = int(time.time() * 1000)
+    return options
+
+
+class Demonstration:
+    def __init__(self, options):
+        self.options = options
+        self.config = options.directory / "receiptd.yaml"
+        self.log_path = options.directory / "receiptd.log"
+        self.daemon = None
+
+    def run(self):
+        options = self.options
+        options.directory.mkdir(parents=True, exist_ok=True)
+        writers = producers.Producers(options)  # forks, so it comes first
+        self._prepare()
+        self._say(f"inserting {number(options.messages)} messages of {len(campaigns.CAMPAIGNS)} campaigns")
+        self._insert(number for number in range(options.messages) if not stream.is_late(number))
+        ledger = writers.ledger()
+        self._say(f"written: {number(ledger.total)} receipts, {number(ledger.duplicates)} of them twice, "
+                  f"{number(ledger.parked)} of messages nobody knows, {sum(ledger.dead_letters.values())} that are poison")
+        self._start_daemon()
+        writers.go()
+        seconds, peak = self._watch(writers, ledger)
+        print(f"\n{number(ledger.total)} receipts settled in {seconds:.1f} s (they came in over {options.pace:g} s), "
+              f"at most {number(peak)} a second\n")
+        good = self._results(ledger)
+        if not options.keep:
+            self._stop_daemon()
+        self._next_steps()
+        return 0 if good else 1
+
+    # ---- before
+
+    def _prepare(self):
+        options = self.options
+        with psycopg.connect(options.dsn, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+            connection.execute(f"CREATE DATABASE {DATABASE}")
+        options.dsn = psycopg.conninfo.make_conninfo(options.dsn, dbname=DATABASE)
+        admin = AdminClient({"bootstrap.servers": options.brokers, "log_level": 2})
+        admin.create_topics([NewTopic(TOPIC, stream.PARTITIONS, 1)])[TOPIC].result(30)
+        self.config.write_text(
+            f'kafka:\n  brokers: "{options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
+            f'postgres:\n  dsn: "{options.dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n')
+        self._command("migrate", quiet=True)
+        self.connection = psycopg.connect(options.dsn, autocommit=True)
+
+    def _insert(self, numbers):
+        """What the platform does: message_id, org_id, campaign_id and nothing else."""
+        names = [(end, campaign.name) for campaign, _, end in campaigns.messages_of(self.options.messages)]
+        position = 0
+        copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN"
+        with self.connection.cursor() as cursor, cursor.copy(copy) as target:
+            lines = []
+            for value in numbers:
+                while value >= names[position][0]:
+                    position += 1
+                lines.append(f"{campaigns.message_id(value)}\tacme\t{names[position][1]}\n")
+                if len(lines) == 10000:
+                    target.write("".join(lines))
+                    lines = []
+            target.write("".join(lines))
+
+    def _start_daemon(self):
+        with open(self.log_path, "wb") as log:
+            self.daemon = subprocess.Popen([self.options.binary, "run", "--config", self.config], stdout=log,
+                                           stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+        (self.options.directory / "receiptd.pid").write_text(f"{self.daemon.pid}\n")
+
+    def _stop_daemon(self):
+        self.daemon.send_signal(signal.SIGTERM)
+        status = self.daemon.wait(30)
+        self.daemon = None
+        if status != 0:
+            raise Stop(f"receiptd ended with status {status} after SIGTERM, see {self.log_path}")
+
+    # ---- while it runs
+
+    def _watch(self, writers, ledger):
+        state = State(total=ledger.total)
+        late = [value for value in range(self.options.messages) if stream.is_late(value)]
+        portions = [late[index::len(LATE_AT)] for index in range(len(LATE_AT))]
+        view = open_view(self.options.plain)
+        started = moved = time.monotonic()
+        try:
+            while True:
+                all_sent = writers.check()
+                while portions and writers.produced.value >= LATE_AT[-len(portions)] * state.total:
+                    self._insert(portions.pop(0))
+                before = state.settled, state.parked
+                self._look(state, writers.produced.value)
+                view.update(state, self._note(all_sent, state, ledger))
+                now = time.monotonic()
+                if all_sent and state.settled >= state.total and state.parked <= ledger.parked:
+                    return now - started, view.rate.peak
+                if (state.settled, state.parked) != before:
+                    moved = now
+                self._check_alive(now - moved)
+                time.sleep(0.2)  # the pace of the pictures
+        finally:
+            view.close()
+
+    def _look(self, state, produced):
+        rows = self.connection.execute(
+            "SELECT campaign_id, status, messages, events, current FROM receiptd.campaign_funnel").fetchall()
+        state.funnel = {(campaign, status): tuple(counts) for campaign, status, *counts in rows}
+        state.parked, state.dead = self.connection.execute(
+            "SELECT (SELECT count(*) FROM receiptd.parked_event), (SELECT count(*) FROM receiptd.dead_letter)").fetchone()
+        state.settled = sum(events for _, events, _ in state.funnel.values()) + state.parked + state.dead
+        state.produced = max(produced, state.settled)
+
+    @staticmethod
+    def _note(all_sent, state, ledger):
+        if not all_sent:
+            return "receipts are coming in; some before the platform has inserted their message"
+        if state.settled >= state.total and state.parked > ledger.parked:
+            return "waiting for parked receipts whose message is there now"
+        return ""
+
+    def _check_alive(self, still_s):
+        status = self.daemon.poll()
+        if status is not None:
+            raise Stop(f"receiptd ended with status {status}:\n{self._log_tail()}")
+        if still_s > PATIENCE_S:
+            raise Stop(f"no progress for {PATIENCE_S} s; the end of {self.log_path}:\n{self._log_tail()}")
+
+    def _log_tail(self):
+        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-15:])
+
+    # ---- afterwards
+
+    def _results(self, ledger):
+        self._funnels()
+        self._heading("receiptd audit: the counters against a recount of all messages")
+        drift_free = self._command("audit", check=False) == 0
+        print()
+        self._heading("the ledger: the generator kept its own account, now compared with the database")
+        equal = verdict.compare(self.connection, ledger, self.options.messages)
+        print()
+        self._heading("dead letters by reason: the neighbours of each were counted")
+        for reason, count in self.connection.execute(
+                "SELECT reason, count(*) FROM receiptd.dead_letter GROUP BY reason ORDER BY count(*) DESC, reason"):
+            print(f"  {reason:<20}{count:>8}")
+        print()
+        if not drift_free or not equal:
+            print("NOT as it must be: see above", file=sys.stderr)
+        return drift_free and equal
+
+    def _funnels(self):
+        """One campaign as the command prints it, of the others the tree without the rates."""
+        for campaign in campaigns.CAMPAIGNS:
+            self._heading(f"receiptd funnel {campaign.name}")
+            text = self._output("funnel", campaign.name)
+            if campaign is not campaigns.CAMPAIGNS[0]:
+                text = "\n".join(line for line in text.splitlines() if not RATE.match(line))
+            print(f"{text.strip()}\n")
+
+    def _next_steps(self):
+        options = self.options
+        self._heading("to try next")
+        if not options.keep:
+            print("  scripts/demo --keep              the same, and leaves everything running for you to look around\n"
+                  "  scripts/demo --messages 1000000  more\n"
+                  "  scripts/test                     all tests, with servers of their own")
+            return
+        binary, config = os.path.relpath(options.binary), os.path.relpath(self.config)
+        id = campaigns.message_id(3)
+        print(f"  {binary} funnel spring-sale --format json --config {config}\n"
+              f"  {binary} audit --config {config}\n"
+              f"  {binary} dead-letters --reason unknown_status --limit 3 --config {config}\n"
+              f"  psql '{options.dsn}' -c \"SELECT * FROM receiptd.message_inbox WHERE message_id = '{id}'\"\n"
+              f"  scripts/demo --send '{{\"message_id\":\"{id}\",\"status\":\"CLICKED\"}}'\n"
+              f"  kill -9 {self.daemon.pid}; {binary} run --config {config}   # goes on where it was, exactly\n"
+              f"  tail -f {os.path.relpath(self.log_path)}\n"
+              f"  scripts/demo --stop              ends receiptd, Kafka and PostgreSQL, removes their data")
+
+    # ---- small things
+
+    def _command(self, *arguments, check=True, quiet=False):
+        result = subprocess.run([self.options.binary, *arguments, "--config", self.config], stdin=subprocess.DEVNULL,
+                                text=True, capture_output=quiet)
+        if check and result.returncode != 0:
+            raise Stop(f"receiptd {' '.join(arguments)} ended with status {result.returncode}\n"
+                       f"{result.stderr or ''}{result.stdout or ''}")
+        return result.returncode
+
+    def _output(self, *arguments):
+        return subprocess.run([self.options.binary, *arguments, "--config", self.config], stdin=subprocess.DEVNULL,
+                              text=True, check=True, stdout=subprocess.PIPE).stdout
+
+    @staticmethod
+    def _say(text):
+        print(text, flush=True)
+
+    @staticmethod
+    def _heading(text):
+        bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        print(f"\x1b[1m{text}\x1b[0m" if bold else text, flush=True)
+
+    def close(self):
+        if self.daemon is not None and self.daemon.poll() is None:
+            self.daemon.kill()
+            self.daemon.wait()
+
+
+def main():
+    sys.stdout.reconfigure(line_buffering=True)  # commands print between our lines
+    demonstration = Demonstration(parse(sys.argv[1:]))
+    keep = False
+    try:
+        status = demonstration.run()
+        keep = demonstration.options.keep
+        return status
+    except (Stop, producers.Failed, psycopg.Error, subprocess.CalledProcessError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        if not keep:
+            demonstration.close()
+
+
+sys.exit(main())

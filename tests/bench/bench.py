@@ -1,0 +1,89 @@
+"""Runs the parts of the bench one after the other and writes the report. Called by scripts/bench."""
+
+import argparse
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
+
+from lab import OUT, Lab, machine, say, versions  # noqa: E402
+from part_load import part_limit, part_loadtest  # noqa: E402
+import report  # noqa: E402
+
+
+def parts():
+    """Name to function; imported late, so that a part's missing tool stops only that part."""
+    from part_cost import part_cost
+    from part_growth import part_growth
+    from part_latency import part_latency
+    from part_replaced import part_replaced
+    from part_rivals import part_rivals
+
+    return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth}
+
+
+def arguments(known):
+    parser = argparse.ArgumentParser(prog="scripts/bench", add_help=False)
+    parser.add_argument("part", nargs="*", metavar="PART")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--events", type=int)
+    parser.add_argument("--repeat", type=int)
+    options = parser.parse_args()
+    for name in options.part:
+        if name not in known:
+            parser.error(f"unknown part '{name}'; there are: {' '.join(known)}")
+    options.events = options.events or (200_000 if options.quick else 1_000_000)
+    options.repeat = options.repeat or 3
+    options.part = options.part or (["limit", "loadtest"] if options.quick else list(known))
+    return options
+
+
+def run(lab, name, function, options):
+    """A part that fails is reported and does not take the others with it."""
+    say(f"== {name}")
+    begun = time.monotonic()
+    head = {"part": name, "machine": machine(), "versions": versions(lab), "quick": options.quick,
+            "repeat": options.repeat}
+    try:
+        result = function(lab, options)
+    except Exception:  # noqa: BLE001 - whatever it was, the other parts are still worth having
+        traceback.print_exc()
+        say(f"== {name} FAILED")
+        return False
+    result.update(head, took_seconds=time.monotonic() - begun)
+    path = OUT / (f"quick-{name}.json" if options.quick else f"{name}.json")
+    path.write_text(json.dumps(result, default=str))
+    say(f"== {name}: {time.monotonic() - begun:.0f} s")
+    return True
+
+
+def main():
+    known = parts()
+    options = arguments(known)
+    OUT.mkdir(parents=True, exist_ok=True)
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        say(f"the load average is {load:.1f}: this machine is not quiet, absolute figures will be too low")
+    lab = Lab()
+    failed = []
+    try:
+        for name in known:
+            if name in options.part and not run(lab, name, known[name], options):
+                failed.append(name)
+    finally:
+        lab.close(options.keep)
+    report.write(options.quick)
+    if failed:
+        say(f"failed: {' '.join(failed)}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

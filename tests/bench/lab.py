@@ -1,0 +1,179 @@
+"""The bench's own servers, databases that all start alike, topics that are filled once."""
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+from support import services
+from support.daemon import Receiptd, binary
+from support.services import ROOT, Database, Topic
+
+OUT = ROOT / "build/bench"
+
+# What a careful operator of a small machine would set; everything else is PostgreSQL's default, fsync included.
+POSTGRES = {
+    "shared_buffers": "512MB",
+    "max_wal_size": "8GB",
+    "checkpoint_timeout": "30min",
+    "wal_buffers": "16MB",
+    "track_commit_timestamp": "on",  # latency is read from it; 10 bytes a transaction
+}
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+class Lab:
+    def __init__(self, name="bench"):
+        self.services = services.start(name)
+        self.name = name
+        self.templates = {}
+        self.topics = {}
+        self._settle()
+        self.workdir = Path(tempfile.mkdtemp(prefix="receiptd-bench."))
+
+    def close(self, keep):
+        shutil.rmtree(self.workdir, ignore_errors=True)
+        if not keep:
+            services.stop(self.name)
+
+    def _settle(self):
+        """Settings that need a restart, unless an earlier bench left them."""
+        with self.connect() as connection:
+            for key, value in POSTGRES.items():
+                connection.execute(f"ALTER SYSTEM SET {key} = '{value}'")
+        self.services.postgres("fast")
+        self.services.postgres("start")
+        with self.connect() as connection:
+            for (name,) in connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'b\\_%'").fetchall():
+                connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def connect(self):
+        return psycopg.connect(self.services.dsn, autocommit=True)
+
+    def template(self, stream):
+        """A database with the schema and the stream's messages, vacuumed. Made once."""
+        if stream.inbox_name in self.templates:
+            return self.templates[stream.inbox_name]
+        say(f"  inbox {stream.inbox_name}: {stream.message_count:,} messages")
+        name = "b_" + stream.inbox_name.replace("-", "_")
+        database = self.services.create_database(name)
+        receiptd = Receiptd(self.workdir, database.dsn, self.services.brokers, ["none"])
+        receiptd.migrate()
+        database.execute("CREATE EXTENSION pg_prewarm")
+        copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN"
+        with database.connection.cursor() as cursor, cursor.copy(copy) as target, open(stream.messages_path, "rb") as file:
+            while block := file.read(1 << 20):
+                target.write(block)
+        database.execute("VACUUM (FREEZE, ANALYZE) receiptd.message_inbox")
+        database.execute("VACUUM (FREEZE, ANALYZE)")
+        database.connection.close()
+        self.templates[stream.inbox_name] = name
+        return name
+
+    @contextmanager
+    def database(self, stream):
+        """A copy of the stream's template, in memory as far as it fits; right after a checkpoint. Gone afterwards."""
+        template = self.template(stream)
+        name = f"b_{os.getpid()}_{time.monotonic_ns()}"
+        with self.connect() as connection:
+            connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
+        database = Database(self.services, name)
+        try:
+            database.execute("SELECT pg_prewarm('receiptd.message_inbox'), pg_prewarm('receiptd.message_inbox_pkey')")
+            database.execute("CHECKPOINT")
+            yield database
+        finally:
+            database.drop()
+
+    def drop_template(self, stream):
+        name = self.templates.pop(stream.inbox_name, None)
+        if name:
+            Database(self.services, name).drop()
+
+    def topic(self, stream, partitions=8):
+        """The stream as a topic: record r goes to partition r modulo their number."""
+        key = (stream.name, partitions)
+        if key not in self.topics:
+            topic = self.services.create_topic(partitions)
+            fill(topic, stream)
+            self.topics[key] = topic
+        return self.topics[key]
+
+    def drop_topic(self, stream, partitions=8):
+        topic = self.topics.pop((stream.name, partitions), None)
+        if topic:
+            topic.drop()
+
+    def receiptd(self, database, topic, **settings):
+        """An installation that is ready to start against that database."""
+        directory = Path(tempfile.mkdtemp(dir=self.workdir))
+        receiptd = Receiptd(directory, database.dsn, self.services.brokers, [str(topic)])
+        receiptd.configure(**settings)
+        return receiptd
+
+
+def fill(topic, stream, partition=None):
+    """Produces all records of the stream and waits until they are acknowledged."""
+    failed = []
+    producer = topic.producer(linger_ms=20, queue_buffering_max_kbytes=65536, queue_buffering_max_messages=100000)
+
+    def on_delivery(error, _):
+        if error:
+            failed.append(error)
+
+    for number, value in enumerate(stream.records()):
+        where = number % topic.partitions if partition is None else partition
+        while True:
+            try:
+                producer.produce(topic.name, value, partition=where, on_delivery=on_delivery)
+                break
+            except BufferError:
+                producer.poll(0.05)
+        producer.poll(0)
+    left = producer.flush(120)
+    assert not failed and left == 0, f"{left} records were not acknowledged: {failed[:2]}"
+
+
+def machine():
+    """What the figures were taken on."""
+    cpu = "unknown"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.split(":", 1)[1].strip()
+            break
+    memory_kib = int(Path("/proc/meminfo").read_text().split()[1])
+    debian = Path("/etc/debian_version")
+    return {
+        "cpu": cpu,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(memory_kib / 1048576, 1),
+        "kernel": platform.release(),
+        "debian": debian.read_text().strip() if debian.exists() else "no",
+        "load_average": list(os.getloadavg()),
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+    }
+
+
+def versions(lab):
+    import subprocess
+
+    with lab.connect() as connection:
+        postgres = connection.execute("SHOW server_version").fetchone()[0]
+    own = subprocess.run([binary(), "version"], text=True, capture_output=True).stdout.split("\n")
+    kafka = sorted((ROOT / "build/kafka/libs").glob("kafka_2.13-*.jar"))
+    return {
+        "postgresql": postgres.split()[0],
+        "kafka": kafka[0].stem.split("-", 1)[1] if kafka else "unknown",
+        "receiptd": [line for line in own if line],
+        "postgresql_settings": POSTGRES,
+    }
+
+
+__all__ = ["Lab", "OUT", "ROOT", "Topic", "fill", "machine", "say", "versions"]

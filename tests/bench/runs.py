@@ -1,0 +1,158 @@
+"""One measured run each: of receiptd from Kafka, and of the bare statements."""
+
+import json
+import re
+import subprocess
+import time
+from datetime import datetime
+
+from lab import ROOT
+from meter import Meter, percentile
+
+POLL_SECONDS = 0.02
+ANSWERED = re.compile(r"lane (\d+): batch \d+ of (\d+) messages, (\d+) events answered in (\d+) us")
+CONSUMING = re.compile(r"^time=(\S+) .*consuming \d+ partitions", re.MULTILINE)
+
+
+def _log_time(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def check_result(database, stream):
+    """A run that did not do the work is no figure."""
+    events = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
+    changed = database.value("SELECT count(*) FROM receiptd.message_inbox WHERE status > 0")
+    assert events == stream.event_count and changed == stream.message_count, \
+        f"{stream.name}: {events} of {stream.event_count} events counted, {changed} of {stream.message_count} rows changed"
+
+
+def _response_times(log):
+    """(seconds since the epoch of the answer, milliseconds, events) of each batch that had events."""
+    found = []
+    for line in log.splitlines():
+        match = ANSWERED.search(line)
+        if match and int(match[3]) > 0:
+            found.append((_log_time(line[5:29]), int(match[4]) / 1000, int(match[3])))
+    return found
+
+
+def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None):
+    """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile."""
+    with lab.database(stream) as database:
+        receiptd = lab.receiptd(database, topic, lanes=lanes, postgres={"connections": connections},
+                                log={"level": "debug", "stats_interval": "0s"}, **(settings or {}))
+        ends = sum(high for low, high in topic.watermarks().values())
+        process = receiptd.start()
+        try:
+            meter = Meter(lab, database, process.pid)
+            begun = _wait_for_start(process)
+            meter.start("receiptd/%/lanes-%")
+            if around:
+                with around(process):
+                    timeline, end = _follow(database, process, topic, ends * lanes, timeout)
+            else:
+                timeline, end = _follow(database, process, topic, ends * lanes, timeout)
+            used = meter.stop()
+            batches = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq")
+            check_result(database, stream)
+            process.stop()
+        finally:
+            receiptd.close()
+        answers = _response_times(process.log())
+    times = [milliseconds for _, milliseconds, _ in answers] or [0.0]
+    seconds = end - begun
+    return {
+        "seconds": seconds, "events": stream.event_count, "rows": stream.message_count,
+        "events_per_second": stream.event_count / seconds, "batches": batches,
+        "batches_per_minute": batches / seconds * 60, "records_per_minute": stream.record_count / seconds * 60,
+        "response_ms": {"mean": sum(times) / len(times), "p50": percentile(times, 0.5), "p99": percentile(times, 0.99),
+                        "max": max(times)},
+        "cpu": used, "daemon_us_per_event": used["process"] / stream.event_count * 1e6,
+        "backends_us_per_event": used["backends"] / stream.event_count * 1e6,
+        "server_us_per_event": used["server"] / stream.event_count * 1e6,
+        "broker_us_per_event": used["broker"] / stream.event_count * 1e6,
+        "wal_bytes_per_event": used["wal_bytes"] / stream.event_count, "peak_rss_mib": used["peak_rss_mib"],
+        "timeline": [(at - begun, count / (ends * lanes)) for at, count in timeline],
+        "answers": [(at - begun, milliseconds, events) for at, milliseconds, events in answers],
+    }
+
+
+def _wait_for_start(process):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        match = CONSUMING.search(process.log())
+        if match:
+            return _log_time(match[1])
+        assert process.running, process.log_tail()
+        time.sleep(0.005)
+    raise AssertionError(f"receiptd did not begin to consume\n{process.log_tail()}")
+
+
+def _follow(database, process, topic, goal, timeout):
+    """Polls the sum of all positions, one small statement, until it is the goal: the end is at most one poll late."""
+    timeline = []
+    deadline = time.time() + timeout
+    sql = "SELECT COALESCE(sum(next_offset), 0)::int8 FROM receiptd.consumer_progress WHERE topic = %s"
+    while True:
+        done = database.value(sql, topic.name)
+        now = time.time()
+        timeline.append((now, done))
+        if done >= goal:
+            return timeline, now
+        assert process.running and now < deadline, f"{done} of {goal} positions\n{process.log_tail()}"
+        time.sleep(POLL_SECONDS)
+
+
+def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2):
+    """The same statements with the same arrays, encoded before the clock starts."""
+    with lab.database(stream) as database:
+        database.execute("INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation)"
+                         " SELECT 'limit', p, l, 0, 1 FROM generate_series(0, 1023) p, generate_series(0, %s - 1) l"
+                         " WHERE p < 8", lanes)
+        database.execute("CHECKPOINT")
+        process = subprocess.Popen(
+            [ROOT / "build/tests/bench/limit", "--dsn", database.dsn, "--records", stream.records_path,
+             "--statement", statement, "--connections", str(connections), "--lanes", str(lanes),
+             "--batch", str(batch), "--depth", str(depth)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            assert process.stdout.readline() == "ready\n", "the limit program failed, see above"
+            meter = Meter(lab, database, process.pid)
+            meter.start("bench-limit")
+            process.stdin.write("\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            assert line, "the limit program failed, see above"
+            used = meter.stop()
+            result = json.loads(line)
+            process.stdin.close()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()
+        if statement == "apply":
+            check_result(database, stream)
+    result.update(events_per_second=result["events"] / result["seconds"],
+                  rows_per_second=result["messages"] / result["seconds"], cpu=used,
+                  backends_us_per_event=used["backends"] / result["events"] * 1e6,
+                  server_us_per_event=used["server"] / result["events"] * 1e6,
+                  wal_bytes_per_event=used["wal_bytes"] / result["events"])
+    return result
+
+
+def run_full_update(lab, stream):
+    """One UPDATE of every row, one backend: what the table costs without any search."""
+    with lab.database(stream) as database:
+        database.execute("SET synchronous_commit = off")
+        meter = Meter(lab, database)
+        meter.own = 0
+        meter.start("%")
+        begun = time.time()
+        database.execute("UPDATE receiptd.message_inbox SET prev_status = status, prev_flags = flags, status = 600,"
+                         " status_at = now(), updated_at = now()")
+        seconds = time.time() - begun
+        used = meter.stop()
+    return {"seconds": seconds, "events": stream.message_count, "rows_per_second": stream.message_count / seconds,
+            "events_per_second": stream.message_count / seconds, "cpu": used,
+            "server_us_per_event": used["server"] / stream.message_count * 1e6,
+            "wal_bytes_per_event": used["wal_bytes"] / stream.message_count}

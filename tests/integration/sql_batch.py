@@ -1,0 +1,149 @@
+"""Receipts, their fold into the parameters of sql/lane/apply.sql, and what must come out: written from the definition."""
+import collections
+import dataclasses
+import itertools
+import json
+
+from sql_fixture import FLAGS, STATUSES
+
+TOPIC = "dlr-events"
+NAMES = {c: s[0] for c, s in STATUSES.items()} | {9001 + b: f[0] for b, f in FLAGS.items()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    message_id: str
+    code: int
+    offset: int
+    index: int = 0
+    partition: int = 0
+    topic: str = TOPIC
+    at: str = "2026-01-01 00:00:00+00"
+    campaign_id: str = None
+    traceparent: str = None
+
+    @property
+    def payload(self):
+        fields = {"message_id": self.message_id, "status": NAMES.get(self.code, self.code)}
+        if self.campaign_id is not None:
+            fields |= {"campaign_id": self.campaign_id, "org_id": "o-" + self.campaign_id}
+        return json.dumps(fields).encode()
+
+    @property
+    def top(self):
+        return self.code if self.code < 9001 else FLAGS[self.code - 9001][1] or 0
+
+    @property
+    def mask(self):
+        return 0 if self.code < 9001 else 1 << (self.code - 9001)
+
+    @property
+    def record(self):
+        return (self.topic, self.partition, self.offset, self.traceparent)
+
+
+def path(code):
+    while code is not None:
+        yield code
+        code = STATUSES[code][1]
+
+
+def fold(events, lane=0, unknown="park"):
+    """The parameters of lane/apply for a batch of events."""
+    messages = collections.defaultdict(list)
+    for event in events:
+        messages[event.message_id].append(event)
+    ids = sorted(messages, key=lambda i: i.encode())
+    signatures, records = {}, {}
+    columns = {name: [] for name in ("top", "mask", "at", "signature", "first")}
+    raw = []
+    for message_id in ids:
+        mine = messages[message_id]
+        top = max(e.top for e in mine)
+        mask = 0
+        for event in mine:
+            mask |= event.mask
+        signature = tuple(sorted(collections.Counter(e.code for e in mine).items()))
+        columns["top"].append(top)
+        columns["mask"].append(mask)
+        columns["at"].append(min(e.at for e in mine if e.top == top))
+        columns["signature"].append(signatures.setdefault(signature, len(signatures)) + 1)
+        columns["first"].append(len(raw) + 1)
+        raw += mine
+    columns["first"].append(len(raw) + 1)
+    sizes = [len(s) for s in signatures]
+    payload_ends = list(itertools.accumulate((len(e.payload) for e in raw), initial=1))
+    for event in raw:
+        records.setdefault(event.record, len(records) + 1)
+    topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())
+    return [
+        ids, columns["top"], columns["mask"], columns["at"], columns["signature"],
+        list(itertools.accumulate(sizes, initial=1)), [c for s in signatures for c, _ in s],
+        [n for s in signatures for _, n in s],
+        columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
+        [e.index for e in raw], payload_ends, b"".join(e.payload for e in raw),
+        topics, partitions, offsets, traceparents, lane, unknown,
+    ]
+
+
+def apply(session, events, lane=0, unknown="park"):
+    """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
+    with session.transaction():
+        row = session.one("lane/apply", *fold(events, lane, "dead-letter" if unknown == "dead-letter" else "park"))
+        if unknown == "insert":
+            campaigns = {}
+            for event in events:
+                campaigns.setdefault(event.message_id, event.campaign_id)
+                campaigns[event.message_id] = campaigns[event.message_id] or event.campaign_id
+            ids = sorted(campaigns, key=str.encode)
+            session.one("lane/insert", ids, [campaigns[i] and f"o-{campaigns[i]}" for i in ids],
+                        [campaigns[i] for i in ids])
+    return {k: int(v) for k, v in row.items() if k not in ("old", "new", "n")}
+
+
+def expected_rows(inbox, events):
+    """message id -> (status, flags) for an inbox {id: campaign} and the receipts that must have been applied."""
+    rows = {i: (0, 0) for i in inbox}
+    for event in events:
+        if event.message_id in rows:
+            status, flags = rows[event.message_id]
+            rows[event.message_id] = (max(status, event.top), flags | event.mask)
+    return rows
+
+
+def expected_funnel(inbox, events):
+    """(campaign, code) -> [messages, events]."""
+    cells = collections.defaultdict(lambda: [0, 0])
+    for message_id, (status, flags) in expected_rows(inbox, events).items():
+        codes = list(path(status)) + [9001 + b for b in range(31) if flags >> b & 1]
+        for code in codes:
+            cells[inbox[message_id], code][0] += 1
+    for event in events:
+        if event.message_id in inbox:
+            cells[inbox[event.message_id], event.code][1] += 1
+    return {k: tuple(v) for k, v in cells.items() if v != [0, 0]}
+
+
+def stored_rows(session):
+    return {i: (s, f) for i, s, f in session.query("SELECT message_id, status, flags FROM message_inbox")}
+
+
+def stored_funnel(session):
+    return {(c, s): (m, e) for c, s, m, e in
+            session.query("SELECT campaign_id, status, messages, events FROM campaign_funnel")}
+
+
+def add_messages(session, inbox):
+    with session.connection.cursor() as cursor:
+        cursor.executemany("INSERT INTO message_inbox (message_id, org_id, campaign_id) VALUES (%s, 'o', %s)",
+                           list(inbox.items()))
+
+
+def drift(session):
+    """Statuses whose recount differs, over all campaigns that the audit looks at."""
+    off = []
+    for row in session.run("command/audit_campaigns"):
+        for cell in session.run("command/audit_campaign", row["campaign_id"], True):
+            if cell["drift"] != "0":
+                off.append((row["campaign_id"], cell))
+    return off

@@ -1,0 +1,154 @@
+"""The promise of the whole: whatever comes, every status, flag, counter, position, parked and dead letter is exact."""
+
+import itertools
+import json
+import re
+
+import pytest
+
+from oracle.traffic import Outgoing
+from support.daemon import binary
+from support.wait import wait_for
+
+MEBIBYTE = 1024 * 1024
+
+
+def audit_while(world, process, feeder):
+    """Audits as long as the stream is coming in; returns how often."""
+    for count in itertools.count():
+        if not feeder.is_alive():
+            return count
+        world.audit()
+        assert process.running, process.log_tail()
+
+
+@pytest.mark.slow
+def test_a_million_receipts_with_everything_in_them_are_exact(create_world):
+    world = create_world(1_000_000, parked={"poll_interval": "500ms"})
+    process = world.installation.start()
+    feeder = world.feed()
+    world.wait_for_progress(process)
+    world.audit()
+    world.insert(world.stream.late)
+    audits = audit_while(world, process, feeder)
+    feeder.join()
+    world.audit()
+    world.finish(process, timeout=120)
+    process.stop()
+    assert audits >= 2
+    assert world.stream.ghosts and world.database.value("SELECT count(*) FROM receiptd.parked_event") > 0
+
+
+@pytest.mark.parametrize("lanes, connections, depth", [(1, 1, 1), (8, 2, 2), (32, 8, 3)])
+def test_lanes_and_connections_do_not_change_the_result(create_world, lanes, connections, depth):
+    world = create_world(
+        20_000, seed=lanes, lanes=lanes, postgres={"connections": connections, "pipeline_depth": depth},
+        batch={"max_events": 700},
+    )
+    process = world.installation.start()
+    feeder = world.feed()
+    world.wait_for_progress(process)
+    world.insert(world.stream.late)
+    feeder.join()
+    world.finish(process)
+    process.stop()
+
+
+def test_a_restart_finds_nothing_to_do(create_world):
+    world = create_world(10_000, seed=5)
+    world.insert(world.stream.late)
+    world.produce()
+    first = world.installation.start("first")
+    world.finish(first)
+    first.stop()
+    before = world.position_sum()
+    second = world.installation.start("second")
+    second.wait_for_log(r"consuming 8 partitions")
+    world.finish(second)
+    assert world.position_sum() == before
+    second.stop()
+
+
+def test_a_long_open_snapshot_changes_nothing_in_the_result(create_world):
+    world = create_world(40_000, seed=6)
+    process = world.installation.start()
+    with world.database.connect() as analyst:
+        analyst.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        seen = analyst.execute("SELECT sum(events) FROM receiptd.campaign_funnel").fetchone()
+        feeder = world.feed(per_second=15_000)
+        world.insert(world.stream.late)
+        feeder.join()
+        world.wait_until_consumed(process)
+        assert analyst.execute("SELECT sum(events) FROM receiptd.campaign_funnel").fetchone() == seen
+        analyst.execute("COMMIT")
+    world.finish(process)
+    process.stop()
+
+
+def test_the_funnel_command_shows_what_the_ledger_says(create_world):
+    world = create_world(5_000, seed=7, traffic={"campaigns": 2})
+    world.insert(world.stream.late)
+    world.produce()
+    process = world.installation.start()
+    world.finish(process)
+    process.stop()
+    for campaign in ("c-00", "c-01"):
+        shown = world.installation.json("funnel", campaign)
+        assert shown["campaign_id"] == campaign
+        cells = {row["status"]: row for row in shown["statuses"] + shown["flags"]}
+        query = "SELECT status, status_name, messages, events, current FROM receiptd.campaign_funnel WHERE campaign_id = %s"
+        for status, name, messages, events, current in world.database.query(query, campaign):
+            assert (cells[status]["name"], cells[status]["messages"], cells[status]["events"]) == (name, messages, events)
+            assert current is None or cells[status]["current"] == current
+        opened, delivered = cells[700]["messages"], cells[600]["messages"]
+        rate = shown["kpis"]["opened_per_delivered"]
+        assert (rate["numerator"], rate["denominator"]) == (opened, delivered)
+        assert rate["value"] == pytest.approx(opened / delivered)
+
+
+def status_bytes(pid, field):
+    with open(f"/proc/{pid}/status") as status:
+        return int(re.search(rf"^{field}:\s+(\d+) kB", status.read(), re.MULTILINE)[1]) * 1024
+
+
+@pytest.mark.slow
+@pytest.mark.speed
+def test_a_backlog_of_half_a_million_receipts_fits_in_96_mebibytes(create_world):
+    world = create_world(partitions=8)
+    world.insert_ids(*(f"m-{number:06d}" for number in range(50_000)))
+    events = [
+        json.dumps({"message_id": f"m-{number:06d}", "status": "DELIVERED", "at": "2026-11-21T02:30:00Z", "channel": "sms",
+                    "gateway": "gateway-1", "event_id": f"e-{number:030d}"})
+        for number in range(50_000)
+    ]
+    values = [("[" + ",".join(events[first : first + 1000]) + "]").encode() for first in range(0, 50_000, 1000)]
+    world.produce(Outgoing(number % 8, None, values[number % 50], None, 0) for number in range(500))
+    process = world.installation.start()
+    if status_bytes(process.pid, "VmSize") > 2**40:
+        pytest.skip(f"{binary()} is a sanitizer build")
+    world.wait_until_consumed(process)
+    peak = status_bytes(process.pid, "VmHWM")
+    count = world.database.value("SELECT events FROM receiptd.campaign_funnel WHERE status = 600")
+    process.stop()
+    assert count == 500_000
+    assert peak <= 96 * MEBIBYTE, f"{peak / MEBIBYTE:.1f} MiB"
+
+
+def test_counters_are_there_as_soon_as_the_rows_are(create_world):
+    """Status and counters of a receipt become visible together: no reader ever sees one without the other."""
+    world = create_world(partitions=1)
+    world.insert_ids(*(f"m{number}" for number in range(200)))
+    process = world.installation.start()
+    world.topic.send(*({"message_id": f"m{number}", "status": "SENT"} for number in range(200)))
+    query = (
+        "SELECT (SELECT count(*) FROM receiptd.message_inbox WHERE status = 300),"
+        " (SELECT COALESCE(sum(messages), 0) FROM receiptd.campaign_funnel WHERE status = 300)"
+    )
+
+    def complete():
+        rows, counted = world.database.query(query)[0]
+        assert rows == counted
+        return rows == 200
+
+    wait_for(complete, 30, "200 messages sent", details=process.log_tail)
+    process.stop()

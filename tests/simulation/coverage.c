@@ -1,0 +1,77 @@
+#include "coverage.h"
+
+/* The states of a lane are private to the core; they are read here to know what a fault has met, and for nothing else. */
+#include "../../src/core/engine_internal.h"
+
+static const char *const phase_names[PHASE__COUNT] = {
+    "down",     "unsynced", "reading", "ready",  "flying",    "waiting",
+    "searching", "waking",  "queued",  "rewind", "comparing", "held",
+};
+
+_Static_assert((int)LANE_STATE__COUNT == (int)PHASE_SEARCHING, "states of a lane come first");
+
+uint32_t sim_phases_of_lane(const struct rcpt_engine *engine, uint32_t index)
+{
+    const struct lane *lane = &engine->lanes[index];
+    uint32_t phases = 1u << lane->state;
+    if (lane->searching || lane->refusal_count > 0)
+        phases |= 1u << PHASE_SEARCHING;
+    if (lane->state == LANE_FLYING && lane->batch.kind >= RCPT_BATCH_WAKE)
+        phases |= 1u << PHASE_WAKING;
+    if (lane->count > lane->flying)
+        phases |= 1u << PHASE_QUEUED;
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        if (engine->slots[slot].rewinding)
+            phases |= 1u << PHASE_REWINDING;
+        if (engine->slots[slot].comparing)
+            phases |= 1u << PHASE_COMPARING;
+    }
+    return phases;
+}
+
+const char *sim_coverage_impossible(enum sim_fault fault, enum sim_phase phase)
+{
+    bool is_cut = fault >= FAULT_CUT_BEFORE && fault <= FAULT_CUT_LATE;
+    if (is_cut && phase == PHASE_DOWN)
+        return "there is no connection to cut";
+    if ((fault == FAULT_SEEK_LATE || fault == FAULT_SEEK_LOST) && phase == PHASE_HELD)
+        return "seeks are for partitions that are consumed";
+    return NULL;
+}
+
+uint32_t sim_coverage_missing(const struct sim_coverage *coverage)
+{
+    uint32_t missing = 0;
+    for (int fault = 0; fault < FAULT__COUNT; fault++) {
+        for (int phase = 0; phase < PHASE__COUNT; phase++)
+            missing += coverage->hits[fault][phase] == 0 &&
+                       sim_coverage_impossible((enum sim_fault)fault, (enum sim_phase)phase) == NULL;
+    }
+    return missing;
+}
+
+void sim_coverage_print(const struct sim_coverage *coverage, FILE *out)
+{
+    fprintf(out, "%-13s", "fault");
+    for (int phase = 0; phase < PHASE__COUNT; phase++)
+        fprintf(out, " %9s", phase_names[phase]);
+    fprintf(out, "\n");
+    for (int fault = 0; fault < FAULT__COUNT; fault++) {
+        fprintf(out, "%-13s", sim_fault_name((enum sim_fault)fault));
+        for (int phase = 0; phase < PHASE__COUNT; phase++) {
+            if (sim_coverage_impossible((enum sim_fault)fault, (enum sim_phase)phase) != NULL)
+                fprintf(out, " %9s", "-");
+            else
+                fprintf(out, " %9llu", (unsigned long long)coverage->hits[fault][phase]);
+        }
+        fprintf(out, "\n");
+    }
+}
+
+void sim_coverage_add(struct sim_coverage *sum, const struct sim_coverage *other)
+{
+    for (int fault = 0; fault < FAULT__COUNT; fault++) {
+        for (int phase = 0; phase < PHASE__COUNT; phase++)
+            sum->hits[fault][phase] += other->hits[fault][phase];
+    }
+}

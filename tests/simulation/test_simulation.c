@@ -1,0 +1,52 @@
+/* The simulations of every test run. With arguments it is the simulator itself (scripts/simulate). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "simulation.h"
+
+#define SEEDS 2000
+
+static struct sim_campaign campaign = {.from = 1, .seeds = SEEDS, .jobs = 1};
+
+static void two_thousand_schedules_are_exact(void **state)
+{
+    (void)state;
+    sim_campaign_run(&campaign);
+    print_message("%d seeds, %llu receipts, %llu anomalies\n", SEEDS,
+                  (unsigned long long)campaign.receipts, (unsigned long long)campaign.anomalies);
+    assert_int_equal(campaign.anomalies, 0);
+}
+
+static void every_fault_met_every_state(void **state)
+{
+    (void)state;
+    if (sim_coverage_missing(&campaign.coverage) > 0)
+        sim_coverage_print(&campaign.coverage, stdout);
+    assert_int_equal(sim_coverage_missing(&campaign.coverage), 0);
+}
+
+static void a_seed_always_takes_the_same_course(void **state)
+{
+    static const struct sim_limits all;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct sim_outcome first, second;
+        sim_play(seed, &all, &campaign.coverage, NULL, &first);
+        sim_play(seed, &all, &campaign.coverage, NULL, &second);
+        assert_true(first.trace == second.trace);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_thousand_schedules_are_exact),
+        cmocka_unit_test(every_fault_met_every_state),
+        cmocka_unit_test(a_seed_always_takes_the_same_course),
+    };
+    return argc > 1 ? sim_main(argc, argv) : cmocka_run_group_tests(tests, NULL, NULL);
+}
