@@ -364,15 +364,6 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
     RCPT_ASSERT(gone->flying == 0);
 }
 
-static void halt_on_missing_row(struct rcpt_engine *engine, uint32_t lane, const struct slot *part)
-{
-    struct rcpt_error error;
-    rcpt_error_fatal(&error, 65, "consumer_progress has no row for topic %s partition %d lane %u: somebody deleted it",
-                     part->topic, part->partition, lane);
-    rcpt_error_hint(&error, "restore the row with the position that was applied last, then restart");
-    engine_halt(engine, &error);
-}
-
 /* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's". */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t current, int64_t now_ms)
 {
@@ -407,9 +398,8 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index, c
             continue;
         if (part->epoch > lane->epochs_at_read) {
             again = true; /* assigned after the question: the answer may be older than its positions */
-        } else if (!rows[row].found) {
-            halt_on_missing_row(engine, lane_index, part);
-        } else if (rows[row].generation != part->generation) {
+        } else if (!rows[row].found || rows[row].generation != part->generation) {
+            /* Without a row: the pins tell whether the database went back to before it was made, or somebody deleted it. */
             again = true;
             engine->ports.refresh(engine->ports.context, rows[row].slot);
         } else {

@@ -26,6 +26,14 @@ static void on_range(struct sim *sim, const struct sim_task *task)
     int64_t wanted = session->position;
     if (wanted >= log->low && wanted <= log->high) {
         sim_consumer_reassign(sim, instance, task->a, wanted); /* a broker's passing answer */
+    } else if (instance->asked_low[task->a] < log->low && wanted < log->low) {
+        /* Others may have gone on since the rows were read. */
+        if (instance->assignment.state == ASSIGNMENT_NONE) {
+            instance->asked_low[task->a] = log->low;
+            sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
+        } else {
+            sim_consumer_reassign(sim, instance, task->a, wanted);
+        }
     } else if (wanted < log->low && log->low <= rcpt_engine_committed(instance->engine, slot)) {
         /* Only what was applied is gone: the record to compare with, or what a rewind of others asked for. */
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
@@ -80,7 +88,8 @@ static bool deliver_burst(struct sim *sim, struct sim_instance *instance, uint32
     uint32_t slot = sim_slot(instance, part), epoch = session->epoch;
     uint32_t burst = (uint32_t)sim_random_between(&sim->kafka_random, 1, BURST_RECORDS);
     for (; burst > 0; burst--) {
-        if (!rcpt_engine_wants(instance->engine, slot))
+        if (!rcpt_engine_wants(instance->engine, slot) ||
+            session->position < sim->traffic.logs[part].low)
             break;
         const struct sim_record *record = sim_traffic_next(sim, part, session->position);
         if (record == NULL) {
@@ -103,7 +112,8 @@ static void step_back(struct sim *sim, struct sim_instance *instance, uint32_t p
 {
     struct sim_session *session = &instance->sessions[part];
     int64_t low = sim->traffic.logs[part].low;
-    if (!has_fault(sim, FAULT_OLDER) || !sim_random_chance(&sim->kafka_random, 5))
+    if (!has_fault(sim, FAULT_OLDER) || session->position < low ||
+        !sim_random_chance(&sim->kafka_random, 5))
         return;
     sim_cover(sim, FAULT_OLDER, instance, UINT32_MAX);
     session->position -= sim_random_between(&sim->kafka_random, 1, 15);

@@ -341,7 +341,8 @@ static bool is_halted(const struct sim *sim, uint32_t part)
     for (uint32_t number = 0; number < sim->plan.instances; number++) {
         const struct sim_instance *instance = sim->instances[number];
         if (instance->alive && (sim_group_owned(sim, number) >> part & 1))
-            return instance->halted_for_good || (instance->halted >> part & 1);
+            return instance->halted_for_good || (instance->halted >> part & 1) ||
+                   (instance->halted != 0 && instance->held != 0);
     }
     return false;
 }
@@ -376,6 +377,16 @@ static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
     return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
 }
 
+/* Of a log made anew: somebody noticed, or it is so short that it cannot be told from the old one's end yet. */
+static bool is_told(const struct sim *sim, uint32_t part)
+{
+    const struct sim_row *rows = sim->database->rows[part];
+    uint32_t lowest = 0;
+    for (uint32_t lane = 1; lane < sim->plan.engine.lanes; lane++)
+        lowest = rows[lane].next < rows[lowest].next ? lane : lowest;
+    return is_halted(sim, part) || sim->traffic.logs[part].high == rows[lowest].anchor_offset;
+}
+
 bool sim_oracle_is_finished(const struct sim *sim)
 {
     bool halted = false;
@@ -383,7 +394,9 @@ bool sim_oracle_is_finished(const struct sim *sim)
         if (!sim->traffic.logs[part].exists)
             continue;
         halted |= is_halted(sim, part);
-        if (!is_halted(sim, part) && (sim->traffic.logs[part].made_anew > 0 || !is_at_end(sim, part)))
+        bool done = sim->traffic.logs[part].made_anew > 0 ? is_told(sim, part)
+                                                          : is_at_end(sim, part);
+        if (!done && !is_halted(sim, part))
             return false;
     }
     for (uint32_t number = 0; number < sim->traffic.item_count && !halted; number++) {

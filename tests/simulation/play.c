@@ -11,7 +11,7 @@
 #include "simulation.h"
 #include "traffic.h"
 
-#define SETTLE_US INT64_C(120000000) /* after the faults everything is done within this */
+#define SETTLE_US INT64_C(240000000) /* after the faults everything is done within this */
 #define LOOK_US   500000             /* and is looked for this often */
 #define MAX_STEPS 20000000
 
