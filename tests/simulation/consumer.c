@@ -42,6 +42,7 @@ static void on_range(struct sim *sim, const struct sim_task *task)
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
         sim_consumer_reassign(sim, instance, task->a, log->low);
     } else {
+        session->stands_still = true;
         sim_instance_halt(sim, instance, task->a, wanted < log->low ? "retention" : "log-end");
     }
 }
@@ -183,6 +184,7 @@ void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_
 {
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
+    session->stands_still = false;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);
@@ -207,7 +209,7 @@ static void on_moved(struct sim *sim, const struct sim_task *task)
 void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned)
+    if (!session->assigned || session->stands_still)
         return;
     session->epoch++;
     session->moving = true;
@@ -220,7 +222,7 @@ void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint3
 void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned)
+    if (!session->assigned || session->stands_still)
         return;
     if (session->out_of_range || session->moving) {
         sim_consumer_reassign(sim, instance, part, offset);

@@ -27,6 +27,8 @@ static void cover_all(struct sim *sim, enum sim_fault fault)
 
 static void on_start(struct sim *sim, const struct sim_task *task)
 {
+    if (sim->instances[task->a]->stopping && sim->instances[task->a]->alive)
+        sim_after(sim, 1000000, on_start, task->a, 0, 0); /* it takes longer to end */
     sim_instance_start(sim, task->a);
 }
 

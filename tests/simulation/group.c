@@ -179,6 +179,12 @@ void sim_group_rebalance(struct sim *sim)
     }
 }
 
+void sim_group_forget(struct sim *sim, uint32_t number)
+{
+    sim->group->joined[number] = false;
+    sim->group->owned[number] = 0;
+}
+
 void sim_group_join(struct sim *sim, uint32_t number)
 {
     sim->group->joined[number] = true;

@@ -28,6 +28,7 @@ struct sim_connection {
 
 struct sim_session { /* Kafka's side of one assigned partition */
     bool assigned, moving, out_of_range, scheduled;
+    bool stands_still; /* until the next assignment: what a rewind asks for is not to be had */
     uint32_t epoch;
     uint32_t incarnation; /* of the log that it reads */
     int64_t position;     /* next offset that is delivered */
@@ -116,6 +117,8 @@ void sim_consumer_on_append(struct sim *sim, uint32_t part);
 /* ---- group.c ---- */
 void sim_group_init(struct sim *sim);
 void sim_group_fini(struct sim *sim);
+/* A process that begins is no member yet, whatever its predecessor was. */
+void sim_group_forget(struct sim *sim, uint32_t number);
 void sim_group_join(struct sim *sim, uint32_t number);
 void sim_group_leave(struct sim *sim, uint32_t number, int64_t after_us);
 void sim_group_rebalance(struct sim *sim);

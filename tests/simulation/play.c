@@ -137,12 +137,13 @@ static void settle(struct sim *sim)
     while (sim->anomaly == NULL && sim->clock.now_us < until_us) {
         run_until(sim, sim->clock.now_us + LOOK_US);
         /* Some time must pass: instances come back, the group settles. */
-        if (sim->clock.now_us > until_us - SETTLE_US + 20000000 && sim_oracle_is_finished(sim))
+        if (sim->clock.now_us > until_us - SETTLE_US + 20000000 && sim_oracle_unfinished(sim) == NULL)
             break;
     }
-    if (sim->anomaly == NULL && !sim_oracle_is_finished(sim))
-        sim_anomaly(sim, "stuck", "not everything is consumed %lld s after the last fault",
-                    (long long)(SETTLE_US / 1000000));
+    const char *open = sim_oracle_unfinished(sim);
+    if (sim->anomaly == NULL && open != NULL)
+        sim_anomaly(sim, "stuck", "%lld s after the last fault %s", (long long)(SETTLE_US / 1000000),
+                    open);
     if (sim->anomaly == NULL)
         sim_oracle_check_end(sim);
 }

@@ -481,6 +481,7 @@ void sim_server_crash(struct sim *sim, bool pooled, uint32_t lost, int64_t down_
     for (uint32_t message = 0; message < sim->traffic.message_count; message++)
         sim->traffic.messages[message].owner = 0;
     sim_database_go_back(sim, lost);
+    sim_oracle_after_going_back(sim);
     sim_say(sim, "database: went back by %u transactions, down for %lld ms", lost,
             (long long)down_us / 1000);
 }
