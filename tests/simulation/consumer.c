@@ -26,6 +26,14 @@ static void on_range(struct sim *sim, const struct sim_task *task)
     int64_t wanted = session->position;
     if (wanted >= log->low && wanted <= log->high) {
         sim_consumer_reassign(sim, instance, task->a, wanted); /* a broker's passing answer */
+    } else if (instance->asked_low[task->a] < log->low && wanted < log->low) {
+        /* Others may have gone on since the rows were read. */
+        if (instance->assignment.state == ASSIGNMENT_NONE) {
+            instance->asked_low[task->a] = log->low;
+            sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
+        } else {
+            sim_consumer_reassign(sim, instance, task->a, wanted);
+        }
     } else if (wanted < log->low && log->low <= rcpt_engine_committed(instance->engine, slot)) {
         /* Only what was applied is gone: the record to compare with, or what a rewind of others asked for. */
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
@@ -34,6 +42,7 @@ static void on_range(struct sim *sim, const struct sim_task *task)
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
         sim_consumer_reassign(sim, instance, task->a, log->low);
     } else {
+        session->stands_still = true;
         sim_instance_halt(sim, instance, task->a, wanted < log->low ? "retention" : "log-end");
     }
 }
@@ -80,7 +89,8 @@ static bool deliver_burst(struct sim *sim, struct sim_instance *instance, uint32
     uint32_t slot = sim_slot(instance, part), epoch = session->epoch;
     uint32_t burst = (uint32_t)sim_random_between(&sim->kafka_random, 1, BURST_RECORDS);
     for (; burst > 0; burst--) {
-        if (!rcpt_engine_wants(instance->engine, slot))
+        if (!rcpt_engine_wants(instance->engine, slot) ||
+            session->position < sim->traffic.logs[part].low)
             break;
         const struct sim_record *record = sim_traffic_next(sim, part, session->position);
         if (record == NULL) {
@@ -103,7 +113,8 @@ static void step_back(struct sim *sim, struct sim_instance *instance, uint32_t p
 {
     struct sim_session *session = &instance->sessions[part];
     int64_t low = sim->traffic.logs[part].low;
-    if (!has_fault(sim, FAULT_OLDER) || !sim_random_chance(&sim->kafka_random, 5))
+    if (!has_fault(sim, FAULT_OLDER) || session->position < low ||
+        !sim_random_chance(&sim->kafka_random, 5))
         return;
     sim_cover(sim, FAULT_OLDER, instance, UINT32_MAX);
     session->position -= sim_random_between(&sim->kafka_random, 1, 15);
@@ -173,6 +184,7 @@ void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_
 {
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
+    session->stands_still = false;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);
@@ -197,7 +209,7 @@ static void on_moved(struct sim *sim, const struct sim_task *task)
 void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned)
+    if (!session->assigned || session->stands_still)
         return;
     session->epoch++;
     session->moving = true;
@@ -210,7 +222,7 @@ void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint3
 void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned)
+    if (!session->assigned || session->stands_still)
         return;
     if (session->out_of_range || session->moving) {
         sim_consumer_reassign(sim, instance, part, offset);

@@ -139,6 +139,7 @@ struct sim_database {
     struct sim_backend backends[SIM_BACKENDS];
     int64_t down_until_us, slow_until_us;
     bool row_deleted[SIM_PARTS]; /* by an operator: a legal reason to halt */
+    bool records_gone[SIM_PARTS]; /* retention has made an instance stand still, rightly */
     uint64_t path[SIM_ENTRIES];  /* bit e: entry e is on the way from the root to this status */
     uint8_t entry_of[SIM_CODES];
 };

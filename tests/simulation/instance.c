@@ -173,6 +173,7 @@ void sim_instance_start(struct sim *sim, uint32_t number)
     instance->engine = rcpt_engine_new(&settings, sim->traffic.ladder, &ports);
     instance->decoder = rcpt_decoder_new(sim->traffic.ladder, settings.lanes);
     sim_say(sim, "instance %u: starts, life %u", number, life);
+    sim_group_forget(sim, number);
     sim_connections_start(sim, instance);
     sim_instance_after(sim, instance, sim_random_delay(&sim->kafka_random, 300000), on_joined, 0, 0);
     sim_instance_after(sim, instance, TICK_US, on_tick, 0, 0);

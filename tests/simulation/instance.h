@@ -28,6 +28,7 @@ struct sim_connection {
 
 struct sim_session { /* Kafka's side of one assigned partition */
     bool assigned, moving, out_of_range, scheduled;
+    bool stands_still; /* until the next assignment: what a rewind asks for is not to be had */
     uint32_t epoch;
     uint32_t incarnation; /* of the log that it reads */
     int64_t position;     /* next offset that is delivered */
@@ -60,6 +61,7 @@ struct sim_instance {
     uint32_t event_count;
     uint32_t topic_parts[SIM_TOPICS]; /* as it knows them */
     uint32_t halted; /* partitions that stand still by app_halt */
+    int64_t asked_low[SIM_PARTS]; /* rows were read again because the log begins here */
     bool probing, halted_for_good;
     uint32_t checks;
 };
@@ -115,6 +117,8 @@ void sim_consumer_on_append(struct sim *sim, uint32_t part);
 /* ---- group.c ---- */
 void sim_group_init(struct sim *sim);
 void sim_group_fini(struct sim *sim);
+/* A process that begins is no member yet, whatever its predecessor was. */
+void sim_group_forget(struct sim *sim, uint32_t number);
 void sim_group_join(struct sim *sim, uint32_t number);
 void sim_group_leave(struct sim *sim, uint32_t number, int64_t after_us);
 void sim_group_rebalance(struct sim *sim);

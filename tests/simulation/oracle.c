@@ -331,7 +331,9 @@ void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why)
     if (strcmp(why, "no-row") == 0)
         legal = sim->database->row_deleted[part];
     else if (strcmp(why, "retention") == 0)
-        legal |= lowest_row(sim, part) < log->low;
+        legal |= lowest_row(sim, part) < log->low || sim->database->records_gone[part];
+    if (legal && strcmp(why, "retention") == 0) /* whoever stands still does not look again */
+        sim->database->records_gone[part] = true;
     if (!legal)
         sim_anomaly(sim, "halted", "part %u stands still without reason: %s", part, why);
 }
@@ -341,9 +343,19 @@ static bool is_halted(const struct sim *sim, uint32_t part)
     for (uint32_t number = 0; number < sim->plan.instances; number++) {
         const struct sim_instance *instance = sim->instances[number];
         if (instance->alive && (sim_group_owned(sim, number) >> part & 1))
-            return instance->halted_for_good || (instance->halted >> part & 1);
+            return instance->halted_for_good || (instance->halted >> part & 1) ||
+                   (instance->halted != 0 && instance->held != 0);
     }
     return false;
+}
+
+void sim_oracle_after_going_back(struct sim *sim)
+{
+    for (uint32_t part = 0; part < SIM_PARTS; part++) {
+        int64_t lowest = lowest_row(sim, part);
+        if (lowest < sim->traffic.logs[part].low)
+            sim->database->records_gone[part] = true;
+    }
 }
 
 /* ---- the end ---- */
@@ -376,22 +388,38 @@ static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
     return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
 }
 
-bool sim_oracle_is_finished(const struct sim *sim)
+/* Of a log made anew: somebody noticed, or it is so short that it cannot be told from the old one's end yet. */
+static bool is_told(const struct sim *sim, uint32_t part)
+{
+    const struct sim_row *rows = sim->database->rows[part];
+    uint32_t lowest = 0;
+    for (uint32_t lane = 1; lane < sim->plan.engine.lanes; lane++)
+        lowest = rows[lane].next < rows[lowest].next ? lane : lowest;
+    return is_halted(sim, part) || sim->traffic.logs[part].high == rows[lowest].anchor_offset;
+}
+
+const char *sim_oracle_unfinished(const struct sim *sim)
 {
     bool halted = false;
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
         if (!sim->traffic.logs[part].exists)
             continue;
         halted |= is_halted(sim, part);
-        if (!is_halted(sim, part) && (sim->traffic.logs[part].made_anew > 0 || !is_at_end(sim, part)))
-            return false;
+        if (is_halted(sim, part))
+            continue;
+        if (sim->traffic.logs[part].made_anew > 0 && !is_told(sim, part))
+            return "a topic made anew is taken for the old one";
+        if (sim->traffic.logs[part].made_anew == 0 && !is_at_end(sim, part))
+            return "a lane has not reached the end of a log";
     }
     for (uint32_t number = 0; number < sim->traffic.item_count && !halted; number++) {
         const struct sim_item *item = &sim->traffic.items[number];
         if (item->fate == FATE_PARKED && !waits_for_good(sim, item))
-            return false;
+            return sim->traffic.messages[item->message].exists
+                       ? "a parked receipt whose message exists has not been applied"
+                       : "a parked receipt has not expired";
     }
-    return true;
+    return NULL;
 }
 
 static bool is_legal_end(const struct sim *sim, const struct sim_item *item)

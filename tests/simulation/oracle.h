@@ -13,10 +13,12 @@ void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request
 void sim_oracle_after_commit(struct sim *sim, const struct sim_request *request);
 /* Counters against a recount of everything. */
 void sim_oracle_recount(struct sim *sim);
+/* The database went back: what it lost may be gone from the log. */
+void sim_oracle_after_going_back(struct sim *sim);
 /* An instance stopped for good: was there a reason? */
 void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why);
-/* The end: nothing is open that can be closed. */
-bool sim_oracle_is_finished(const struct sim *sim);
+/* The end: what is still open that can be closed; NULL: nothing. */
+const char *sim_oracle_unfinished(const struct sim *sim);
 void sim_oracle_check_end(struct sim *sim);
 
 #endif

@@ -171,6 +171,26 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
                                     .b = backend->client_epoch});
 }
 
+static void say_end(struct sim *sim, const struct sim_backend *backend,
+                    const struct sim_request *request)
+{
+    static const char *const words[RCPT_OUTCOME__COUNT] = {"committed", "fenced", "rolled back",
+                                                           "refused", "probed", "unknown"};
+    if (sim->log == NULL || request->kind != REQUEST_BATCH)
+        return;
+    if (request->move_count == 0)
+        sim_say(sim, "  instance %u lane %u probes %u events: %s", request->instance, request->lane,
+                request->item_count, words[request->result.outcome]);
+    for (uint32_t index = 0; index < request->move_count; index++) {
+        const struct sim_move *move = &request->moves[index];
+        sim_say(sim, "  instance %u lane %u kind %d %s%s: part %u %lld to %lld, generation %lld",
+                request->instance, request->lane, (int)request->batch,
+                words[request->result.outcome], backend->client_gone ? " (orphan)" : "", move->part,
+                (long long)move->is.expected, (long long)move->is.next,
+                (long long)move->is.generation);
+    }
+}
+
 /* The transaction is over; the next one begins. */
 static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome outcome)
 {
@@ -180,6 +200,7 @@ static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome ou
     request->failed = outcome != RCPT_OUTCOME_COMMITTED;
     if (outcome == RCPT_OUTCOME_DATA)
         memcpy(request->result.detail, "23514 refused", sizeof("23514 refused"));
+    say_end(sim, backend, request);
     sim_trace(sim, (uint64_t)outcome * 31 + request->lane);
     unlock_all(sim, backend);
     backend->phase = BACKEND_IDLE;
@@ -460,6 +481,7 @@ void sim_server_crash(struct sim *sim, bool pooled, uint32_t lost, int64_t down_
     for (uint32_t message = 0; message < sim->traffic.message_count; message++)
         sim->traffic.messages[message].owner = 0;
     sim_database_go_back(sim, lost);
+    sim_oracle_after_going_back(sim);
     sim_say(sim, "database: went back by %u transactions, down for %lld ms", lost,
             (long long)down_us / 1000);
 }

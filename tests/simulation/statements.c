@@ -28,12 +28,24 @@ static void snapshot_folds(struct sim *sim, struct sim_request *request)
     }
 }
 
+/* Would PostgreSQL refuse to apply this one receipt now? */
+static bool is_refused(const struct sim *sim, const struct sim_item *item)
+{
+    const struct sim_message *message = &sim->traffic.messages[item->message];
+    const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
+    return message->poison &&
+           (entry->top > message->status || (entry->mask & ~message->flags) != 0);
+}
+
+/* A discard looks again whether the row is refused: others may have become applicable since the wake that failed. */
 static bool takes(const struct sim *sim, const struct sim_request *request, const struct sim_item *item)
 {
     if (item->fate != FATE_PARKED || item->lane != request->lane)
         return false;
     bool known = sim->traffic.messages[item->message].exists;
-    if (request->batch != RCPT_BATCH_EXPIRE)
+    if (request->batch == RCPT_BATCH_DISCARD)
+        return known && is_refused(sim, item);
+    if (request->batch == RCPT_BATCH_WAKE)
         return known;
     return !known && item->parked_at_us < sim->clock.now_us - sim->plan.parked_max_age_ms * 1000;
 }
