@@ -31,14 +31,15 @@ static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result,
     }
 }
 
-/* The response time of a batch is from its submission, so the wait behind others on the connection counts. */
+/* The response time of a batch is from its submission, so the wait behind others on the connection
+ * counts. */
 static void log_response(const struct app *app, uint32_t lane)
 {
     if (!rcpt_log_enabled(RCPT_LOG_DEBUG))
         return;
     const struct app_lane_flight *flight = &app->lane_flights[lane];
-    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us", lane,
-                   (unsigned long long)flight->number, flight->messages, flight->events,
+    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us",
+                   lane, (unsigned long long)flight->number, flight->messages, flight->events,
                    (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
 }
 

@@ -337,8 +337,8 @@ int rcpt_app_run(const struct rcpt_config *config)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
     app->config = config;
-    /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a fixed
-     * threshold for large blocks keep what is resident near what is used. */
+    /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
+     * a fixed threshold for large blocks keep what is resident near what is used. */
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);
     mallopt(M_TRIM_THRESHOLD, 1024 * 1024);

@@ -22,7 +22,8 @@ void sim_positions_step(struct sim *sim, struct sim_instance *instance)
     sim_connection_send(sim, instance, instance->control, request);
 }
 
-void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts, bool refresh)
+void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts,
+                         bool refresh)
 {
     struct sim_assignment *assignment = &instance->assignment;
     assignment->serial++;
@@ -117,9 +118,8 @@ static struct found collect(const struct sim *sim, const struct sim_row *rows)
         if (rows[lane].next >= lowest)
             continue;
         lowest = rows[lane].next;
-        found.anchor = (struct rcpt_engine_anchor){rows[lane].anchor_offset,
-                                                   rows[lane].anchor_timestamp_ms,
-                                                   rows[lane].anchor_crc};
+        found.anchor = (struct rcpt_engine_anchor){
+            rows[lane].anchor_offset, rows[lane].anchor_timestamp_ms, rows[lane].anchor_crc};
     }
     return found;
 }
