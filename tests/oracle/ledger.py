@@ -145,7 +145,8 @@ def is_rfc3339(text):
 def examine(element):
     """(reason, id, code) of one element: reason None for a receipt."""
     if type(element) is not dict:
-        return ("invalid_utf8" if type(element) is Broken and type(element.element) is dict else "not_an_event"), None, None
+        is_object = type(element) is Broken and type(element.element) is dict
+        return ("invalid_utf8" if is_object else "not_an_event"), None, None
     id = element.get("message_id")
     reason = check_id(id)
     if reason is not None:
@@ -166,9 +167,9 @@ def examine(element):
 class Ledger:
     """What has to be in the database once everything is consumed.
 
-    platform: {message_id: Row} of every row that was ever inserted. `unknown`: what becomes of receipts whose message never
-    appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the database
-    does not accept.
+    platform: {message_id: Row} of every row that was ever inserted. `unknown`: what becomes of receipts whose message
+    never appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the
+    database does not accept.
     """
 
     def __init__(self, platform, unknown="park", refused=()):
