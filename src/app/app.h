@@ -153,6 +153,8 @@ void positions_fini(struct app *app);
 
 /* ---- janitor.c ---- */
 void janitor_start(struct app *app);
+/* A batch has just parked so many receipts: the limit holds between two looks as well. */
+void janitor_count_parked(struct app *app, uint32_t rows);
 void janitor_log_stats(struct app *app);
 
 #endif

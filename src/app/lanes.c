@@ -50,6 +50,8 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct app *app = connection->app;
     log_outcome(lane, result, error);
     log_response(app, lane);
+    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+        janitor_count_parked(app, result->events_parked);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
         result->outcome != RCPT_OUTCOME_UNKNOWN)

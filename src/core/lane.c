@@ -363,6 +363,13 @@ static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, i
     return events < engine->settings.batch_max_events;
 }
 
+static bool is_idle_advance_due(const struct rcpt_engine *engine, const struct lane *lane,
+                                int64_t now_ms)
+{
+    return lane->count == 0 && now_ms - lane->moved_ms >= engine->settings.idle_advance_ms &&
+           is_behind(engine, lane);
+}
+
 static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     bool queued = lane->count > 0 && !lingers(engine, lane, now_ms);
@@ -373,10 +380,7 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
         seal_probe(engine, lane, now_ms);
     } else if (wakes) {
         step_wake(engine, lane, now_ms);
-    } else if (queued) {
-        seal_apply(engine, lane, now_ms);
-    } else if (lane->count == 0 && now_ms - lane->moved_ms >= engine->settings.idle_advance_ms &&
-               is_behind(engine, lane)) {
+    } else if (queued || is_idle_advance_due(engine, lane, now_ms)) {
         seal_apply(engine, lane, now_ms);
     } else {
         return false;
