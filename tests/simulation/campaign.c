@@ -118,7 +118,8 @@ static void run_share(const struct sim_campaign *campaign, uint32_t share, struc
         if (tally->anomalies <= REPORTED)
             report(seed, &campaign->limits, &outcome);
         else
-            printf("seed %llu: %s: %s\n", (unsigned long long)seed, outcome.anomaly, outcome.detail);
+            printf("seed %llu: %s: %s\n", (unsigned long long)seed, outcome.anomaly,
+                   outcome.detail);
     }
 }
 

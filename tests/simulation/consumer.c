@@ -1,4 +1,5 @@
-/* Kafka's deliveries to one instance: a session for each assigned partition, as src/kafka and src/app/consume.c behave. */
+/* Kafka's deliveries to one instance: a session for each assigned partition, as src/kafka and
+ * src/app/consume.c behave. */
 #include "instance.h"
 #include "traffic.h"
 
@@ -6,7 +7,8 @@
 #define BURST_RECORDS 12
 #define STALE_RECORDS 6
 
-static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t delay_us);
+static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t delay_us);
 
 static bool has_fault(const struct sim *sim, enum sim_fault fault)
 {
@@ -35,7 +37,8 @@ static void on_range(struct sim *sim, const struct sim_task *task)
             sim_consumer_reassign(sim, instance, task->a, wanted);
         }
     } else if (wanted < log->low && log->low <= rcpt_engine_committed(instance->engine, slot)) {
-        /* Only what was applied is gone: the record to compare with, or what a rewind of others asked for. */
+        /* Only what was applied is gone: the record to compare with, or what a rewind of others
+         * asked for. */
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
         sim_consumer_reassign(sim, instance, task->a, log->low);
     } else if (wanted < log->low && sim->plan.skip_gaps) {
@@ -151,7 +154,8 @@ static void on_deliver(struct sim *sim, const struct sim_task *task)
                      wanted ? sim_random_delay(&sim->kafka_random, 10000) : POLL_US);
 }
 
-static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t delay_us)
+static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t delay_us)
 {
     struct sim_session *session = &instance->sessions[part];
     if (session->scheduled)
@@ -180,11 +184,13 @@ static void begin_at(struct sim *sim, struct sim_instance *instance, uint32_t pa
     deliver_soon(sim, instance, part, sim_random_delay(&sim->kafka_random, 30000));
 }
 
-void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
+void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
     session->stands_still = false;
+    instance->asked_low[part] = 0;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);
@@ -206,7 +212,8 @@ static void on_moved(struct sim *sim, const struct sim_task *task)
 }
 
 /* Un-assigned and assigned: nothing that was fetched before can come any more. */
-void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
+void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                           int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
     if (!session->assigned || session->stands_still)
@@ -219,7 +226,8 @@ void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint3
                        session->epoch);
 }
 
-void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
+void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                       int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
     if (!session->assigned || session->stands_still)

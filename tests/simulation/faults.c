@@ -110,7 +110,8 @@ static bool has_anchors(const struct sim *sim, uint32_t part)
     return true;
 }
 
-/* Only where every row knows a record that it can be told by, and for good: otherwise nobody could tell. */
+/* Only where every row knows a record that it can be told by, and for good: otherwise nobody could
+ * tell. */
 static void recreate(struct sim *sim)
 {
     uint32_t part = any_part(sim);
@@ -162,7 +163,8 @@ static void crash(struct sim *sim, enum sim_fault how)
     if (sim_server_is_down(sim))
         return;
     uint32_t lost = database->transaction_count - database->durable;
-    /* The replica lags behind what was flushed here, too; but never so far that nothing is left to tell a topic by. */
+    /* The replica lags behind what was flushed here, too; but never so far that nothing is left to
+     * tell a topic by. */
     if (how == FAULT_FAILOVER && sim->plan.fault_ms[FAULT_RECREATE] == 0)
         lost = database->transaction_count < 30 ? database->transaction_count : 30;
     lost = (uint32_t)sim_random_between(dice(sim), 0, lost);

@@ -1,5 +1,5 @@
-/* The coordinator of the consumer group. More hostile than Kafka's: it never waits for a member to give a partition back, so
- * that late revokes make two owners. */
+/* The coordinator of the consumer group. More hostile than Kafka's: it never waits for a member to
+ * give a partition back, so that late revokes make two owners. */
 #include <stdlib.h>
 
 #include "instance.h"
@@ -100,7 +100,8 @@ static void on_told(struct sim *sim, const struct sim_task *task)
         handle(sim, instance, event);
         return;
     }
-    if (instance->event_count == SIM_GROUP_EVENTS) { /* too long without an answer: it is expelled */
+    if (instance->event_count ==
+        SIM_GROUP_EVENTS) { /* too long without an answer: it is expelled */
         sim_group_lose(sim, instance->number);
         return;
     }

@@ -68,8 +68,8 @@ static bool take_event(struct sim *sim, const struct rcpt_batch *batch, uint32_t
     const struct sim_record *record =
         find_record(sim, event->record, batch->record_topics[event->record_index],
                     batch->record_partitions[event->record_index]);
-    uint32_t number = record != NULL ? find_item(sim, record, (int32_t)event->event->index)
-                                     : UINT32_MAX;
+    uint32_t number =
+        record != NULL ? find_item(sim, record, (int32_t)event->event->index) : UINT32_MAX;
     if (number == UINT32_MAX)
         return false;
     const struct sim_item *item = &sim->traffic.items[number];
@@ -125,7 +125,8 @@ static void check_fold(struct sim *sim, const struct rcpt_batch *batch, uint32_t
         sim_anomaly(sim, "fold", "message %u of a batch is folded wrong", fold->message);
 }
 
-static bool take_messages(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
+static bool take_messages(struct sim *sim, const struct rcpt_batch *batch,
+                          struct sim_request *request)
 {
     request->folds = rcpt_malloc((batch->message_count + 1) * sizeof(*request->folds));
     request->items = rcpt_malloc((batch->event_count + 1) * sizeof(*request->items));
@@ -153,7 +154,8 @@ static bool take_messages(struct sim *sim, const struct rcpt_batch *batch, struc
     return sim->anomaly == NULL;
 }
 
-static bool take_letters(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
+static bool take_letters(struct sim *sim, const struct rcpt_batch *batch,
+                         struct sim_request *request)
 {
     request->letters = rcpt_malloc((batch->letter_count + 1) * sizeof(*request->letters));
     request->letter_reasons = rcpt_malloc(batch->letter_count + 1);
@@ -178,7 +180,8 @@ static bool take_letters(struct sim *sim, const struct rcpt_batch *batch, struct
     return sim->anomaly == NULL;
 }
 
-bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
+bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch,
+                           struct sim_request *request)
 {
     request->batch = batch->kind;
     request->lane = batch->lane;
@@ -231,7 +234,8 @@ static bool may_skip(const struct sim *sim, uint32_t part, int64_t offset)
     return sim->plan.skip_gaps && offset < sim->traffic.logs[part].low;
 }
 
-static void check_range(struct sim *sim, const struct sim_request *request, const struct sim_move *move)
+static void check_range(struct sim *sim, const struct sim_request *request,
+                        const struct sim_move *move)
 {
     for (int64_t offset = move->is.expected; offset < move->is.next; offset++) {
         const struct sim_record *record = sim_traffic_at(sim, move->part, offset);
@@ -245,9 +249,11 @@ static void check_range(struct sim *sim, const struct sim_request *request, cons
             if (may_skip(sim, move->part, offset))
                 sim_set_fate(sim, number, FATE_SKIPPED, 0);
             else
-                sim_anomaly(sim, "lost", "part %u offset %lld index %d: the position of lane %u "
-                            "moves over it to %lld", move->part, (long long)offset, item->index,
-                            request->lane, (long long)move->is.next);
+                sim_anomaly(sim, "lost",
+                            "part %u offset %lld index %d: the position of lane %u "
+                            "moves over it to %lld",
+                            move->part, (long long)offset, item->index, request->lane,
+                            (long long)move->is.next);
         }
     }
 }
@@ -289,8 +295,8 @@ static void count_message(const struct sim *sim, const struct sim_message *messa
     uint64_t path = sim->database->path[sim->database->entry_of[message->status]];
     for (uint32_t entry = 0; entry < sim->traffic.entry_count; entry++) {
         const struct rcpt_ladder_entry *is = rcpt_ladder_entry(sim->traffic.ladder, entry);
-        own[entry].messages += is->is_flag ? (message->flags & is->mask) != 0
-                                           : (path >> entry & 1) != 0;
+        own[entry].messages +=
+            is->is_flag ? (message->flags & is->mask) != 0 : (path >> entry & 1) != 0;
     }
 }
 
@@ -388,7 +394,8 @@ static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
     return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
 }
 
-/* Of a log made anew: somebody noticed, or it is so short that it cannot be told from the old one's end yet. */
+/* Of a log made anew: somebody noticed, or it is so short that it cannot be told from the old one's
+ * end yet. */
 static bool is_told(const struct sim *sim, uint32_t part)
 {
     const struct sim_row *rows = sim->database->rows[part];

@@ -1,15 +1,18 @@
-/* The ledger: what must hold after every commit, and what the end must look like. Computed from the log, never from what the
- * daemon believes. */
+/* The ledger: what must hold after every commit, and what the end must look like. Computed from the
+ * log, never from what the daemon believes. */
 #ifndef SIMULATION_ORACLE_H
 #define SIMULATION_ORACLE_H
 
 #include "database.h"
 
-/* The content of a batch as it was submitted: folded right, made of records of the log. Fills the request; false: an anomaly. */
-bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request);
+/* The content of a batch as it was submitted: folded right, made of records of the log. Fills the
+ * request; false: an anomaly. */
+bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch,
+                           struct sim_request *request);
 /* Before the writes of a transaction: nothing that it handles has been handled before. */
 void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request);
-/* After them: every event below the new positions is accounted for; rows are the maximum of what was applied. */
+/* After them: every event below the new positions is accounted for; rows are the maximum of what
+ * was applied. */
 void sim_oracle_after_commit(struct sim *sim, const struct sim_request *request);
 /* Counters against a recount of everything. */
 void sim_oracle_recount(struct sim *sim);

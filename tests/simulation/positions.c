@@ -22,7 +22,8 @@ void sim_positions_step(struct sim *sim, struct sim_instance *instance)
     sim_connection_send(sim, instance, instance->control, request);
 }
 
-void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts, bool refresh)
+void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts,
+                         bool refresh)
 {
     struct sim_assignment *assignment = &instance->assignment;
     assignment->serial++;
@@ -117,9 +118,8 @@ static struct found collect(const struct sim *sim, const struct sim_row *rows)
         if (rows[lane].next >= lowest)
             continue;
         lowest = rows[lane].next;
-        found.anchor = (struct rcpt_engine_anchor){rows[lane].anchor_offset,
-                                                   rows[lane].anchor_timestamp_ms,
-                                                   rows[lane].anchor_crc};
+        found.anchor = (struct rcpt_engine_anchor){
+            rows[lane].anchor_offset, rows[lane].anchor_timestamp_ms, rows[lane].anchor_crc};
     }
     return found;
 }
@@ -145,10 +145,12 @@ static void give_position(struct sim *sim, struct sim_instance *instance, uint32
     struct found found = collect(sim, rows);
     int64_t start = rcpt_engine_assign(instance->engine, sim_slot(instance, part), found.generation,
                                        found.next, &found.anchor, sim_now_ms(sim));
-    if (instance->assignment.refresh)
+    if (instance->assignment.refresh) {
+        instance->sessions[part].stands_still = false;
         sim_consumer_reassign(sim, instance, part, start);
-    else
+    } else {
         sim_consumer_assign(sim, instance, part, start);
+    }
 }
 
 static void give_positions(struct sim *sim, struct sim_instance *instance,

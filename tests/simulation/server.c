@@ -1,4 +1,5 @@
-/* Backends: transactions that take locks, wait, commit or roll back, whether or not their client is still there. */
+/* Backends: transactions that take locks, wait, commit or roll back, whether or not their client is
+ * still there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +70,7 @@ static bool lock_row(struct sim *sim, uint32_t number, uint32_t *owner)
     *owner = number + 1;
     if (backend->lock_count == backend->lock_capacity) {
         backend->lock_capacity = backend->lock_capacity * 2 + 16;
-        backend->locks =
-            rcpt_realloc(backend->locks, backend->lock_capacity * sizeof(uint32_t *));
+        backend->locks = rcpt_realloc(backend->locks, backend->lock_capacity * sizeof(uint32_t *));
     }
     backend->locks[backend->lock_count++] = owner;
     return true;
@@ -158,8 +158,7 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
     request->answered = true;
     if (backend->client_gone)
         return;
-    int64_t at_us =
-        sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
+    int64_t at_us = sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
     if (at_us <= backend->last_answer_us)
         at_us = backend->last_answer_us + 1;
     backend->last_answer_us = at_us;
@@ -175,7 +174,7 @@ static void say_end(struct sim *sim, const struct sim_backend *backend,
                     const struct sim_request *request)
 {
     static const char *const words[RCPT_OUTCOME__COUNT] = {"committed", "fenced", "rolled back",
-                                                           "refused", "probed", "unknown"};
+                                                           "refused",   "probed", "unknown"};
     if (sim->log == NULL || request->kind != REQUEST_BATCH)
         return;
     if (request->move_count == 0)
@@ -221,7 +220,8 @@ static void begin(struct sim *sim, uint32_t number)
             end(sim, number, 0);
         return;
     }
-    if (request->arrives_us > sim->clock.now_us || sim->database->down_until_us > sim->clock.now_us) {
+    if (request->arrives_us > sim->clock.now_us ||
+        sim->database->down_until_us > sim->clock.now_us) {
         int64_t at_us = request->arrives_us > sim->database->down_until_us
                             ? request->arrives_us
                             : sim->database->down_until_us;
@@ -350,7 +350,8 @@ static void step(struct sim *sim, uint32_t number)
 
 /* ---- clients ---- */
 
-void sim_server_send(struct sim *sim, uint32_t number, struct sim_request *request, int64_t arrives_us)
+void sim_server_send(struct sim *sim, uint32_t number, struct sim_request *request,
+                     int64_t arrives_us)
 {
     struct sim_backend *backend = &sim->database->backends[number];
     request->refs++;
