@@ -73,6 +73,11 @@ struct app_topic {
     int32_t partition_count; /* as the cluster says */
 };
 
+struct app_range {     /* a partition whose log does not have what was wanted */
+    int64_t asked_low; /* rows have been read again because the log begins here */
+    bool stands_still; /* halted until its next assignment */
+};
+
 struct app_timers {
     uv_timer_t tick, rollup, parked, evict, commit, stats;
 };
@@ -94,6 +99,8 @@ struct app {
     size_t topic_count;
     char *cluster_id;
     struct app_assignment assignment;
+    struct app_range *ranges; /* by slot */
+    uint32_t range_count;
     bool control_up, kafka_healthy, subscribed, starved;
 
     struct app_timers timers;
@@ -131,6 +138,8 @@ void consume_port_reassign(void *context, uint32_t slot, int64_t offset);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct app *app);
 void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
+/* After a refresh: what is assigned goes on at new offsets. */
+void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
 void consume_commit(struct app *app);
 int64_t consume_lag(struct app *app);
 
@@ -145,7 +154,9 @@ void lanes_port_read_positions(void *context, uint32_t lane);
 /* ---- positions.c ---- */
 void positions_start(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
 void positions_withdraw(struct app *app); /* the assignment is gone before it was answered */
-void positions_refresh(struct app *app);
+/* Reads the rows of all that is assigned again and assigns anew; false: an assignment is under way
+ * already. */
+bool positions_refresh(struct app *app);
 void positions_port_refresh(void *context, uint32_t slot);
 /* Goes on if the assignment waits for the control connection. */
 void positions_step(struct app *app);

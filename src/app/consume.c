@@ -110,6 +110,40 @@ static void halt_on_range(struct app *app, const char *topic, int32_t partition,
     app_halt(app, &error); /* this partition stands still, the others go on */
 }
 
+static struct app_range *range_of(struct app *app, uint32_t slot)
+{
+    if (slot >= app->range_count) {
+        uint32_t count = rcpt_engine_slot_count(app->engine);
+        app->ranges = rcpt_realloc(app->ranges, count * sizeof(*app->ranges));
+        memset(app->ranges + app->range_count, 0,
+               (count - app->range_count) * sizeof(*app->ranges));
+        app->range_count = count;
+    }
+    return &app->ranges[slot];
+}
+
+static void go_on_at(struct app *app, uint32_t slot, int64_t low)
+{
+    rcpt_engine_skip_to(app->engine, slot, low, app_now(app));
+    rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
+                        rcpt_engine_slot_partition(app->engine, slot), low);
+}
+
+/* True: others may have gone on since the rows were read, so they are read again before anything is
+ * given up. */
+static bool look_again(struct app *app, uint32_t slot, int64_t wanted, int64_t low)
+{
+    struct app_range *range = range_of(app, slot);
+    if (range->asked_low >= low)
+        return false;
+    if (positions_refresh(app))
+        range->asked_low = low;
+    else
+        rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
+                            rcpt_engine_slot_partition(app->engine, slot), wanted);
+    return true;
+}
+
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
                             int64_t wanted, int64_t low, int64_t high)
 {
@@ -117,14 +151,20 @@ static void on_out_of_range(void *context, void *tag, const char *topic, int32_t
     uint32_t slot = slot_of(tag);
     if (low < 0 || (wanted >= low && wanted <= high)) {
         rcpt_kafka_reassign(app->kafka, topic, partition, wanted); /* a broker's passing answer */
+    } else if (wanted < low && low <= rcpt_engine_committed(app->engine, slot)) {
+        /* Only what was applied is gone, and with it the record to compare with: nothing is lost.
+         */
+        go_on_at(app, slot, low);
+    } else if (wanted < low && look_again(app, slot, wanted, low)) {
+        return;
     } else if (wanted < low && app->config->kafka.on_retention_gap == RCPT_GAP_SKIP) {
         rcpt_log_error(
             "kafka",
             "topic %s partition %d: retention has deleted records %lld…%lld, going on behind them",
             topic, partition, (long long)wanted, (long long)low - 1);
-        rcpt_engine_skip_to(app->engine, slot, low, app_now(app));
-        rcpt_kafka_reassign(app->kafka, topic, partition, low);
+        go_on_at(app, slot, low);
     } else {
+        range_of(app, slot)->stands_still = true;
         halt_on_range(app, topic, partition, wanted, low, high);
     }
 }
@@ -134,6 +174,8 @@ void consume_port_rewind(void *context, uint32_t slot, int64_t offset)
     struct app *app = context;
     const char *topic = rcpt_engine_slot_topic(app->engine, slot);
     int32_t partition = rcpt_engine_slot_partition(app->engine, slot);
+    if (range_of(app, slot)->stands_still)
+        return; /* nobody has said that the log is the one that was consumed */
     rcpt_log_warn("core", "the database went back: topic %s partition %d is read again from %lld",
                   topic, partition, (long long)offset);
     rcpt_kafka_seek(app->kafka, topic, partition, offset);
@@ -144,6 +186,8 @@ void consume_port_reassign(void *context, uint32_t slot, int64_t offset)
     struct app *app = context;
     const char *topic = rcpt_engine_slot_topic(app->engine, slot);
     int32_t partition = rcpt_engine_slot_partition(app->engine, slot);
+    if (range_of(app, slot)->stands_still)
+        return;
     rcpt_log_warn(
         "core",
         "topic %s partition %d brought nothing after the rewind: assigning it again at %lld", topic,
@@ -234,11 +278,24 @@ bool consume_start(struct app *app, struct rcpt_error *error)
 void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count)
 {
     void **tags = rcpt_calloc(count + 1, sizeof(*tags));
-    for (size_t index = 0; index < count; index++)
-        tags[index] = tag_of(
-            rcpt_engine_slot(app->engine, partitions[index].topic, partitions[index].partition));
+    for (size_t index = 0; index < count; index++) {
+        uint32_t slot =
+            rcpt_engine_slot(app->engine, partitions[index].topic, partitions[index].partition);
+        *range_of(app, slot) = (struct app_range){.asked_low = 0};
+        tags[index] = tag_of(slot);
+    }
     rcpt_kafka_assign(app->kafka, partitions, tags, count);
     free(tags);
+}
+
+void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        const struct rcpt_kafka_partition *start = &partitions[index];
+        uint32_t slot = rcpt_engine_slot(app->engine, start->topic, start->partition);
+        range_of(app, slot)->stands_still = false;
+        rcpt_kafka_reassign(app->kafka, start->topic, start->partition, start->offset);
+    }
 }
 
 /* ---- advisory commit, lag ---- */

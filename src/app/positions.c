@@ -68,14 +68,10 @@ void positions_withdraw(struct app *app)
     set_state(app, ASSIGNMENT_NONE);
 }
 
-void positions_port_refresh(void *context, uint32_t slot)
+bool positions_refresh(struct app *app)
 {
-    struct app *app = context;
     if (app->assignment.state != ASSIGNMENT_NONE)
-        return; /* the pins are being read already */
-    rcpt_log_warn(
-        "core", "topic %s partition %d has rows of another generation: reading the pins again",
-        rcpt_engine_slot_topic(app->engine, slot), rcpt_engine_slot_partition(app->engine, slot));
+        return false; /* the pins are being read already */
     uint32_t slots = rcpt_engine_slot_count(app->engine);
     struct rcpt_kafka_partition *partitions = rcpt_calloc(slots, sizeof(*partitions));
     size_t count = 0;
@@ -87,6 +83,20 @@ void positions_port_refresh(void *context, uint32_t slot)
     }
     begin(app, partitions, count, true);
     free(partitions);
+    return true;
+}
+
+void positions_port_refresh(void *context, uint32_t slot)
+{
+    struct app *app = context;
+    if (app->assignment.state == ASSIGNMENT_NONE)
+        rcpt_log_warn(
+            "core",
+            "rows of topic %s partition %d are gone or of another generation: reading the "
+            "pins again",
+            rcpt_engine_slot_topic(app->engine, slot),
+            rcpt_engine_slot_partition(app->engine, slot));
+    (void)positions_refresh(app);
 }
 
 void positions_fini(struct app *app)
@@ -385,20 +395,27 @@ static void halt_on_missing_rows(struct app *app, const struct app_partition *pa
     app_halt(app, &error);
 }
 
-static void give_positions(struct app *app, const struct rcpt_pg_rows *rows)
+/* Looked at before anything is assigned: an engine that starts anew where Kafka does not would take
+ * the difference for a gap of the log. */
+static bool rows_are_complete(struct app *app, const struct rcpt_pg_rows *rows,
+                              struct partition_rows *found)
 {
-    struct app_assignment *assignment = &app->assignment;
-    struct rcpt_kafka_partition *starts = rcpt_calloc(assignment->count + 1, sizeof(*starts));
-    struct partition_rows *found = rcpt_malloc(sizeof(*found));
-    bool complete = true;
-    for (size_t index = 0; index < assignment->count && complete; index++) {
-        const struct app_partition *partition = &assignment->partitions[index];
-        collect_rows(rows, partition, found);
-        complete = found->found == app->config->lanes;
-        if (!complete) {
-            halt_on_missing_rows(app, partition, found->found);
-            break;
+    for (size_t index = 0; index < app->assignment.count; index++) {
+        collect_rows(rows, &app->assignment.partitions[index], found);
+        if (found->found != app->config->lanes) {
+            halt_on_missing_rows(app, &app->assignment.partitions[index], found->found);
+            return false;
         }
+    }
+    return true;
+}
+
+static void assign_engine(struct app *app, const struct rcpt_pg_rows *rows,
+                          struct partition_rows *found, struct rcpt_kafka_partition *starts)
+{
+    for (size_t index = 0; index < app->assignment.count; index++) {
+        const struct app_partition *partition = &app->assignment.partitions[index];
+        collect_rows(rows, partition, found);
         uint32_t slot = rcpt_engine_slot(app->engine, partition->topic, partition->partition);
         starts[index] = (struct rcpt_kafka_partition){
             .topic = partition->topic,
@@ -406,11 +423,19 @@ static void give_positions(struct app *app, const struct rcpt_pg_rows *rows)
             .offset = rcpt_engine_assign(app->engine, slot, found->generation, found->next,
                                          &found->anchor, app_now(app))};
     }
+}
+
+static void give_positions(struct app *app, const struct rcpt_pg_rows *rows)
+{
+    struct app_assignment *assignment = &app->assignment;
+    struct rcpt_kafka_partition *starts = rcpt_calloc(assignment->count + 1, sizeof(*starts));
+    struct partition_rows *found = rcpt_malloc(sizeof(*found));
+    bool complete = rows_are_complete(app, rows, found);
+    if (complete)
+        assign_engine(app, rows, found, starts);
     free(found);
     if (complete && assignment->refresh) {
-        for (size_t index = 0; index < assignment->count; index++)
-            rcpt_kafka_reassign(app->kafka, starts[index].topic, starts[index].partition,
-                                starts[index].offset);
+        consume_reassign(app, starts, assignment->count);
     } else if (complete) {
         consume_assign(app, starts, assignment->count);
         rcpt_log_info("core", "consuming %zu partitions", assignment->count);

@@ -330,6 +330,7 @@ static void finish(struct app *app)
     lanes_fini(app);
     rcpt_pg_encoder_free(app->encoder);
     free(app->topics);
+    free(app->ranges);
     free(app->cluster_id);
 }
 

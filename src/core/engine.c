@@ -300,13 +300,14 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
     (void)now_ms;
     if (!part->assigned)
         return;
+    int64_t lowest = lowest_accepted(engine, slot);
+    if (offset > lowest) /* what lies below was applied, or is on its way */
+        engine->stats.gaps += (uint64_t)(offset - lowest);
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
         struct lane_position *position = &engine->lanes[index].positions[slot];
         if (position->accepted < offset)
             position->accepted = offset;
     }
-    if (offset > part->position)
-        engine->stats.gaps += (uint64_t)(offset - part->position);
     part->position = offset;
     part->rewinding = part->comparing = false;
 }

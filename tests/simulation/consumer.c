@@ -190,6 +190,7 @@ void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
     session->stands_still = false;
+    instance->asked_low[part] = 0;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);

@@ -172,13 +172,15 @@ void sim_play(uint64_t seed, const struct sim_limits *limits, struct sim_coverag
               FILE *log, struct sim_outcome *outcome)
 {
     struct sim *sim = rcpt_calloc(1, sizeof(*sim));
-    struct sigaction action = {.sa_handler = on_abort}, before;
+    static const int ends[] = {SIGABRT, SIGSEGV, SIGBUS};
+    struct sigaction action = {.sa_handler = on_abort}, before[3];
     memset(outcome, 0, sizeof(*outcome));
     sim_plan_draw(&sim->plan, seed, limits);
     sim->coverage = coverage;
     sim->log = log;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGABRT, &action, &before);
+    for (size_t at = 0; at < sizeof(ends) / sizeof(ends[0]); at++)
+        sigaction(ends[at], &action, &before[at]);
     if (sigsetjmp(aborted, 1) == 0) {
         play(sim);
         report(sim, outcome);
@@ -187,6 +189,7 @@ void sim_play(uint64_t seed, const struct sim_limits *limits, struct sim_coverag
         sim_anomaly(sim, "assertion", "an assertion of the core failed, see above");
         report(sim, outcome);
     }
-    sigaction(SIGABRT, &before, NULL);
+    for (size_t at = 0; at < sizeof(ends) / sizeof(ends[0]); at++)
+        sigaction(ends[at], &before[at], NULL);
     free(sim);
 }

@@ -145,10 +145,12 @@ static void give_position(struct sim *sim, struct sim_instance *instance, uint32
     struct found found = collect(sim, rows);
     int64_t start = rcpt_engine_assign(instance->engine, sim_slot(instance, part), found.generation,
                                        found.next, &found.anchor, sim_now_ms(sim));
-    if (instance->assignment.refresh)
+    if (instance->assignment.refresh) {
+        instance->sessions[part].stands_still = false;
         sim_consumer_reassign(sim, instance, part, start);
-    else
+    } else {
         sim_consumer_assign(sim, instance, part, start);
+    }
 }
 
 static void give_positions(struct sim *sim, struct sim_instance *instance,

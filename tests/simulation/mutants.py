@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Proves that the simulator has teeth: plants one defect at a time into src/core and demands that some seed finds it.
+
+usage: scripts/simulate --mutants [--seeds N] [--only NAME]
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+OUT = ROOT / "build" / "mutants"
+
+ENGINE, LANE, BUILD, RECORD = (f"src/core/{name}.c" for name in ("engine", "lane", "batch_build", "record"))
+
+# name: (file, [(exact old text, new text) …])
+MUTANTS = {
+    "dedup against expected": (ENGINE, [
+        ("int64_t accepted = engine->lanes[index].positions[slot].accepted;",
+         "int64_t accepted = engine->lanes[index].positions[slot].expected;"),
+        ("if (record->offset < position->accepted)", "if (record->offset < position->expected)")]),
+    "old epoch returns to the queue": (LANE, [
+        ("return engine->slots[record->slot].assigned && engine->slots[record->slot].epoch == record->epoch;",
+         "return engine->slots[record->slot].assigned;")]),
+    "fence conflict ignored": (LANE, [
+        ("        engine->stats.fenced++;\n        lane_unfly(engine, lane);",
+         "        engine->stats.fenced++;\n        on_committed(engine, lane, result, now_ms);\n        return;")]),
+    "unknown taken for committed": (LANE, [
+        ("        engine->stats.unknown++;\n        lane_unfly(engine, lane);",
+         "        engine->stats.unknown++;\n        on_committed(engine, lane, result, now_ms);")]),
+    "accepted not raised on idle": (ENGINE, [
+        ("        position->accepted = record->offset + 1;\n", ""),
+        ("        record->refs++;\n", "        record->refs++;\n        position->accepted = record->offset + 1;\n")]),
+    "gap accepted while rewinding": (ENGINE, [
+        ("if (part->rewinding && offset > part->rewind_to) {", "if (part->rewinding && offset < 0) {")]),
+    "rewind ends below the old position": (ENGINE, [
+        ("if (part->rewinding && offset > part->rewind_to) {", "if (part->rewinding && offset >= part->rewind_from) {")]),
+    "rewind time-out forgotten": (ENGINE, [
+        ("!part->rewinding || now_ms < part->rewind_deadline_ms", "!part->rewinding || now_ms >= 0")]),
+    "queue kept when the database went back": (ENGINE, [
+        ("    lane_drop(engine, lane, slot, INT64_MAX);\n    position->expected", "    position->expected")]),
+    "queue kept when others went ahead": (ENGINE, [
+        ("        lane_drop(engine, lane, slot, current);\n", "")]),
+    "queue kept on revoke": (ENGINE, [
+        ("        lane_drop(engine, &engine->lanes[index], slot, INT64_MAX);\n", "        ;\n")]),
+    "no rewind when the database went back": (ENGINE, [
+        ("    engine_rewind(engine, slot, current, now_ms);\n", "    (void)now_ms;\n")]),
+    "folded batch kept after a resync": (LANE, [
+        ("    rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);\n",
+         "    if (lane->fences > 0 && lane->batch.kind == RCPT_BATCH_APPLY && lane->batch.record_count == record_count) {\n"
+         "        lane->batch.move_count = 0;\n"
+         "        plan_moves(engine, lane, record_count, true);\n"
+         "        lane->flying = record_count;\n"
+         "        submit(engine, lane, now_ms);\n"
+         "        return;\n"
+         "    }\n"
+         "    rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);\n")]),
+    "no resync on connect": (ENGINE, [
+        ("        lane_resync(engine, &engine->lanes[index], now_ms, 0);\n    pump",
+         "    {\n        lane_set_state(&engine->lanes[index], LANE_UNSYNCED);\n"
+         "        lane_set_state(&engine->lanes[index], LANE_READING);\n"
+         "        lane_set_state(&engine->lanes[index], LANE_READY);\n    }\n    pump")]),
+    "no idle verify": (LANE, [
+        ("    if (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms)",
+         "    if (lane->count > 0 || now_ms >= 0)")]),
+    "idle advance past queued events": (LANE, [
+        ("if (position->queued == taken) {", "if (position->queued >= taken) {")]),
+    "epoch of a move not checked": (LANE, [
+        ("        if (engine->slots[move->slot].assigned && engine->slots[move->slot].epoch == move->epoch)",
+         "        if (engine->slots[move->slot].assigned)")]),
+    "positions older than the assignment": (ENGINE, [
+        ("if (part->epoch > lane->epochs_at_read) {", "if (part->epoch > lane->epochs_at_read && now_ms < 0) {")]),
+    "generation not compared": (ENGINE, [
+        ("!rows[row].found || rows[row].generation != part->generation", "!rows[row].found")]),
+    "lane of a reject by instance": (RECORD, [
+        ("    return (uint32_t)hash & (decoder->lanes - 1);",
+         "    return (uint32_t)(hash ^ ((uintptr_t)decoder >> 6)) & (decoder->lanes - 1);")]),
+    "anchors not compared": (ENGINE, [
+        ("if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc)",
+         "if (record->offset < 0)")]),
+    "wake with the wrong fence": (LANE, [
+        ("    plan_moves(engine, lane, 0, false);\n",
+         "    plan_moves(engine, lane, 0, false);\n"
+         "    for (uint32_t at = 0; at < lane->batch.move_count; at++)\n"
+         "        lane->batch.moves[at].next = lane->positions[lane->batch.moves[at].slot].accepted;\n")]),
+    "wake forgotten when more are left": (LANE, [
+        ("        lane->wake_applicable = more;\n", "        lane->wake_applicable = false;\n"),
+        ("engine->settings.wake_limit;\n        break;\n    case RCPT_BATCH_EXPIRE", 
+         "1;\n        lane->wake_applicable = more && now_ms < 0;\n        break;\n    case RCPT_BATCH_EXPIRE"),
+        ("bool wakes = has_wake(lane)", "bool wakes = has_wake(lane) && lane->last_kind != RCPT_BATCH_WAKE")]),
+    "record of a refused event skipped": (LANE, [
+        ("    event->refused = true;\n",
+         "    for (uint32_t at = 0; at < lane->search_records; at++) {\n"
+         "        struct rcpt_record *whole = sources[at].record;\n"
+         "        if (event >= whole->events && event < whole->events + whole->event_count)\n"
+         "            for (uint32_t each = 0; each < whole->event_count; each++)\n"
+         "                whole->events[each].refused = true;\n    }\n")]),
+    "culprit not looked at again": (LANE, [
+        ("    if (lane->searching && lane->probing == lane->good)\n        refuse_culprit(engine, lane);\n"
+         "    else if (lane->searching)\n        lane->good = lane->probing;\n",
+         "    if (lane->searching) {\n        lane->good = lane->probing;\n"
+         "        if (lane->bad - lane->good == 1)\n            refuse_culprit(engine, lane);\n    }\n")]),
+    "a record cut in two": (LANE, [
+        ("    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count), record_count,\n"
+         "                    UINT32_MAX);",
+         "    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count), record_count,\n"
+         "                    engine->settings.batch_max_events);")]),
+    "multiplicity lost in the fold": (BUILD, [("            codes[at - 1].count++;\n", "")]),
+    "wrong sort order": (BUILD, [
+        ("        return left->prefix < right->prefix ? -1 : 1;", "        return left->prefix > right->prefix ? -1 : 1;")]),
+}
+
+
+def make_variables():
+    """The compiler's and the linker's command, as the Makefile has them."""
+    target = "build/tests/simulation/test_simulation"
+    subprocess.run(["make", "--no-print-directory", "simulation-programs"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    dry = subprocess.run(["make", "--no-print-directory", "-n", "-W", LANE, "V=1", target], cwd=ROOT, check=True,
+                         capture_output=True, text=True).stdout
+    compile_line = next(line for line in dry.splitlines() if line.strip().endswith(f"-c -o build/obj/core/lane.o {LANE}"))
+    link_line = next(line for line in dry.splitlines() if f"-o {target} " in line)
+    return compile_line.strip(), link_line.strip()
+
+
+def build(name, compile_line, link_line):
+    path, edits = MUTANTS[name]
+    text = (ROOT / path).read_text()
+    for old, new in edits:
+        if text.count(old) != 1:
+            raise SystemExit(f"mutants: {name}: {path} has this text {text.count(old)} times, not once: {old}")
+        text = text.replace(old, new)
+    folder = OUT / re.sub(r"[^a-z]+", "-", name)
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = pathlib.Path(path).stem
+    (folder / f"{stem}.c").write_text(text)
+    relative = folder.relative_to(ROOT)
+    command = compile_line.replace(f"build/obj/core/lane.o {LANE}", f"{relative}/{stem}.o {relative}/{stem}.c")
+    subprocess.run(f"{command} -w -Isrc/core", shell=True, cwd=ROOT, check=True)
+    command = link_line.replace(f"build/obj/core/{stem}.o", f"{relative}/{stem}.o")
+    command = command.replace("-o build/tests/simulation/test_simulation", f"-o {relative}/simulate")
+    subprocess.run(command, shell=True, cwd=ROOT, check=True)
+    return folder / "simulate"
+
+
+def hunt(name, compile_line, link_line, seeds):
+    program = build(name, compile_line, link_line)
+    try:
+        run = subprocess.run([program, "--seeds", str(seeds), "--first"], capture_output=True, text=True, timeout=900)
+    except subprocess.TimeoutExpired:
+        return name, "found no end"
+    found = re.search(r"^first: seed (\d+): ([\w-]+)", run.stdout, re.M)
+    if found:
+        return name, f"seed {found[1]}: {found[2]}"
+    return name, "survived" if run.returncode == 0 else f"ended with {run.returncode}"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/simulate --mutants")
+    parser.add_argument("--seeds", type=int, default=10000)
+    parser.add_argument("--only", action="append")
+    arguments = parser.parse_args()
+    names = [name for name in MUTANTS if not arguments.only or name in arguments.only]
+    lines = make_variables()
+    survivors = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, result in pool.map(lambda name: hunt(name, *lines, arguments.seeds), names):
+            survivors += not result.startswith("seed")
+            print(f"{name:42} {result}", flush=True)
+    print(f"{len(names)} mutants, {survivors} survived")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
