@@ -336,7 +336,7 @@ services_start_once() {
         create_postgres "$SERVICES_DIR" "$1" && start_postgres "$SERVICES_DIR"
     ) && await_kafka "$SERVICES_DIR" || return 1
     # libpq looks up the password there for whoever names the address only.
-    (umask 077 && echo "127.0.0.1:$1:*:receiptd:$(cat "$SERVICES_DIR/password")" > "$SERVICES_DIR/pgpass")
+    (umask 077 && echo "*:$1:*:receiptd:$(cat "$SERVICES_DIR/password")" > "$SERVICES_DIR/pgpass")
     cat > "$SERVICES_DIR/env" << ENV
 RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
 RECEIPTD_TEST_TCP_DSN='host=127.0.0.1 port=$1 user=receiptd dbname=postgres password=$(cat "$SERVICES_DIR/password")'

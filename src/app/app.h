@@ -114,6 +114,8 @@ struct app {
 
 /* ---- run.c ---- */
 int64_t app_now(const struct app *app);
+/* What all connections have in common; context, callbacks and statements are the caller's. */
+struct rcpt_pg_settings app_pg_settings(struct app *app, const char *name);
 /* Logs the error and drains; the process ends with error->exit_code. */
 void app_fail(struct app *app, const struct rcpt_error *error);
 void app_update_readiness(struct app *app);
@@ -151,6 +153,8 @@ void positions_fini(struct app *app);
 
 /* ---- janitor.c ---- */
 void janitor_start(struct app *app);
+/* A batch has just parked so many receipts: the limit holds between two looks as well. */
+void janitor_count_parked(struct app *app, uint32_t rows);
 void janitor_log_stats(struct app *app);
 
 #endif

@@ -231,7 +231,7 @@ static const struct rcpt_config_row rows[] = {
 #define COLUMN(column, meaning)                                                                    \
     {                                                                                              \
         "inbox.columns." #column, RCPT_CONFIG_IDENTIFIER, 0, AT(inbox.column),                     \
-            .initial = #column, .min = 1, .max = 63, .doc = meaning                                \
+            .initial = #column, .min = 1, .max = 63, .doc = (meaning)                              \
     }
     COLUMN(message_id, "column of the message's id, the key"),
     COLUMN(org_id, "column of the organisation"),

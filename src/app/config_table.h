@@ -65,9 +65,9 @@ const struct rcpt_config_table *rcpt_config_table(void);
 const struct rcpt_config_section *rcpt_config_sections(size_t *count);
 
 /* Index of a row, -1 if there is none. */
-int rcpt_config_find(const struct rcpt_config_table *table, const char *path);
+int rcpt_config_find(const struct rcpt_config_table *where, const char *path);
 /* Whether some row stands below this path: "kafka", "inbox.columns". */
-bool rcpt_config_is_section(const struct rcpt_config_table *table, const char *path);
+bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path);
 
 /* Whether the value of a kafka.properties entry is a secret, judged by its name. */
 bool rcpt_config_is_secret_property(const char *name);

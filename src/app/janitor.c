@@ -65,8 +65,9 @@ static void on_rollup_timer(uv_timer_t *timer)
 
 /* ---- parked rows: which lanes have something to wake ---- */
 
-static void set_parking_full(struct app *app, int64_t rows)
+static void set_parked_rows(struct app *app, int64_t rows)
 {
+    app->parked_rows = rows;
     bool full = rows >= (int64_t)app->config->parked.max_rows;
     if (full != app->parking_full)
         rcpt_log_warn("app",
@@ -79,11 +80,17 @@ static void set_parking_full(struct app *app, int64_t rows)
     rcpt_engine_set_parking_full(app->engine, full);
 }
 
-/* A look costs what the backlog costs; the next one waits so long that all looks together stay a
- * small share. */
-static void schedule_probe(struct app *app)
+void janitor_count_parked(struct app *app, uint32_t rows)
 {
-    int64_t took = app_now(app) - app->probe_started_ms, wait = took * PROBE_SHARE;
+    if (rows > 0)
+        set_parked_rows(app, app->parked_rows + rows);
+}
+
+/* A look costs what the backlog costs; the next one waits so long that all looks together stay a
+ * small share. One that failed says nothing about the cost: it waited for somebody. */
+static void schedule_probe(struct app *app, bool succeeded)
+{
+    int64_t took = app_now(app) - app->probe_started_ms, wait = succeeded ? took * PROBE_SHARE : 0;
     if (wait < app->config->parked.poll_interval_ms)
         wait = app->config->parked.poll_interval_ms;
     if (!app->closing)
@@ -94,7 +101,7 @@ static void on_probed(void *context, struct rcpt_pg_rows *const *rows, size_t ro
                       const struct rcpt_error *error)
 {
     struct app *app = context;
-    schedule_probe(app);
+    schedule_probe(app, error == NULL);
     if (failed(app, "look at parked rows", error))
         return;
     RCPT_ASSERT(row_count == 1);
@@ -106,8 +113,7 @@ static void on_probed(void *context, struct rcpt_pg_rows *const *rows, size_t ro
             rcpt_engine_wake(app->engine, lane, rcpt_pg_rows_bool(rows[0], row, 1),
                              rcpt_pg_rows_bool(rows[0], row, 2), app_now(app));
     }
-    app->parked_rows = parked;
-    set_parking_full(app, parked);
+    set_parked_rows(app, parked);
     if (!app->parking_full)
         consume_continue(app);
 }
@@ -117,7 +123,7 @@ static void on_parked_timer(uv_timer_t *timer)
     struct app *app = timer->data;
     app->probe_started_ms = app_now(app);
     if (!can_ask(app)) {
-        schedule_probe(app);
+        schedule_probe(app, false);
         return;
     }
     struct rcpt_pg_query query = {.statement = "parked_probe"};

@@ -31,14 +31,15 @@ static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result,
     }
 }
 
-/* The response time of a batch is from its submission, so the wait behind others on the connection counts. */
+/* The response time of a batch is from its submission, so the wait behind others on the connection
+ * counts. */
 static void log_response(const struct app *app, uint32_t lane)
 {
     if (!rcpt_log_enabled(RCPT_LOG_DEBUG))
         return;
     const struct app_lane_flight *flight = &app->lane_flights[lane];
-    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us", lane,
-                   (unsigned long long)flight->number, flight->messages, flight->events,
+    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us",
+                   lane, (unsigned long long)flight->number, flight->messages, flight->events,
                    (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
 }
 
@@ -49,6 +50,8 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct app *app = connection->app;
     log_outcome(lane, result, error);
     log_response(app, lane);
+    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+        janitor_count_parked(app, result->events_parked);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
         result->outcome != RCPT_OUTCOME_UNKNOWN)
@@ -184,22 +187,10 @@ static void start_connection(struct app *app, uint32_t index)
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
     connection->encoder = rcpt_pg_encoder_new();
-    struct rcpt_pg_settings settings = {
-        .loop = &app->loop,
-        .name = connection->name,
-        .instance = app->instance,
-        .dsn = config->postgres.dsn,
-        .schema = config->postgres.schema,
-        .synchronous_commit = false,
-        .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
-        .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
-        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
-        .retry_min_ms = (int)config->postgres.retry_min_ms,
-        .retry_max_ms = (int)config->postgres.retry_max_ms,
-        .context = connection,
-        .on_ready = on_ready,
-        .on_down = on_down,
-    };
+    struct rcpt_pg_settings settings = app_pg_settings(app, connection->name);
+    settings.context = connection;
+    settings.on_ready = on_ready;
+    settings.on_down = on_down;
     settings.statements = rcpt_lane_statements(&settings.statement_count);
     connection->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(connection->pg);

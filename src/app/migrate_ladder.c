@@ -127,7 +127,8 @@ static bool plan_change(struct migrate_plan *plan, bool filled, bool same, int64
         !migrate_add(plan, "migrate/ladder_fill", "%s the ladder: %zu statuses and flags, hash %s",
                      filled ? "replace" : "fill", entries, hash))
         return false;
-    if (!same && !migrate_add(plan, "migrate/ladder_store", "note that ladder %s is in the tables", hash))
+    if (!same &&
+        !migrate_add(plan, "migrate/ladder_store", "note that ladder %s is in the tables", hash))
         return false;
     return pins == 0 || migrate_add(plan, "migrate/ladder_pin",
                                     "pin ladder %s for %" PRId64

@@ -124,6 +124,7 @@ static void print_csv_cell(const char *text, bool last, FILE *out)
 
 void report_print_csv(const struct report *report, FILE *out)
 {
+    RCPT_ASSERT(report->column_count > 0);
     for (size_t column = 0; column < report->column_count; column++)
         print_csv_cell(report->columns[column].name, column + 1 == report->column_count, out);
     for (size_t index = 0; index < report->cell_count; index++)

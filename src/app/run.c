@@ -229,12 +229,12 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     app_update_readiness(app);
 }
 
-static void start_control(struct app *app)
+struct rcpt_pg_settings app_pg_settings(struct app *app, const char *name)
 {
     const struct rcpt_config *config = app->config;
-    struct rcpt_pg_settings settings = {
+    return (struct rcpt_pg_settings){
         .loop = &app->loop,
-        .name = "control",
+        .name = name,
         .instance = app->instance,
         .dsn = config->postgres.dsn,
         .schema = config->postgres.schema,
@@ -244,10 +244,15 @@ static void start_control(struct app *app)
         .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
         .retry_min_ms = (int)config->postgres.retry_min_ms,
         .retry_max_ms = (int)config->postgres.retry_max_ms,
-        .context = app,
-        .on_ready = on_control_ready,
-        .on_down = on_control_down,
     };
+}
+
+static void start_control(struct app *app)
+{
+    struct rcpt_pg_settings settings = app_pg_settings(app, "control");
+    settings.context = app;
+    settings.on_ready = on_control_ready;
+    settings.on_down = on_control_down;
     settings.statements = rcpt_control_statements(&settings.statement_count);
     app->encoder = rcpt_pg_encoder_new();
     app->control = rcpt_pg_new(&settings);
@@ -332,8 +337,8 @@ int rcpt_app_run(const struct rcpt_config *config)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
     app->config = config;
-    /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a fixed
-     * threshold for large blocks keep what is resident near what is used. */
+    /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
+     * a fixed threshold for large blocks keep what is resident near what is used. */
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 128 * 1024);
     mallopt(M_TRIM_THRESHOLD, 1024 * 1024);

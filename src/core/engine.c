@@ -198,7 +198,8 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     if (!part->assigned || engine->halted)
         return false;
     if (part->rewinding && offset > part->rewind_to) {
-        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An assignment tells. */
+        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An
+         * assignment tells. */
         if (offset < part->rewind_from)
             part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
@@ -379,18 +380,6 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
     RCPT_ASSERT(gone->flying == 0);
 }
 
-static void halt_on_missing_row(struct rcpt_engine *engine, uint32_t lane, const struct slot *part)
-{
-    struct rcpt_error error;
-    rcpt_error_fatal(
-        &error, 65,
-        "consumer_progress has no row for topic %s partition %d lane %u: somebody deleted it",
-        part->topic, part->partition, lane);
-    rcpt_error_hint(&error,
-                    "restore the row with the position that was applied last, then restart");
-    engine_halt(engine, &error);
-}
-
 /* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's".
  */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
@@ -429,9 +418,9 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
         if (part->epoch > lane->epochs_at_read) {
             again =
                 true; /* assigned after the question: the answer may be older than its positions */
-        } else if (!rows[row].found) {
-            halt_on_missing_row(engine, lane_index, part);
-        } else if (rows[row].generation != part->generation) {
+        } else if (!rows[row].found || rows[row].generation != part->generation) {
+            /* Without a row: the pins tell whether the database went back to before it was made, or
+             * somebody deleted it. */
             again = true;
             engine->ports.refresh(engine->ports.context, rows[row].slot);
         } else {

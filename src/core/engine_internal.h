@@ -75,7 +75,8 @@ struct slot {
     bool comparing; /* the anchor's record has not come by yet */
     struct rcpt_engine_anchor anchor;
 
-    /* REWINDING: nothing above `rewind_to` is taken until the record there came; `rewind_from` is where it began. */
+    /* REWINDING: nothing above `rewind_to` is taken until the record there came; `rewind_from` is
+     * where it began. */
     bool rewinding;
     int64_t rewind_from, rewind_to, rewind_deadline_ms;
 };

@@ -298,7 +298,8 @@ static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t no
 static void seal_probe(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     uint32_t record_count = lane->search_records;
-    /* First all of them again: only then is it certain that the cause is among the events. */
+    /* First all of them again: only then is it certain that the cause is among the events. Last
+     * those that passed again: rows that the platform has made since may be refused as well. */
     lane->probing = lane->search_confirmed ? lane->good + (lane->bad - lane->good) / 2 : lane->bad;
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_PROBE);
     rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
@@ -362,6 +363,13 @@ static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, i
     return events < engine->settings.batch_max_events;
 }
 
+static bool is_idle_advance_due(const struct rcpt_engine *engine, const struct lane *lane,
+                                int64_t now_ms)
+{
+    return lane->count == 0 && now_ms - lane->moved_ms >= engine->settings.idle_advance_ms &&
+           is_behind(engine, lane);
+}
+
 static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     bool queued = lane->count > 0 && !lingers(engine, lane, now_ms);
@@ -372,10 +380,7 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
         seal_probe(engine, lane, now_ms);
     } else if (wakes) {
         step_wake(engine, lane, now_ms);
-    } else if (queued) {
-        seal_apply(engine, lane, now_ms);
-    } else if (lane->count == 0 && now_ms - lane->moved_ms >= engine->settings.idle_advance_ms &&
-               is_behind(engine, lane)) {
+    } else if (queued || is_idle_advance_due(engine, lane, now_ms)) {
         seal_apply(engine, lane, now_ms);
     } else {
         return false;
@@ -486,8 +491,8 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
     lane_set_state(lane, LANE_READY);
 }
 
-/* The first `bad` events fail and the first `bad - 1` do not: the last of them is the one that
- * PostgreSQL refuses. */
+/* The first `bad` events fail and the first `bad - 1` do not, not even after that: the last of them
+ * is the one that PostgreSQL refuses. */
 static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
 {
     const struct rcpt_batch_source *sources = list_sources(engine, lane, lane->search_records);
@@ -531,6 +536,8 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
         lane->good = 0;
         lane->bad = events;
     } else if (lane->batch.kind == RCPT_BATCH_PROBE && lane->searching) {
+        if (lane->search_confirmed && lane->probing == lane->good)
+            lane->good = 0; /* what passed before does not any more */
         lane->search_confirmed = true;
         lane->bad = lane->probing;
     } else {
@@ -538,7 +545,7 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
         return;
     }
     memcpy(lane->search_detail, result->detail, sizeof(lane->search_detail));
-    if (lane->search_confirmed && lane->bad - lane->good == 1)
+    if (lane->search_confirmed && lane->bad == 1)
         refuse_culprit(engine, lane);
     lane_set_state(lane, LANE_READY);
 }
@@ -552,11 +559,10 @@ static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now
         wait_and_retry(lane, now_ms);
         return;
     }
-    if (lane->searching) {
+    if (lane->searching && lane->probing == lane->good)
+        refuse_culprit(engine, lane);
+    else if (lane->searching)
         lane->good = lane->probing;
-        if (lane->bad - lane->good == 1)
-            refuse_culprit(engine, lane);
-    }
     lane_set_state(lane, LANE_READY);
 }
 

@@ -4,8 +4,8 @@
  *   clang-14 -g -O1 -std=c11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined
  * -fno-sanitize-recover=all -Iinclude \
  *       -o build/fuzz_record tests/fuzz/fuzz_record.c
- * src/core/{record,record_check,record_event,record_parse,record_scan}.c \ src/core/{ladder,timestamp,hash}.c
- * src/base/{arena,error}.c -lyajl -lz
+ * src/core/{record,record_check,record_event,record_parse,record_scan}.c
+ * \ src/core/{ladder,timestamp,hash}.c src/base/{arena,error}.c -lyajl -lz
  */
 #include <stdlib.h>
 #include <string.h>

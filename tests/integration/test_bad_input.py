@@ -1,4 +1,4 @@
-"""Bad input becomes a dead letter with its reason, and its neighbours land: in the record, in the batch, on the lane."""
+"""Bad input is a dead letter with its reason, and its neighbours land: in the record, in the batch, on the lane."""
 
 import json
 
@@ -33,12 +33,13 @@ def test_every_kind_of_bad_record_and_element_is_set_aside_alone(create_world):
 
 
 def test_half_a_surrogate_pair_costs_an_id_its_event_and_nothing_else(create_world):
-    """Legal JSON, as gateways send it when they cut a text in the middle of an emoji; no UTF-8 where an id is made of it."""
+    """Legal JSON, as gateways send it when they cut a text in the middle of an emoji; but no UTF-8 for an id."""
     world = create_world(partitions=1)
     world.insert_ids("good", "m")
     cut = r'{"message_id":"m","status":"DELIVERED","reason":"sorry \ud83d"}'
     world.topic.send(cut, f"[{GOOD},{cut},{GOOD}]", *(
-        rf'[{GOOD},{{"message_id":"{id}","status":"SENT"}},{GOOD}]' for id in (r"\ud800", r"x\udc00\ud800y", r"\ude00\ud83d")
+        rf'[{GOOD},{{"message_id":"{id}","status":"SENT"}},{GOOD}]'
+        for id in (r"\ud800", r"x\udc00\ud800y", r"\ude00\ud83d")
     ))
     process = world.installation.start()
     world.finish(process)

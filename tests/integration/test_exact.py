@@ -96,10 +96,13 @@ def test_the_funnel_command_shows_what_the_ledger_says(create_world):
         shown = world.installation.json("funnel", campaign)
         assert shown["campaign_id"] == campaign
         cells = {row["status"]: row for row in shown["statuses"] + shown["flags"]}
-        query = "SELECT status, status_name, messages, events, current FROM receiptd.campaign_funnel WHERE campaign_id = %s"
+        query = (
+            "SELECT status, status_name, messages, events, current FROM receiptd.campaign_funnel WHERE campaign_id = %s"
+        )
         for status, name, messages, events, current in world.database.query(query, campaign):
-            assert (cells[status]["name"], cells[status]["messages"], cells[status]["events"]) == (name, messages, events)
-            assert current is None or cells[status]["current"] == current
+            cell = cells[status]
+            assert (cell["name"], cell["messages"], cell["events"]) == (name, messages, events)
+            assert current is None or cell["current"] == current
         opened, delivered = cells[700]["messages"], cells[600]["messages"]
         rate = shown["kpis"]["opened_per_delivered"]
         assert (rate["numerator"], rate["denominator"]) == (opened, delivered)
@@ -117,8 +120,8 @@ def test_a_backlog_of_half_a_million_receipts_fits_in_96_mebibytes(create_world)
     world = create_world(partitions=8)
     world.insert_ids(*(f"m-{number:06d}" for number in range(50_000)))
     events = [
-        json.dumps({"message_id": f"m-{number:06d}", "status": "DELIVERED", "at": "2026-11-21T02:30:00Z", "channel": "sms",
-                    "gateway": "gateway-1", "event_id": f"e-{number:030d}"})
+        json.dumps({"message_id": f"m-{number:06d}", "status": "DELIVERED", "at": "2026-11-21T02:30:00Z",
+                    "channel": "sms", "gateway": "gateway-1", "event_id": f"e-{number:030d}"})
         for number in range(50_000)
     ]
     values = [("[" + ",".join(events[first : first + 1000]) + "]").encode() for first in range(0, 50_000, 1000)]

@@ -5,35 +5,33 @@ import pytest
 from oracle import broker, ledger
 from oracle.compare import compare
 
+FIRST = "WHERE message_id = (SELECT min(message_id) FROM message_inbox)"
+FIRST_LETTER = "WHERE ctid = (SELECT min(ctid) FROM dead_letter WHERE index = -1)"
+FIRST_PARKED = "WHERE ctid = (SELECT min(ctid) FROM parked_event)"
+LANE = "WHERE partition = 1 AND lane = 3"
+DELTA = "INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events) VALUES"
 DAMAGE = {
-    "wrong status": "UPDATE receiptd.message_inbox SET status = 800 WHERE message_id = (SELECT min(message_id) FROM"
-    " receiptd.message_inbox WHERE status < 800)",
-    "wrong flag": "UPDATE receiptd.message_inbox SET flags = flags # 2 WHERE message_id = (SELECT min(message_id) FROM"
-    " receiptd.message_inbox)",
-    "missing row": "DELETE FROM receiptd.message_inbox WHERE message_id = (SELECT min(message_id) FROM"
-    " receiptd.message_inbox)",
-    "extra row": "INSERT INTO receiptd.message_inbox (message_id, campaign_id) VALUES ('nobody', 'c-00')",
-    "wrong owner": "UPDATE receiptd.message_inbox SET campaign_id = 'c-99' WHERE message_id = (SELECT min(message_id) FROM"
-    " receiptd.message_inbox)",
-    "drift": "UPDATE receiptd.campaign_funnel_total SET messages = messages + 1 WHERE campaign_id = 'c-00' AND status = 300",
-    "duplicate": "INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events)"
-    " VALUES ('{c-00}', '{300}', '{0}', '{1}')",
-    "lost": "INSERT INTO receiptd.campaign_funnel_delta (campaign_id, status, messages, events)"
-    " VALUES ('{c-00}', '{300}', '{0}', '{-1}')",
-    "wrong position": "UPDATE receiptd.consumer_progress SET next_offset = next_offset - 1 WHERE partition = 1 AND lane = 3",
-    "missing progress": "DELETE FROM receiptd.consumer_progress WHERE partition = 1 AND lane = 3",
-    "orphan progress": "INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation)"
+    "wrong status": f"UPDATE message_inbox SET status = CASE status WHEN 0 THEN 800 ELSE 0 END {FIRST}",
+    "wrong flag": f"UPDATE message_inbox SET flags = flags # 2 {FIRST}",
+    "wrong owner": f"UPDATE message_inbox SET campaign_id = 'c-99' {FIRST}",
+    "missing row": f"DELETE FROM message_inbox {FIRST}",
+    "extra row": "INSERT INTO message_inbox (message_id, campaign_id) VALUES ('nobody', 'c-00')",
+    "drift": f"{DELTA} ('{{c-00}}', '{{300}}', '{{1}}', '{{0}}')",
+    "duplicate": f"{DELTA} ('{{c-00}}', '{{300}}', '{{0}}', '{{1}}')",
+    "lost": f"{DELTA} ('{{c-00}}', '{{300}}', '{{0}}', '{{-1}}')",
+    "wrong position": f"UPDATE consumer_progress SET next_offset = next_offset - 1 {LANE}",
+    "missing progress": f"DELETE FROM consumer_progress {LANE}",
+    "orphan progress": "INSERT INTO consumer_progress (topic, partition, lane, next_offset, generation)"
     " VALUES ('other', 0, 0, 0, 1)",
-    "missing letter": "DELETE FROM receiptd.dead_letter WHERE ctid = (SELECT min(ctid) FROM receiptd.dead_letter)",
-    "extra letter": "INSERT INTO receiptd.dead_letter (topic, partition, \"offset\", index, lane, reason)"
+    "missing letter": f"DELETE FROM dead_letter {FIRST_LETTER}",
+    "extra letter": "INSERT INTO dead_letter (topic, partition, \"offset\", index, lane, reason)"
     " VALUES ('other', 0, 0, 0, 0, 'missing_id')",
-    "wrong reason": "UPDATE receiptd.dead_letter SET reason = 'aged_out' WHERE ctid = (SELECT min(ctid) FROM"
-    " receiptd.dead_letter)",
-    "wrong payload": "UPDATE receiptd.dead_letter SET payload = payload || '!' WHERE ctid = (SELECT min(ctid) FROM"
-    " receiptd.dead_letter WHERE index = -1)",
-    "missing parked": "DELETE FROM receiptd.parked_event WHERE ctid = (SELECT min(ctid) FROM receiptd.parked_event)",
-    "extra parked": "INSERT INTO receiptd.parked_event (topic, partition, \"offset\", index, lane, message_id, status, at,"
-    " payload) VALUES ('other', 0, 0, 0, 0, 'x', 300, now(), '')",
+    "wrong reason": f"UPDATE dead_letter SET reason = 'aged_out' {FIRST_LETTER}",
+    "wrong payload": f"UPDATE dead_letter SET payload = COALESCE(payload, '') || '!' {FIRST_LETTER}",
+    "missing parked": f"DELETE FROM parked_event {FIRST_PARKED}",
+    "wrong parked": f"UPDATE parked_event SET message_id = 'another' {FIRST_PARKED}",
+    "extra parked": "INSERT INTO parked_event (topic, partition, \"offset\", index, lane, message_id, status, at, payload)"
+    " VALUES ('other', 0, 0, 0, 0, 'x', 300, now(), '')",
 }
 
 
@@ -51,6 +49,7 @@ def test_every_kind_of_damage_is_called_by_its_name(create_world):
     records, ends = broker.read_log(world.brokers, str(world.topic))
     expected = ledger.ledger_of(records, world.platform, ends)
     with world.database.connect() as connection:
+        connection.execute("SET search_path = receiptd")
         for name, damage in DAMAGE.items():
             with pytest.raises(Undo), connection.transaction():
                 changed = connection.execute(damage).rowcount

@@ -1,4 +1,4 @@
-"""The broker goes away, comes back, loses the topic: nothing is lost, nothing is doubled, nothing is taken for something else."""
+"""The broker goes away, comes back, loses the topic: nothing lost, nothing doubled, nothing taken for another."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""A receipt that comes before its message waits, counts once when the row lands, and becomes a dead letter when it is too old."""
+"""A receipt before its message waits, counts once when the row lands, and is a dead letter when it is too old."""
 
 import json
 import time
@@ -41,7 +41,7 @@ def test_parked_receipts_count_once_when_their_rows_land(create_world):
 
 
 def test_rows_and_receipts_that_race_are_counted_once(create_world):
-    """Each row comes at the same time as its receipts: whoever is first, the receipt is counted or parked, never both."""
+    """Each row comes at the same time as its receipts: a receipt is counted or parked, never both."""
     world = create_world(30_000, seed=42, traffic={"late": 0.95, "ghost": 0.01}, batch={"max_events": 200})
     process = world.installation.start()
     feeder = world.feed(per_second=15_000)

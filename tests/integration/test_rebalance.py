@@ -1,4 +1,4 @@
-"""Partitions move between instances while receipts come in: nothing is lost, nothing is doubled, zombies change nothing."""
+"""Partitions move between instances while receipts come in: nothing lost, nothing doubled, zombies change nothing."""
 
 import signal
 import time

@@ -194,7 +194,8 @@ def test_a_wrong_password_is_named_without_showing_it(create_world):
     if world.database.tcp_dsn is None:
         pytest.skip("RECEIPTD_TEST_TCP_DSN is not set: nothing asks for a password")
     secret = "not-the-password"
-    world.installation.configure(postgres={"dsn": psycopg.conninfo.make_conninfo(world.database.tcp_dsn, password=secret)})
+    dsn = psycopg.conninfo.make_conninfo(world.database.tcp_dsn, password=secret)
+    world.installation.configure(postgres={"dsn": dsn})
     process = world.installation.start()
     process.wait_for_log(r"HINT.*password")
     assert secret not in process.log()

@@ -37,8 +37,9 @@ def delete_topic(brokers, topic, timeout=30):
 
 
 def delete_records(brokers, topic, before, timeout=30):
-    """Moves the beginning of each partition's log to before[partition], as retention does. DeleteRecords (API 21, version 0)
-    by hand: the client library has no call for it."""
+    """Moves the beginning of each partition's log to before[partition], as retention does.
+
+    DeleteRecords (API 21, version 0) by hand: the client library has no call for it."""
     name, client = topic.encode(), b"oracle"
     body = struct.pack(f">hhih{len(client)}s", 21, 0, 1, len(client), client)
     body += struct.pack(f">ih{len(name)}si", 1, len(name), name, len(before))
@@ -48,7 +49,8 @@ def delete_records(brokers, topic, before, timeout=30):
         connection.sendall(struct.pack(">i", len(body)) + body)
         data = answer.read(struct.unpack(">i", answer.read(4))[0])
     # correlation, throttle time, one topic with its name, then (partition, low watermark, error) each
-    errors = [struct.unpack_from(">iqh", data, 4 + 4 + 4 + 2 + len(name) + 4 + 14 * index)[2] for index in range(len(before))]
+    first = 4 + 4 + 4 + 2 + len(name) + 4
+    errors = [struct.unpack_from(">iqh", data, first + 14 * index)[2] for index in range(len(before))]
     assert not any(errors), f"records of {topic} cannot be deleted: Kafka's error codes {errors}"
 
 

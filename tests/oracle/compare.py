@@ -1,7 +1,7 @@
 """The real database against the ledger: every difference by name, with a few examples of each.
 
-A difference's name says what went wrong: "lost" and "duplicate" are receipts counted too seldom or too often, "drift" is
-counters that do not follow from the rows beside them, the rest names the table. An empty report is the proof.
+A difference's name says what went wrong: "lost" and "duplicate" are receipts counted too seldom or too often, "drift"
+is counters that do not follow from the rows beside them, the rest names the table. An empty report is the proof.
 """
 
 from oracle.ledger import parse
@@ -91,7 +91,9 @@ def read_funnel(connection, schema):
 def compare_funnel(report, connection, ledger, states, schema):
     """The counters against the ledger, and against the rows that are really there."""
     there = read_funnel(connection, schema)
-    expected = {(campaign or "", code): cell for campaign, codes in ledger.funnel().items() for code, cell in codes.items()}
+    expected = {
+        (campaign or "", code): cell for campaign, codes in ledger.funnel().items() for code, cell in codes.items()
+    }
     real = {campaign or "": ladder.funnel(those)[0] for campaign, those in states.items()}
     for key in expected.keys() | there.keys():
         campaign, code = key
@@ -99,7 +101,8 @@ def compare_funnel(report, connection, ledger, states, schema):
         want_messages, want_events, want_current = expected.get(key, (0, 0, 0))
         cell = f"{campaign!r} {name} ({code})"
         if events != want_events:
-            report.add("lost" if events < want_events else "duplicate", f"{cell}: {events} events, expected {want_events}")
+            name_of_it = "lost" if events < want_events else "duplicate"
+            report.add(name_of_it, f"{cell}: {events} events, expected {want_events}")
         if messages != want_messages:
             report.add("wrong counter", f"{cell}: {messages} messages, expected {want_messages}")
         if want_current is not None and current != want_current:

@@ -19,6 +19,7 @@ MAX_EPOCH_MS = 253_402_300_800_000  # the year 10000
 WHOLE_RECORD = -1
 
 Record = namedtuple("Record", "topic partition offset value timestamp_ms")
+Broken = namedtuple("Broken", "element")  # an element that holds bytes which are not UTF-8
 Letter = namedtuple("Letter", "reason payload")  # payload: the record's bytes, or the element as parsed
 Row = namedtuple("Row", "org_id campaign_id")
 
@@ -96,9 +97,11 @@ def decode(value):
     elements = elements_of(parse(value))
     if len(elements) > MAX_EVENTS:
         raise Reject("too_many_events")
-    if not value.isascii() and BROKEN in text_of(value) and not any(map(is_broken, elements)):
+    if value.isascii() or BROKEN not in text_of(value):
+        return elements
+    if not any(map(is_broken, elements)):
         raise Reject("invalid_json")
-    return elements
+    return [Broken(element) if is_broken(element) else element for element in elements]
 
 
 def check_id(id):
@@ -142,9 +145,8 @@ def is_rfc3339(text):
 def examine(element):
     """(reason, id, code) of one element: reason None for a receipt."""
     if type(element) is not dict:
-        return "not_an_event", None, None
-    if is_broken(element):
-        return "invalid_utf8", None, None
+        is_object = type(element) is Broken and type(element.element) is dict
+        return ("invalid_utf8" if is_object else "not_an_event"), None, None
     id = element.get("message_id")
     reason = check_id(id)
     if reason is not None:
@@ -165,9 +167,9 @@ def examine(element):
 class Ledger:
     """What has to be in the database once everything is consumed.
 
-    platform: {message_id: Row} of every row that was ever inserted. `unknown`: what becomes of receipts whose message never
-    appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the database
-    does not accept.
+    platform: {message_id: Row} of every row that was ever inserted. `unknown`: what becomes of receipts whose message
+    never appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the
+    database does not accept.
     """
 
     def __init__(self, platform, unknown="park", refused=()):
@@ -195,7 +197,8 @@ class Ledger:
             if reason is None and id in self.refused:
                 reason = "database"
             if reason is not None:
-                self.letters[(*place, record.offset, index)] = Letter(reason, element)
+                payload = element.element if type(element) is Broken else element
+                self.letters[(*place, record.offset, index)] = Letter(reason, payload)
             elif id in self.platform:
                 self.count(id, code)
             else:

@@ -1,4 +1,4 @@
-"""The oracle judged by hand-computed cases: the ones of the case table in docs/semantics.md, and the forms of a record."""
+"""The oracle judged by cases computed by hand: corrections, skipped stages, contradictions, forms of a record."""
 
 import json
 import random
@@ -136,7 +136,8 @@ def test_an_element_is_judged_alone_and_its_neighbours_land(element, reason):
     value = json.dumps([good(message_id="before"), element, good(message_id="after")]).encode()
     platform = dict.fromkeys(("before", "after", "m", "x" * 255, "é" * 127), Row("o", "c"))
     result = ledger_of([Record("t", 3, 9, value, 0)], platform)
-    assert {key: letter.reason for key, letter in result.letters.items()} == ({("t", 3, 9, 1): reason} if reason else {})
+    expected = {("t", 3, 9, 1): reason} if reason else {}
+    assert {key: letter.reason for key, letter in result.letters.items()} == expected
     assert result.receipts == (2 if reason else 3)
 
 
@@ -198,8 +199,9 @@ def small_stream(seed, count=6_000):
     offsets = Counter()
     records = []
     for outgoing in stream.records():
-        records.append(Record("t", outgoing.partition, offsets[outgoing.partition], outgoing.value, outgoing.timestamp_ms))
-        offsets[outgoing.partition] += 1
+        partition = outgoing.partition
+        records.append(Record("t", partition, offsets[partition], outgoing.value, outgoing.timestamp_ms))
+        offsets[partition] += 1
     return stream, records
 
 

@@ -117,6 +117,9 @@ static void run_share(const struct sim_campaign *campaign, uint32_t share, struc
             return;
         if (tally->anomalies <= REPORTED)
             report(seed, &campaign->limits, &outcome);
+        else
+            printf("seed %llu: %s: %s\n", (unsigned long long)seed, outcome.anomaly,
+                   outcome.detail);
     }
 }
 
@@ -162,7 +165,7 @@ static void run_processes(struct sim_campaign *campaign)
     for (uint32_t share = 0; share < campaign->jobs; share++) {
         if (fork() == 0) {
             run_share(campaign, share, tally);
-            write_all(pipes[1], tally, sizeof(*tally)); /* more than a pipe takes at once: see below */
+            write_all(pipes[1], tally, sizeof(*tally));
             fflush(stdout);
             _exit(0);
         }

@@ -4,8 +4,23 @@
 
 #include "simulation.h"
 
-enum { OPTION_FIRST = 256, FROM, SEEDS, JOBS, COVERAGE, TRACE_HASH, VERBOSE, FIRST, WITHOUT, RECORDS,
-       INSTANCES, TOPICS, PARTITIONS, LANES, HELP };
+enum {
+    OPTION_FIRST = 256,
+    FROM,
+    SEEDS,
+    JOBS,
+    COVERAGE,
+    TRACE_HASH,
+    VERBOSE,
+    FIRST,
+    WITHOUT,
+    RECORDS,
+    INSTANCES,
+    TOPICS,
+    PARTITIONS,
+    LANES,
+    HELP
+};
 
 static const struct option options[] = {
     {"from", required_argument, NULL, FROM},

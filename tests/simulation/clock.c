@@ -55,8 +55,9 @@ bool sim_clock_take(struct sim_clock *clock, int64_t until_us, struct sim_task *
     return true;
 }
 
-void sim_after(struct sim *sim, int64_t delay_us, void (*run)(struct sim *, const struct sim_task *),
-               uint32_t a, uint32_t b, uint32_t c)
+void sim_after(struct sim *sim, int64_t delay_us,
+               void (*run)(struct sim *, const struct sim_task *), uint32_t a, uint32_t b,
+               uint32_t c)
 {
     sim_clock_add(&sim->clock, sim->clock.now_us + delay_us,
                   (struct sim_task){.run = run, .a = a, .b = b, .c = c});

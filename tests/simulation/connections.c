@@ -53,8 +53,9 @@ static void on_connect(struct sim *sim, const struct sim_task *task)
     connection->pending = NULL;
     connection->pending_end = &connection->pending;
     connection->last_arrival_us = 0;
-    sim_instance_after(sim, instance, sim_random_delay(&sim->server_random, sim->plan.network_us * 4),
-                       on_ready, task->a, connection->epoch);
+    sim_instance_after(sim, instance,
+                       sim_random_delay(&sim->server_random, sim->plan.network_us * 4), on_ready,
+                       task->a, connection->epoch);
 }
 
 static void connect_later(struct sim *sim, struct sim_instance *instance, uint32_t connection,
@@ -80,8 +81,7 @@ void sim_connection_send(struct sim *sim, struct sim_instance *instance, uint32_
     RCPT_ASSERT(connection->up);
     *connection->pending_end = request;
     connection->pending_end = &request->next_of_client;
-    int64_t at_us =
-        sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
+    int64_t at_us = sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
     if (at_us <= connection->last_arrival_us)
         at_us = connection->last_arrival_us + 1;
     connection->last_arrival_us = at_us;
@@ -138,8 +138,7 @@ static void on_probed(struct sim *sim, struct sim_instance *instance,
         if (applicable || expired)
             rcpt_engine_wake(instance->engine, lane, applicable, expired, sim_now_ms(sim));
     }
-    rcpt_engine_set_parking_full(instance->engine,
-                                 request->parked >= sim->plan.parked_max_rows);
+    rcpt_engine_set_parking_full(instance->engine, request->parked >= sim->plan.parked_max_rows);
 }
 
 static struct sim_request *pop(struct sim_connection *connection)
@@ -199,7 +198,8 @@ static void answer_lost(struct sim *sim, struct sim_instance *instance,
     }
 }
 
-/* As the postgres room does it: what is pending is answered as lost, then the connection is down. */
+/* As the postgres room does it: what is pending is answered as lost, then the connection is down.
+ */
 static void on_lost(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
@@ -221,15 +221,13 @@ static void on_lost(struct sim *sim, const struct sim_task *task)
         connect_later(sim, instance, task->a, sim_random_delay(&sim->server_random, 400000));
 }
 
-void sim_instance_lose_connection(struct sim *sim, uint32_t number, uint32_t life, uint32_t connection,
-                                  uint32_t epoch, int64_t notice_us)
+void sim_instance_lose_connection(struct sim *sim, uint32_t number, uint32_t life,
+                                  uint32_t connection, uint32_t epoch, int64_t notice_us)
 {
-    sim_clock_add(&sim->clock, sim->clock.now_us + notice_us,
-                  (struct sim_task){.run = on_lost,
-                                    .instance = number + 1,
-                                    .life = life,
-                                    .a = connection,
-                                    .b = epoch});
+    sim_clock_add(
+        &sim->clock, sim->clock.now_us + notice_us,
+        (struct sim_task){
+            .run = on_lost, .instance = number + 1, .life = life, .a = connection, .b = epoch});
 }
 
 void sim_connection_cut(struct sim *sim, struct sim_instance *instance, uint32_t index,

@@ -1,4 +1,5 @@
-/* Kafka's deliveries to one instance: a session for each assigned partition, as src/kafka and src/app/consume.c behave. */
+/* Kafka's deliveries to one instance: a session for each assigned partition, as src/kafka and
+ * src/app/consume.c behave. */
 #include "instance.h"
 #include "traffic.h"
 
@@ -6,7 +7,8 @@
 #define BURST_RECORDS 12
 #define STALE_RECORDS 6
 
-static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t delay_us);
+static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t delay_us);
 
 static bool has_fault(const struct sim *sim, enum sim_fault fault)
 {
@@ -26,14 +28,24 @@ static void on_range(struct sim *sim, const struct sim_task *task)
     int64_t wanted = session->position;
     if (wanted >= log->low && wanted <= log->high) {
         sim_consumer_reassign(sim, instance, task->a, wanted); /* a broker's passing answer */
+    } else if (instance->asked_low[task->a] < log->low && wanted < log->low) {
+        /* Others may have gone on since the rows were read. */
+        if (instance->assignment.state == ASSIGNMENT_NONE) {
+            instance->asked_low[task->a] = log->low;
+            sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
+        } else {
+            sim_consumer_reassign(sim, instance, task->a, wanted);
+        }
     } else if (wanted < log->low && log->low <= rcpt_engine_committed(instance->engine, slot)) {
-        /* Only what was applied is gone: the record to compare with, or what a rewind of others asked for. */
+        /* Only what was applied is gone: the record to compare with, or what a rewind of others
+         * asked for. */
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
         sim_consumer_reassign(sim, instance, task->a, log->low);
     } else if (wanted < log->low && sim->plan.skip_gaps) {
         rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
         sim_consumer_reassign(sim, instance, task->a, log->low);
     } else {
+        session->stands_still = true;
         sim_instance_halt(sim, instance, task->a, wanted < log->low ? "retention" : "log-end");
     }
 }
@@ -80,7 +92,8 @@ static bool deliver_burst(struct sim *sim, struct sim_instance *instance, uint32
     uint32_t slot = sim_slot(instance, part), epoch = session->epoch;
     uint32_t burst = (uint32_t)sim_random_between(&sim->kafka_random, 1, BURST_RECORDS);
     for (; burst > 0; burst--) {
-        if (!rcpt_engine_wants(instance->engine, slot))
+        if (!rcpt_engine_wants(instance->engine, slot) ||
+            session->position < sim->traffic.logs[part].low)
             break;
         const struct sim_record *record = sim_traffic_next(sim, part, session->position);
         if (record == NULL) {
@@ -103,7 +116,8 @@ static void step_back(struct sim *sim, struct sim_instance *instance, uint32_t p
 {
     struct sim_session *session = &instance->sessions[part];
     int64_t low = sim->traffic.logs[part].low;
-    if (!has_fault(sim, FAULT_OLDER) || !sim_random_chance(&sim->kafka_random, 5))
+    if (!has_fault(sim, FAULT_OLDER) || session->position < low ||
+        !sim_random_chance(&sim->kafka_random, 5))
         return;
     sim_cover(sim, FAULT_OLDER, instance, UINT32_MAX);
     session->position -= sim_random_between(&sim->kafka_random, 1, 15);
@@ -140,7 +154,8 @@ static void on_deliver(struct sim *sim, const struct sim_task *task)
                      wanted ? sim_random_delay(&sim->kafka_random, 10000) : POLL_US);
 }
 
-static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t delay_us)
+static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t delay_us)
 {
     struct sim_session *session = &instance->sessions[part];
     if (session->scheduled)
@@ -169,10 +184,12 @@ static void begin_at(struct sim *sim, struct sim_instance *instance, uint32_t pa
     deliver_soon(sim, instance, part, sim_random_delay(&sim->kafka_random, 30000));
 }
 
-void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
+void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
+    session->stands_still = false;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);
@@ -194,10 +211,11 @@ static void on_moved(struct sim *sim, const struct sim_task *task)
 }
 
 /* Un-assigned and assigned: nothing that was fetched before can come any more. */
-void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
+void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                           int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned)
+    if (!session->assigned || session->stands_still)
         return;
     session->epoch++;
     session->moving = true;
@@ -207,10 +225,11 @@ void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint3
                        session->epoch);
 }
 
-void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset)
+void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                       int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned)
+    if (!session->assigned || session->stands_still)
         return;
     if (session->out_of_range || session->moving) {
         sim_consumer_reassign(sim, instance, part, offset);

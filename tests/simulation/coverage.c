@@ -1,11 +1,12 @@
 #include "coverage.h"
 
-/* The states of a lane are private to the core; they are read here to know what a fault has met, and for nothing else. */
+/* The states of a lane are private to the core; they are read here to know what a fault has met,
+ * and for nothing else. */
 #include "../../src/core/engine_internal.h"
 
 static const char *const phase_names[PHASE__COUNT] = {
-    "down",     "unsynced", "reading", "ready",  "flying",    "waiting",
-    "searching", "waking",  "queued",  "rewind", "comparing", "held",
+    "down",      "unsynced", "reading", "ready",  "flying",    "waiting",
+    "searching", "waking",   "queued",  "rewind", "comparing", "held",
 };
 
 _Static_assert((int)LANE_STATE__COUNT == (int)PHASE_SEARCHING, "states of a lane come first");
@@ -44,8 +45,9 @@ uint32_t sim_coverage_missing(const struct sim_coverage *coverage)
     uint32_t missing = 0;
     for (int fault = 0; fault < FAULT__COUNT; fault++) {
         for (int phase = 0; phase < PHASE__COUNT; phase++)
-            missing += coverage->hits[fault][phase] == 0 &&
-                       sim_coverage_impossible((enum sim_fault)fault, (enum sim_phase)phase) == NULL;
+            missing +=
+                coverage->hits[fault][phase] == 0 &&
+                sim_coverage_impossible((enum sim_fault)fault, (enum sim_phase)phase) == NULL;
     }
     return missing;
 }

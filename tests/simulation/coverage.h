@@ -1,4 +1,5 @@
-/* "Sometimes" counters: which kind of fault met a lane in which state or phase, summed over schedules. */
+/* "Sometimes" counters: which kind of fault met a lane in which state or phase, summed over
+ * schedules. */
 #ifndef SIMULATION_COVERAGE_H
 #define SIMULATION_COVERAGE_H
 
@@ -8,26 +9,27 @@
 #include "plan.h"
 
 enum sim_phase { /* first the states of a lane, then what else it can be in the middle of */
-    PHASE_DOWN,
-    PHASE_UNSYNCED,
-    PHASE_READING,
-    PHASE_READY,
-    PHASE_FLYING,
-    PHASE_WAITING,
-    PHASE_SEARCHING, /* for an event that PostgreSQL refuses */
-    PHASE_WAKING,    /* a transaction over parked rows is in flight */
-    PHASE_QUEUED,    /* raw events wait */
-    PHASE_REWINDING, /* one of its partitions */
-    PHASE_COMPARING, /* the anchor's record has not come by yet */
-    PHASE_HELD,      /* the instance reads positions of an assignment */
-    PHASE__COUNT,
+                 PHASE_DOWN,
+                 PHASE_UNSYNCED,
+                 PHASE_READING,
+                 PHASE_READY,
+                 PHASE_FLYING,
+                 PHASE_WAITING,
+                 PHASE_SEARCHING, /* for an event that PostgreSQL refuses */
+                 PHASE_WAKING,    /* a transaction over parked rows is in flight */
+                 PHASE_QUEUED,    /* raw events wait */
+                 PHASE_REWINDING, /* one of its partitions */
+                 PHASE_COMPARING, /* the anchor's record has not come by yet */
+                 PHASE_HELD,      /* the instance reads positions of an assignment */
+                 PHASE__COUNT,
 };
 
 struct sim_coverage {
     uint64_t hits[FAULT__COUNT][PHASE__COUNT];
 };
 
-/* The phases of one lane as a bit mask (without PHASE_HELD). Looks into the engine, changes nothing. */
+/* The phases of one lane as a bit mask (without PHASE_HELD). Looks into the engine, changes
+ * nothing. */
 uint32_t sim_phases_of_lane(const struct rcpt_engine *engine, uint32_t lane);
 
 /* Why this cell cannot be hit; NULL if it can. */

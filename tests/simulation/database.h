@@ -1,9 +1,10 @@
 /* The simulated PostgreSQL.
  *
- * Tables hold the committed state; every write goes through an undo log, so that the database can go back by whole
- * transactions (asynchronous commit, failover). Transactions run in backends, one for each connection: they take row locks,
- * wait for each other, and become visible in one instant at their commit. The statements are written from docs/semantics.md
- * and the contracts of the batch, not from the SQL.
+ * Tables hold the committed state; every write goes through an undo log, so that the database can
+ * go back by whole transactions (asynchronous commit, failover). Transactions run in backends, one
+ * for each connection: they take row locks, wait for each other, and become visible in one instant
+ * at their commit. The statements are written from docs/semantics.md and the contracts of the
+ * batch, not from the SQL.
  */
 #ifndef SIMULATION_DATABASE_H
 #define SIMULATION_DATABASE_H
@@ -46,7 +47,7 @@ struct sim_move {
     struct rcpt_batch_move is; /* topic is void */
 };
 
-struct sim_fold { /* of one message */
+struct sim_fold {                   /* of one message */
     uint32_t message, first, count; /* into items */
     int16_t top;
     uint32_t mask;
@@ -95,17 +96,24 @@ void sim_request_release(struct sim_request *request);
 
 /* ---- backends ---- */
 
-enum sim_backend_phase { BACKEND_IDLE, BACKEND_READ, BACKEND_FENCE, BACKEND_WORK, BACKEND_LOCK, BACKEND_COMMIT };
+enum sim_backend_phase {
+    BACKEND_IDLE,
+    BACKEND_READ,
+    BACKEND_FENCE,
+    BACKEND_WORK,
+    BACKEND_LOCK,
+    BACKEND_COMMIT
+};
 
 struct sim_backend {
     bool used, client_gone, stalled;
-    uint32_t life;       /* changes with each use */
-    uint32_t step;       /* only the step scheduled last counts */
+    uint32_t life; /* changes with each use */
+    uint32_t step; /* only the step scheduled last counts */
     uint32_t instance, instance_life, connection, client_epoch;
     struct sim_request *queue, **queue_end;
     enum sim_backend_phase phase;
-    uint32_t at;         /* move or message that is to be locked next */
-    uint32_t **locks;    /* held */
+    uint32_t at;      /* move or message that is to be locked next */
+    uint32_t **locks; /* held */
     uint32_t lock_count, lock_capacity;
     uint32_t *waiting_for;
     int64_t wait_until_us, started_us, last_answer_us;
@@ -138,8 +146,9 @@ struct sim_database {
 
     struct sim_backend backends[SIM_BACKENDS];
     int64_t down_until_us, slow_until_us;
-    bool row_deleted[SIM_PARTS]; /* by an operator: a legal reason to halt */
-    uint64_t path[SIM_ENTRIES];  /* bit e: entry e is on the way from the root to this status */
+    bool row_deleted[SIM_PARTS];  /* by an operator: a legal reason to halt */
+    bool records_gone[SIM_PARTS]; /* retention has made an instance stand still, rightly */
+    uint64_t path[SIM_ENTRIES];   /* bit e: entry e is on the way from the root to this status */
     uint8_t entry_of[SIM_CODES];
 };
 
@@ -147,12 +156,14 @@ struct sim_database {
 void sim_database_init(struct sim *sim);
 void sim_database_fini(struct sim *sim);
 void sim_undo_save(struct sim_database *database, void *at, size_t size);
-#define SIM_SET(database, place, value) (sim_undo_save(database, &(place), sizeof(place)), (void)((place) = (value)))
+#define SIM_SET(database, place, value)                                                            \
+    (sim_undo_save(database, &(place), sizeof(place)), (void)((place) = (value)))
 void sim_transaction_begin(struct sim_database *database);
 void sim_transaction_end(struct sim *sim, bool synchronous);
 /* Takes back the last transactions. */
 void sim_database_go_back(struct sim *sim, uint32_t transactions);
-void sim_set_fate(struct sim *sim, uint32_t item, enum sim_fate fate, enum rcpt_reject_reason reason);
+void sim_set_fate(struct sim *sim, uint32_t item, enum sim_fate fate,
+                  enum rcpt_reject_reason reason);
 /* Raises the row of a message and moves the counters. */
 void sim_raise(struct sim *sim, uint32_t message, int16_t top, uint32_t mask);
 void sim_insert_message(struct sim *sim, uint32_t message);
@@ -160,8 +171,10 @@ void sim_platform_start(struct sim *sim);
 
 /* ---- server.c ---- */
 /* Backend of a new connection; UINT32_MAX: the server is down. */
-uint32_t sim_server_connect(struct sim *sim, uint32_t instance, uint32_t life, uint32_t connection, uint32_t epoch);
-void sim_server_send(struct sim *sim, uint32_t backend, struct sim_request *request, int64_t arrives_us);
+uint32_t sim_server_connect(struct sim *sim, uint32_t instance, uint32_t life, uint32_t connection,
+                            uint32_t epoch);
+void sim_server_send(struct sim *sim, uint32_t backend, struct sim_request *request,
+                     int64_t arrives_us);
 /* The client's end is gone: how much of what it sent arrives is the fault's kind. */
 void sim_server_hang_up(struct sim *sim, uint32_t backend, enum sim_fault how);
 /* Of what was sent only a part has arrived (the client stands still); and now the rest has. */

@@ -27,6 +27,8 @@ static void cover_all(struct sim *sim, enum sim_fault fault)
 
 static void on_start(struct sim *sim, const struct sim_task *task)
 {
+    if (sim->instances[task->a]->stopping && sim->instances[task->a]->alive)
+        sim_after(sim, 1000000, on_start, task->a, 0, 0); /* it takes longer to end */
     sim_instance_start(sim, task->a);
 }
 
@@ -90,7 +92,8 @@ static void retain(struct sim *sim, bool unapplied)
     }
     if (unapplied)
         low = sim_random_between(dice(sim), log->low, log->high);
-    if (low <= log->low)
+    /* Of a log made anew the record that tells it must stay: without it nobody could. */
+    if (low <= log->low || log->made_anew > 0)
         return;
     cover_all(sim, unapplied ? FAULT_GAP : FAULT_RETENTION);
     sim_say(sim, "kafka: part %u begins at %lld now", part, (long long)low);
@@ -107,7 +110,8 @@ static bool has_anchors(const struct sim *sim, uint32_t part)
     return true;
 }
 
-/* Only where every row knows a record that it can be told by, and for good: otherwise nobody could tell. */
+/* Only where every row knows a record that it can be told by, and for good: otherwise nobody could
+ * tell. */
 static void recreate(struct sim *sim)
 {
     uint32_t part = any_part(sim);
@@ -159,7 +163,9 @@ static void crash(struct sim *sim, enum sim_fault how)
     if (sim_server_is_down(sim))
         return;
     uint32_t lost = database->transaction_count - database->durable;
-    if (how == FAULT_FAILOVER) /* the replica lags behind what was flushed here, too */
+    /* The replica lags behind what was flushed here, too; but never so far that nothing is left to
+     * tell a topic by. */
+    if (how == FAULT_FAILOVER && sim->plan.fault_ms[FAULT_RECREATE] == 0)
         lost = database->transaction_count < 30 ? database->transaction_count : 30;
     lost = (uint32_t)sim_random_between(dice(sim), 0, lost);
     cover_all(sim, how);

@@ -1,4 +1,5 @@
-/* Things go wrong at random times, by the plan, until the load is over. Then everything that was broken is mended. */
+/* Things go wrong at random times, by the plan, until the load is over. Then everything that was
+ * broken is mended. */
 #ifndef SIMULATION_FAULTS_H
 #define SIMULATION_FAULTS_H
 

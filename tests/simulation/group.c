@@ -1,5 +1,5 @@
-/* The coordinator of the consumer group. More hostile than Kafka's: it never waits for a member to give a partition back, so
- * that late revokes make two owners. */
+/* The coordinator of the consumer group. More hostile than Kafka's: it never waits for a member to
+ * give a partition back, so that late revokes make two owners. */
 #include <stdlib.h>
 
 #include "instance.h"
@@ -72,9 +72,17 @@ static void handle(struct sim *sim, struct sim_instance *instance, struct sim_gr
         revoke(instance, parts);
 }
 
+/* What is held must be answered first, or taken away as a whole. */
+static bool may_go_on(const struct sim_instance *instance)
+{
+    const struct sim_group_event *next = &instance->events[0];
+    return instance->held == 0 ||
+           (next->kind == GROUP_REVOKE && (instance->held & ~next->parts) == 0);
+}
+
 void sim_group_step(struct sim *sim, struct sim_instance *instance)
 {
-    while (instance->event_count > 0 && instance->held == 0) {
+    while (instance->event_count > 0 && may_go_on(instance)) {
         struct sim_group_event event = instance->events[0];
         instance->event_count--;
         for (uint32_t at = 0; at < instance->event_count; at++)
@@ -92,7 +100,11 @@ static void on_told(struct sim *sim, const struct sim_task *task)
         handle(sim, instance, event);
         return;
     }
-    RCPT_ASSERT(instance->event_count < SIM_GROUP_EVENTS);
+    if (instance->event_count ==
+        SIM_GROUP_EVENTS) { /* too long without an answer: it is expelled */
+        sim_group_lose(sim, instance->number);
+        return;
+    }
     instance->events[instance->event_count++] = event;
     sim_group_step(sim, instance);
 }
@@ -166,6 +178,12 @@ void sim_group_rebalance(struct sim *sim)
         if (given != 0)
             tell(sim, number, GROUP_ASSIGN, given);
     }
+}
+
+void sim_group_forget(struct sim *sim, uint32_t number)
+{
+    sim->group->joined[number] = false;
+    sim->group->owned[number] = 0;
 }
 
 void sim_group_join(struct sim *sim, uint32_t number)

@@ -40,12 +40,10 @@ uint32_t sim_assigned_parts(struct sim_instance *instance)
 void sim_instance_after(struct sim *sim, const struct sim_instance *instance, int64_t delay_us,
                         void (*run)(struct sim *, const struct sim_task *), uint32_t a, uint32_t b)
 {
-    sim_clock_add(&sim->clock, sim->clock.now_us + delay_us,
-                  (struct sim_task){.run = run,
-                                    .instance = instance->number + 1,
-                                    .life = instance->life,
-                                    .a = a,
-                                    .b = b});
+    sim_clock_add(
+        &sim->clock, sim->clock.now_us + delay_us,
+        (struct sim_task){
+            .run = run, .instance = instance->number + 1, .life = instance->life, .a = a, .b = b});
 }
 
 /* ---- ports that are no requests ---- */
@@ -89,7 +87,8 @@ static void port_halt(void *context, const struct rcpt_error *error)
     }
 }
 
-void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t part, const char *why)
+void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                       const char *why)
 {
     instance->halted |= 1u << part;
     sim_say(sim, "instance %u: part %u stands still: %s", instance->number, part, why);
@@ -128,7 +127,8 @@ static void on_evict_timer(struct sim *sim, const struct sim_task *task)
     uint32_t own[SIM_LANES], count = 0;
     for (uint32_t connection = 0; connection < instance->control; connection++) {
         if (instance->connections[connection].up &&
-            rcpt_engine_oldest_in_flight_ms(instance->engine, connection, sim_now_ms(sim)) > BLOCKED_MS)
+            rcpt_engine_oldest_in_flight_ms(instance->engine, connection, sim_now_ms(sim)) >
+                BLOCKED_MS)
             own[count++] = instance->connections[connection].backend;
     }
     if (count > 0 && sim_connection_is_up(instance, instance->control) && !instance->stopping)
@@ -173,8 +173,10 @@ void sim_instance_start(struct sim *sim, uint32_t number)
     instance->engine = rcpt_engine_new(&settings, sim->traffic.ladder, &ports);
     instance->decoder = rcpt_decoder_new(sim->traffic.ladder, settings.lanes);
     sim_say(sim, "instance %u: starts, life %u", number, life);
+    sim_group_forget(sim, number);
     sim_connections_start(sim, instance);
-    sim_instance_after(sim, instance, sim_random_delay(&sim->kafka_random, 300000), on_joined, 0, 0);
+    sim_instance_after(sim, instance, sim_random_delay(&sim->kafka_random, 300000), on_joined, 0,
+                       0);
     sim_instance_after(sim, instance, TICK_US, on_tick, 0, 0);
     sim_instance_after(sim, instance, sim->plan.parked_poll_ms * 1000, on_parked_timer, 0, 0);
     sim_instance_after(sim, instance, EVICT_US, on_evict_timer, 0, 0);

@@ -1,5 +1,5 @@
-/* One instance of the daemon: the real engine and decoder, and the simulation's own copy of the glue in src/app (consume.c,
- * lanes.c, positions.c, janitor.c), written to behave like it. */
+/* One instance of the daemon: the real engine and decoder, and the simulation's own copy of the
+ * glue in src/app (consume.c, lanes.c, positions.c, janitor.c), written to behave like it. */
 #ifndef SIMULATION_INSTANCE_H
 #define SIMULATION_INSTANCE_H
 
@@ -8,7 +8,13 @@
 
 #define SIM_GROUP_EVENTS 64u
 
-enum sim_assignment_state { ASSIGNMENT_NONE, ASSIGNMENT_WAITING, ASSIGNMENT_READING, ASSIGNMENT_QUERYING, ASSIGNMENT_INSERTING };
+enum sim_assignment_state {
+    ASSIGNMENT_NONE,
+    ASSIGNMENT_WAITING,
+    ASSIGNMENT_READING,
+    ASSIGNMENT_QUERYING,
+    ASSIGNMENT_INSERTING
+};
 
 struct sim_assignment { /* as struct app_assignment */
     enum sim_assignment_state state;
@@ -28,6 +34,7 @@ struct sim_connection {
 
 struct sim_session { /* Kafka's side of one assigned partition */
     bool assigned, moving, out_of_range, scheduled;
+    bool stands_still; /* until the next assignment: what a rewind asks for is not to be had */
     uint32_t epoch;
     uint32_t incarnation; /* of the log that it reads */
     int64_t position;     /* next offset that is delivered */
@@ -59,7 +66,8 @@ struct sim_instance {
     struct sim_group_event events[SIM_GROUP_EVENTS];
     uint32_t event_count;
     uint32_t topic_parts[SIM_TOPICS]; /* as it knows them */
-    uint32_t halted; /* partitions that stand still by app_halt */
+    uint32_t halted;                  /* partitions that stand still by app_halt */
+    int64_t asked_low[SIM_PARTS];     /* rows were read again because the log begins here */
     bool probing, halted_for_good;
     uint32_t checks;
 };
@@ -82,39 +90,48 @@ uint32_t sim_slot(struct sim_instance *instance, uint32_t part);
 uint32_t sim_part(const struct sim_instance *instance, uint32_t slot);
 uint32_t sim_assigned_parts(struct sim_instance *instance);
 /* As app_halt: says why and goes on with the rest. */
-void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t part, const char *why);
+void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                       const char *why);
 
 /* ---- connections.c ---- */
 void sim_connections_start(struct sim *sim, struct sim_instance *instance);
 void sim_connections_fini(struct sim *sim, struct sim_instance *instance, enum sim_fault how);
 bool sim_connection_is_up(const struct sim_instance *instance, uint32_t connection);
 /* Takes the request over. */
-void sim_connection_send(struct sim *sim, struct sim_instance *instance, uint32_t connection, struct sim_request *request);
+void sim_connection_send(struct sim *sim, struct sim_instance *instance, uint32_t connection,
+                         struct sim_request *request);
 /* The network breaks: both ends go on by themselves. */
-void sim_connection_cut(struct sim *sim, struct sim_instance *instance, uint32_t connection, enum sim_fault how);
-void sim_instance_lose_connection(struct sim *sim, uint32_t instance, uint32_t life, uint32_t connection, uint32_t epoch,
-                                  int64_t notice_us);
+void sim_connection_cut(struct sim *sim, struct sim_instance *instance, uint32_t connection,
+                        enum sim_fault how);
+void sim_instance_lose_connection(struct sim *sim, uint32_t instance, uint32_t life,
+                                  uint32_t connection, uint32_t epoch, int64_t notice_us);
 void sim_instance_on_answer(struct sim *sim, const struct sim_task *task);
 void sim_port_submit(void *context, const struct rcpt_batch *batch);
 void sim_port_read_positions(void *context, uint32_t lane);
 
 /* ---- positions.c ---- */
-void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts, bool refresh);
+void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts,
+                         bool refresh);
 void sim_positions_withdraw(struct sim_instance *instance);
 void sim_positions_step(struct sim *sim, struct sim_instance *instance);
-void sim_positions_on_answer(struct sim *sim, struct sim_instance *instance, const struct sim_request *request,
-                             bool lost);
+void sim_positions_on_answer(struct sim *sim, struct sim_instance *instance,
+                             const struct sim_request *request, bool lost);
 
 /* ---- consumer.c ---- */
-void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset);
+void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                         int64_t offset);
 void sim_consumer_remove(struct sim_instance *instance, uint32_t part);
-void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset);
-void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t offset);
+void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                       int64_t offset);
+void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                           int64_t offset);
 void sim_consumer_on_append(struct sim *sim, uint32_t part);
 
 /* ---- group.c ---- */
 void sim_group_init(struct sim *sim);
 void sim_group_fini(struct sim *sim);
+/* A process that begins is no member yet, whatever its predecessor was. */
+void sim_group_forget(struct sim *sim, uint32_t number);
 void sim_group_join(struct sim *sim, uint32_t number);
 void sim_group_leave(struct sim *sim, uint32_t number, int64_t after_us);
 void sim_group_rebalance(struct sim *sim);

@@ -68,8 +68,8 @@ static bool take_event(struct sim *sim, const struct rcpt_batch *batch, uint32_t
     const struct sim_record *record =
         find_record(sim, event->record, batch->record_topics[event->record_index],
                     batch->record_partitions[event->record_index]);
-    uint32_t number = record != NULL ? find_item(sim, record, (int32_t)event->event->index)
-                                     : UINT32_MAX;
+    uint32_t number =
+        record != NULL ? find_item(sim, record, (int32_t)event->event->index) : UINT32_MAX;
     if (number == UINT32_MAX)
         return false;
     const struct sim_item *item = &sim->traffic.items[number];
@@ -125,7 +125,8 @@ static void check_fold(struct sim *sim, const struct rcpt_batch *batch, uint32_t
         sim_anomaly(sim, "fold", "message %u of a batch is folded wrong", fold->message);
 }
 
-static bool take_messages(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
+static bool take_messages(struct sim *sim, const struct rcpt_batch *batch,
+                          struct sim_request *request)
 {
     request->folds = rcpt_malloc((batch->message_count + 1) * sizeof(*request->folds));
     request->items = rcpt_malloc((batch->event_count + 1) * sizeof(*request->items));
@@ -153,7 +154,8 @@ static bool take_messages(struct sim *sim, const struct rcpt_batch *batch, struc
     return sim->anomaly == NULL;
 }
 
-static bool take_letters(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
+static bool take_letters(struct sim *sim, const struct rcpt_batch *batch,
+                         struct sim_request *request)
 {
     request->letters = rcpt_malloc((batch->letter_count + 1) * sizeof(*request->letters));
     request->letter_reasons = rcpt_malloc(batch->letter_count + 1);
@@ -178,7 +180,8 @@ static bool take_letters(struct sim *sim, const struct rcpt_batch *batch, struct
     return sim->anomaly == NULL;
 }
 
-bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request)
+bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch,
+                           struct sim_request *request)
 {
     request->batch = batch->kind;
     request->lane = batch->lane;
@@ -231,7 +234,8 @@ static bool may_skip(const struct sim *sim, uint32_t part, int64_t offset)
     return sim->plan.skip_gaps && offset < sim->traffic.logs[part].low;
 }
 
-static void check_range(struct sim *sim, const struct sim_request *request, const struct sim_move *move)
+static void check_range(struct sim *sim, const struct sim_request *request,
+                        const struct sim_move *move)
 {
     for (int64_t offset = move->is.expected; offset < move->is.next; offset++) {
         const struct sim_record *record = sim_traffic_at(sim, move->part, offset);
@@ -245,9 +249,11 @@ static void check_range(struct sim *sim, const struct sim_request *request, cons
             if (may_skip(sim, move->part, offset))
                 sim_set_fate(sim, number, FATE_SKIPPED, 0);
             else
-                sim_anomaly(sim, "lost", "part %u offset %lld index %d: the position of lane %u "
-                            "moves over it to %lld", move->part, (long long)offset, item->index,
-                            request->lane, (long long)move->is.next);
+                sim_anomaly(sim, "lost",
+                            "part %u offset %lld index %d: the position of lane %u "
+                            "moves over it to %lld",
+                            move->part, (long long)offset, item->index, request->lane,
+                            (long long)move->is.next);
         }
     }
 }
@@ -289,8 +295,8 @@ static void count_message(const struct sim *sim, const struct sim_message *messa
     uint64_t path = sim->database->path[sim->database->entry_of[message->status]];
     for (uint32_t entry = 0; entry < sim->traffic.entry_count; entry++) {
         const struct rcpt_ladder_entry *is = rcpt_ladder_entry(sim->traffic.ladder, entry);
-        own[entry].messages += is->is_flag ? (message->flags & is->mask) != 0
-                                           : (path >> entry & 1) != 0;
+        own[entry].messages +=
+            is->is_flag ? (message->flags & is->mask) != 0 : (path >> entry & 1) != 0;
     }
 }
 
@@ -331,7 +337,9 @@ void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why)
     if (strcmp(why, "no-row") == 0)
         legal = sim->database->row_deleted[part];
     else if (strcmp(why, "retention") == 0)
-        legal |= lowest_row(sim, part) < log->low;
+        legal |= lowest_row(sim, part) < log->low || sim->database->records_gone[part];
+    if (legal && strcmp(why, "retention") == 0) /* whoever stands still does not look again */
+        sim->database->records_gone[part] = true;
     if (!legal)
         sim_anomaly(sim, "halted", "part %u stands still without reason: %s", part, why);
 }
@@ -341,9 +349,19 @@ static bool is_halted(const struct sim *sim, uint32_t part)
     for (uint32_t number = 0; number < sim->plan.instances; number++) {
         const struct sim_instance *instance = sim->instances[number];
         if (instance->alive && (sim_group_owned(sim, number) >> part & 1))
-            return instance->halted_for_good || (instance->halted >> part & 1);
+            return instance->halted_for_good || (instance->halted >> part & 1) ||
+                   (instance->halted != 0 && instance->held != 0);
     }
     return false;
+}
+
+void sim_oracle_after_going_back(struct sim *sim)
+{
+    for (uint32_t part = 0; part < SIM_PARTS; part++) {
+        int64_t lowest = lowest_row(sim, part);
+        if (lowest < sim->traffic.logs[part].low)
+            sim->database->records_gone[part] = true;
+    }
 }
 
 /* ---- the end ---- */
@@ -376,22 +394,39 @@ static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
     return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
 }
 
-bool sim_oracle_is_finished(const struct sim *sim)
+/* Of a log made anew: somebody noticed, or it is so short that it cannot be told from the old one's
+ * end yet. */
+static bool is_told(const struct sim *sim, uint32_t part)
+{
+    const struct sim_row *rows = sim->database->rows[part];
+    uint32_t lowest = 0;
+    for (uint32_t lane = 1; lane < sim->plan.engine.lanes; lane++)
+        lowest = rows[lane].next < rows[lowest].next ? lane : lowest;
+    return is_halted(sim, part) || sim->traffic.logs[part].high == rows[lowest].anchor_offset;
+}
+
+const char *sim_oracle_unfinished(const struct sim *sim)
 {
     bool halted = false;
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
         if (!sim->traffic.logs[part].exists)
             continue;
         halted |= is_halted(sim, part);
-        if (!is_halted(sim, part) && (sim->traffic.logs[part].made_anew > 0 || !is_at_end(sim, part)))
-            return false;
+        if (is_halted(sim, part))
+            continue;
+        if (sim->traffic.logs[part].made_anew > 0 && !is_told(sim, part))
+            return "a topic made anew is taken for the old one";
+        if (sim->traffic.logs[part].made_anew == 0 && !is_at_end(sim, part))
+            return "a lane has not reached the end of a log";
     }
     for (uint32_t number = 0; number < sim->traffic.item_count && !halted; number++) {
         const struct sim_item *item = &sim->traffic.items[number];
         if (item->fate == FATE_PARKED && !waits_for_good(sim, item))
-            return false;
+            return sim->traffic.messages[item->message].exists
+                       ? "a parked receipt whose message exists has not been applied"
+                       : "a parked receipt has not expired";
     }
-    return true;
+    return NULL;
 }
 
 static bool is_legal_end(const struct sim *sim, const struct sim_item *item)

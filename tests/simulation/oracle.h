@@ -1,22 +1,27 @@
-/* The ledger: what must hold after every commit, and what the end must look like. Computed from the log, never from what the
- * daemon believes. */
+/* The ledger: what must hold after every commit, and what the end must look like. Computed from the
+ * log, never from what the daemon believes. */
 #ifndef SIMULATION_ORACLE_H
 #define SIMULATION_ORACLE_H
 
 #include "database.h"
 
-/* The content of a batch as it was submitted: folded right, made of records of the log. Fills the request; false: an anomaly. */
-bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch, struct sim_request *request);
+/* The content of a batch as it was submitted: folded right, made of records of the log. Fills the
+ * request; false: an anomaly. */
+bool sim_oracle_take_batch(struct sim *sim, const struct rcpt_batch *batch,
+                           struct sim_request *request);
 /* Before the writes of a transaction: nothing that it handles has been handled before. */
 void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request);
-/* After them: every event below the new positions is accounted for; rows are the maximum of what was applied. */
+/* After them: every event below the new positions is accounted for; rows are the maximum of what
+ * was applied. */
 void sim_oracle_after_commit(struct sim *sim, const struct sim_request *request);
 /* Counters against a recount of everything. */
 void sim_oracle_recount(struct sim *sim);
+/* The database went back: what it lost may be gone from the log. */
+void sim_oracle_after_going_back(struct sim *sim);
 /* An instance stopped for good: was there a reason? */
 void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why);
-/* The end: nothing is open that can be closed. */
-bool sim_oracle_is_finished(const struct sim *sim);
+/* The end: what is still open that can be closed; NULL: nothing. */
+const char *sim_oracle_unfinished(const struct sim *sim);
 void sim_oracle_check_end(struct sim *sim);
 
 #endif

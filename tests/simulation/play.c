@@ -11,7 +11,7 @@
 #include "simulation.h"
 #include "traffic.h"
 
-#define SETTLE_US INT64_C(120000000) /* after the faults everything is done within this */
+#define SETTLE_US INT64_C(240000000) /* after the faults everything is done within this */
 #define LOOK_US   500000             /* and is looked for this often */
 #define MAX_STEPS 20000000
 
@@ -63,7 +63,8 @@ void sim_cover(struct sim *sim, enum sim_fault fault, const struct sim_instance 
         if (connection >= instance->control || lane % instance->control == connection)
             phases |= sim_phases_of_lane(instance->engine, lane);
     }
-    /* Without a lane's connection of its own the control connection counts only for what the instance does. */
+    /* Without a lane's connection of its own the control connection counts only for what the
+     * instance does. */
     if (connection == instance->control)
         phases &= 1u << PHASE_HELD;
     for (uint32_t phase = 0; phase < PHASE__COUNT; phase++)
@@ -137,12 +138,14 @@ static void settle(struct sim *sim)
     while (sim->anomaly == NULL && sim->clock.now_us < until_us) {
         run_until(sim, sim->clock.now_us + LOOK_US);
         /* Some time must pass: instances come back, the group settles. */
-        if (sim->clock.now_us > until_us - SETTLE_US + 20000000 && sim_oracle_is_finished(sim))
+        if (sim->clock.now_us > until_us - SETTLE_US + 20000000 &&
+            sim_oracle_unfinished(sim) == NULL)
             break;
     }
-    if (sim->anomaly == NULL && !sim_oracle_is_finished(sim))
-        sim_anomaly(sim, "stuck", "not everything is consumed %lld s after the last fault",
-                    (long long)(SETTLE_US / 1000000));
+    const char *open = sim_oracle_unfinished(sim);
+    if (sim->anomaly == NULL && open != NULL)
+        sim_anomaly(sim, "stuck", "%lld s after the last fault %s",
+                    (long long)(SETTLE_US / 1000000), open);
     if (sim->anomaly == NULL)
         sim_oracle_check_end(sim);
 }
@@ -165,8 +168,8 @@ static void report(const struct sim *sim, struct sim_outcome *outcome)
     memcpy(outcome->detail, sim->detail, sizeof(outcome->detail));
 }
 
-void sim_play(uint64_t seed, const struct sim_limits *limits, struct sim_coverage *coverage, FILE *log,
-              struct sim_outcome *outcome)
+void sim_play(uint64_t seed, const struct sim_limits *limits, struct sim_coverage *coverage,
+              FILE *log, struct sim_outcome *outcome)
 {
     struct sim *sim = rcpt_calloc(1, sizeof(*sim));
     struct sigaction action = {.sa_handler = on_abort}, before;

@@ -22,7 +22,8 @@ void sim_positions_step(struct sim *sim, struct sim_instance *instance)
     sim_connection_send(sim, instance, instance->control, request);
 }
 
-void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts, bool refresh)
+void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts,
+                         bool refresh)
 {
     struct sim_assignment *assignment = &instance->assignment;
     assignment->serial++;
@@ -117,42 +118,50 @@ static struct found collect(const struct sim *sim, const struct sim_row *rows)
         if (rows[lane].next >= lowest)
             continue;
         lowest = rows[lane].next;
-        found.anchor = (struct rcpt_engine_anchor){rows[lane].anchor_offset,
-                                                   rows[lane].anchor_timestamp_ms,
-                                                   rows[lane].anchor_crc};
+        found.anchor = (struct rcpt_engine_anchor){
+            rows[lane].anchor_offset, rows[lane].anchor_timestamp_ms, rows[lane].anchor_crc};
     }
     return found;
+}
+
+/* Nothing of an assignment is consumed where rows are missing. */
+static bool rows_are_there(struct sim *sim, struct sim_instance *instance,
+                           const struct sim_request *request)
+{
+    for (uint32_t part = 0; part < SIM_PARTS; part++) {
+        if (!(instance->assignment.parts >> part & 1) ||
+            collect(sim, request->rows[part]).count == sim->plan.engine.lanes)
+            continue;
+        instance->halted |= instance->assignment.parts;
+        sim_instance_halt(sim, instance, part, "no-row");
+        return false;
+    }
+    return true;
+}
+
+static void give_position(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                          const struct sim_row *rows)
+{
+    struct found found = collect(sim, rows);
+    int64_t start = rcpt_engine_assign(instance->engine, sim_slot(instance, part), found.generation,
+                                       found.next, &found.anchor, sim_now_ms(sim));
+    if (instance->assignment.refresh)
+        sim_consumer_reassign(sim, instance, part, start);
+    else
+        sim_consumer_assign(sim, instance, part, start);
 }
 
 static void give_positions(struct sim *sim, struct sim_instance *instance,
                            const struct sim_request *request)
 {
-    struct sim_assignment *assignment = &instance->assignment;
-    int64_t starts[SIM_PARTS];
+    const struct sim_assignment *assignment = &instance->assignment;
+    if (!rows_are_there(sim, instance, request))
+        return;
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
-        if (!(assignment->parts >> part & 1))
-            continue;
-        struct found found = collect(sim, request->rows[part]);
-        if (found.count != sim->plan.engine.lanes) {
-            instance->halted |= assignment->parts; /* nothing of this assignment is consumed */
-            sim_instance_halt(sim, instance, part, "no-row");
-            return;
-        }
-        starts[part] = rcpt_engine_assign(instance->engine, sim_slot(instance, part),
-                                          found.generation, found.next, &found.anchor,
-                                          sim_now_ms(sim));
+        if (assignment->parts >> part & 1)
+            give_position(sim, instance, part, request->rows[part]);
     }
-    uint32_t parts = assignment->parts;
-    bool refresh = assignment->refresh;
-    for (uint32_t part = 0; part < SIM_PARTS; part++) {
-        if (!(parts >> part & 1))
-            continue;
-        if (refresh)
-            sim_consumer_reassign(sim, instance, part, starts[part]);
-        else
-            sim_consumer_assign(sim, instance, part, starts[part]);
-    }
-    if (!refresh)
+    if (!assignment->refresh)
         instance->held = 0;
     sim_positions_withdraw(instance);
     rcpt_engine_tick(instance->engine, sim_now_ms(sim));

@@ -1,5 +1,5 @@
-/* Random numbers of a schedule: splitmix64, one independent stream for each part of the world, so that switching one kind of
- * fault off changes as little as possible of the rest. */
+/* Random numbers of a schedule: splitmix64, one independent stream for each part of the world, so
+ * that switching one kind of fault off changes as little as possible of the rest. */
 #ifndef SIMULATION_RANDOM_H
 #define SIMULATION_RANDOM_H
 

@@ -1,4 +1,5 @@
-/* Backends: transactions that take locks, wait, commit or roll back, whether or not their client is still there. */
+/* Backends: transactions that take locks, wait, commit or roll back, whether or not their client is
+ * still there. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,8 +70,7 @@ static bool lock_row(struct sim *sim, uint32_t number, uint32_t *owner)
     *owner = number + 1;
     if (backend->lock_count == backend->lock_capacity) {
         backend->lock_capacity = backend->lock_capacity * 2 + 16;
-        backend->locks =
-            rcpt_realloc(backend->locks, backend->lock_capacity * sizeof(uint32_t *));
+        backend->locks = rcpt_realloc(backend->locks, backend->lock_capacity * sizeof(uint32_t *));
     }
     backend->locks[backend->lock_count++] = owner;
     return true;
@@ -158,8 +158,7 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
     request->answered = true;
     if (backend->client_gone)
         return;
-    int64_t at_us =
-        sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
+    int64_t at_us = sim->clock.now_us + sim_random_delay(&sim->server_random, sim->plan.network_us);
     if (at_us <= backend->last_answer_us)
         at_us = backend->last_answer_us + 1;
     backend->last_answer_us = at_us;
@@ -171,6 +170,26 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
                                     .b = backend->client_epoch});
 }
 
+static void say_end(struct sim *sim, const struct sim_backend *backend,
+                    const struct sim_request *request)
+{
+    static const char *const words[RCPT_OUTCOME__COUNT] = {"committed", "fenced", "rolled back",
+                                                           "refused",   "probed", "unknown"};
+    if (sim->log == NULL || request->kind != REQUEST_BATCH)
+        return;
+    if (request->move_count == 0)
+        sim_say(sim, "  instance %u lane %u probes %u events: %s", request->instance, request->lane,
+                request->item_count, words[request->result.outcome]);
+    for (uint32_t index = 0; index < request->move_count; index++) {
+        const struct sim_move *move = &request->moves[index];
+        sim_say(sim, "  instance %u lane %u kind %d %s%s: part %u %lld to %lld, generation %lld",
+                request->instance, request->lane, (int)request->batch,
+                words[request->result.outcome], backend->client_gone ? " (orphan)" : "", move->part,
+                (long long)move->is.expected, (long long)move->is.next,
+                (long long)move->is.generation);
+    }
+}
+
 /* The transaction is over; the next one begins. */
 static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome outcome)
 {
@@ -180,6 +199,7 @@ static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome ou
     request->failed = outcome != RCPT_OUTCOME_COMMITTED;
     if (outcome == RCPT_OUTCOME_DATA)
         memcpy(request->result.detail, "23514 refused", sizeof("23514 refused"));
+    say_end(sim, backend, request);
     sim_trace(sim, (uint64_t)outcome * 31 + request->lane);
     unlock_all(sim, backend);
     backend->phase = BACKEND_IDLE;
@@ -200,7 +220,8 @@ static void begin(struct sim *sim, uint32_t number)
             end(sim, number, 0);
         return;
     }
-    if (request->arrives_us > sim->clock.now_us || sim->database->down_until_us > sim->clock.now_us) {
+    if (request->arrives_us > sim->clock.now_us ||
+        sim->database->down_until_us > sim->clock.now_us) {
         int64_t at_us = request->arrives_us > sim->database->down_until_us
                             ? request->arrives_us
                             : sim->database->down_until_us;
@@ -329,7 +350,8 @@ static void step(struct sim *sim, uint32_t number)
 
 /* ---- clients ---- */
 
-void sim_server_send(struct sim *sim, uint32_t number, struct sim_request *request, int64_t arrives_us)
+void sim_server_send(struct sim *sim, uint32_t number, struct sim_request *request,
+                     int64_t arrives_us)
 {
     struct sim_backend *backend = &sim->database->backends[number];
     request->refs++;
@@ -460,6 +482,7 @@ void sim_server_crash(struct sim *sim, bool pooled, uint32_t lost, int64_t down_
     for (uint32_t message = 0; message < sim->traffic.message_count; message++)
         sim->traffic.messages[message].owner = 0;
     sim_database_go_back(sim, lost);
+    sim_oracle_after_going_back(sim);
     sim_say(sim, "database: went back by %u transactions, down for %lld ms", lost,
             (long long)down_us / 1000);
 }

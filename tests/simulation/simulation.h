@@ -13,8 +13,8 @@ struct sim_outcome {
 };
 
 /* Plays a seed. `log`: what happens, line by line; NULL: silent. */
-void sim_play(uint64_t seed, const struct sim_limits *limits, struct sim_coverage *coverage, FILE *log,
-              struct sim_outcome *outcome);
+void sim_play(uint64_t seed, const struct sim_limits *limits, struct sim_coverage *coverage,
+              FILE *log, struct sim_outcome *outcome);
 
 /* The smallest world in which the seed still fails. */
 void sim_shrink(uint64_t seed, struct sim_limits *limits, struct sim_outcome *outcome);

@@ -1,4 +1,5 @@
-/* What the statements of a transaction do, from docs/semantics.md and the contracts of the batch. */
+/* What the statements of a transaction do, from docs/semantics.md and the contracts of the batch.
+ */
 #include <stdlib.h>
 
 #include "database.h"
@@ -28,20 +29,37 @@ static void snapshot_folds(struct sim *sim, struct sim_request *request)
     }
 }
 
-static bool takes(const struct sim *sim, const struct sim_request *request, const struct sim_item *item)
+/* Would PostgreSQL refuse to apply this one receipt now? */
+static bool is_refused(const struct sim *sim, const struct sim_item *item)
+{
+    const struct sim_message *message = &sim->traffic.messages[item->message];
+    const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(sim->traffic.ladder, item->entry);
+    return message->poison &&
+           (entry->top > message->status || (entry->mask & ~message->flags) != 0);
+}
+
+/* A discard looks again whether the row is refused: others may have become applicable since the
+ * wake that failed. */
+static bool takes(const struct sim *sim, const struct sim_request *request,
+                  const struct sim_item *item)
 {
     if (item->fate != FATE_PARKED || item->lane != request->lane)
         return false;
     bool known = sim->traffic.messages[item->message].exists;
-    if (request->batch != RCPT_BATCH_EXPIRE)
+    if (request->batch == RCPT_BATCH_DISCARD)
+        return known && is_refused(sim, item);
+    if (request->batch == RCPT_BATCH_WAKE)
         return known;
     return !known && item->parked_at_us < sim->clock.now_us - sim->plan.parked_max_age_ms * 1000;
 }
 
-/* One fold for each row: locks are taken and rows refused one by one, which is all that matters here. */
-static void pick_record(struct sim *sim, struct sim_request *request, const struct sim_record *record)
+/* One fold for each row: locks are taken and rows refused one by one, which is all that matters
+ * here. */
+static void pick_record(struct sim *sim, struct sim_request *request,
+                        const struct sim_record *record)
 {
-    for (uint32_t at = 0; at < record->item_count && request->item_count < request->wake_limit; at++) {
+    for (uint32_t at = 0; at < record->item_count && request->item_count < request->wake_limit;
+         at++) {
         uint32_t number = record->first_item + at;
         const struct sim_item *item = &sim->traffic.items[number];
         if (item->message == SIM_NO_MESSAGE || !takes(sim, request, item))
@@ -67,8 +85,8 @@ static void pick_parked(struct sim *sim, struct sim_request *request)
         uint32_t part = request->moves[index].part;
         if (sim->database->parked[part][request->lane] == 0)
             continue;
-        /* Records of an earlier incarnation may still have parked rows: all records, in the order of production, which is
-         * the order of their offsets. */
+        /* Records of an earlier incarnation may still have parked rows: all records, in the order
+         * of production, which is the order of their offsets. */
         for (uint32_t record = 0; record < sim->traffic.record_count; record++) {
             if (sim->traffic.records[record].part == part)
                 pick_record(sim, request, &sim->traffic.records[record]);
@@ -110,7 +128,8 @@ static void move_positions(struct sim *sim, const struct sim_request *request)
     }
 }
 
-static void handle_unknown(struct sim *sim, struct sim_request *request, const struct sim_fold *fold)
+static void handle_unknown(struct sim *sim, struct sim_request *request,
+                           const struct sim_fold *fold)
 {
     for (uint32_t at = fold->first; at < fold->first + fold->count; at++) {
         if (sim->plan.unknown == UNKNOWN_DEAD_LETTER)

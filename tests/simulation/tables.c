@@ -37,7 +37,8 @@ void sim_database_init(struct sim *sim)
         database->path[entry] = path_of(sim, entry);
     for (uint32_t message = 0; message < sim->traffic.message_count; message++) {
         if (sim->traffic.messages[message].exists)
-            database->counters[sim->traffic.messages[message].campaign][database->entry_of[0]].messages++;
+            database->counters[sim->traffic.messages[message].campaign][database->entry_of[0]]
+                .messages++;
     }
     sim_after(sim, FLUSH_US, on_flush, 0, 0, 0);
 }
@@ -116,7 +117,8 @@ void sim_database_go_back(struct sim *sim, uint32_t transactions)
 
 /* ---- rows ---- */
 
-void sim_set_fate(struct sim *sim, uint32_t number, enum sim_fate fate, enum rcpt_reject_reason reason)
+void sim_set_fate(struct sim *sim, uint32_t number, enum sim_fate fate,
+                  enum rcpt_reject_reason reason)
 {
     struct sim_database *database = sim->database;
     struct sim_item *item = &sim->traffic.items[number];
@@ -140,8 +142,7 @@ void sim_set_fate(struct sim *sim, uint32_t number, enum sim_fate fate, enum rcp
 static void count(struct sim *sim, uint32_t campaign, uint64_t entries, int64_t by)
 {
     for (; entries != 0; entries &= entries - 1) {
-        struct sim_counter *counter =
-            &sim->database->counters[campaign][__builtin_ctzll(entries)];
+        struct sim_counter *counter = &sim->database->counters[campaign][__builtin_ctzll(entries)];
         SIM_SET(sim->database, counter->messages, counter->messages + by);
     }
 }

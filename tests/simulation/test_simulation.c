@@ -1,4 +1,5 @@
-/* The simulations of every test run. With arguments it is the simulator itself (scripts/simulate). */
+/* The simulations of every test run. With arguments it is the simulator itself (scripts/simulate).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -8,10 +8,10 @@
 #include "receiptd/core/hash.h"
 #include "receiptd/core/record.h"
 
-#define NOTHING         UINT32_MAX
-#define VALUE_BYTES     12000
-#define FIRST_AT_MS     INT64_C(1600000000000)
-#define BURST_TIMES     100000 /* distinct event times: collisions are wanted */
+#define NOTHING     UINT32_MAX
+#define VALUE_BYTES 12000
+#define FIRST_AT_MS INT64_C(1600000000000)
+#define BURST_TIMES 100000 /* distinct event times: collisions are wanted */
 
 static const char *const topic_names[SIM_TOPICS] = {"receipts", "webhooks"};
 
@@ -89,7 +89,8 @@ struct writer {
     size_t used;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void put(struct writer *writer, const char *format,
+                                                      ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -276,8 +277,7 @@ static void append(struct sim_log *log, uint32_t record)
 {
     if (log->high == log->capacity) {
         log->capacity = log->capacity * 2 + 64;
-        log->records =
-            rcpt_realloc(log->records, (size_t)log->capacity * sizeof(*log->records));
+        log->records = rcpt_realloc(log->records, (size_t)log->capacity * sizeof(*log->records));
     }
     log->records[log->high++] = record;
 }
@@ -288,7 +288,8 @@ void sim_traffic_produce(struct sim *sim, uint32_t part)
     struct sim_log *log = &traffic->logs[part];
     struct sim_random *random = &sim->traffic_random;
     struct writer writer = {.used = 0};
-    /* At an offset where an earlier incarnation had a record there is one again: else its anchor has nothing to compare. */
+    /* At an offset where an earlier incarnation had a record there is one again: else its anchor
+     * has nothing to compare. */
     if (log->incarnation == 0 && sim_random_chance(random, sim->plan.gap_percent)) {
         append(log, NOTHING);
         return;

@@ -1,7 +1,9 @@
-/* The world of one schedule: a clock, a Kafka, a PostgreSQL, instances of the daemon's core, and a ledger over all of it.
+/* The world of one schedule: a clock, a Kafka, a PostgreSQL, instances of the daemon's core, and a
+ * ledger over all of it.
  *
- * One thread, virtual time in microseconds, everything a function of the plan. The parts call each other directly; what takes
- * time goes through the clock. Whoever finds something that must not be calls sim_anomaly: the schedule ends there.
+ * One thread, virtual time in microseconds, everything a function of the plan. The parts call each
+ * other directly; what takes time goes through the clock. Whoever finds something that must not be
+ * calls sim_anomaly: the schedule ends there.
  */
 #ifndef SIMULATION_WORLD_H
 #define SIMULATION_WORLD_H
@@ -11,15 +13,16 @@
 #include "plan.h"
 #include "random.h"
 
-#define SIM_TOPICS          2u
-#define SIM_TOPIC_PARTS     4u
-#define SIM_PARTS           (SIM_TOPICS * SIM_TOPIC_PARTS) /* part = topic * 4 + partition */
-#define SIM_INSTANCES       4u
-#define SIM_LANES           8u
-#define SIM_CAMPAIGNS       3u
-#define SIM_ENTRIES         40u
-#define SIM_NO_MESSAGE      UINT32_MAX
-#define SIM_FIRST_TIMESTAMP INT64_C(1700000000000) /* of record 0; each record has a millisecond of its own */
+#define SIM_TOPICS      2u
+#define SIM_TOPIC_PARTS 4u
+#define SIM_PARTS       (SIM_TOPICS * SIM_TOPIC_PARTS) /* part = topic * 4 + partition */
+#define SIM_INSTANCES   4u
+#define SIM_LANES       8u
+#define SIM_CAMPAIGNS   3u
+#define SIM_ENTRIES     40u
+#define SIM_NO_MESSAGE  UINT32_MAX
+#define SIM_FIRST_TIMESTAMP                                                                        \
+    INT64_C(1700000000000) /* of record 0; each record has a millisecond of its own */
 
 /* ---- what was produced: the truth that everything is compared with ---- */
 
@@ -27,14 +30,14 @@ enum sim_fate { FATE_NONE, FATE_APPLIED, FATE_PARKED, FATE_LETTER, FATE_SKIPPED 
 
 struct sim_item { /* an event of a record, or what is to become a dead letter of it */
     int64_t at_us;
-    uint32_t record, message;    /* message SIM_NO_MESSAGE: cannot be understood */
-    uint32_t next_of_message;    /* chain over the message's items; UINT32_MAX ends it */
-    int32_t index;               /* in the record, -1: the whole of it */
-    uint8_t entry;               /* of the ladder */
+    uint32_t record, message; /* message SIM_NO_MESSAGE: cannot be understood */
+    uint32_t next_of_message; /* chain over the message's items; UINT32_MAX ends it */
+    int32_t index;            /* in the record, -1: the whole of it */
+    uint8_t entry;            /* of the ladder */
     uint8_t lane;
-    uint8_t reason;              /* rcpt_reject_reason, where it cannot be understood */
+    uint8_t reason; /* rcpt_reject_reason, where it cannot be understood */
     /* What the database says; goes back with it. */
-    uint8_t fate;                /* enum sim_fate */
+    uint8_t fate; /* enum sim_fate */
     uint8_t letter_reason;
     int64_t parked_at_us;
 };
@@ -42,28 +45,28 @@ struct sim_item { /* an event of a record, or what is to become a dead letter of
 struct sim_record {
     int64_t offset;
     uint32_t part, first_item, item_count, incarnation;
-    char *value;                 /* NULL: tombstone */
+    char *value; /* NULL: tombstone */
     uint32_t size;
 };
 
 struct sim_message {
     char id[40];
     uint32_t id_size, campaign, first_item;
-    bool poison;                 /* PostgreSQL refuses to change the row */
-    int64_t insert_at_us;        /* when the platform makes the row; -1: never */
+    bool poison;          /* PostgreSQL refuses to change the row */
+    int64_t insert_at_us; /* when the platform makes the row; -1: never */
     /* The row; goes back with the database. */
     bool exists;
     int16_t status;
     uint32_t flags;
-    uint32_t owner;              /* lock; 0: free */
+    uint32_t owner; /* lock; 0: free */
 };
 
-struct sim_log { /* of one partition */
-    uint32_t *records;           /* by offset; UINT32_MAX: nothing there */
+struct sim_log {       /* of one partition */
+    uint32_t *records; /* by offset; UINT32_MAX: nothing there */
     int64_t low, high, capacity;
     uint32_t incarnation;
     bool exists;
-    uint32_t made_anew;          /* how often */
+    uint32_t made_anew; /* how often */
 };
 
 struct sim_traffic {
@@ -75,7 +78,7 @@ struct sim_traffic {
     struct sim_message *messages;
     uint32_t message_count;
     uint32_t entry_count;
-    uint64_t receipts;           /* valid events produced */
+    uint64_t receipts; /* valid events produced */
     struct sim_log logs[SIM_PARTS];
     uint32_t topic_parts[SIM_TOPICS];
 };
@@ -94,12 +97,12 @@ struct sim {
     struct sim_instance *instances[SIM_INSTANCES];
     struct sim_group *group;
     struct sim_coverage *coverage;
-    uint64_t trace;              /* hash over everything that happened */
+    uint64_t trace; /* hash over everything that happened */
     uint64_t steps;
-    bool calm;                   /* faults have stopped */
-    const char *anomaly;         /* name of the first one, NULL: none */
+    bool calm;           /* faults have stopped */
+    const char *anomaly; /* name of the first one, NULL: none */
     char detail[300];
-    FILE *log;                   /* NULL: silent */
+    FILE *log; /* NULL: silent */
 };
 
 const char *sim_topic_name(uint32_t part);
@@ -112,6 +115,7 @@ void sim_trace(struct sim *sim, uint64_t what);
 void sim_say(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A fault happens to an instance (all lanes) or to one of its connections. */
-void sim_cover(struct sim *sim, enum sim_fault fault, const struct sim_instance *instance, uint32_t connection);
+void sim_cover(struct sim *sim, enum sim_fault fault, const struct sim_instance *instance,
+               uint32_t connection);
 
 #endif

@@ -64,7 +64,8 @@ class World:
         self.platform.update(rows)
 
     def copy(self, connection, rows):
-        lines = ("\t".join("\\N" if field is None else field.translate(ESCAPED) for field in (id, *row)) for id, row in rows)
+        fields = ((id, *row) for id, row in rows)
+        lines = ("\t".join("\\N" if field is None else field.translate(ESCAPED) for field in row) for row in fields)
         columns = ", ".join((self.inbox.message_id, self.inbox.org_id, self.inbox.campaign_id))
         with connection.cursor() as cursor, cursor.copy(f"COPY {self.inbox.table} ({columns}) FROM STDIN") as target:
             target.write(("\n".join(lines) + "\n").encode())
@@ -123,12 +124,13 @@ class World:
             lowest = dict(self.lowest_positions())
             return all(lowest.get(partition, -1) >= end for partition, end in ends.items())
 
-        self.wait(consumed, process, timeout, f"everything consumed up to {ends}", details=lambda: f"positions: {lowest}")
+        what = f"everything consumed up to {ends}"
+        self.wait(consumed, process, timeout, what, details=lambda: f"positions: {lowest}")
 
     def lowest_positions(self):
         return self.database.query(
-            "SELECT partition, CASE WHEN count(*) = %s THEN min(next_offset) ELSE -1 END FROM receiptd.consumer_progress"
-            " WHERE topic = %s GROUP BY partition",
+            "SELECT partition, CASE WHEN count(*) = %s THEN min(next_offset) ELSE -1 END"
+            " FROM receiptd.consumer_progress WHERE topic = %s GROUP BY partition",
             self.lanes,
             str(self.topic),
         )

@@ -102,9 +102,14 @@ static void numbers_are_short_and_read_back_the_same(void **state)
         double value;
         const char *expected;
     } rows[] = {
-        {0.0, "0"},        {0.5, "0.5"},       {0.1, "0.1"},
-        {1e300, "1e+300"}, {-2.25, "-2.25"},   {1.0 / 3.0, "0.333333333333333"},
-        {NAN, "null"},     {INFINITY, "null"},
+        {0.0, "0"},
+        {0.5, "0.5"},
+        {0.1, "0.1"},
+        {1e300, "1e+300"},
+        {-2.25, "-2.25"},
+        {1.0 / 3.0, "0.333333333333333"},
+        {(double)NAN, "null"},
+        {(double)INFINITY, "null"},
     };
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
         struct page page;

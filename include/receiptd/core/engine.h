@@ -58,7 +58,8 @@ struct rcpt_engine_ports {
     /* The same by un-assigning and assigning: nothing fetched before may be delivered afterwards.
      */
     void (*reassign)(void *context, uint32_t slot, int64_t offset);
-    /* Rows have another generation: read the pins of the topic again; assign again, or stop. */
+    /* Rows have another generation or are gone: read the pins of the topic again; assign again, or
+     * stop. */
     void (*refresh)(void *context, uint32_t slot);
     /* Stop consuming for good: the reason names what an operator has to look at. */
     void (*halt)(void *context, const struct rcpt_error *error);

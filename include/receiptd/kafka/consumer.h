@@ -114,13 +114,12 @@ void rcpt_kafka_query_low(struct rcpt_kafka *kafka, const struct rcpt_kafka_part
                                           const struct rcpt_kafka_partition *partitions,
                                           size_t count, const struct rcpt_error *error),
                           void *context);
-/* Deliver from this offset on. Asynchronous, its failure is not reported: the engine checks by
- * position. */
-void rcpt_kafka_seek(struct rcpt_kafka *kafka, const char *topic, int32_t partition,
-                     int64_t offset);
+/* Deliver partition `number` from this offset on. Asynchronous, its failure is not reported: the
+ * engine checks by position. */
+void rcpt_kafka_seek(struct rcpt_kafka *kafka, const char *topic, int32_t number, int64_t offset);
 /* Un-assigns and assigns the partition at this offset (eager groups: re-assigns all, the others at
  * `positions`). */
-void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t partition,
+void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                          int64_t offset);
 /* Something became wanted again, or the loop wants a round: polls soon. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka);

@@ -1,6 +1,6 @@
-/* Preloaded into receiptd by the bench: counts allocations, those of receiptd's own code apart from those of its
- * libraries. The counters are a file that is mapped by both (RECEIPTD_MALLOC_COUNTERS), so that they can be read while
- * the daemon runs. */
+/* Preloaded into receiptd by the bench: counts allocations, those of receiptd's own code apart from
+ * those of its libraries. The counters are a file that is mapped by both
+ * (RECEIPTD_MALLOC_COUNTERS), so that they can be read while the daemon runs. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -12,7 +12,6 @@ extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
 
-
 static struct counters {
     _Atomic uint64_t own, libraries, own_bytes;
 } nowhere, *counters = &nowhere;
@@ -23,7 +22,8 @@ __attribute__((constructor)) static void set_up(void)
     const char *path = getenv("RECEIPTD_MALLOC_COUNTERS");
     int fd = path != NULL ? open(path, O_RDWR) : -1;
     if (fd >= 0) {
-        void *mapped = mmap(NULL, sizeof(struct counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        void *mapped =
+            mmap(NULL, sizeof(struct counters), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         counters = mapped != MAP_FAILED ? mapped : &nowhere;
         close(fd);
     }
