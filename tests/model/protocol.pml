@@ -153,7 +153,7 @@ typedef Slot {                      /* struct slot: a partition in an instance, 
     byte fetch;                     /* next offset that will be delivered */
     byte seek;                      /* a seek to offset seek - 1 is on its way; 0: none */
     bit rewinding;
-    byte rewind_from, rewind_to
+    byte rewind_to, rewind_from     /* the latter for M_rewindbelow only */
 }
 
 Lane lanes[INSTANCES * LANES];
@@ -446,25 +446,33 @@ inline admit_to_lane(offset) {
     fi
 }
 
+/* While a rewind is under way nothing above the wanted record is taken until that one came (F5): what comes first may have
+ * been fetched before, or stem from an earlier rewind. */
+#ifdef M_rewindbelow                /* until any record below the old position came */
+#define is_dropped(offset) (SLOT.rewinding && offset >= SLOT.rewind_from)
+#else
+#define is_dropped(offset) (SLOT.rewinding && offset > SLOT.rewind_to)
+#endif
+
 /* [rcpt_engine_admits, rcpt_engine_deliver_take] */
 inline deliver(offset) {
-#ifdef M_forgetold                  /* what no lane takes leaves no trace */
-    again = 0;
+    again = 0;                      /* does a lane take it */
     for_each_lane
         again = again || LANE.accepted[p] <= offset;
     next_lane;
     if
-    :: !again || (SLOT.rewinding && offset >= SLOT.rewind_from) -> skip
-#else
-    if
-    :: SLOT.rewinding && offset >= SLOT.rewind_from -> skip
-#endif
+    :: is_dropped(offset) -> skip
     :: else ->
-       SLOT.position = offset + 1;  /* whether a lane takes it or not */
-       /* A record below the old position: the rewind took effect (F5). */
-       SLOT.rewinding = 0;
-       SLOT.rewind_from = 0;
-       SLOT.rewind_to = 0;
+#ifndef M_forgetold
+       /* Kafka has delivered it, whether a lane takes it or not. */
+       SLOT.position = (offset >= SLOT.position -> offset + 1 : SLOT.position);
+#endif
+       if
+       :: again ->
+          SLOT.position = offset + 1;
+          end_rewind()
+       :: else -> skip
+       fi;
        for_each_lane
            if
 #ifdef M_dedupexp                   /* F3: compared with the committed position instead of the accepted one */
@@ -478,6 +486,12 @@ inline deliver(offset) {
     fi
 }
 
+inline end_rewind() {
+    SLOT.rewinding = 0;
+    SLOT.rewind_from = 0;
+    SLOT.rewind_to = 0
+}
+
 /* [engine_rewind] */
 inline go_back(offset) {
     if
@@ -487,11 +501,8 @@ inline go_back(offset) {
 #ifdef M_seeklost
        SLOT.position = offset;
 #else
-#ifdef M_rewindtwice
+#ifdef M_rewindbelow
        SLOT.rewind_from = (SLOT.rewinding -> SLOT.rewind_from : SLOT.position);
-#else
-       /* What the first of two rewinds brings is no proof that the second one took effect. */
-       SLOT.rewind_from = (SLOT.rewinding -> SLOT.rewind_to : SLOT.position);
 #endif
        SLOT.rewinding = 1;
        SLOT.rewind_to = offset;
@@ -505,9 +516,7 @@ inline assign_again() {
     SLOT.position = SLOT.rewind_to;
     SLOT.fetch = SLOT.rewind_to;
     SLOT.seek = 0;
-    SLOT.rewinding = 0;
-    SLOT.rewind_from = 0;
-    SLOT.rewind_to = 0
+    end_rewind()
 }
 
 /* Rows of all lanes in one look, with the pins that allow them; kept in `expected` until the engine gets them. */
@@ -548,9 +557,7 @@ inline revoke() {
     SLOT.position = 0;
     SLOT.fetch = 0;
     SLOT.seek = 0;
-    SLOT.rewinding = 0;
-    SLOT.rewind_from = 0;
-    SLOT.rewind_to = 0
+    end_rewind()
 }
 
 /* The process ends and starts again with the configuration of now. */
@@ -633,7 +640,7 @@ end:do
 #endif
 #if LOSTSEEKS > 0   /* what was fetched already is void, or it is not */
     :: d_step { MINE.seek > 0 && lostseeks > 0 -> partition_says("the seek is lost\n"); lostseeks--; MINE.seek = 0 }
-    :: d_step { MINE.seek > 0 && lostseeks > 0 && MINE.fetch < OFFSETS ->
+    :: d_step { MINE.seek > 0 && lostseeks > 0 && MINE.rewinding && MINE.fetch < OFFSETS ->
            partition_says("the seek is lost, a fetched record with it\n"); lostseeks--; MINE.seek = 0; MINE.fetch++ }
 #endif
 #if REDELIVERIES > 0
