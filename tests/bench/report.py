@@ -1,2 +1,194 @@
+"""docs/benchmarks.md and docs/plots/ from the raw results in build/bench; parts that were not run keep no section."""
+
+import json
+
+import plots
+from lab import OUT, ROOT, say
+
+
+def number(value, digits=0):
+    return f"{value:,.{digits}f}".replace(",", "\u202f")
+
+
+def spread(found, digits=0, scale=1.0):
+    """median (smallest … largest)"""
+    if not found:
+        return "–"
+    if found["runs"] == 1:
+        return number(found["median"] * scale, digits)
+    return (f"{number(found['median'] * scale, digits)} ({number(found['min'] * scale, digits)} … "
+            f"{number(found['max'] * scale, digits)})")
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def head(results):
+    first = next(iter(results.values()))
+    machine, versions = first["machine"], first["versions"]
+    loads = [result["machine"]["load_average"][0] for result in results.values()]
+    settings = ", ".join(f"`{key}={value}`" for key, value in versions["postgresql_settings"].items())
+    return f"""# Benchmarks
+
+Made by `scripts/bench` (it says what each part does; the code is `tests/bench/`). Raw results: `build/bench/*.json`. Figures are medians,
+with the smallest and the largest of {first['repeat']} runs behind them. Every ratio is taken inside one run, pair by pair, in alternating order.
+
+| | |
+|---|---|
+| date | {machine['date']} |
+| machine | {machine['cores']} × {machine['cpu']}, {machine['memory_gib']} GiB, kernel {machine['kernel']}, Debian {machine['debian']} |
+| load average before the parts | {', '.join(f'{load:.1f}' for load in loads)} (the first is somebody else's work; the rest is left from the part before) |
+| versions | PostgreSQL {versions['postgresql']}, Kafka {versions['kafka']}; {'; '.join(versions['receiptd'])} |
+| PostgreSQL | `fsync=on`, {settings}, the rest as it comes; lanes commit with `synchronous_commit=off` (docs/architecture.md says why that is safe) |
+| Kafka | one broker, KRaft, no compression, 8 partitions |
+| together | broker, PostgreSQL, receiptd and the generator share the cores; loopback and unix socket |
+
+Each run starts from a copy of the same database (fillfactor 80, vacuumed, in memory, right after a checkpoint). Ids are random UUIDs as text, events have
+about 170 bytes, and, where every message gets one event, they come in no order at all: each touches another page.
+"""
+
+
+def section_limit(result):
+    rows = [(name, spread(found["events_per_second"] if name != "full" else found["events_per_second"]),
+             spread(found["server_us_per_event"], 1), spread(found["wal_bytes_per_event"]))
+            for name, found in result["figures"].items()]
+    names = {"full": "`UPDATE` of the whole table, one statement"}
+    rows = [(names.get(row[0], row[0]), *row[1:]) for row in rows]
+    return f"""## The limit
+
+The statements of a lane (fence and batch) from a bare C program, with the arrays that the daemon would send, encoded before the clock starts;
+`update` is the conditional UPDATE alone: no position, no counters, nothing parked. {number(result['events'])} events, one row each, batches of 4 000.
+
+""" + table(("statement", "rows/s", "µs of the server a row", "WAL bytes a row"), rows)
+
+
+def section_loadtest(result):
+    rows, costs, responses = [], [], []
+    for name, found in result["variants"].items():
+        f = found["figures"]
+        rows.append((found["text"], f"{number(found['events'])} / {number(found['messages'])}", spread(f["seconds"], 1),
+                     spread(f["events_per_second"]), spread(found["share"], 2)))
+        costs.append((name, spread(f["daemon_us_per_event"], 2), spread(f["backends_us_per_event"], 1),
+                      spread(f["broker_us_per_event"], 1), spread(f["wal_bytes_per_event"]), spread(f["peak_rss_mib"])))
+        responses.append((name, spread(f["batches"]), spread(f["records_per_minute"]), spread(f["response_ms"]["mean"]),
+                          spread(f["response_ms"]["p50"]), spread(f["response_ms"]["p99"])))
+    text = """## The load test
+
+The published reference for this job: 1 000 batches × 1 000 events took 2 hours with a lock per message id, and 4 minutes (300 batches a
+minute, about 350 ms each) after the locks were replaced by status priority. Here: 1 000 records × 1 000 events, from the moment of "consuming" to
+the last commit. The share is the rate of receiptd by that of the bare statement (the limit), with the same number of connections.
+
+"""
+    text += table(("traffic", "events / messages", "seconds", "events/s", "share of the bare statement"), rows) + "\n"
+    text += table(("", "daemon, µs an event", "lanes' backends, µs an event", "broker, µs an event", "WAL bytes an event",
+                   "peak RSS, MiB"), costs) + "\n"
+    text += table(("", "transactions", "records (published batches) a minute", "response ms, mean", "p50", "p99"), responses)
+    text += "\nResponse time is from the submission of a transaction (up to 4 000 events, two in flight on a connection) to its answer.\n"
+    made = plots.load_test(result["variants"]["single"]["receiptd"][0])
+    return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in made)
+
+
+def section_latency(result):
+    rows = [(number(r["rate"]), r["per_record"], number(r["p50"], 1), number(r["p99"], 1), number(r["p999"], 1), number(r["max"], 1),
+             number(r["generator"]["generator_behind_ms"], 1)) for r in result["rates"]]
+    text = """## Latency
+
+From the moment at which an event is due at an open-loop generator to its commit, in milliseconds. The commit's time is PostgreSQL's own
+(`track_commit_timestamp`), read from every row after the run: nothing is polled and nothing is sampled. The generator's linger of 1 ms, the way to the broker,
+and where a record carries several events the wait for its last one are in it. Error: the microseconds between a commit's timestamp and its being visible.
+
+""" + table(("events/s", "events a record", "p50", "p99", "p99.9", "max", "generator late at most"), rows)
+    backlog = result["backlog"]
+    if backlog["during"]["count"]:
+        d = backlog["during"]
+        text += (f"\nBeside a backlog of {number(backlog['backlog'])} events on one partition, {number(backlog['rate'])} fresh events/s on the "
+                 f"others: p50 {number(d['p50'], 1)}, p99 {number(d['p99'], 1)}, p99.9 {number(d['p999'], 1)} ms while it lasted "
+                 f"({number(backlog['backlog_seconds'], 1)} s).\n")
+    return text
+
+
+def section_cost(result):
+    text = "## Cost\n\n"
+    if "profile" in result:
+        parts = result["profile"]["parts"]
+        text += table(("part of the daemon", "share", "µs an event"),
+                      [(name, f"{part['share'] * 100:.0f} %", f"{part['us_per_event']:.2f}") for name, part in parts.items()])
+        text += "\nSampled with `perf` (cpu-clock, all threads) on " + number(result["events"]) + " events; sampling itself costs a little.\n"
+    a = result["allocations"]
+    text += (f"\nAllocations: {a['own_per_event']:.4f} an event by receiptd's own code ({a['own_per_record']:.1f} a record of 1 000), "
+             f"{a['libraries_per_event']:.4f} by libraries.\n")
+    if "system_calls" in result:
+        calls = result["system_calls"]
+        most = sorted(calls["calls"].items(), key=lambda item: -item[1])[:6]
+        text += (f"System calls: {calls['per_batch']:.0f} a transaction, {calls['per_event']:.3f} an event ("
+                 + ", ".join(f"{name} {count}" for name, count in most) + ").\n")
+    return text + f"WAL: {number(result['wal_bytes_per_event'])} bytes an event, right after a checkpoint.\n"
+
+
+def section_replaced(result):
+    names = {"lock": "a lock per message id", "optimistic": "join on the priorities, IN lists, counters per event"}
+    rows = [(text, spread(result["rates"][name]), spread(result["factors"][name], 1) + " ×") for name, text in names.items()]
+    rows.append(("receiptd (all events)", spread(result["rates"]["receiptd"]), ""))
+    return f"""## What it replaces
+
+On a sample of {number(result['sample'])} events of real traffic (IN_GTW, SENT, DELIVERED; duplicates, disorder), {result['consumers']} consumers in Python that have the
+events in memory already, commits not waited for: all in their favour.
+
+""" + table(("", "events/s", "receiptd is faster by"), rows)
+
+
+def section_rivals(result):
+    text = "## Rivals\n\nFrom the same topic into the same server, each at the best settings found, warm.\n"
+    for kind, title in (("single", "One event per message"), ("real", "Real traffic: IN_GTW, SENT, DELIVERED, duplicates, disorder")):
+        found = result["streams"].get(kind)
+        if not found:
+            continue
+        rows = [(name, spread(f["events_per_second"]), spread(f["cpu_us_per_event"], 2), spread(f["server_us_per_event"], 1),
+                 spread(f["peak_rss_mib"]), spread(found["factors"].get(name), 2)) for name, f in found["figures"].items()]
+        text += f"\n### {title}\n\n" + table(("", "events/s", "own CPU, µs an event", "server, µs an event", "RSS, MiB",
+                                               "receiptd is faster by"), rows)
+    return text + "\nWhat each does **not** do:\n\n" + table(("", "lacks"), result["lacks"].items())
+
+
+def section_growth(result):
+    rows = [(case["what"], case["value"], spread(case["figures"]["events_per_second"]),
+             spread(case["figures"]["daemon_us_per_event"], 2), spread(case["figures"]["server_us_per_event"], 1),
+             spread(case["figures"]["peak_rss_mib"])) for case in result["cases"]]
+    return f"## Growth\n\n{number(result['events'])} events, one row each; otherwise as in the load test.\n\n" + \
+        table(("what", "value", "events/s", "daemon, µs", "server, µs", "RSS, MiB"), rows)
+
+
+SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
+            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth}
+
+
+def readme_figures(results):
+    """The lines that the README shows."""
+    if "loadtest" not in results:
+        return
+    found = results["loadtest"]["variants"]["single"]
+    f = found["figures"]
+    print(f"\n{number(found['events'])} events, one row each, Kafka to committed: {spread(f['seconds'], 1)} s\n"
+          f"events/s:                    {spread(f['events_per_second'])}\n"
+          f"share of the bare statement: {spread(found['share'], 2)}\n"
+          f"daemon CPU, µs an event:     {spread(f['daemon_us_per_event'], 2)}\n"
+          f"peak RSS, MiB:               {spread(f['peak_rss_mib'])}", flush=True)
+
+
 def write(quick):
-    pass
+    results = {}
+    for name in SECTIONS:
+        path = OUT / (f"quick-{name}.json" if quick else f"{name}.json")
+        if path.exists():
+            results[name] = json.loads(path.read_text())
+    if not results:
+        return
+    target = OUT / "quick.md" if quick else ROOT / "docs/benchmarks.md"
+    plots.DIRECTORY = OUT / "plots" if quick else ROOT / "docs/plots"
+    parts = [head(results)] + [SECTIONS[name](result) for name, result in results.items()]
+    target.write_text("\n".join(parts))
+    readme_figures(results)
+    say(f"report: {target.relative_to(ROOT)}")
