@@ -39,15 +39,14 @@ static size_t quoted_size(const char *text, bool backslash_escapes)
 {
     size_t size = 1;
     while (text[size] != '\0') {
-        if (backslash_escapes && text[size] == '\\' && text[size + 1] != '\0') {
+        bool escaped = backslash_escapes && text[size] == '\\' && text[size + 1] != '\0';
+        bool doubled = text[size] == text[0] && text[size + 1] == text[0];
+        if (escaped || doubled)
             size += 2;
-        } else if (text[size] != text[0]) {
+        else if (text[size] != text[0])
             size++;
-        } else if (text[size + 1] == text[0]) {
-            size += 2;
-        } else {
+        else
             return size + 1;
-        }
     }
     return size;
 }

@@ -97,7 +97,7 @@ const char *rcpt_conninfo_value(const struct rcpt_conninfo *info, const char *ke
     return index < info->count ? info->values[index] : NULL;
 }
 
-static void set_take(struct rcpt_conninfo *info, const char *keyword, char *value)
+static void set_take(struct rcpt_conninfo *info, const char *keyword, const char *value)
 {
     size_t index = find(info, keyword);
     if (index == info->count) {

@@ -37,11 +37,10 @@ static char *list_item(const char *list, size_t index)
     return rcpt_strndup(list, strcspn(list, ","));
 }
 
-static void hosts_add(struct rcpt_hosts *hosts, char *name, char *address, char *port)
+static void hosts_add_take(struct rcpt_hosts *hosts, struct rcpt_host host)
 {
     hosts->items = rcpt_realloc(hosts->items, (hosts->count + 1) * sizeof(*hosts->items));
-    hosts->items[hosts->count++] =
-        (struct rcpt_host){.name = name, .address = address, .port = port};
+    hosts->items[hosts->count++] = host;
 }
 
 bool rcpt_hosts_parse(const char *names, const char *addresses, const char *ports,
@@ -61,9 +60,12 @@ bool rcpt_hosts_parse(const char *names, const char *addresses, const char *port
         return rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDDSN",
                               "postgres.dsn lists %zu hosts and %zu ports", count, port_count);
     for (size_t index = 0; index < count; index++)
-        hosts_add(hosts, names[0] != '\0' ? list_item(names, index) : rcpt_strdup(""),
-                  addresses[0] != '\0' ? list_item(addresses, index) : rcpt_strdup(""),
-                  list_item(ports, port_count == 1 ? 0 : index));
+        hosts_add_take(
+            hosts,
+            (struct rcpt_host){.name = names[0] != '\0' ? list_item(names, index) : rcpt_strdup(""),
+                               .address = addresses[0] != '\0' ? list_item(addresses, index)
+                                                               : rcpt_strdup(""),
+                               .port = list_item(ports, port_count == 1 ? 0 : index)});
     return true;
 }
 
@@ -81,8 +83,9 @@ void rcpt_hosts_fini(struct rcpt_hosts *hosts)
 static void found_add(struct rcpt_resolver *resolver, size_t index, const char *address)
 {
     const struct rcpt_host *host = &resolver->hosts.items[index];
-    hosts_add(&resolver->found[index], rcpt_strdup(host->name), rcpt_strdup(address),
-              rcpt_strdup(host->port));
+    hosts_add_take(&resolver->found[index], (struct rcpt_host){.name = rcpt_strdup(host->name),
+                                                               .address = rcpt_strdup(address),
+                                                               .port = rcpt_strdup(host->port)});
 }
 
 static void found_all(struct rcpt_resolver *resolver, size_t index, const struct addrinfo *result)
@@ -197,9 +200,10 @@ bool rcpt_resolver_candidates(const struct rcpt_resolver *resolver, size_t rotat
     for (size_t index = 0; index < resolver->hosts.count; index++) {
         const struct rcpt_hosts *found = &resolver->found[index];
         for (size_t item = 0; item < found->count; item++)
-            hosts_add(candidates, rcpt_strdup(found->items[item].name),
-                      rcpt_strdup(found->items[item].address),
-                      rcpt_strdup(found->items[item].port));
+            hosts_add_take(candidates,
+                           (struct rcpt_host){.name = rcpt_strdup(found->items[item].name),
+                                              .address = rcpt_strdup(found->items[item].address),
+                                              .port = rcpt_strdup(found->items[item].port)});
     }
     if (candidates->count == 0)
         return nothing_found(resolver, error);

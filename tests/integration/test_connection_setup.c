@@ -239,7 +239,9 @@ static void detour_open(struct detour *detour, const char *first)
     snprintf(detour->path, sizeof(detour->path), "%s/s", detour->directory);
     snprintf(detour->dsn, sizeof(detour->dsn), "host=%s port=%s user=%s dbname=%s", detour->path,
              port, user, database);
-    assert_int_equal(symlink(first != NULL ? first : detour->primary, detour->path), 0);
+    const char *target = first != NULL ? first : detour->primary;
+    assert_non_null(target);
+    assert_int_equal(symlink(target, detour->path), 0);
 }
 
 static void detour_turn(struct detour *detour, const char *to)

@@ -186,6 +186,7 @@ static void reassign_moves_one_and_the_others_go_on(void **state)
     owner_close(owner);
 }
 
+/* One story, told in its order. NOLINTNEXTLINE(readability-function-size) */
 static void members_share_and_take_over_without_a_gap(void **state)
 {
     struct fixture *fixture = *state;

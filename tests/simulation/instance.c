@@ -239,7 +239,7 @@ static void on_resume(struct sim *sim, const struct sim_task *task)
         if (sim->anomaly != NULL)
             return;
     }
-    if (!instance->alive)
+    if (!instance->alive || done == 0)
         return;
     memmove(instance->deferred, instance->deferred + done,
             (instance->deferred_count - done) * sizeof(*instance->deferred));
