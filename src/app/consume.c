@@ -62,10 +62,19 @@ void consume_continue(struct app *app)
 
 /* ---- assignment ---- */
 
+/* A reading that was asked for because of a log's beginning may end with the assignment it was for.
+ */
+static void forget_asked(struct app *app)
+{
+    for (uint32_t slot = 0; slot < app->range_count; slot++)
+        app->ranges[slot].asked_low = 0;
+}
+
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
 {
     struct app *app = context;
     rcpt_log_info("kafka", "assigned %zu partitions; reading their positions", count);
+    forget_asked(app);
     positions_start(app, partitions, count);
 }
 
@@ -74,6 +83,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct app *app = context;
     rcpt_log_info("kafka", "%s %zu partitions", lost ? "lost" : "revoked", count);
+    forget_asked(app);
     positions_withdraw(app);
     for (size_t index = 0; index < count; index++) {
         uint32_t slot =
@@ -134,13 +144,13 @@ static void go_on_at(struct app *app, uint32_t slot, int64_t low)
 static bool look_again(struct app *app, uint32_t slot, int64_t wanted, int64_t low)
 {
     struct app_range *range = range_of(app, slot);
-    if (range->asked_low >= low)
-        return false;
-    if (positions_refresh(app))
+    if (range->asked_low < low && positions_refresh(app))
         range->asked_low = low;
-    else
-        rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
-                            rcpt_engine_slot_partition(app->engine, slot), wanted);
+    else if (app->assignment.state == ASSIGNMENT_NONE)
+        return false;
+    /* It comes back here, whatever becomes of the reading. */
+    rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
+                        rcpt_engine_slot_partition(app->engine, slot), wanted);
     return true;
 }
 

@@ -17,33 +17,46 @@ static bool has_fault(const struct sim *sim, enum sim_fault fault)
 
 /* ---- what the log does not have ---- */
 
+/* True: others may have gone on since the rows were read, so they are read again before anything is
+ * given up. */
+static bool look_again(struct sim *sim, struct sim_instance *instance, uint32_t part,
+                       int64_t wanted)
+{
+    int64_t low = sim->traffic.logs[part].low;
+    bool busy = instance->assignment.state != ASSIGNMENT_NONE;
+    if (instance->asked_low[part] >= low && !busy)
+        return false;
+    if (instance->asked_low[part] < low && !busy) {
+        instance->asked_low[part] = low;
+        sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
+    }
+    sim_consumer_reassign(sim, instance, part, wanted);
+    return true;
+}
+
+static void go_on_at(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t low)
+{
+    rcpt_engine_skip_to(instance->engine, sim_slot(instance, part), low, sim_now_ms(sim));
+    sim_consumer_reassign(sim, instance, part, low);
+}
+
 static void on_range(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     struct sim_session *session = &instance->sessions[task->a];
     const struct sim_log *log = &sim->traffic.logs[task->a];
-    uint32_t slot = sim_slot(instance, task->a);
+    int64_t wanted = session->position;
     if (session->epoch != task->b || !session->assigned)
         return;
-    int64_t wanted = session->position;
+    int64_t applied = rcpt_engine_committed(instance->engine, sim_slot(instance, task->a));
     if (wanted >= log->low && wanted <= log->high) {
         sim_consumer_reassign(sim, instance, task->a, wanted); /* a broker's passing answer */
-    } else if (instance->asked_low[task->a] < log->low && wanted < log->low) {
-        /* Others may have gone on since the rows were read. */
-        if (instance->assignment.state == ASSIGNMENT_NONE) {
-            instance->asked_low[task->a] = log->low;
-            sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
-        } else {
-            sim_consumer_reassign(sim, instance, task->a, wanted);
-        }
-    } else if (wanted < log->low && log->low <= rcpt_engine_committed(instance->engine, slot)) {
-        /* Only what was applied is gone: the record to compare with, or what a rewind of others
-         * asked for. */
-        rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
-        sim_consumer_reassign(sim, instance, task->a, log->low);
+    } else if (wanted < log->low && log->low <= applied) {
+        go_on_at(sim, instance, task->a, log->low); /* only what was applied is gone */
+    } else if (wanted < log->low && look_again(sim, instance, task->a, wanted)) {
+        return;
     } else if (wanted < log->low && sim->plan.skip_gaps) {
-        rcpt_engine_skip_to(instance->engine, slot, log->low, sim_now_ms(sim));
-        sim_consumer_reassign(sim, instance, task->a, log->low);
+        go_on_at(sim, instance, task->a, log->low);
     } else {
         session->stands_still = true;
         sim_instance_halt(sim, instance, task->a, wanted < log->low ? "retention" : "log-end");
@@ -190,7 +203,6 @@ void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
     session->stands_still = false;
-    instance->asked_low[part] = 0;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);

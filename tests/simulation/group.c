@@ -1,6 +1,7 @@
 /* The coordinator of the consumer group. More hostile than Kafka's: it never waits for a member to
  * give a partition back, so that late revokes make two owners. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "instance.h"
 
@@ -29,6 +30,7 @@ uint32_t sim_group_owned(const struct sim *sim, uint32_t number)
 
 static void revoke(struct sim_instance *instance, uint32_t parts)
 {
+    memset(instance->asked_low, 0, sizeof(instance->asked_low));
     sim_positions_withdraw(instance);
     instance->held &= ~parts;
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
@@ -64,6 +66,7 @@ static void handle(struct sim *sim, struct sim_instance *instance, struct sim_gr
         instance->held = event.parts;
         for (uint32_t topic = 0; topic < SIM_TOPICS; topic++)
             instance->topic_parts[topic] = sim->traffic.topic_parts[topic];
+        memset(instance->asked_low, 0, sizeof(instance->asked_low));
         sim_positions_start(sim, instance, event.parts, false);
         return;
     }
