@@ -177,6 +177,37 @@ void rcpt_pg_begin_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count
     begin_array(encoder, OID_TIMESTAMPTZ, count);
 }
 
+/* Room for all elements of an array, each of `size` bytes behind its length. */
+static uint8_t *add_array(struct rcpt_pg_encoder *encoder, int32_t element, size_t count,
+                          size_t size)
+{
+    begin_array(encoder, element, count);
+    encoder->missing = 0;
+    uint8_t *place = reserve(encoder, count * (sizeof(int32_t) + size));
+    current(encoder)->size += count * (sizeof(int32_t) + size);
+    return place;
+}
+
+uint8_t *rcpt_pg_add_int2_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    return add_array(encoder, OID_INT2, count, sizeof(int16_t));
+}
+
+uint8_t *rcpt_pg_add_int4_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    return add_array(encoder, OID_INT4, count, sizeof(int32_t));
+}
+
+uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count)
+{
+    return add_array(encoder, OID_TIMESTAMPTZ, count, sizeof(int64_t));
+}
+
+void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place)
+{
+    RCPT_ASSERT(place == encoder->bytes + encoder->used);
+}
+
 /* Room for one element behind its length. */
 static uint8_t *put_element(struct rcpt_pg_encoder *encoder, size_t size)
 {
@@ -224,12 +255,23 @@ void rcpt_pg_put_int8(struct rcpt_pg_encoder *encoder, int64_t value)
 
 /* A time too early to be shifted becomes one that the server refuses as out of range; INT64_MIN
  * would be -infinity. */
+static int64_t since_2000(int64_t us_since_1970)
+{
+    int64_t earliest = INT64_MIN + 1 + POSTGRES_EPOCH_US;
+    return (us_since_1970 < earliest ? earliest : us_since_1970) - POSTGRES_EPOCH_US;
+}
+
 void rcpt_pg_put_timestamp(struct rcpt_pg_encoder *encoder, int64_t us_since_1970)
 {
     RCPT_ASSERT(encoder->element == OID_TIMESTAMPTZ);
-    int64_t earliest = INT64_MIN + 1 + POSTGRES_EPOCH_US;
-    int64_t bounded = us_since_1970 < earliest ? earliest : us_since_1970;
-    write_int8(put_element(encoder, sizeof(bounded)), bounded - POSTGRES_EPOCH_US);
+    write_int8(put_element(encoder, sizeof(int64_t)), since_2000(us_since_1970));
+}
+
+uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970)
+{
+    write_int4(place, sizeof(int64_t));
+    write_int8(place + sizeof(int32_t), since_2000(us_since_1970));
+    return place + sizeof(int32_t) + sizeof(int64_t);
 }
 
 void rcpt_pg_add_int4(struct rcpt_pg_encoder *encoder, int32_t value)

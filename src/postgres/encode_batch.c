@@ -92,35 +92,43 @@ void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
 static void add_messages(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     const struct rcpt_batch_message *end = batch->messages + batch->message_count;
+    uint8_t *place;
     rcpt_pg_begin_text_array(encoder, batch->message_count);
     for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
         rcpt_pg_put_bytes(encoder, message->id, message->id_size);
-    rcpt_pg_begin_int2_array(encoder, batch->message_count);
+    place = rcpt_pg_add_int2_array(encoder, batch->message_count);
     for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        rcpt_pg_put_int2(encoder, message->top);
-    rcpt_pg_begin_int4_array(encoder, batch->message_count);
+        place = rcpt_pg_write_int2(place, message->top);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int4_array(encoder, batch->message_count);
     for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        rcpt_pg_put_int4(encoder, (int32_t)message->mask);
-    rcpt_pg_begin_timestamp_array(encoder, batch->message_count);
+        place = rcpt_pg_write_int4(place, (int32_t)message->mask);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_timestamp_array(encoder, batch->message_count);
     for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        rcpt_pg_put_timestamp(encoder, message->at_us);
-    rcpt_pg_begin_int4_array(encoder, batch->message_count);
+        place = rcpt_pg_write_timestamp(place, message->at_us);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int4_array(encoder, batch->message_count);
     for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        rcpt_pg_put_int4(encoder, one_based((uint64_t)message->signature));
+        place = rcpt_pg_write_int4(place, one_based((uint64_t)message->signature));
+    rcpt_pg_end_array(encoder, place);
 }
 
 static void add_signatures(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
-    rcpt_pg_begin_int4_array(encoder, (size_t)batch->signature_count + 1);
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->signature_count + 1);
     for (uint32_t index = 0; index < batch->signature_count; index++)
-        rcpt_pg_put_int4(encoder, one_based(batch->signatures[index].first));
-    rcpt_pg_put_int4(encoder, one_based(batch->signature_code_count));
-    rcpt_pg_begin_int2_array(encoder, batch->signature_code_count);
+        place = rcpt_pg_write_int4(place, one_based(batch->signatures[index].first));
+    place = rcpt_pg_write_int4(place, one_based(batch->signature_code_count));
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int2_array(encoder, batch->signature_code_count);
     for (uint32_t index = 0; index < batch->signature_code_count; index++)
-        rcpt_pg_put_int2(encoder, batch->signature_codes[index]);
-    rcpt_pg_begin_int4_array(encoder, batch->signature_code_count);
+        place = rcpt_pg_write_int2(place, batch->signature_codes[index]);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int4_array(encoder, batch->signature_code_count);
     for (uint32_t index = 0; index < batch->signature_code_count; index++)
-        rcpt_pg_put_int4(encoder, batch->signature_counts[index]);
+        place = rcpt_pg_write_int4(place, batch->signature_counts[index]);
+    rcpt_pg_end_array(encoder, place);
 }
 
 /* ---- raw events ---- */
@@ -128,35 +136,41 @@ static void add_signatures(struct rcpt_pg_encoder *encoder, const struct rcpt_ba
 static void add_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     const struct rcpt_batch_event *end = batch->events + batch->event_count;
-    rcpt_pg_begin_int4_array(encoder, (size_t)batch->message_count + 1);
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->message_count + 1);
     for (uint32_t index = 0; index < batch->message_count; index++)
-        rcpt_pg_put_int4(encoder, one_based(batch->messages[index].first_event));
-    rcpt_pg_put_int4(encoder, one_based(batch->event_count));
-    rcpt_pg_begin_int2_array(encoder, batch->event_count);
+        place = rcpt_pg_write_int4(place, one_based(batch->messages[index].first_event));
+    place = rcpt_pg_write_int4(place, one_based(batch->event_count));
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int2_array(encoder, batch->event_count);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        rcpt_pg_put_int2(encoder, event->code);
-    rcpt_pg_begin_timestamp_array(encoder, batch->event_count);
+        place = rcpt_pg_write_int2(place, event->code);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_timestamp_array(encoder, batch->event_count);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        rcpt_pg_put_timestamp(encoder, event->event->at_us);
-    rcpt_pg_begin_int4_array(encoder, batch->event_count);
+        place = rcpt_pg_write_timestamp(place, event->event->at_us);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int4_array(encoder, batch->event_count);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        rcpt_pg_put_int4(encoder, one_based(event->record_index));
-    rcpt_pg_begin_int4_array(encoder, batch->event_count);
+        place = rcpt_pg_write_int4(place, one_based(event->record_index));
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_int4_array(encoder, batch->event_count);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        rcpt_pg_put_int4(encoder, (int32_t)event->event->index);
+        place = rcpt_pg_write_int4(place, (int32_t)event->event->index);
+    rcpt_pg_end_array(encoder, place);
 }
 
 static void add_payloads(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     const struct rcpt_batch_event *end = batch->events + batch->event_count;
     uint64_t used = 0;
-    rcpt_pg_begin_int4_array(encoder, (size_t)batch->event_count + 1);
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->event_count + 1);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++) {
-        rcpt_pg_put_int4(encoder, one_based(used));
+        place = rcpt_pg_write_int4(place, one_based(used));
         used += event->event->payload_size;
     }
-    rcpt_pg_put_int4(encoder, one_based(used));
-    uint8_t *place = rcpt_pg_add_bytea(encoder, (size_t)used);
+    place = rcpt_pg_write_int4(place, one_based(used));
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_bytea(encoder, (size_t)used);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++) {
         memcpy(place, event->record->value + event->event->payload, event->event->payload_size);
         place += event->event->payload_size;

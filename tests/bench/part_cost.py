@@ -136,7 +136,7 @@ def system_calls(lab, stream, topic):
 
 
 def part_cost(lab, options):
-    events = min(options.events, 400_000)
+    events = options.events  # the more the better: a tool is attached some 0.7 s after the start
     stream = Stream("single", events)
     topic = lab.topic(stream)
     result = {"events": events}

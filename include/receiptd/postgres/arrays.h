@@ -3,8 +3,10 @@
 #ifndef RECEIPTD_POSTGRES_ARRAYS_H
 #define RECEIPTD_POSTGRES_ARRAYS_H
 
+#include <endian.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A growing set of parameters for one statement; memory is kept over resets. */
 struct rcpt_pg_encoder;
@@ -29,6 +31,31 @@ void rcpt_pg_put_int2(struct rcpt_pg_encoder *encoder, int16_t value);
 void rcpt_pg_put_int4(struct rcpt_pg_encoder *encoder, int32_t value);
 void rcpt_pg_put_int8(struct rcpt_pg_encoder *encoder, int64_t value);
 void rcpt_pg_put_timestamp(struct rcpt_pg_encoder *encoder, int64_t us_since_1970);
+
+/* Arrays of `count` numbers at once, for those that have an element per event: the place of the
+ * first element, each to be written by the function of its type, which returns the place of the
+ * next. Ended by rcpt_pg_end_array, which asserts that all are written. */
+uint8_t *rcpt_pg_add_int2_array(struct rcpt_pg_encoder *encoder, size_t count);
+uint8_t *rcpt_pg_add_int4_array(struct rcpt_pg_encoder *encoder, size_t count);
+uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count);
+void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place);
+uint8_t *rcpt_pg_write_timestamp(uint8_t *place, int64_t us_since_1970);
+
+static inline uint8_t *rcpt_pg_write_int2(uint8_t *place, int16_t value)
+{
+    uint32_t size = htobe32(sizeof(value));
+    uint16_t big = htobe16((uint16_t)value);
+    memcpy(place, &size, sizeof(size));
+    memcpy(place + sizeof(size), &big, sizeof(big));
+    return place + sizeof(size) + sizeof(big);
+}
+
+static inline uint8_t *rcpt_pg_write_int4(uint8_t *place, int32_t value)
+{
+    uint32_t both[] = {htobe32(sizeof(value)), htobe32((uint32_t)value)};
+    memcpy(place, both, sizeof(both));
+    return place + sizeof(both);
+}
 
 /* Scalars: each is one parameter. */
 void rcpt_pg_add_int4(struct rcpt_pg_encoder *encoder, int32_t value);
