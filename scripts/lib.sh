@@ -270,7 +270,7 @@ start_kafka() {
             cd "$1"
             echo $$ > kafka.pid
             [ -f kafka/meta.properties ] || java -XX:TieredStopAtLevel=1 -cp "$2" kafka.tools.StorageTool format \
-                -t "$(head -c 16 /dev/urandom | base64 | tr +/ -_ | cut -c 1-22)" -c kafka.properties || exit 1
+                -t "$(head -c 16 /dev/urandom | base64 | tr +/ AB | cut -c 1-22)" -c kafka.properties || exit 1
             exec java -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \
                 -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Dorg.slf4j.simpleLogger.showDateTime=true \
                 -cp "$2" kafka.Kafka kafka.properties' sh "$1" "$sk_path"
