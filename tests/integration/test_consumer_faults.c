@@ -174,8 +174,11 @@ static void a_member_that_is_fenced_ends_the_process(void **state)
     settings.property_count = 2;
     owner_start(owner, &fixture->loop, &settings);
     RUN_UNTIL(&fixture->loop, 20000, owner->assigned_count == 4);
-    rd_kafka_mock_push_request_errors(fixture->mock, HEARTBEAT, 1,
-                                      RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID);
+    /* A heartbeat that crosses the end of the join is forgotten by librdkafka, whatever it said. */
+    rd_kafka_mock_push_request_errors(
+        fixture->mock, HEARTBEAT, 4, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID,
+        RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID,
+        RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID);
     RUN_UNTIL(&fixture->loop, 20000, owner->trouble.decision == RCPT_DECISION_FATAL);
     assert_int_equal(owner->trouble.exit_code, EX_TEMPFAIL);
     assert_string_equal(owner->trouble.code, "FENCED_INSTANCE_ID");
