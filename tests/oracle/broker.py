@@ -8,6 +8,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from oracle.ledger import Record
+from support.services import watermarks
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LARGEST = 20 * 1024 * 1024
@@ -145,7 +146,7 @@ def read_log(brokers, topic, timeout=120):
         places = [TopicPartition(topic, number) for number in range(partition_count(brokers, topic))]
         ends = {}
         for place in places:
-            place.offset, ends[topic, place.partition] = consumer.get_watermark_offsets(place, timeout=timeout)
+            place.offset, ends[topic, place.partition] = watermarks(consumer, place, timeout)
         consumer.assign(places)
         assert ends, f"topic {topic} has no partitions"
         left = {place.partition for place in places if place.offset < ends[topic, place.partition]}

@@ -6,14 +6,29 @@ import re
 import secrets
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 import psycopg
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = ("RECEIPTD_TEST_DSN", "RECEIPTD_TEST_TCP_DSN", "RECEIPTD_TEST_BROKERS", "RECEIPTD_TEST_SERVICES")
+
+
+def watermarks(consumer, place, timeout=30.0):
+    """(low, high) of a partition; a broker that has just come back may not lead it yet."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return consumer.get_watermark_offsets(place, timeout=10)
+        except KafkaException as error:
+            if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 class Services:
@@ -151,7 +166,7 @@ class Topic:
         consumer = Consumer({"bootstrap.servers": self.services.brokers, "group.id": "watermarks",
                              "log_level": 2})
         try:
-            return {partition: consumer.get_watermark_offsets(TopicPartition(self.name, partition), timeout=10)
+            return {partition: watermarks(consumer, TopicPartition(self.name, partition))
                     for partition in range(self.partitions)}
         finally:
             consumer.close()
