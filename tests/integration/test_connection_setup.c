@@ -250,6 +250,10 @@ static void detour_open(struct detour *detour, const char *first)
 static void detour_turn(struct detour *detour, const char *to)
 {
     assert_int_equal(unlink(detour->path), 0);
+    if (to == NULL) {
+        fail_msg("neither a socket directory nor a standby is given");
+        return;
+    }
     assert_int_equal(symlink(to, detour->path), 0);
 }
 
