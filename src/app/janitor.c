@@ -8,6 +8,7 @@
 #define BLOCKED_AFTER_MS                                                                           \
     1500                    /* a transaction in flight for this long may be waiting for somebody */
 #define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
+#define COMPLETE_ROLLUP  30 /* each so many begin at 0: ids may become visible late */
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 
 /* Control statements that fail are tried again by their timers; what needs a new connection gets
@@ -38,29 +39,42 @@ static void on_rolled_up(void *context, struct rcpt_pg_rows *const *rows, size_t
                          const struct rcpt_error *error)
 {
     struct app *app = context;
-    app->rollup_flying = false;
+    struct app_rollup *rollup = &app->rollup;
+    rollup->flying = false;
     if (failed(app, "roll-up of counters", error))
         return;
     RCPT_ASSERT(row_count == 1);
-    if (rcpt_pg_rows_int(rows[0], 0, 0) >= (int64_t)app->config->counters.rollup_rows)
+    int64_t last = rcpt_pg_rows_int(rows[0], 0, 1), given = rcpt_pg_rows_int(rows[0], 0, 2);
+    if (rcpt_pg_rows_int(rows[0], 0, 0) >= (int64_t)app->config->counters.rollup_rows) {
+        rollup->from = last + 1;
         roll_up(app);
+        return;
+    }
+    /* Where the last look but one ended: whoever drew an id before that has committed by now, or
+     * waits for a complete one. */
+    rollup->from = rollup->given + 1;
+    rollup->given = given;
 }
 
 static void roll_up(struct app *app)
 {
-    if (!can_ask(app) || app->rollup_flying)
+    if (!can_ask(app) || app->rollup.flying)
         return;
-    app->rollup_flying = true;
+    app->rollup.flying = true;
     struct rcpt_pg_query query = {.statement = "rollup"};
     rcpt_pg_encoder_reset(app->encoder);
     rcpt_pg_add_int4(app->encoder, (int32_t)app->config->counters.rollup_rows);
+    rcpt_pg_add_int8(app->encoder, app->rollup.from);
     rcpt_pg_encoder_params(app->encoder, &query.params);
     rcpt_pg_submit(app->control, &query, 1, on_rolled_up, app);
 }
 
 static void on_rollup_timer(uv_timer_t *timer)
 {
-    roll_up(timer->data);
+    struct app *app = timer->data;
+    if (!app->rollup.flying && ++app->rollup.turns % COMPLETE_ROLLUP == 0)
+        app->rollup.from = 0;
+    roll_up(app);
 }
 
 /* ---- parked rows: which lanes have something to wake ---- */
