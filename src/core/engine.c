@@ -224,6 +224,10 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     if (part->comparing && offset == part->anchor.offset)
         return true;
     if (offset < lowest_accepted(engine, slot)) {
+        /* Applied by somebody else, but delivered to us: if the database goes back below it, Kafka
+         * brings it again only after a rewind. */
+        if (offset >= part->position)
+            part->position = offset + 1;
         engine->stats.dropped_old++;
         return false;
     }

@@ -70,7 +70,7 @@ def test_a_restart_finds_nothing_to_do(create_world):
 
 
 def test_a_long_open_snapshot_changes_nothing_in_the_result(create_world):
-    world = create_world(40_000, seed=6)
+    world = create_world(40_000, seed=6, counters={"rollup_interval": "100ms"})
     process = world.installation.start()
     with world.database.connect() as analyst:
         analyst.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
@@ -80,6 +80,8 @@ def test_a_long_open_snapshot_changes_nothing_in_the_result(create_world):
         feeder.join()
         world.wait_until_consumed(process)
         assert analyst.execute("SELECT sum(events) FROM receiptd.campaign_funnel").fetchone() == seen
+        deltas = "SELECT count(*) FROM receiptd.campaign_funnel_delta"
+        world.wait(lambda: world.database.value(deltas) == 0, process, what="all counts rolled up")
         analyst.execute("COMMIT")
     world.finish(process)
     process.stop()

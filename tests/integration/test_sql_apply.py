@@ -7,7 +7,7 @@ import pytest
 
 from sql_batch import (Event, add_messages, apply, drift, expected_funnel, expected_rows, fold, stored_funnel,
                        stored_rows)
-from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server  # noqa: F401
+from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
 
 CODES = list(STATUSES) + [9001 + b for b in FLAGS]
 
@@ -194,9 +194,7 @@ def test_the_old_status_is_that_of_the_row_after_a_wait_not_of_the_snapshot(data
     waiting = threading.Thread(target=apply, args=(second, [Event("m", 600, 1), Event("m", 9001, 2)]))
     waiting.start()
     watcher = database.session("watcher")
-    while watcher.query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                        " AND wait_event_type = 'Lock'") == [(0,)]:
-        time.sleep(0.01)
+    wait_for_lock(watcher, second)
     first.do("COMMIT")
     waiting.join()
     events = [Event("m", 440, 0), Event("m", 600, 1), Event("m", 9001, 2)]

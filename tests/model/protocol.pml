@@ -178,7 +178,7 @@ hidden byte a, b, good, half, again, k, l, m, p;
 #define letter_lane(instance, layout) 0
 #endif
 
-/* What a step says when a trail is replayed; scripts/model --explain shows only that. */
+/* What a step says when a trail is replayed; scripts/model --trail shows only that. */
 #define partition_says(text) printf("instance %d, partition %d: ", i, part); printf(text)
 #define lane_says(text) printf("instance %d, lane %d: ", i, lane); printf(text)
 
@@ -701,9 +701,7 @@ inline on_positions() {
     for_each_partition
         if
         :: !LANE.sent.moves[p] || SLOT.state != ASSIGNED -> skip
-#ifndef M_noepochread
         :: LANE.sent.moves[p] && SLOT.state == ASSIGNED && LANE.sent.old[p] -> again = 1
-#endif
         :: else ->
            if
            :: LANE.sent.batch[p] || LANE.sent.generation[p] != SLOT.generation ->
