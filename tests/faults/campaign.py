@@ -35,10 +35,10 @@ def select(only):
 class Plan:
     """Cycle number → number of brokers, kind, number of instances. Depends on nothing but seed and selection."""
 
-    def __init__(self, seed, only=()):
+    def __init__(self, seed, only=(), shapes=None):
         self.seed, self.selected = seed, select(only)
         wanted = {kind.brokers for kind in self.selected.values()}
-        self.shapes = [1] * (CLUSTER_EVERY - 1) + [3]
+        self.shapes = shapes or [1] * (CLUSTER_EVERY - 1) + [3]
         if wanted == {3}:
             self.shapes = [3]
         elif 3 not in wanted and only:
@@ -64,8 +64,8 @@ class Plan:
 
 
 class Campaign:
-    def __init__(self, seed, only=(), directory=None, log=print):
-        self.seed, self.plan, self.log = seed, Plan(seed, only), log
+    def __init__(self, seed, only=(), directory=None, shapes=None, log=print):
+        self.seed, self.plan, self.log = seed, Plan(seed, only, shapes), log
         self.directory = Path(directory or ROOT / "build/faults" / f"seed-{seed}")
         self.directory.mkdir(parents=True, exist_ok=True)
         self.lab, self.era, self.era_number = None, None, None

@@ -165,13 +165,13 @@ class Era(World):
 
     def draw_settings(self):
         draw = self.random.choice
-        properties = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "reconnect.backoff.max.ms": "500",
+        properties = {"session.timeout.ms": "2000", "heartbeat.interval.ms": "300", "reconnect.backoff.max.ms": "500", "socket.timeout.ms": "8000",
                       "max.poll.interval.ms": "6000", "topic.metadata.refresh.interval.ms": "1000"}
         return {
             "lanes": self.lanes,
             "kafka": {"group": self.database.name, "properties": properties, "on_retention_gap": "halt"},
-            "postgres": {"lock_timeout": "1s", "zombie_timeout": "2s", "retry_max": "1s", "retry_min": "50ms",
-                         "connect_timeout": "2s", "connections": draw((1, 2, 4)), "pipeline_depth": draw((1, 2, 3))},
+            "postgres": {"lock_timeout": "1s", "statement_timeout": "6s", "zombie_timeout": "2s", "retry_max": "1s", "retry_min": "50ms",
+                         "connect_timeout": "2s", "connections": min(self.lanes, draw((1, 2, 4))), "pipeline_depth": draw((1, 2, 3))},
             "batch": {"max_events": draw((100, 500, 4000))},
             "memory": {"budget": draw(("256KiB", "16MiB"))},
             "progress": {"verify_interval": "1s", "idle_interval": "200ms", "rewind_timeout": "2s"},
@@ -191,7 +191,7 @@ class Era(World):
         for seat in here[count:]:
             seat.process.signal(signal.SIGTERM)
         for seat in here[count:]:
-            seat.leave()
+            seat.ended((0,), 10)
         for seat in self.seats.values():
             if len(here) < count and not seat.running:
                 seat.start()

@@ -40,30 +40,32 @@ class Connection:
             self.server = await asyncio.open_connection("127.0.0.1", self.link.upstream)
         except OSError:
             return self.abort(self.client)
+        queues = asyncio.Queue(64), asyncio.Queue(64)
         self.tasks = [
-            asyncio.ensure_future(self.pump(self.client[0], self.server[1], UP)),
-            asyncio.ensure_future(self.pump(self.server[0], self.client[1], DOWN)),
+            asyncio.ensure_future(self.read(self.client[0], queues[0], UP)),
+            asyncio.ensure_future(self.read(self.server[0], queues[1], DOWN)),
         ]
-        await asyncio.wait(self.tasks, return_when=asyncio.FIRST_COMPLETED)
+        delivery = [
+            asyncio.ensure_future(self.deliver(queues[0], self.server[1], UP)),
+            asyncio.ensure_future(self.deliver(queues[1], self.client[1], DOWN)),
+        ]
+        self.tasks += delivery
+        await asyncio.wait(delivery, return_when=asyncio.FIRST_COMPLETED)
         while self.stalled:
             await asyncio.sleep(0.05)
         self.end()
 
-    async def pump(self, reader, writer, way):
-        """Reads ahead, so that a delay is a delay and no throttle."""
-        queue = asyncio.Queue(64)
-        delivery = asyncio.ensure_future(self.deliver(queue, writer, way))
-        self.tasks.append(delivery)
-        loop, due = asyncio.get_running_loop(), 0.0
-        try:
-            while data := await reader.read(CHUNK):
-                rules = self.link.ways[way]
-                due = max(due, loop.time() + rules.delay + rules.jitter * self.link.random.random())
-                await queue.put((due, data))
-        except OSError:
-            pass
-        await queue.put((due, b""))
-        await delivery
+    async def read(self, reader, queue, way):
+        """Reads ahead, so that a delay is a delay and no throttle. The end of the stream is an empty piece."""
+        loop, due, data = asyncio.get_running_loop(), 0.0, True
+        while data:
+            try:
+                data = await reader.read(CHUNK)
+            except OSError:
+                data = b""
+            rules = self.link.ways[way]
+            due = max(due, loop.time() + rules.delay + rules.jitter * self.link.random.random())
+            await queue.put((due, data))
 
     async def deliver(self, queue, writer, way):
         loop, rules = asyncio.get_running_loop(), self.link.ways[way]
