@@ -19,6 +19,7 @@ def arguments():
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first cycle (default 0)")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--only", default="", metavar="F03[,F07]", help="cells of the matrix, or names of kinds")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), help="always so many (default: three in every fourth era)")
     parser.add_argument("--resume", metavar="FILE", help="a file of lines from an earlier run: goes on behind it")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no cycle after so many minutes")
     parser.add_argument("--list", action="store_true", help="print the cells of the matrix with their kinds or reasons")
@@ -51,7 +52,7 @@ def run(options):
     path = Path(options.resume) if options.resume else directory / f"{began:%Y%m%dT%H%M%S}.jsonl"
     lines = read_lines(path)
     first = max((line["cycle"] + 1 for line in lines), default=options.first)
-    campaign, version = Campaign(options.seed, only, directory), commit()
+    campaign, version = Campaign(options.seed, only, directory, options.brokers and [options.brokers]), commit()
     try:
         for number in range(first, options.first + options.cycles):
             passed = datetime.datetime.now(datetime.timezone.utc) - began

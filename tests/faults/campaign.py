@@ -38,11 +38,9 @@ class Plan:
     def __init__(self, seed, only=(), shapes=None):
         self.seed, self.selected = seed, select(only)
         wanted = {kind.brokers for kind in self.selected.values()}
-        self.shapes = shapes or [1] * (CLUSTER_EVERY - 1) + [3]
-        if wanted == {3}:
-            self.shapes = [3]
-        elif 3 not in wanted and only:
-            self.shapes = [1]
+        self.shapes = [1] * (CLUSTER_EVERY - 1) + [3]
+        if shapes or wanted == {3} or only and 3 not in wanted:
+            self.shapes = shapes or [max({1} | wanted)]
 
     def brokers(self, number):
         return self.shapes[number // ERA % len(self.shapes)]
@@ -170,7 +168,8 @@ class Campaign:
 
 
 def repeat_command(line):
-    return f"scripts/faults --seed {line['seed']} --first {line['cycle']} --cycles 1 --only {line['kind']}"
+    return f"scripts/faults --seed {line['seed']} --first {line['cycle']} --cycles 1 --only {line['kind']}" + (
+        " --brokers 3" if line["brokers"] == 3 else "")
 
 
 def commit():
