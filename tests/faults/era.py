@@ -80,10 +80,8 @@ class Seat:
 
     def __init__(self, era, name):
         self.era, self.name, self.process, self.allowed, self.count = era, name, None, CLEAN, 0
-        directory = era.directory / name
-        directory.mkdir(parents=True)
-        self.installation = Receiptd(directory, era.lab.seat_dsn(name, era.database.name), era.lab.seat_brokers(name),
-                                     [era.topic])
+        self.installation = Receiptd(era.make(name), era.lab.seat_dsn(name, era.database.name),
+                                     era.lab.seat_brokers(name), [era.topic])
 
     @property
     def running(self):
@@ -159,6 +157,8 @@ class Era(World):
             own = {"instance_id": seat.name} if self.static else {}
             seat.installation.configure(**{**settings, "kafka": {**settings["kafka"], **own}})
         self.installation.migrate()
+        self.auditor = Receiptd(self.make("audit"), self.database.dsn, lab.brokers, [self.topic])
+        self.auditor.configure(lanes=self.lanes)
         self.database.execute(REFUSAL)
         self.ledger, self.read_to, self.first_message = Ledger({}), {}, 0
         self.sender, self.inserter, self.stop_feeding = None, None, threading.Event()
@@ -179,6 +179,11 @@ class Era(World):
             "shutdown": {"deadline": "4s"},
             "log": {"stats_interval": "1s"},
         }
+
+    def make(self, name):
+        path = self.directory / name
+        path.mkdir(parents=True)
+        return path
 
     # ---- instances
 
@@ -312,7 +317,8 @@ class Era(World):
         except AssertionError as error:
             report.add("stuck", f"{error}\n{self.group_log()}")
             return report
-        audit = self.installation.command("audit", check=False)
+        self.auditor.configure(postgres={"dsn": self.database.dsn})  # whichever server is the primary now
+        audit = self.auditor.command("audit", check=False)
         if audit.returncode != 0:
             report.add("audit", f"status {audit.returncode}\n{audit.stdout}{audit.stderr}")
         found = self.differences()
