@@ -91,6 +91,7 @@ class Campaign:
         """Ends the era; returns what went wrong with that."""
         trouble = []
         if self.era is not None:
+            self.era.stop_feeding.set()
             self.lab.heal()
             trouble = self.era.close()
             if not trouble and not (self.era.directory / "keep").exists():
@@ -158,7 +159,6 @@ class Campaign:
         for path in [*self.era.directory.glob("*/*.log"), *self.lab.directory.glob("*.log")]:
             shutil.copy(path, place / path.name)
         try:
-            self.era.stop_feeding.set()
             self.leave()
         except Exception as error:
             self.log(f"end of the era: {type(error).__name__}: {error}")

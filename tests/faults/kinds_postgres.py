@@ -115,21 +115,13 @@ def promoted(cycle):
     fail_over(cycle, end_at_once)
 
 
-def groups_of(server):
-    """The process group of the server with all its backends (each backend has a group of its own)."""
-    listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(server.process.pid)], text=True, capture_output=True)
-    return [server.process.pid, *map(int, listing.stdout.split())]
-
-
 @kind("F13", "the old primary freezes, its replica is promoted, the old one wakes up again")
 def old_primary_comes_back(cycle):
     """The order of the dsn may name the old one first: its smaller timeline has to be refused."""
     frozen = []
 
     def freeze(server, senders):
-        frozen.extend(groups_of(server))
-        for pid in frozen:
-            os.kill(pid, signal.SIGSTOP)
+        frozen.extend(server.freeze())
 
     old = fail_over(cycle, freeze)
     place = cycle.lab.places.index(old)
@@ -139,8 +131,7 @@ def old_primary_comes_back(cycle):
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'receiptd/%%'"
     wait_for(lambda: cycle.value(query) > 0, 30, "somebody has found the new primary", details=cycle.era.group_log)
     cycle.must_move()
-    for pid in frozen:
-        os.kill(pid, signal.SIGCONT)
+    old.thaw(frozen)
     for seat in SEATS:
         cycle.lab.pg_links[seat][place].heal()
     if cycle.random.random() < 0.7:
@@ -183,15 +174,9 @@ def locked(cycle):
 @kind("F17", "the server stands still: all its processes stopped for seconds")
 def server_frozen(cycle):
     cycle.wait_for_receipts()
-    frozen = groups_of(cycle.lab.primary)
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
+    frozen = cycle.lab.primary.freeze()
     time.sleep(cycle.random.uniform(0.3, 3))
-    for pid in frozen:
-        try:
-            os.kill(pid, signal.SIGCONT)
-        except ProcessLookupError:
-            pass
+    cycle.lab.primary.thaw(frozen)
 
 
 @kind("F18", "statements cancelled at random, as by statement_timeout")

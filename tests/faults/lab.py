@@ -133,6 +133,8 @@ class Lab:
     def heal(self):
         for link in self.proxy.links:
             link.heal()
+        for server in [*self.places, *self.brokers_list]:
+            server.thaw()
         for one in self.brokers_list:
             if not one.running:
                 one.start(wait=False)

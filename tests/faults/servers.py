@@ -37,8 +37,18 @@ def free_ports(count):
     return ports
 
 
+def send(number, pids):
+    """The signal to all that are still there; returns them."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+    return pids
+
+
 class Server:
-    """One process with a log."""
+    """One process with a log, and perhaps children."""
 
     def __init__(self, directory, name):
         self.directory, self.name, self.process = Path(directory), name, None
@@ -65,6 +75,18 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+
+    def processes(self):
+        """Its own id, and those of its children."""
+        listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], text=True, capture_output=True)
+        return [self.process.pid, *map(int, listing.stdout.split())]
+
+    def freeze(self):
+        """All its processes stand still; thaw() takes what this returns."""
+        return send(signal.SIGSTOP, self.processes())
+
+    def thaw(self, pids=()):
+        send(signal.SIGCONT, pids or (self.processes() if self.running else ()))
 
     def tail(self, lines=15):
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
