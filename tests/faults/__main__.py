@@ -21,6 +21,7 @@ def arguments():
     parser.add_argument("--only", default="", metavar="F03[,F07]", help="cells of the matrix, or names of kinds")
     parser.add_argument("--brokers", type=int, choices=(1, 3), help="always so many (default: three in every fourth era)")
     parser.add_argument("--resume", metavar="FILE", help="a file of lines from an earlier run: goes on behind it")
+    parser.add_argument("--out", metavar="DIR", help="where lines and logs go; --record reads build/faults/seed-* only")
     parser.add_argument("--minutes", type=float, metavar="M", help="begin no cycle after so many minutes")
     parser.add_argument("--list", action="store_true", help="print the cells of the matrix with their kinds or reasons")
     parser.add_argument("--record", action="store_true", help="write the table of all campaigns into docs/proof.md")
@@ -47,7 +48,7 @@ def show(line):
 def run(options):
     only = tuple(filter(None, options.only.split(",")))
     began = datetime.datetime.now(datetime.timezone.utc)
-    directory = ROOT / "build/faults" / f"seed-{options.seed}"
+    directory = Path(options.out or ROOT / "build/faults" / f"seed-{options.seed}")
     directory.mkdir(parents=True, exist_ok=True)
     path = Path(options.resume) if options.resume else directory / f"{began:%Y%m%dT%H%M%S}.jsonl"
     lines = read_lines(path)

@@ -156,9 +156,9 @@ class Era(World):
         for seat in self.seats.values():
             own = {"instance_id": seat.name} if self.static else {}
             seat.installation.configure(**{**settings, "kafka": {**settings["kafka"], **own}})
-        self.installation.migrate()
-        self.auditor = Receiptd(self.make("audit"), self.database.dsn, lab.brokers, [self.topic])
+        self.auditor = Receiptd(self.make("audit"), lab.direct_dsn(name), lab.brokers, [self.topic])
         self.auditor.configure(lanes=self.lanes)
+        self.auditor.migrate()
         self.database.execute(REFUSAL)
         self.ledger, self.read_to, self.first_message = Ledger({}), {}, 0
         self.sender, self.inserter, self.stop_feeding = None, None, threading.Event()
@@ -317,7 +317,7 @@ class Era(World):
         except AssertionError as error:
             report.add("stuck", f"{error}\n{self.group_log()}")
             return report
-        self.auditor.configure(postgres={"dsn": self.database.dsn})  # whichever server is the primary now
+        self.auditor.configure(postgres={"dsn": self.lab.direct_dsn(self.database.name)})
         audit = self.auditor.command("audit", check=False)
         if audit.returncode != 0:
             report.add("audit", f"status {audit.returncode}\n{audit.stdout}{audit.stderr}")

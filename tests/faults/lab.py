@@ -89,6 +89,10 @@ class Lab:
         return (f"host={','.join('127.0.0.1' for _ in links)} port={','.join(str(link.port) for link in links)}"
                 f" user={ROLE} password='{PASSWORD}' dbname={database} target_session_attrs=read-write")
 
+    def direct_dsn(self, database):
+        """As receiptd's role, to whichever server is the primary now, past the proxy."""
+        return f"host=127.0.0.1 port={self.primary.port} user={ROLE} password='{PASSWORD}' dbname={database}"
+
     def links(self, what, seats=SEATS):
         table = {"postgres": (self.pg_links,), "kafka": (self.kafka_links,),
                  "both": (self.pg_links, self.kafka_links)}[what]
