@@ -114,16 +114,20 @@ class Campaign:
     def run(self, number):
         """Runs a cycle; returns its line."""
         kind, source, seats = self.plan.cycle(number)
-        anomalies = {"end of era": [text] for text in self.enter(number)}
-        began = time.monotonic()
         line = {"cycle": number, "seed": self.seed, "kind": kind.name, "cells": list(kind.cells),
-                "brokers": len(self.lab.brokers_list), "instances": seats}
-        if not available(kind, line["brokers"], self.lab.disk):
-            return {**line, "skipped": f"needs {kind.needs}"}
-        before, cycle = self.era.ledger.receipts, kinds.Cycle(self.era, source.random())
-        anomalies |= self.play(kind, cycle, seats, source)
-        line |= {"seconds": round(time.monotonic() - began, 2), "receipts": self.era.ledger.receipts - before,
-                 "anomalies": anomalies, "notes": cycle.notes}
+                "brokers": self.plan.brokers(number), "instances": seats}
+        began, receipts = time.monotonic(), 0
+        try:
+            anomalies = {"end of era": [text] for text in self.enter(number)}
+            if not available(kind, line["brokers"], self.lab.disk):
+                return {**line, "skipped": f"needs {kind.needs}"}
+            before, cycle = self.era.ledger.receipts, kinds.Cycle(self.era, source.random())
+            anomalies |= self.play(kind, cycle, seats, source)
+            receipts = self.era.ledger.receipts - before
+            line |= {"notes": cycle.notes, **cycle.times}
+        except Exception as error:
+            anomalies = {"the campaign itself": [f"{type(error).__name__}: {error}"]}
+        line |= {"seconds": round(time.monotonic() - began, 2), "receipts": receipts, "anomalies": anomalies}
         if anomalies:
             self.give_up(number, line)
         return line
@@ -131,6 +135,7 @@ class Campaign:
     def play(self, kind, cycle, seats, source):
         era, anomalies = self.era, {}
         try:
+            began = time.monotonic()
             era.occupy(seats)
             era.begin(source.getrandbits(32), kind.name == "poison" or source.random() < 0.2 and "F42" not in kind.cells)
             try:
@@ -138,12 +143,14 @@ class Campaign:
             except AssertionError as error:
                 anomalies["broken promise"] = [str(error)]
             era.lab.heal()
+            healed = time.monotonic()
             trouble = era.settle()
             if trouble:
                 anomalies["ended"] = trouble
             cycle.pause(0.1, 0.3)
             era.end_feeding()
             report = era.judge()
+            cycle.times = {"fault": round(healed - began, 2), "recovery": round(era.caught_up_at - healed, 2)}
             anomalies |= {name: report.examples[name] for name in report.counts}
         except Exception as error:
             anomalies["the campaign itself"] = [f"{type(error).__name__}: {error}"]
@@ -156,15 +163,18 @@ class Campaign:
         place.mkdir()
         (place / "anomalies.txt").write_text(
             "\n".join(f"{name}\n  " + "\n  ".join(map(str, texts)) for name, texts in line["anomalies"].items()) + "\n")
-        for path in [*self.era.directory.glob("*/*.log"), *self.lab.directory.glob("*.log")]:
+        logs = [*self.era.directory.glob("*/*.log")] if self.era else []
+        logs += [*self.lab.directory.glob("*.log")] if self.lab else []
+        for path in logs:
             shutil.copy(path, place / path.name)
         try:
             self.leave()
         except Exception as error:
             self.log(f"end of the era: {type(error).__name__}: {error}")
         self.era, self.era_number = None, None
-        self.lab.close()
-        self.lab = None
+        if self.lab is not None:
+            self.lab.close()
+            self.lab = None
 
 
 def repeat_command(line):

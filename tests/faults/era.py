@@ -157,7 +157,7 @@ class Era(World):
             own = {"instance_id": seat.name} if self.static else {}
             seat.installation.configure(**{**settings, "kafka": {**settings["kafka"], **own}})
         self.auditor = Receiptd(self.make("audit"), lab.direct_dsn(name), lab.brokers, [self.topic])
-        self.auditor.configure(lanes=self.lanes)
+        self.auditor.configure(lanes=self.lanes, postgres={"connections": 1})
         self.auditor.migrate()
         self.database.execute(REFUSAL)
         self.ledger, self.read_to, self.first_message = Ledger({}), {}, 0
@@ -310,9 +310,10 @@ class Era(World):
 
     def judge(self):
         """{anomaly: (how many, examples)}; nothing is in flight any more."""
-        report = Report()
+        report, self.caught_up_at = Report(), time.monotonic()
         try:
             self.wait_until_consumed(timeout=60)
+            self.caught_up_at = time.monotonic()
             self.wait_until_woken(timeout=30)
         except AssertionError as error:
             report.add("stuck", f"{error}\n{self.group_log()}")

@@ -36,7 +36,7 @@ class Cycle:
 
     def __init__(self, era, seed):
         self.era, self.lab, self.random = era, era.lab, random.Random(seed)
-        self.notes = []
+        self.notes, self.times = [], {}
 
     # ---- chance and time
 

@@ -3,6 +3,7 @@
 docs/proof.md gets its section "Real faults" from here and from the lines of the campaigns (scripts/faults --record).
 """
 
+import json
 from collections import Counter, defaultdict
 
 from faults import kinds
@@ -82,6 +83,7 @@ REASONS = {
 
 BEGIN, END = "<!-- faults: begin (scripts/faults --record) -->", "<!-- faults: end -->"
 PROOF = ROOT / "docs/proof.md"
+RECORDED = ROOT / "tests/faults/campaigns.jsonl"
 
 
 def check(table):
@@ -114,29 +116,46 @@ def text():
     return "\n".join(lines)
 
 
+def summary(path, lines):
+    """What is kept of a campaign's lines."""
+    done = [line for line in lines if "skipped" not in line]
+    numbers = [line["cycle"] for line in done]
+    return {
+        "name": f"{path.parent.name}/{path.stem}", "began": done[0]["at"], "seed": done[0]["seed"],
+        "commits": sorted({line["commit"] for line in done}), "cycles": len(done), "first": min(numbers),
+        "last": max(numbers), "seconds": round(sum(line["seconds"] for line in done), 1),
+        "longest": max(line["seconds"] for line in done), "receipts": sum(line["receipts"] for line in done),
+        "anomalous": [[line["cycle"], line["kind"], sorted(line["anomalies"])] for line in done if line["anomalies"]],
+        "kinds": dict(sorted(Counter(line["kind"] for line in done).items())),
+    }
+
+
 def campaigns():
-    """The lines of every campaign that was run here, by file."""
-    found = {path: read_lines(path) for path in sorted((ROOT / "build/faults").glob("seed-*/*.jsonl"))}
-    return {path: done for path, lines in found.items() if (done := [line for line in lines if "skipped" not in line])}
+    """All that were recorded, with those of this checkout, by the time they began."""
+    known = {one["name"]: one for one in read_lines(RECORDED)}
+    for path in (ROOT / "build/faults").glob("seed-*/*.jsonl"):
+        lines = read_lines(path)
+        if any("skipped" not in line for line in lines):
+            one = summary(path, lines)
+            known[one["name"]] = one
+    return sorted(known.values(), key=lambda one: one["began"])
 
 
 def campaign_rows(found):
-    rows = ["| began (UTC) | commit | seed | cycles | kinds | minutes | receipts | cycles with anomalies |",
-            "|---|---|---|---|---|---|---|---|"]
-    for lines in found.values():
-        commits = sorted({line["commit"] for line in lines})
-        first, last = min(line["cycle"] for line in lines), max(line["cycle"] for line in lines)
-        rows.append(f"| {lines[0]['at'][:16].replace('T', ' ')} | {', '.join(commits)} | {lines[0]['seed']}"
-                    f" | {len(lines)} ({first}…{last}) | {len({line['kind'] for line in lines})}"
-                    f" | {sum(line['seconds'] for line in lines) / 60:.1f} | {sum(line['receipts'] for line in lines)}"
-                    f" | {sum(1 for line in lines if line['anomalies'])} |")
+    rows = ["| began (UTC) | commit | seed | cycles | kinds | minutes | longest cycle | receipts | anomalies |",
+            "|---|---|---|---|---|---|---|---|---|"]
+    for one in found:
+        anomalies = "; ".join(f"{cycle} {kind}: {', '.join(names)}" for cycle, kind, names in one["anomalous"])
+        rows.append(f"| {one['began'][:16].replace('T', ' ')} | {', '.join(one['commits'])} | {one['seed']}"
+                    f" | {one['cycles']} ({one['first']}…{one['last']}) | {len(one['kinds'])}"
+                    f" | {one['seconds'] / 60:.1f} | {one['longest']:.1f} s | {one['receipts']} | {anomalies or 0} |")
     return rows
 
 
-def cell_rows(table, lines):
+def cell_rows(table, found):
     runs, cells = Counter(), by_cell(table)
-    for line in lines:
-        runs.update({line["kind"]: 1})
+    for one in found:
+        runs.update(one["kinds"])
     rows = ["| cell | fault | cycles | how, or why not |", "|---|---|---|---|"]
     for cell, title in CELLS.items():
         total = sum(runs[kind.name] for kind in cells[cell])
@@ -146,25 +165,26 @@ def cell_rows(table, lines):
     return rows
 
 
-def section():
-    table, found = kinds.load(), campaigns()
+def section(found):
+    table = kinds.load()
     check(table)
-    lines = [line for some in found.values() for line in some]
-    failed = sum(1 for line in lines if line["anomalies"])
-    seconds = sorted(line["seconds"] for line in lines) or [0]
+    cycles, seconds = sum(one["cycles"] for one in found), sum(one["seconds"] for one in found)
+    anomalous = sum(len(one["anomalous"]) for one in found)
     return "\n".join([
-        f"{len(lines)} cycles over {len({line['kind'] for line in lines})} kinds, {sum(line['receipts'] for line in lines)}"
-        f" receipts, {failed} cycles with anomalies (each is explained below); a cycle took"
-        f" {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most.", "",
-        *campaign_rows(found), "", *cell_rows(table, lines)])
+        f"{cycles} cycles over {len({kind for one in found for kind in one['kinds']})} kinds,"
+        f" {sum(one['receipts'] for one in found)} receipts; {anomalous} cycles with anomalies"
+        f"{' (what they found stands above)' if anomalous else ''}; {seconds / max(cycles, 1):.1f} s a cycle.", "",
+        *campaign_rows(found), "", *cell_rows(table, found)])
 
 
 def record():
-    """Writes the table between its markers; makes the section where there is none."""
+    """Keeps a summary of each campaign and writes the tables between their markers; makes the section where there is none."""
+    found = campaigns()
+    RECORDED.write_text("".join(json.dumps(one) + "\n" for one in found))
     text = PROOF.read_text() if PROOF.exists() else "# Proof\n"
     if BEGIN not in text:
         text = text.rstrip() + f"\n\n## Real faults\n\n{BEGIN}\n{END}\n"
     head, _, rest = text.partition(BEGIN)
-    PROOF.write_text(head + BEGIN + "\n" + section() + "\n" + END + rest.partition(END)[2])
+    PROOF.write_text(head + BEGIN + "\n" + section(found) + "\n" + END + rest.partition(END)[2])
     print(f"written: {PROOF}")
     return 0
