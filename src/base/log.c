@@ -1,5 +1,7 @@
 #include "receiptd/base/log.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,6 +14,7 @@
 
 static atomic_int configured_level = RCPT_LOG_INFO;
 static atomic_int configured_format = RCPT_LOG_LOGFMT;
+static atomic_uint missing; /* lines that found no room since the last one that did */
 
 static const char *const level_names[RCPT_LOG_LEVEL__COUNT] = {
     [RCPT_LOG_ERROR] = "error",
@@ -60,15 +63,19 @@ static void quote(char *out, size_t capacity, const char *text)
     out[used] = '\0';
 }
 
-void rcpt_log(enum rcpt_log_level level, const char *room, const char *format, ...)
+/* Room for a whole line: a pipe says so while a page of it is free. Otherwise the loop would stand
+ * still until somebody reads. */
+static bool has_room(void)
 {
-    if (!rcpt_log_enabled(level))
-        return;
-    char text[TEXT_BYTES], quoted[TEXT_BYTES + 256], stamp[64], line[LINE_BYTES];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
+    struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return poll(&output, 1, 0) == 1;
+}
+
+static bool write_line(enum rcpt_log_level level, const char *room, const char *text)
+{
+    char quoted[TEXT_BYTES + 256], stamp[64], line[LINE_BYTES];
+    if (!has_room())
+        return false;
     quote(quoted, sizeof(quoted), text);
     format_time(stamp);
     int size = snprintf(line, sizeof(line),
@@ -77,7 +84,32 @@ void rcpt_log(enum rcpt_log_level level, const char *room, const char *format, .
                             : "time=%s level=%s room=%s msg=\"%s\"\n",
                         stamp, level_names[level], room, quoted);
     size_t bytes = size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1;
-    /* A log line that cannot be written has nowhere to be reported. */
-    if (write(STDERR_FILENO, line, bytes) < 0)
+    /* What cannot be written for another reason has nowhere to be reported. */
+    ssize_t written = write(STDERR_FILENO, line, bytes);
+    return written != -1 || errno != EAGAIN;
+}
+
+static void report_missing(void)
+{
+    unsigned count = atomic_exchange(&missing, 0);
+    char text[128];
+    if (count == 0)
         return;
+    snprintf(text, sizeof(text), "%u lines are missing here: nobody read the log in time", count);
+    if (!write_line(RCPT_LOG_WARN, "log", text))
+        atomic_fetch_add(&missing, count);
+}
+
+void rcpt_log(enum rcpt_log_level level, const char *room, const char *format, ...)
+{
+    if (!rcpt_log_enabled(level))
+        return;
+    char text[TEXT_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    report_missing();
+    if (!write_line(level, room, text))
+        atomic_fetch_add(&missing, 1);
 }

@@ -145,7 +145,6 @@ static void on_connect_overdue(struct rcpt_pg *pg, const struct rcpt_error *erro
     (void)error;
     struct rcpt_error overdue;
     const char *host = PQhost(pg->conn);
-    pg->rotation++;
     rcpt_error_set(&overdue, RCPT_DECISION_RECONNECT, "RDTIMEOUT",
                    "server at host \"%s\" was not ready within %d ms (%s)",
                    host != NULL ? host : "", pg->settings.connect_timeout_ms,
@@ -246,8 +245,12 @@ static void give_up(struct rcpt_pg *pg, const struct rcpt_error *error)
     pg->failure = *error;
     if (pg->failure.decision != RCPT_DECISION_FATAL)
         pg->failure.decision = RCPT_DECISION_RECONNECT;
-    if (pg->state == RCPT_PG_READY &&
-        now_ms(pg) - pg->ready_at_ms > (uint64_t)pg->settings.retry_max_ms)
+    /* libpq asks the next host where nobody listens or nobody may write. Where somebody accepts and
+     * hangs up (a balancer without a server behind it) or is the wrong server, the choice is ours.
+     */
+    if (pg->state != RCPT_PG_READY)
+        pg->rotation++;
+    else if (now_ms(pg) - pg->ready_at_ms > (uint64_t)pg->settings.retry_max_ms)
         pg->backoff_ms = 0;
     rcpt_connect_unwatch(pg);
     rcpt_pg_enter(pg, RCPT_PG_LOSING, pg->failure.text);

@@ -41,7 +41,8 @@ struct rcpt_pg {
     uint64_t deadline_at_ms; /* of this attempt */
 
     struct rcpt_resolver *resolver;
-    size_t rotation; /* moves on when a host hangs, so that the next attempt begins with another */
+    size_t rotation; /* moves on with every attempt that fails, so that the next begins with another
+                        host */
     PGconn *conn;
     uv_poll_t *poll; /* one per socket; NULL when not watched */
     int polled;      /* its events */

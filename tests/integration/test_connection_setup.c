@@ -3,7 +3,10 @@
  * RECEIPTD_TEST_STANDBY of its standby (which gets promoted), RECEIPTD_TEST_OTHER of a stranger. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "pg_owner.h"
 
@@ -99,6 +102,45 @@ static void a_host_that_never_answers_costs_one_deadline(void **state)
     assert_string_equal(owner->order, "dr");
     owner_close(owner);
     close(fd);
+}
+
+/* As a balancer does that has no server behind it: a process that accepts, reads and hangs up. */
+static pid_t hang_up_at(int listener)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* of a test that failed */
+    for (;;) {
+        char request[1024];
+        int client = accept(listener, NULL, NULL);
+        if (client < 0 || read(client, request, sizeof(request)) < 0)
+            _exit(1);
+        close(client);
+    }
+}
+
+static void a_host_that_hangs_up_is_followed_by_the_next(void **state)
+{
+    (void)state;
+    int bad_port, fd = listener_new(&bad_port);
+    char port[16], with_dsn[512], database[64], user[64];
+    server_port(port, sizeof(port));
+    admin_at(dsn, "SELECT current_database()", database, sizeof(database));
+    admin_at(dsn, "SELECT current_user", user, sizeof(user));
+    const char *tcp = getenv("RECEIPTD_TEST_TCP_DSN");
+    const char *password = tcp != NULL ? strstr(tcp, "password=") : NULL;
+    snprintf(with_dsn, sizeof(with_dsn), "host=127.0.0.1,localhost port=%d,%s dbname=%s user=%s %s",
+             bad_port, port, database, user, password != NULL ? password : "");
+    pid_t balancer = hang_up_at(fd);
+    struct owner *owner = owner_of(with_dsn);
+    until(owner, owner->ready >= 1 || owner->down >= 4);
+    kill(balancer, SIGKILL);
+    waitpid(balancer, NULL, 0);
+    close(fd);
+    assert_string_equal(owner->order, "dr");
+    owner_close(owner);
 }
 
 static void a_missing_table_says_migrate_and_recovers_without_restart(void **state)
@@ -319,6 +361,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_with_a_hint_and_tried_again),
         cmocka_unit_test(a_wrong_password_is_named_and_not_shown),
         cmocka_unit_test(a_host_that_never_answers_costs_one_deadline),
+        cmocka_unit_test(a_host_that_hangs_up_is_followed_by_the_next),
         cmocka_unit_test(a_missing_table_says_migrate_and_recovers_without_restart),
         cmocka_unit_test(a_statement_that_would_scan_the_inbox_is_refused),
         cmocka_unit_test(a_keyed_inbox_is_accepted_at_any_size),

@@ -71,7 +71,7 @@ def wait_for_partitions(brokers, topic, count, timeout):
 class Sender:
     """Idempotent producers, one for each codec in turn, so that a partition's log mixes them."""
 
-    def __init__(self, brokers, topic, codecs=CODECS):
+    def __init__(self, brokers, topic, codecs=CODECS, **properties):
         self.topic, self.failures, self.sent = topic, [], 0
         self.producers = [
             Producer(
@@ -85,6 +85,7 @@ class Sender:
                     "queue.buffering.max.messages": 1_000_000,
                     "delivery.report.only.error": True,
                     "on_delivery": self.on_delivery,
+                    **properties,
                 }
             )
             for codec in codecs
@@ -129,8 +130,9 @@ def produce(brokers, topic, records, per_second=None, stop=None):
     return sender.sent
 
 
-def read_log(brokers, topic, timeout=120):
-    """Every record of the topic, and {(topic, partition): end of its log}."""
+def read_log(brokers, topic, timeout=120, since=None):
+    """Every record of the topic, and {(topic, partition): end of its log}. since: such ends, to read only what came
+    later."""
     consumer = Consumer(
         {
             "bootstrap.servers": brokers,
@@ -147,6 +149,7 @@ def read_log(brokers, topic, timeout=120):
         ends = {}
         for place in places:
             place.offset, ends[topic, place.partition] = watermarks(consumer, place, timeout)
+            place.offset = max(place.offset, (since or {}).get((topic, place.partition), 0))
         consumer.assign(places)
         assert ends, f"topic {topic} has no partitions"
         left = {place.partition for place in places if place.offset < ends[topic, place.partition]}

@@ -201,11 +201,14 @@ def format_event(id, status, at, channel, campaign, form):
 
 
 class Traffic:
-    """events: about how many. late and ghost: shares of messages whose row comes later, and never."""
+    """events: about how many. late and ghost: shares of messages whose row comes later, and never. first: number of
+    the first message, for streams that are sent one after the other. sizes: of records, in events."""
 
-    def __init__(self, seed, events, partitions, *, late=0.02, ghost=0.01, poison=0.012, campaigns=12, disorder=2000):
+    def __init__(self, seed, events, partitions, *, late=0.02, ghost=0.01, poison=0.012, campaigns=12, disorder=2000,
+                 first=0, sizes=RECORD_SIZES):
         self.random = random.Random(seed)
         self.events, self.partitions, self.poison, self.disorder = events, partitions, poison, disorder
+        self.sizes = sizes
         names = [f"c-{number:02d}" for number in range(campaigns)]
         self.messages, self.early, self.late, self.ghosts = [], {}, {}, 0
         journeys = [story.split() for _, story in JOURNEYS]
@@ -214,7 +217,7 @@ class Traffic:
         choose, chance = self.random.choices, self.random.random
         while len(self.happenings) < events:
             for journey in choose(journeys, weights, k=1000):
-                number = len(self.messages)
+                number = first + len(self.messages)
                 campaign = names[int(chance() ** 2 * campaigns)]
                 message = Message(spellings_of(number, self.random), CHANNELS[number % 7], campaign, f"o-{number % 3}")
                 self.messages.append(message)
@@ -234,7 +237,7 @@ class Traffic:
 
     @property
     def events_per_record(self):
-        return 0.75 * sum(RECORD_SIZES) / len(RECORD_SIZES)
+        return 0.75 * sum(self.sizes) / len(self.sizes)
 
     @property
     def platform(self):
@@ -269,7 +272,7 @@ class Traffic:
         share = min(0.5, max(0.03, 1.5 * ways / expected))
         position, chance = 0, self.random.random
         while position < len(self.happenings):
-            limit = RECORD_SIZES[int(chance() * len(RECORD_SIZES))]
+            limit = self.sizes[int(chance() * len(self.sizes))]
             size = limit if limit < 5 else self.random.randint(limit // 2, limit)
             elements = [self.element(times, happening) for happening in self.happenings[position : position + size]]
             position += size

@@ -44,12 +44,12 @@ def merge(base, extra):
 
 
 class Process:
-    """A running `receiptd run`; its output goes to a log file."""
+    """A running `receiptd run`; its output goes to a log file, or to the descriptor `output`."""
 
-    def __init__(self, arguments, log_path, environment):
+    def __init__(self, arguments, log_path, environment, output=None):
         self.log_path = log_path
         self._log = open(log_path, "ab")
-        self._process = subprocess.Popen(arguments, stdout=self._log, stderr=subprocess.STDOUT,
+        self._process = subprocess.Popen(arguments, stdout=output or self._log, stderr=subprocess.STDOUT,
                                          stdin=subprocess.DEVNULL, env=environment)
         self.expected_status = None
 
@@ -157,11 +157,11 @@ class Receiptd:
     def migrate(self):
         self.command("migrate")
 
-    def start(self, name="a", config=None, environment=None):
+    def start(self, name="a", config=None, environment=None, output=None):
         """`receiptd run` as process; `name` tells log files of several instances apart."""
         log_path = self.directory / f"receiptd-{name}.log"
         arguments = [binary(), "run", "--config", config or self.config_path]
-        process = Process(arguments, log_path, self._environment(environment))
+        process = Process(arguments, log_path, self._environment(environment), output)
         self.processes.append(process)
         return process
 

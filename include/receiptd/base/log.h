@@ -1,7 +1,8 @@
 /* Log lines to stderr: logfmt or JSON, one line each, never more than one write(2).
  *
- * Does not know what is worth logging. May be called from any thread. Never logs a secret, a phone
- * number or a message id: that is the duty of the callers.
+ * Never waits: where nobody reads stderr, lines are left out and their number is written once there
+ * is room again. Does not know what is worth logging. May be called from any thread. Never logs a
+ * secret, a phone number or a message id: that is the duty of the callers.
  */
 #ifndef RECEIPTD_BASE_LOG_H
 #define RECEIPTD_BASE_LOG_H
@@ -22,7 +23,8 @@ enum rcpt_log_format {
     RCPT_LOG_FORMAT__COUNT,
 };
 
-/* Process-wide level and format; the only mutable state of this module. Call before threads start,
+/* Process-wide level and format; with the number of missing lines the only mutable state of this
+ * module. Call before threads start,
  * or at a reload. */
 void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format);
 
