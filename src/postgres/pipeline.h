@@ -31,8 +31,8 @@ bool rcpt_pipeline_is_empty(const struct rcpt_pipeline *pipeline);
 /* Number of commands in the oldest entry; 0 when empty. */
 size_t rcpt_pipeline_commands(const struct rcpt_pipeline *pipeline);
 
-/* Reads what has arrived, never waits. Returns the oldest entry once its Sync was read, or an answer
- * that does not fit (rcpt_pending_breach); NULL: nothing more now. */
+/* Reads what has arrived, never waits. Returns the oldest entry once its Sync was read, or an
+ * answer that does not fit (rcpt_pending_breach); NULL: nothing more now. */
 struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn);
 
 /* The oldest entry whether done or not; NULL when empty. */

@@ -24,9 +24,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): glibc gives these names */
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 #define MAX_RANGES 32
 
@@ -126,6 +128,9 @@ static bool fails(bool memory, const char *name, const void *caller)
     errno = before;
     return true;
 }
+
+/* libc's names for the parameters are reserved to it; lists of parameters are no expressions.
+ * NOLINTBEGIN(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses) */
 
 /* ---- memory ---- */
 
@@ -255,3 +260,4 @@ FILE *open_memstream(char **text, size_t *size)
     FAILS_WITH("open_memstream", ENOMEM, NULL);
     return real(text, size);
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name,bugprone-macro-parentheses) */

@@ -49,11 +49,9 @@ static void want_id(const json_t *id, struct wanted *wanted)
     wanted->id_size = json_string_length(id);
     if (id == NULL || json_is_null(id) || (json_is_string(id) && wanted->id_size == 0))
         refuse(wanted, RCPT_REJECT_MISSING_ID);
-    else if (!json_is_string(id))
-        refuse(wanted, RCPT_REJECT_INVALID_ID);
     else if (wanted->id_size > RCPT_RECORD_MAX_ID_BYTES)
         refuse(wanted, RCPT_REJECT_ID_TOO_LONG);
-    else if (memchr(wanted->id, '\0', wanted->id_size) != NULL)
+    else if (!json_is_string(id) || memchr(wanted->id, '\0', wanted->id_size) != NULL)
         refuse(wanted, RCPT_REJECT_INVALID_ID);
 }
 

@@ -17,17 +17,17 @@
 #define MAX_BYTES    16384
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int __lsan_is_turned_off(
-    void); /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-
 /* libpq forgets the description of rows that it holds when a server ends a transaction in the
  * middle of an answer: its own leak, at most one per connection, and indistinguishable from ours by
- * its caller. */
-int __lsan_is_turned_off(
-    void) /* NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+ * its caller. The sanitizer gives the name.
+ * NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+int __lsan_is_turned_off(void);
+
+int __lsan_is_turned_off(void)
 {
     return 1;
 }
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 static int listener = -1;
 static char conninfo[128];

@@ -192,6 +192,17 @@ def record(rows, arguments):
     write_section(ROOT, "Mutants", "\n".join(lines))
 
 
+def check(mutants):
+    """A patch that does not fit is a defect that nobody would plant any more."""
+    misfits = [mutant.name for mutant in mutants
+               if subprocess.run(["patch", "-p1", "-s", "--dry-run", "--force", "-i", mutant.path], cwd=ROOT,
+                                 stdout=subprocess.DEVNULL).returncode != 0]
+    for name in misfits:
+        print(f"{name}.patch does not fit any more: plant its defect anew")
+    print(f"{len(mutants)} patches, {len(misfits)} do not fit")
+    return 1 if misfits else 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/proof --mutants")
     parser.add_argument("--fast", action="store_true", help="unit tests and simulation only: no servers, the mutants they reach")
@@ -199,11 +210,14 @@ def main():
     parser.add_argument("--only", action="append", help="one mutant (may be repeated)")
     parser.add_argument("--seeds", type=int, default=10000, help="of the simulation")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trees that work at once")
+    parser.add_argument("--check", action="store_true", help="only whether every patch still fits the tree")
     parser.add_argument("--record", action="store_true", help="write the table into docs/proof.md")
     arguments = parser.parse_args()
     mutants = [Mutant(path) for path in sorted(HERE.glob("*.patch"))]
     if arguments.only:
         mutants = [mutant for mutant in mutants if mutant.name in arguments.only]
+    if arguments.check:
+        return check(mutants)
     layers = FAST_LAYERS if arguments.fast else LAYERS
     if arguments.fast:
         mutants = [mutant for mutant in mutants if mutant.reaches("simulation")]
