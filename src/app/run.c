@@ -231,6 +231,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     struct app *app = context;
     (void)pg;
     app->control_up = true;
+    memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
     rcpt_log_info("postgres", "control is connected");
     positions_step(app);
     app_update_readiness(app);
@@ -357,8 +358,8 @@ int rcpt_app_run(const struct rcpt_config *config)
     /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
      * a fixed threshold for large blocks keep what is resident near what is used. */
     mallopt(M_ARENA_MAX, 2);
-    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
     rcpt_log_configure(config->log.level, config->log.format);
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
                   config->kafka.group, config->lanes, config->postgres.connections,
