@@ -41,6 +41,9 @@ FLIPS = (
     ("statement", r"^(\s+)(?!return|break|continue|case|default|else|\}|struct|const|int|uint|size_t|bool|char|static|for|while|if|do|goto)"
                   r"([a-z][\w>.\[\]-]*( [-+|]?= |\().*;)$", r"\1;"),
 )
+# Played by the simulator, and by these unit tests.
+ENGINE = ("engine", "lane", "lane_queue", "batch_build")
+ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_fairness"]
 SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf)|_Static_assert|RCPT_ASSERT|rcpt_error_")
 
 
@@ -105,7 +108,7 @@ class Builder:
 def runs_of(path, every):
     """The programs that a file of src/core is worth running with, the quick ones first."""
     stem = pathlib.Path(path).stem
-    names = [name for name in every if stem.split("_")[0] in name] if stem not in ("engine", "lane", "batch_build") else []
+    names = [name for name in every if stem.split("_")[0] in name] if stem not in ENGINE else ENGINE_TESTS
     return [*names, "build/tests/simulation/test_simulation"]
 
 
@@ -129,7 +132,7 @@ def hunt(mutant, builder, arguments):
             command = [built, "--seeds", str(arguments.seeds), "--first"] if simulation else [built]
             try:
                 status = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                                        timeout=60, preexec_fn=limit).returncode
+                                        timeout=arguments.patience, preexec_fn=limit).returncode
             except subprocess.TimeoutExpired:
                 return f"{built.name}: no end"
             if status != 0:
@@ -167,6 +170,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--file", action="append", help="a name in src/core, such as lane.c")
     parser.add_argument("--seeds", type=int, default=400, help="of the simulation")
+    parser.add_argument("--patience", type=int, default=30, help="seconds for a program")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--record", action="store_true", help="write the sums into docs/proof.md")
     arguments = parser.parse_args()
