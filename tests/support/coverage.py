@@ -3,8 +3,7 @@
 
 usage: coverage.py BUILD (scripts/coverage calls it)
 
-A line whose every reason not to be reached is written down counts as unreached all the same; but an unreached branch that holds an
-error path and has no reason in tests/coverage/unreached.txt makes the command fail. Lines of that file: FILE:FUNCTION: REASON.
+An unreached line counts as unreached whatever the reason; one without a reason in tests/coverage/unreached.txt is listed by itself.
 """
 import collections
 import gzip
@@ -62,11 +61,13 @@ def sums(files, prefix):
 
 
 def read_reasons():
-    reasons = {}
+    """{place: reason}: a reason on a line of its own, its places below it, indented."""
+    reasons, reason = {}, ""
     for line in REASONS.read_text().splitlines() if REASONS.exists() else []:
-        if line.strip() and not line.startswith("#"):
-            place, reason = line.split(": ", 1)
-            reasons[place] = reason
+        if line.startswith(" "):
+            reasons[line.strip()] = reason
+        elif line and not line.startswith("#"):
+            reason = line.rstrip(":")
     return reasons
 
 
@@ -91,7 +92,8 @@ def unreached(files):
             if count == 0:
                 by_function[function].append(number)
         for function, numbers in by_function.items():
-            places[f"{name}:{function}"] = [(first, last, text[first - 1].strip()) for first, last in runs(numbers)]
+            places[f"{name}:{function}"] = [(first, last, text[first - 1].strip() if first <= len(text) else "")
+                                            for first, last in runs(numbers)]
     return places
 
 
