@@ -101,12 +101,13 @@ $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/stamp/compile
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(OBJECTS) $(BUILD)/stamp/link
 	@mkdir -p $(@D)
-	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) -lcmocka $(LDLIBS_ALL)
+	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) -lcmocka $(LINK_LIBS) $(LDLIBS_ALL)
 
 $(SIMULATION): $(SIMULATOR)
 $(INTEGRATION): $(HARNESS)
 # libFuzzer brings main().
 $(FUZZ): LINK_EXTRA = $(if $(filter fuzzer,$(SANITIZE)),-fsanitize=fuzzer)
+$(BUILD)/tests/fuzz/fuzz_json: LINK_LIBS = -ljansson # the other opinion about JSON
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2> /dev/null)
 

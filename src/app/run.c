@@ -197,15 +197,33 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- start ---- */
 
-static void start_signals(struct app *app)
+/* 0, or libuv's error: the first signal takes a pair of descriptors. */
+static int start_signals(struct app *app)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     for (size_t index = 0; index < sizeof(numbers) / sizeof(numbers[0]); index++) {
-        uv_signal_init(&app->loop, &app->signals[index]);
+        int failure = uv_signal_init(&app->loop, &app->signals[index]);
+        if (failure != 0)
+            return failure;
         app->signals[index].data = app;
-        uv_signal_start(&app->signals[index], on_signal, numbers[index]);
+        RCPT_ASSERT(uv_signal_start(&app->signals[index], on_signal, numbers[index]) == 0);
     }
     signal(SIGPIPE, SIG_IGN);
+    return 0;
+}
+
+/* What the system may refuse before there is anything that could be told or closed. */
+static bool open_loop(struct app *app)
+{
+    int failure = uv_loop_init(&app->loop);
+    if (failure == 0 && (failure = start_signals(app)) != 0)
+        uv_loop_close(&app->loop);
+    if (failure != 0)
+        rcpt_log_error("app",
+                       "the event loop cannot be made: %s; HINT: look at the limits of open files "
+                       "and of memory",
+                       uv_strerror(failure));
+    return failure == 0;
 }
 
 static void on_control_ready(void *context, struct rcpt_pg *pg)
@@ -305,11 +323,9 @@ static void start(struct app *app)
     char host[48] = "localhost";
     gethostname(host, sizeof(host) - 1);
     snprintf(app->instance, sizeof(app->instance), "%s-%d", host, (int)getpid());
-    uv_loop_init(&app->loop);
     uv_timer_init(&app->loop, &app->deadline);
     app->deadline.data = app;
     name_topics(app);
-    start_signals(app);
     start_engine(app);
     start_control(app);
     lanes_start(app);
@@ -348,6 +364,10 @@ int rcpt_app_run(const struct rcpt_config *config)
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
                   config->kafka.group, config->lanes, config->postgres.connections,
                   rcpt_kafka_version());
+    if (!open_loop(app)) {
+        free(app);
+        return EX_OSERR;
+    }
     start(app);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     finish(app);

@@ -183,6 +183,8 @@ static void answer_done(struct rcpt_pg *pg)
         if (done == NULL)
             break;
         pg->heard_at_ms = now_ms(pg);
+        if (rcpt_pending_breach(done) != NULL)
+            rcpt_pg_fail(pg, rcpt_pending_breach(done));
         rcpt_pending_answer(done, NULL);
     }
 }

@@ -1,9 +1,13 @@
 #include "pipeline.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "failure.h"
+
+#define PROTOCOL_VIOLATION "08P01"
 
 struct rcpt_pending {
     struct rcpt_pending *next;
@@ -11,6 +15,7 @@ struct rcpt_pending {
     void *context;
     struct rcpt_error error;
     bool failed;
+    bool broken; /* by an answer that does not fit the question */
     size_t commands;
     size_t received;
     struct rcpt_pg_rows **rows; /* [commands], each into `storage` */
@@ -61,21 +66,53 @@ struct rcpt_pending *rcpt_pipeline_take(struct rcpt_pipeline *pipeline)
     return pending;
 }
 
+/* What no server sends: its end of the protocol, or something in between, is broken. Nobody knows
+ * what was done. */
+static void RCPT_PRINTF(2, 3) find_breach(struct rcpt_pending *pending, const char *format, ...)
+{
+    char text[128];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    pending->failed = pending->broken = true;
+    rcpt_error_set(&pending->error, RCPT_DECISION_RECONNECT, PROTOCOL_VIOLATION, "%s", text);
+}
+
+/* libpq would give such a result again and again: nothing here takes or sends the rows of a COPY.
+ */
+static bool is_copy(ExecStatusType status)
+{
+    return status == PGRES_COPY_OUT || status == PGRES_COPY_IN || status == PGRES_COPY_BOTH;
+}
+
 /* Keeps the result of a command that succeeded, or the first error. Takes the result over. */
 static void keep(struct rcpt_pending *pending, PGresult *result_take)
 {
     ExecStatusType status = PQresultStatus(result_take);
     bool is_good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
-    if (is_good && !pending->failed) {
-        RCPT_ASSERT(pending->received < pending->commands);
+    if (is_good && !pending->failed && pending->received < pending->commands) {
         pending->storage[pending->received++].result = result_take;
         return;
     }
+    if (is_good && !pending->failed)
+        find_breach(pending,
+                    "the server gave more answers than the %zu statements of a transaction",
+                    pending->commands);
+    if (is_copy(status))
+        find_breach(pending, "the server answered a statement with %s", PQresStatus(status));
     if (!is_good && status != PGRES_PIPELINE_ABORTED && !pending->failed) {
         pending->failed = true;
         rcpt_failure_of_result(result_take, &pending->error);
     }
     PQclear(result_take);
+}
+
+static void check_count(struct rcpt_pending *pending)
+{
+    if (!pending->failed && pending->received < pending->commands)
+        find_breach(pending, "the server gave %zu answers to the %zu statements of a transaction",
+                    pending->received, pending->commands);
 }
 
 struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn)
@@ -89,13 +126,21 @@ struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGc
             separators++;
         } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
+            check_count(pipeline->first);
             return rcpt_pipeline_take(pipeline);
         } else {
             separators = 0;
             keep(pipeline->first, result);
+            if (pipeline->first->broken)
+                return rcpt_pipeline_take(pipeline);
         }
     }
     return NULL;
+}
+
+const struct rcpt_error *rcpt_pending_breach(const struct rcpt_pending *pending)
+{
+    return pending->broken ? &pending->error : NULL;
 }
 
 void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost)

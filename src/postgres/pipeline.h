@@ -31,8 +31,8 @@ bool rcpt_pipeline_is_empty(const struct rcpt_pipeline *pipeline);
 /* Number of commands in the oldest entry; 0 when empty. */
 size_t rcpt_pipeline_commands(const struct rcpt_pipeline *pipeline);
 
-/* Reads what has arrived, never waits. Returns the oldest entry once its Sync was read; NULL:
- * nothing more now. */
+/* Reads what has arrived, never waits. Returns the oldest entry once its Sync was read, or an
+ * answer that does not fit (rcpt_pending_breach); NULL: nothing more now. */
 struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn);
 
 /* The oldest entry whether done or not; NULL when empty. */
@@ -40,6 +40,9 @@ struct rcpt_pending *rcpt_pipeline_take(struct rcpt_pipeline *pipeline);
 
 /* The error that the oldest entry has met so far, or NULL. */
 const struct rcpt_error *rcpt_pipeline_error(const struct rcpt_pipeline *pipeline);
+
+/* Not NULL: the answer did not fit the question, so the connection must not be used any more. */
+const struct rcpt_error *rcpt_pending_breach(const struct rcpt_pending *pending);
 
 /* Tells the owner and frees the entry. `lost` non-NULL: its outcome is unknown for this reason. */
 void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost);

@@ -118,14 +118,17 @@ static void guard_begin(struct guard *guard)
     sigaddset(&set, SIGTERM);
     RCPT_ASSERT(sigprocmask(SIG_BLOCK, &set, &guard->before) == 0);
     guard->descriptor = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    RCPT_ASSERT(guard->descriptor >= 0);
+    if (guard->descriptor <
+        0) /* too many files: a signal ends the process, the server rolls back */
+        sigprocmask(SIG_SETMASK, &guard->before, NULL);
     guard->caught = 0;
     guard->give_up_ms = INT64_MAX;
 }
 
 static void guard_end(struct guard *guard)
 {
-    close(guard->descriptor);
+    if (guard->descriptor >= 0)
+        close(guard->descriptor);
     sigprocmask(SIG_SETMASK, &guard->before, NULL);
 }
 

@@ -1,10 +1,5 @@
-/* Times from any bytes: what is accepted lies in 1970…9999, is written and read back the same, and
- * refusals leave the result alone.
- *
- *   clang-14 -g -O1 -std=c11 -D_GNU_SOURCE -fsanitize=fuzzer,address,undefined
- * -fno-sanitize-recover=all -Iinclude \ -o build/fuzz_timestamp tests/fuzz/fuzz_timestamp.c
- * src/core/timestamp.c src/base/error.c
- */
+/* libFuzzer target: times from any bytes. What is accepted lies in 1970…9999, is written and read
+ * back the same, and refusals leave the result alone. */
 #include <string.h>
 
 #include "receiptd/base/error.h"

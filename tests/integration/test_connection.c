@@ -104,27 +104,46 @@ static void a_deferred_constraint_fails_where_only_the_sync_was_due(void **state
     owner_close(owner);
 }
 
+#define BLOCK_BYTES (64 * 1024)
+
+static void submit_blocks(struct owner *owner, uint32_t blocks)
+{
+    static char block[BLOCK_BYTES];
+    struct rcpt_pg_query query = {.statement = "lengths"};
+    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    memset(block, 'x', sizeof(block));
+    rcpt_pg_begin_bytea_array(encoder, blocks);
+    for (uint32_t element = 0; element < blocks; element++)
+        rcpt_pg_put_bytes(encoder, block, sizeof(block));
+    rcpt_pg_encoder_params(encoder, &query.params);
+    rcpt_pg_submit(owner->pg, &query, 1, on_answer, owner);
+    rcpt_pg_encoder_free(encoder);
+}
+
 static void large_batches_flow_while_answers_come_back(void **state)
 {
     (void)state;
-    static char block[64 * 1024];
     struct owner *owner = owner_of(dsn);
-    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
     until(owner, owner->ready >= 1);
-    memset(block, 'x', sizeof(block));
-    for (int batch = 0; batch < 12; batch++) {
-        struct rcpt_pg_query query = {.statement = "lengths"};
-        rcpt_pg_encoder_reset(encoder);
-        rcpt_pg_begin_bytea_array(encoder, 48);
-        for (int element = 0; element < 48; element++)
-            rcpt_pg_put_bytes(encoder, block, sizeof(block));
-        rcpt_pg_encoder_params(encoder, &query.params);
-        rcpt_pg_submit(owner->pg, &query, 1, on_answer, owner);
-    }
+    for (int batch = 0; batch < 12; batch++)
+        submit_blocks(owner, 48);
     until(owner, owner->answers >= 12);
     assert_int_equal(owner->committed, 12);
-    assert_int_equal(owner->number, 48 * (int)sizeof(block));
-    rcpt_pg_encoder_free(encoder);
+    assert_int_equal(owner->number, 48 * BLOCK_BYTES);
+    owner_close(owner);
+}
+
+/* Nothing comes back before all of it is there, so no answer can stand in for the wake-up by the
+ * socket. */
+static void a_batch_above_all_buffers_is_written_to_its_end(void **state)
+{
+    (void)state;
+    struct owner *owner = owner_of(dsn);
+    until(owner, owner->ready >= 1);
+    submit_blocks(owner, 768);
+    until(owner, owner->answers >= 1);
+    assert_int_equal(owner->committed, 1);
+    assert_int_equal(owner->number, 768 * BLOCK_BYTES);
     owner_close(owner);
 }
 
@@ -343,6 +362,7 @@ int main(void)
         cmocka_unit_test(an_error_stops_its_transaction_and_not_the_next),
         cmocka_unit_test(a_deferred_constraint_fails_where_only_the_sync_was_due),
         cmocka_unit_test(large_batches_flow_while_answers_come_back),
+        cmocka_unit_test(a_batch_above_all_buffers_is_written_to_its_end),
         cmocka_unit_test(an_idle_connection_that_is_ended_comes_back),
         cmocka_unit_test(what_was_in_flight_is_unknown_and_told_before_the_loss),
         cmocka_unit_test(a_server_that_hangs_is_given_up),

@@ -1,159 +1,286 @@
-/* Turns of the protocol that the model (docs/model.md) found and that are rare in the simulator:
- * the engine alone, the ports write down what was asked for. */
+/* The engine step by step, where the simulator has no eye for it: what is counted, what an end
+ * waits for, and what comes too late. The protocol itself is played in tests/simulation. */
 #include "receiptd/core/engine.h"
 #include "record_fixture.h"
 
-#define NOTHING (-1)
+#define NOBODY UINT32_MAX
 
-struct engine_bench {
+/* An engine of four lanes on two connections whose ports only remember. */
+struct world {
     struct bench bench;
     struct rcpt_engine *engine;
-    uint32_t slot;
-    int64_t rewound_to; /* NOTHING: no rewind was asked for */
+    const struct rcpt_batch *flying[4]; /* by lane */
+    uint32_t reading[4];                /* how often positions were asked for, by lane */
+    uint32_t halts, refreshed;
+    int64_t rewound_to, reassigned_to;
+    char reason[512];
 };
 
 static void on_submit(void *context, const struct rcpt_batch *batch)
 {
-    (void)context;
-    (void)batch;
+    struct world *world = context;
+    world->flying[batch->lane] = batch;
 }
 
 static void on_read_positions(void *context, uint32_t lane)
 {
-    (void)context;
-    (void)lane;
+    struct world *world = context;
+    world->reading[lane]++;
 }
 
 static void on_rewind(void *context, uint32_t slot, int64_t offset)
 {
-    struct engine_bench *bench = context;
-    assert_int_equal(slot, bench->slot);
-    bench->rewound_to = offset;
+    struct world *world = context;
+    (void)slot;
+    world->rewound_to = offset;
 }
 
 static void on_reassign(void *context, uint32_t slot, int64_t offset)
 {
-    (void)context;
-    fail_msg("slot %u is assigned again at %lld", slot, (long long)offset);
+    struct world *world = context;
+    (void)slot;
+    world->reassigned_to = offset;
 }
 
 static void on_refresh(void *context, uint32_t slot)
 {
-    (void)context;
-    fail_msg("the pins of slot %u are read again", slot);
+    struct world *world = context;
+    world->refreshed = slot;
 }
 
 static void on_halt(void *context, const struct rcpt_error *error)
 {
-    (void)context;
-    fail_msg("halted: %s", error->text);
+    struct world *world = context;
+    world->halts++;
+    snprintf(world->reason, sizeof(world->reason), "%s", error->text);
 }
 
-/* One lane, one partition, assigned at offset 0. */
-static void set_up_engine(struct engine_bench *bench)
+static void open_world(struct world *world)
 {
-    const struct rcpt_engine_settings settings = {
-        .lanes = 1,
-        .connections = 1,
-        .depth = 1,
+    static const struct rcpt_engine_settings settings = {
+        .lanes = 4,
+        .connections = 2,
+        .depth = 2,
         .batch_max_events = 100,
-        .batch_max_bytes = 100000,
-        .budget_bytes = 1000000,
+        .batch_max_bytes = 1u << 20,
+        .budget_bytes = 1u << 20,
+        .idle_advance_ms = 1000,
         .verify_interval_ms = 5000,
-        .rewind_timeout_ms = 5000,
-        .wake_limit = 100,
+        .rewind_timeout_ms = 2000,
         .retry_min_ms = 10,
         .retry_max_ms = 100,
+        .wake_limit = 10,
+        .seed = 1,
     };
-    const struct rcpt_engine_ports ports = {
-        .context = bench,
-        .submit = on_submit,
-        .read_positions = on_read_positions,
-        .rewind = on_rewind,
-        .reassign = on_reassign,
-        .refresh = on_refresh,
-        .halt = on_halt,
-    };
-    static const int64_t start[] = {0};
-    set_up(&bench->bench, 1);
-    bench->engine = rcpt_engine_new(&settings, bench->bench.ladder, &ports);
-    bench->slot = rcpt_engine_slot(bench->engine, "dlr-events", 3);
-    bench->rewound_to = NOTHING;
-    assert_int_equal(rcpt_engine_assign(bench->engine, bench->slot, 1, start, NULL, 0), 0);
-    rcpt_engine_connection_up(bench->engine, 0, 0);
+    memset(world, 0, sizeof(*world));
+    world->refreshed = NOBODY;
+    world->rewound_to = world->reassigned_to = -1;
+    set_up(&world->bench, settings.lanes);
+    struct rcpt_engine_ports ports = {
+        world, on_submit, on_read_positions, on_rewind, on_reassign, on_refresh, on_halt};
+    world->engine = rcpt_engine_new(&settings, world->bench.ladder, &ports);
 }
 
-static void tear_down_engine(struct engine_bench *bench)
+static void close_world(struct world *world)
 {
-    rcpt_engine_check(bench->engine);
-    rcpt_engine_free(bench->engine);
-    tear_down(&bench->bench);
+    rcpt_engine_check(world->engine);
+    rcpt_engine_free(world->engine);
+    tear_down(&world->bench);
 }
 
-/* The lane's answer to what it asked: its row of consumer_progress. */
-static void answer_position(struct engine_bench *bench, int64_t next_offset, int64_t now_ms)
+static uint32_t assign(struct world *world, int64_t offset, const struct rcpt_engine_anchor *anchor)
 {
-    struct rcpt_engine_position row = {
-        .slot = bench->slot, .next_offset = next_offset, .generation = 1, .found = true};
-    rcpt_engine_on_positions(bench->engine, 0, &row, 1, now_ms);
+    int64_t next[4] = {offset, offset, offset, offset};
+    uint32_t slot = rcpt_engine_slot(world->engine, "dlr-events", 3);
+    rcpt_engine_assign(world->engine, slot, 1, next, anchor, 0);
+    return slot;
 }
 
-/* As src/app/consume.c does. */
-static void deliver(struct engine_bench *bench, int64_t offset, int64_t now_ms)
+static struct rcpt_record *record_at(struct world *world, int64_t offset, const char *id)
 {
-    if (!rcpt_engine_admits(bench->engine, bench->slot, offset))
-        return;
-    struct rcpt_record_input input = input_of(EVENT("m"), sizeof(EVENT("m")) - 1);
+    char value[128];
+    int size = snprintf(value, sizeof(value), "{\"message_id\":\"%s\",\"status\":\"SENT\"}", id);
+    struct rcpt_record_input input = input_of(value, (size_t)size);
     input.offset = offset;
-    rcpt_engine_deliver_take(bench->engine, bench->slot,
-                             rcpt_record_decode(bench->bench.decoder, &input), now_ms);
+    struct rcpt_record *record = rcpt_record_decode(world->bench.decoder, &input);
+    record->offset = offset;
+    return record;
 }
 
-/* Another owner committed 0 and 1, so our copies of them are dropped; then the database loses that
- * commit. Kafka will not deliver them again unless it is asked to. */
-static void what_was_dropped_as_applied_is_read_again_when_the_database_goes_back(void **state)
+/* Returns the lane that the message belongs to. */
+static uint32_t deliver(struct world *world, uint32_t slot, int64_t offset, const char *id)
 {
-    struct engine_bench bench;
-    (void)state;
-    set_up_engine(&bench);
-    answer_position(&bench, 2, 0);
-    deliver(&bench, 0, 1);
-    deliver(&bench, 1, 1);
-    assert_int_equal(rcpt_engine_get_stats(bench.engine)->dropped_old, 2);
-    rcpt_engine_connection_down(bench.engine, 0, 2);
-    rcpt_engine_connection_up(bench.engine, 0, 3);
-    answer_position(&bench, 0, 3);
-    assert_int_equal(bench.rewound_to, 0);
-
-    deliver(&bench, 2, 4); /* fetched before: no gap */
-    assert_int_equal(rcpt_engine_get_stats(bench.engine)->records, 0);
-    deliver(&bench, 0, 5);
-    assert_int_equal(rcpt_engine_get_stats(bench.engine)->records, 1);
-    tear_down_engine(&bench);
+    struct rcpt_record *record = record_at(world, offset, id);
+    uint32_t lane = (uint32_t)(record->events[0].hash & 3);
+    rcpt_engine_deliver_take(world->engine, slot, record, 0);
+    return lane;
 }
 
-static void a_database_that_goes_back_above_what_was_delivered_needs_no_rewind(void **state)
+static void bring_up(struct world *world, uint32_t connection, uint32_t slot, int64_t offset)
 {
-    struct engine_bench bench;
+    struct rcpt_engine_position row = {slot, offset, 1, true};
+    rcpt_engine_connection_up(world->engine, connection, 0);
+    for (uint32_t lane = connection; lane < 4; lane += 2)
+        rcpt_engine_on_positions(world->engine, lane, &row, 1, 0);
+}
+
+/* An id whose message belongs to the lane. */
+static void find_id(struct world *world, uint32_t lane, char id[16])
+{
+    for (int number = 0;; number++) {
+        snprintf(id, 16, "m%d", number);
+        struct rcpt_record *record = record_at(world, 0, id);
+        bool found = (record->events[0].hash & 3) == lane;
+        rcpt_record_free(record);
+        if (found)
+            return;
+    }
+}
+
+static void commit(struct world *world, uint32_t lane)
+{
+    struct rcpt_engine_result result = {.outcome = RCPT_OUTCOME_COMMITTED};
+    world->flying[lane] = NULL;
+    rcpt_engine_on_result(world->engine, lane, &result, 0);
+}
+
+static void offsets_that_the_log_skips_are_counted(void **state)
+{
     (void)state;
-    set_up_engine(&bench);
-    answer_position(&bench, 2, 0);
-    deliver(&bench, 0, 1);
-    rcpt_engine_connection_down(bench.engine, 0, 2);
-    rcpt_engine_connection_up(bench.engine, 0, 3);
-    answer_position(&bench, 1, 3);
-    assert_int_equal(bench.rewound_to, NOTHING);
-    deliver(&bench, 1, 4);
-    assert_int_equal(rcpt_engine_get_stats(bench.engine)->records, 1);
-    assert_int_equal(rcpt_engine_get_stats(bench.engine)->gaps, 0);
-    tear_down_engine(&bench);
+    struct world world;
+    open_world(&world);
+    const struct rcpt_engine_stats *stats = rcpt_engine_get_stats(world.engine);
+    uint32_t slot = assign(&world, 10, NULL);
+    deliver(&world, slot, 10, "a");
+    deliver(&world, slot, 11, "a");
+    assert_int_equal(stats->gaps, 0);
+    deliver(&world, slot, 15, "a"); /* compaction, or the marks of transactions */
+    assert_int_equal(stats->gaps, 3);
+    rcpt_engine_skip_to(world.engine, slot, 20, 0);
+    assert_int_equal(stats->gaps, 7);
+    rcpt_engine_skip_to(world.engine, slot, 12, 0); /* all of it is on its way */
+    assert_int_equal(stats->gaps, 7);
+    deliver(&world, slot, 12, "a");
+    assert_int_equal(stats->records, 3);
+    assert_int_equal(stats->dropped_old, 1);
+    close_world(&world);
+}
+
+static void an_end_waits_for_every_connection(void **state)
+{
+    (void)state;
+    struct world world;
+    char ids[2][16];
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL);
+    for (uint32_t lane = 0; lane < 2; lane++)
+        find_id(&world, lane, ids[lane]);
+    bring_up(&world, 0, slot, 0);
+    bring_up(&world, 1, slot, 0);
+    assert_true(rcpt_engine_is_drained(world.engine));
+    for (uint32_t lane = 0; lane < 2; lane++)
+        assert_int_equal(deliver(&world, slot, lane, ids[lane]), lane);
+    assert_true(rcpt_engine_bytes(world.engine) > 0);
+    assert_false(rcpt_engine_is_drained(world.engine)); /* queued */
+    rcpt_engine_tick(world.engine, 5);
+    assert_non_null(world.flying[0]);
+    assert_non_null(world.flying[1]);
+    assert_int_equal(rcpt_engine_oldest_in_flight_ms(world.engine, 1, 30), 25);
+    for (uint32_t lane = 0; lane < 2; lane++) {
+        assert_false(rcpt_engine_is_settled(world.engine));
+        commit(&world, lane);
+    }
+    assert_true(rcpt_engine_is_settled(world.engine));
+    assert_true(rcpt_engine_is_drained(world.engine));
+    assert_int_equal(rcpt_engine_bytes(world.engine), 0);
+    assert_int_equal(rcpt_engine_oldest_in_flight_ms(world.engine, 1, 30), 0);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->events_committed, 2);
+    close_world(&world);
+}
+
+static void another_topic_under_the_same_name_halts_once(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    struct rcpt_engine_anchor anchor = {.offset = 9, .timestamp_ms = TIMESTAMP_MS, .crc = 1};
+    uint32_t slot = assign(&world, 10, &anchor);
+    assert_false(rcpt_engine_is_halted(world.engine));
+    deliver(&world, slot, 9, "a"); /* another record than the one that was applied */
+    assert_true(rcpt_engine_is_halted(world.engine));
+    assert_int_equal(world.halts, 1);
+    assert_non_null(strstr(world.reason, "dlr-events partition 3"));
+    assert_false(rcpt_engine_admits(world.engine, slot, 10));
+    assert_false(rcpt_engine_wants(world.engine, slot));
+    deliver(&world, slot, 10, "a");
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->records, 0);
+    assert_int_equal(world.halts, 1);
+    close_world(&world);
+}
+
+static void an_anchor_whose_record_is_gone_is_no_reason_to_halt(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    struct rcpt_engine_anchor anchor = {.offset = 9, .timestamp_ms = 1, .crc = 1};
+    uint32_t slot = assign(&world, 12, &anchor);
+    deliver(&world, slot, 12, "a"); /* retention or compaction took 9 */
+    assert_int_equal(world.halts, 0);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->records, 1);
+    close_world(&world);
+}
+
+static void what_comes_after_the_end_of_an_epoch_changes_nothing(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    rcpt_engine_revoke(world.engine, slot);
+    assert_false(rcpt_engine_admits(world.engine, slot, 10));
+    deliver(&world, slot, 10, "a");
+    rcpt_engine_skip_to(world.engine, slot, 100, 0);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->gaps, 0);
+    assert_int_equal(rcpt_engine_bytes(world.engine), 0);
+    close_world(&world);
+}
+
+static void positions_that_come_after_their_connection_went_are_not_believed(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    struct rcpt_engine_position row = {slot, 50, 1, true};
+    rcpt_engine_connection_up(world.engine, 0, 0);
+    assert_int_equal(world.reading[0], 1);
+    rcpt_engine_connection_down(world.engine, 0, 0);
+    rcpt_engine_on_positions(world.engine, 0, &row, 1, 0);
+    rcpt_engine_on_positions_failed(world.engine, 0, 0);
+    assert_int_equal(rcpt_engine_committed(world.engine, slot), 10);
+    rcpt_engine_connection_up(world.engine, 0, 0);
+    assert_int_equal(world.reading[0], 2);
+    close_world(&world);
+}
+
+static void what_has_nothing_is_freed_without_harm(void **state)
+{
+    (void)state;
+    rcpt_engine_free(NULL);
+    rcpt_decoder_free(NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_dropped_as_applied_is_read_again_when_the_database_goes_back),
-        cmocka_unit_test(a_database_that_goes_back_above_what_was_delivered_needs_no_rewind),
+        cmocka_unit_test(offsets_that_the_log_skips_are_counted),
+        cmocka_unit_test(an_end_waits_for_every_connection),
+        cmocka_unit_test(another_topic_under_the_same_name_halts_once),
+        cmocka_unit_test(an_anchor_whose_record_is_gone_is_no_reason_to_halt),
+        cmocka_unit_test(what_comes_after_the_end_of_an_epoch_changes_nothing),
+        cmocka_unit_test(positions_that_come_after_their_connection_went_are_not_believed),
+        cmocka_unit_test(what_has_nothing_is_freed_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ static const char *const half_pairs[] = {
     "\\ude00\\ud83d",   "\\ud83d\\ud83d\\ude00",
     "\\uDBFF\\\\uDFFF", "\\uD83D\\n",
     "\\\"\\ud800",      "\\\\\\\"\\ud800\\\\",
+    "\\ud800\\\"x",
 };
 static const char *const unicode[] = {
     "\xc2\x80",

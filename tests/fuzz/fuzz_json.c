@@ -1,0 +1,244 @@
+/* libFuzzer target: the decoder against jansson. Both must accept and refuse the same documents and
+ * find the same events in them.
+ *
+ * What may differ, because only one of the two says anything about it:
+ * - halves of surrogate pairs, NULs in keys and integers above 64 bits are errors for jansson:
+ * legal JSON by its grammar, so the decoder takes them (and refuses an id that holds the first
+ * two);
+ * - more than RCPT_RECORD_MAX_DEPTH levels, and bytes that are no UTF-8: the decoder refuses the
+ *   record for the first, and only the event for the second where one holds them;
+ * - jansson overlooks a NUL behind a number: such a text is no JSON, and the decoder must say so.
+ * Fractions are compared to the microsecond below, as jansson rounds them to a double.
+ */
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "receiptd/base/error.h"
+#include "receiptd/core/record.h"
+#include "receiptd/core/timestamp.h"
+
+#define NOW_MS    1700000000000
+#define LATEST_US INT64_C(253402300799999999)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct rcpt_ladder *ladder;
+static struct rcpt_decoder *decoder;
+
+/* What an element must become. */
+struct wanted {
+    int reason; /* -1: an event */
+    const char *id;
+    size_t id_size;
+    int entry;
+    double at_us;
+    bool at_is_exact;
+};
+
+static void refuse(struct wanted *wanted, enum rcpt_reject_reason reason)
+{
+    if (wanted->reason < 0)
+        wanted->reason = (int)reason;
+}
+
+static void want_id(const json_t *id, struct wanted *wanted)
+{
+    wanted->id = json_string_value(id);
+    wanted->id_size = json_string_length(id);
+    if (id == NULL || json_is_null(id) || (json_is_string(id) && wanted->id_size == 0))
+        refuse(wanted, RCPT_REJECT_MISSING_ID);
+    else if (wanted->id_size > RCPT_RECORD_MAX_ID_BYTES)
+        refuse(wanted, RCPT_REJECT_ID_TOO_LONG);
+    else if (!json_is_string(id) || memchr(wanted->id, '\0', wanted->id_size) != NULL)
+        refuse(wanted, RCPT_REJECT_INVALID_ID);
+}
+
+static void want_status(const json_t *status, const json_t *channel, struct wanted *wanted)
+{
+    const char *name = json_string_value(channel);
+    size_t size = json_string_length(channel);
+    wanted->entry = -1;
+    if (status == NULL || json_is_null(status))
+        refuse(wanted, RCPT_REJECT_MISSING_STATUS);
+    else if (json_is_string(status))
+        wanted->entry = rcpt_ladder_find_name(ladder, json_string_value(status),
+                                              json_string_length(status), name, size);
+    else if (json_is_integer(status))
+        wanted->entry = rcpt_ladder_find_code(ladder, json_integer_value(status), name, size);
+    if (wanted->entry < 0)
+        refuse(wanted, RCPT_REJECT_UNKNOWN_STATUS);
+}
+
+static void want_time(const json_t *at, struct wanted *wanted)
+{
+    int64_t at_us = (int64_t)NOW_MS * 1000;
+    bool good = true;
+    wanted->at_is_exact = true;
+    if (json_is_string(at)) {
+        const char *text = json_string_value(at);
+        good = rcpt_timestamp_parse(text, json_string_length(at), &at_us) ||
+               rcpt_timestamp_parse_epoch(text, json_string_length(at), &at_us);
+    } else if (json_is_integer(at)) {
+        int64_t value = json_integer_value(at);
+        bool seconds = value < INT64_C(100000000000);
+        good = value >= 0 && value <= LATEST_US / 1000;
+        at_us = good ? value * (seconds ? 1000000 : 1000) : 0;
+        good = good && at_us <= LATEST_US;
+    } else if (json_is_real(at)) {
+        double value = json_real_value(at);
+        wanted->at_is_exact = false;
+        wanted->at_us = value < 1e11 ? value * 1e6 : value * 1e3;
+        good = !signbit(value) && wanted->at_us <= (double)LATEST_US;
+    } else {
+        good = at == NULL || json_is_null(at);
+    }
+    if (wanted->at_is_exact)
+        wanted->at_us = (double)at_us;
+    if (!good)
+        refuse(wanted, RCPT_REJECT_INVALID_TIME);
+}
+
+static struct wanted want(const json_t *element)
+{
+    struct wanted wanted = {.reason = -1};
+    if (!json_is_object(element)) {
+        wanted.reason = RCPT_REJECT_NOT_AN_EVENT;
+        return wanted;
+    }
+    want_id(json_object_get(element, "message_id"), &wanted);
+    want_status(json_object_get(element, "status"), json_object_get(element, "channel"), &wanted);
+    want_time(json_object_get(element, "at"), &wanted);
+    return wanted;
+}
+
+static const struct rcpt_event *event_of(const struct rcpt_record *record, size_t index)
+{
+    for (uint32_t at = 0; at < record->event_count; at++) {
+        if (record->events[at].index == index)
+            return &record->events[at];
+    }
+    return NULL;
+}
+
+static const struct rcpt_reject *reject_of(const struct rcpt_record *record, size_t index)
+{
+    for (uint32_t at = 0; at < record->reject_count; at++) {
+        if (record->rejects[at].index == (int32_t)index)
+            return &record->rejects[at];
+    }
+    return NULL;
+}
+
+/* The border between seconds and milliseconds, and the last moment of all, may fall either way for
+ * a number that was rounded; "-0.0" is no time for the decoder. */
+static bool is_close_call(const json_t *at)
+{
+    double value = json_real_value(at);
+    return json_is_real(at) &&
+           (fabs(value - 1e11) < 1e-3 || fabs(value * 1e3 - 253402300800e6) < 1e2 || value <= 0);
+}
+
+static void compare(const struct rcpt_record *record, const json_t *element, size_t index)
+{
+    struct wanted wanted = want(element);
+    const struct rcpt_event *event = event_of(record, index);
+    const struct rcpt_reject *reject = reject_of(record, index);
+    RCPT_ASSERT((event != NULL) != (reject != NULL));
+    if (json_is_object(element) && is_close_call(json_object_get(element, "at")))
+        return;
+    RCPT_ASSERT((event != NULL) == (wanted.reason < 0));
+    if (event == NULL) {
+        RCPT_ASSERT((int)reject->reason == wanted.reason);
+        return;
+    }
+    RCPT_ASSERT(event->id_size == wanted.id_size &&
+                memcmp(event->id, wanted.id, wanted.id_size) == 0);
+    RCPT_ASSERT(event->entry == wanted.entry);
+    if (wanted.at_is_exact)
+        RCPT_ASSERT(event->at_us == (int64_t)wanted.at_us);
+    else
+        RCPT_ASSERT(fabs((double)event->at_us - wanted.at_us) <= 64);
+}
+
+static void compare_list(const struct rcpt_record *record, const json_t *list)
+{
+    RCPT_ASSERT(record->event_count + record->reject_count == json_array_size(list));
+    for (size_t index = 0; index < json_array_size(list); index++)
+        compare(record, json_array_get(list, index), index);
+}
+
+static bool is_refused_whole(const struct rcpt_record *record, enum rcpt_reject_reason reason)
+{
+    return record->event_count == 0 && record->reject_count == 1 &&
+           record->rejects[0].index == -1 && record->rejects[0].reason == reason;
+}
+
+static void compare_all(const struct rcpt_record *record, const json_t *root)
+{
+    const json_t *events = json_object_get(root, "events");
+    if (json_is_array(root)) {
+        compare_list(record, root);
+    } else if (json_is_array(events)) {
+        compare_list(record, events);
+    } else if (json_is_object(root) && events == NULL) {
+        RCPT_ASSERT(record->event_count + record->reject_count == 1);
+        compare(record, root, 0);
+    } else {
+        RCPT_ASSERT(is_refused_whole(record, RCPT_REJECT_NOT_AN_EVENT));
+    }
+}
+
+/* Errors that are jansson's own, not the grammar's. */
+static bool is_own_error(const json_error_t *error)
+{
+    switch (json_error_code(error)) {
+    case json_error_invalid_utf8:
+    case json_error_null_byte_in_key:
+    case json_error_numeric_overflow:
+    case json_error_stack_overflow:
+        return true;
+    default: /* half of a pair is a syntax error there */
+        return strstr(error->text, "invalid Unicode") != NULL;
+    }
+}
+
+static bool is_too_deep(const struct rcpt_record *record)
+{
+    return is_refused_whole(record, RCPT_REJECT_INVALID_JSON) &&
+           strstr(record->rejects[0].detail, "nested too deep") != NULL;
+}
+
+static void set_up(void)
+{
+    struct rcpt_error error;
+    ladder = rcpt_ladder_new(rcpt_ladder_default_definition(), &error);
+    RCPT_ASSERT(ladder != NULL);
+    decoder = rcpt_decoder_new(ladder, 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    json_error_t error;
+    if (ladder == NULL)
+        set_up();
+    if (size == 0)
+        return 0;
+    struct rcpt_record_input input = {
+        .topic = "fuzz", .timestamp_ms = NOW_MS, .value = data, .value_size = size};
+    struct rcpt_record *record = rcpt_record_decode(decoder, &input);
+    if (memchr(data, '\0', size) != NULL) {
+        RCPT_ASSERT(is_refused_whole(record, RCPT_REJECT_INVALID_JSON));
+        rcpt_record_free(record);
+        return 0;
+    }
+    json_t *root = json_loadb((const char *)data, size, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (root != NULL && !is_too_deep(record))
+        compare_all(record, root);
+    else if (root == NULL && !is_own_error(&error))
+        RCPT_ASSERT(is_refused_whole(record, RCPT_REJECT_INVALID_JSON));
+    json_decref(root);
+    rcpt_record_free(record);
+    return 0;
+}

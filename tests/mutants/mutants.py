@@ -1,0 +1,244 @@
+#!/usr/bin/env python3
+"""Proves that the tests have teeth: plants one defect at a time into a copy of the tree and says which layer of tests finds it.
+
+usage: scripts/proof --mutants [--fast] [--every-layer] [--only NAME]... [--seeds N] [--jobs N] [--record]
+
+Defects are patches beside this file. Their first lines say what the defect is, and which tests of the two slow layers are
+worth running for it ("integration-c: PROGRAM...", "integration: FILE..."). Unit tests and simulations are always run where the
+changed file is part of them.
+"""
+import argparse
+import os
+import pathlib
+import queue
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+OUT = ROOT / "build" / "proof"
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.record import commit_of, write_section  # noqa: E402
+
+LAYERS = ("unit", "simulation", "integration-c", "integration")
+FAST_LAYERS = LAYERS[:2]
+SOURCES = ("Makefile", "config", "docs", "include", "scripts", "sql", "src", "tests")
+BUILT = ("generated", "obj", "stamp", "tests", "receiptd")
+
+
+class Mutant:
+    def __init__(self, path):
+        self.name, self.path = path.stem, path
+        head, _, diff = path.read_text().partition("\n\n")
+        fields = dict(line.split(": ", 1) for line in head.splitlines())
+        self.defect = fields["defect"]
+        self.tests = {layer: fields.get(layer, "").split() for layer in LAYERS[2:]}
+        self.changed = re.findall(r"^\+\+\+ b/(\S+)", diff, re.MULTILINE)
+
+    def reaches(self, layer):
+        """Whether the changed code is part of what the layer runs."""
+        if layer == "simulation":
+            return any(name.startswith(("src/core/", "src/base/")) for name in self.changed)
+        if layer == "unit":
+            return any(name.startswith("src/") for name in self.changed)
+        return bool(self.tests[layer])
+
+
+class Tree:
+    """A copy of the checkout with what is built already, so that a mutant costs one compilation and the links."""
+
+    def __init__(self, number):
+        self.root = OUT / f"tree-{number}"
+        shutil.rmtree(self.root, ignore_errors=True)
+        (self.root / "build").mkdir(parents=True)
+        self.copy([ROOT / name for name in SOURCES], self.root)
+        self.copy([ROOT / "build" / name for name in BUILT], self.root / "build")
+        if (ROOT / "build" / "kafka").exists():
+            (self.root / "build" / "kafka").symlink_to(ROOT / "build" / "kafka")
+
+    @staticmethod
+    def copy(names, target):
+        subprocess.run(["cp", "-a", *(name for name in names if name.exists()), target], check=True)
+
+    def patch(self, mutant, *options):
+        subprocess.run(["patch", "-p1", "-s", "--no-backup-if-mismatch", *options, "-i", mutant.path], cwd=self.root,
+                       check=True)
+
+    def make(self, target):
+        run = subprocess.run(["make", "-j1", "CFLAGS=" + os.environ.get("CFLAGS", "-O2 -g"), target], cwd=self.root,
+                             capture_output=True, text=True)
+        if run.returncode != 0:
+            raise SystemExit(f"mutants: {target} does not build:\n{run.stdout}{run.stderr}")
+
+    def run(self, command, timeout, directory=None):
+        """The status (None: it did not end in time) and the output."""
+        try:
+            run = subprocess.run(command, cwd=directory or self.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 text=True, errors="replace", timeout=timeout, stdin=subprocess.DEVNULL)
+            return run.returncode, run.stdout
+        except subprocess.TimeoutExpired as late:
+            return None, (late.stdout or b"").decode(errors="replace")
+
+    # ---- the layers: each says what found the defect, or None
+
+    def unit(self, mutant, arguments):
+        self.make("unit-programs")
+        return self.programs("unit", sorted(path.name for path in (self.root / "build/tests/unit").glob("test_*")
+                                            if path.suffix == ""))
+
+    def integration_c(self, mutant, arguments):
+        self.make("integration-programs")
+        return self.programs("integration", mutant.tests["integration-c"])
+
+    def programs(self, kind, names):
+        for name in names:
+            status, output = self.run([self.root / "build/tests" / kind / name], 240)
+            if status != 0:
+                failed = re.search(r"^\[  FAILED  \] (\w+)", output, re.MULTILINE)
+                return f"{name}: " + (failed[1] if failed else "no end" if status is None else f"status {status}")
+        return None
+
+    def simulation(self, mutant, arguments):
+        self.make("simulation-programs")
+        status, output = self.run([self.root / "build/tests/simulation/test_simulation", "--seeds", str(arguments.seeds),
+                                   "--first"], 600)
+        found = re.search(r"^first: seed (\d+): ([\w-]+)", output, re.MULTILINE)
+        if found:
+            return f"seed {found[1]}: {found[2]}"
+        if status is None:
+            return "no end"
+        if status != 0:
+            asserted = re.search(r"assert\w* [^\n]*", output)
+            return asserted[0][:60] if asserted else f"ended with {status}"
+        return None
+
+    def integration(self, mutant, arguments):
+        self.make("all")
+        words = shlex.split(" ".join(mutant.tests["integration"]))
+        words = [f"tests/integration/{word}" if word.endswith(".py") else word for word in words]
+        status, output = self.run([sys.executable, "-m", "pytest", "-x", "-q", "--color=no", "-p", "no:cacheprovider", *words],
+                                  900)
+        failed = re.search(r"^(?:FAILED|ERROR) tests/integration/(\S+)", output, re.MULTILINE)
+        if failed:
+            return failed[1].replace("::", ": ")[:90]
+        if status not in (0, None):
+            raise SystemExit(f"mutants: {mutant.name}: pytest ended with {status}:\n{output[-3000:]}")
+        return "no end" if status is None else None
+
+    def hunt(self, mutant, layers, arguments):
+        """{layer: what found it, None if nothing did}; stops at the first that does unless every layer is asked."""
+        results = {}
+        self.patch(mutant)
+        try:
+            for layer in layers:
+                if not mutant.reaches(layer):
+                    continue
+                results[layer] = getattr(self, layer.replace("-", "_"))(mutant, arguments)
+                if results[layer] and not arguments.every_layer:
+                    break
+        finally:
+            self.patch(mutant, "-R")
+        return results
+
+
+def prove(mutants, layers, arguments):
+    """Yields (mutant, results, seconds) as they come, from as many trees as there are jobs."""
+    todo, done = queue.Queue(), queue.Queue()
+    for mutant in mutants:
+        todo.put(mutant)
+
+    def work(number):
+        try:
+            tree = Tree(number)
+            while True:
+                try:
+                    mutant = todo.get_nowait()
+                except queue.Empty:
+                    return
+                started = time.monotonic()
+                done.put((mutant, tree.hunt(mutant, layers, arguments), time.monotonic() - started))
+        except BaseException as error:  # also SystemExit: told to the main thread
+            done.put(error)
+
+    for number in range(arguments.jobs):
+        threading.Thread(target=work, args=(number,), daemon=True).start()
+    for _ in mutants:
+        result = done.get()
+        if isinstance(result, BaseException):
+            raise result
+        yield result
+
+
+def show(results):
+    """The layers that found it, and what in the first one."""
+    found = [layer for layer in results if results[layer]]
+    if not found:
+        return "-", f"SURVIVED {', '.join(results) or 'without any test'}"
+    return " ".join(found), results[found[0]]
+
+
+def record(rows, arguments):
+    lines = [f"Commit {commit_of(ROOT)}: {len(rows)} defects, {sum(how != '-' for _, how, _ in rows)} caught. "
+             f"Each was planted alone; the layers were run from left (unit tests, simulation with {arguments.seeds} seeds, "
+             "C programs against the real servers, the whole against the real servers) and the first that fails is named.",
+             "", "| defect | what it does | caught by | first |", "|---|---|---|---|"]
+    lines += [f"| {mutant.name} | {mutant.defect} | {how} | {what} |" for mutant, how, what in rows]
+    write_section(ROOT, "Mutants", "\n".join(lines))
+
+
+def check(mutants):
+    """A patch that does not fit is a defect that nobody would plant any more."""
+    misfits = [mutant.name for mutant in mutants
+               if subprocess.run(["patch", "-p1", "-s", "--dry-run", "--force", "-i", mutant.path], cwd=ROOT,
+                                 stdout=subprocess.DEVNULL).returncode != 0]
+    for name in misfits:
+        print(f"{name}.patch does not fit any more: plant its defect anew")
+    print(f"{len(mutants)} patches, {len(misfits)} do not fit")
+    return 1 if misfits else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/proof --mutants")
+    parser.add_argument("--fast", action="store_true", help="unit tests and simulation only: no servers, the mutants they reach")
+    parser.add_argument("--every-layer", action="store_true", help="go on after the first layer that finds it")
+    parser.add_argument("--only", action="append", help="one mutant (may be repeated)")
+    parser.add_argument("--seeds", type=int, default=10000, help="of the simulation")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="trees that work at once")
+    parser.add_argument("--check", action="store_true", help="only whether every patch still fits the tree")
+    parser.add_argument("--record", action="store_true", help="write the table into docs/proof.md")
+    arguments = parser.parse_args()
+    mutants = [Mutant(path) for path in sorted(HERE.glob("*.patch"))]
+    if arguments.only:
+        mutants = [mutant for mutant in mutants if mutant.name in arguments.only]
+    if arguments.check:
+        return check(mutants)
+    layers = FAST_LAYERS if arguments.fast else LAYERS
+    if arguments.fast:
+        mutants = [mutant for mutant in mutants if mutant.reaches("simulation")]
+    if not mutants:
+        raise SystemExit(f"mutants: there is none of this name; there are: {', '.join(p.stem for p in HERE.glob('*.patch'))}")
+    arguments.jobs = max(1, min(arguments.jobs, len(mutants)))
+    rows = []
+    print(f"{'defect':42} {'caught by':28} how", flush=True)
+    for mutant, results, seconds in prove(mutants, layers, arguments):
+        how, what = show(results)
+        rows.append((mutant, how, what))
+        print(f"{mutant.name:42} {how:28} {what}  ({seconds:.0f} s)", flush=True)
+    rows.sort(key=lambda row: row[0].name)
+    survived = sum(how == "-" for _, how, _ in rows)
+    if arguments.record:
+        record(rows, arguments)
+    for number in range(arguments.jobs):
+        shutil.rmtree(OUT / f"tree-{number}", ignore_errors=True)
+    print(f"{len(rows)} mutants, {len(rows) - survived} caught, {survived} survived")
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
