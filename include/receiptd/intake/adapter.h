@@ -63,7 +63,7 @@ struct rcpt_intake_pair {
  * of them in braces with text between. NULL: not given. */
 struct rcpt_intake_custom {
     char *json_in; /* form or query parameter that holds the JSON */
-    char *items;   /* "/events/*": what is one receipt each; NULL: the request is one */
+    char *items;   /* path of what is one receipt each; NULL: the request is one */
     char *id;
     char *message_id;
     char *status;
