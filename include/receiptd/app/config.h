@@ -13,6 +13,7 @@
 
 #include "receiptd/base/log.h"
 #include "receiptd/core/ladder.h"
+#include "receiptd/intake/adapter.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -81,6 +82,10 @@ struct rcpt_config {
         bool count_targeted; /* inbox.targeted: trigger | none */
         unsigned fillfactor; /* inbox.fillfactor, 80: 50 where ids are time-ordered */
     } inbox;
+    struct {
+        struct rcpt_intake_account_config *accounts; /* intake.accounts */
+        size_t accounts_count;
+    } intake;
     struct {
         int64_t deadline_ms; /* shutdown.deadline, 20s */
     } shutdown;
