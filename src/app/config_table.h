@@ -59,7 +59,7 @@ struct rcpt_config_section {
     const char *doc;  /* a sentence or two */
 };
 
-#define RCPT_CONFIG_MAX_ROWS 80 /* asserted; sizes of arrays that have one entry per row */
+#define RCPT_CONFIG_MAX_ROWS 160 /* asserted; sizes of arrays that have one entry per row */
 
 const struct rcpt_config_table *rcpt_config_table(void);
 const struct rcpt_config_section *rcpt_config_sections(size_t *count);
