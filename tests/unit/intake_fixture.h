@@ -123,8 +123,7 @@ static inline const struct rcpt_node *fixture_event(struct fixture *fixture, siz
     const struct rcpt_intake_event *event = &fixture->result.events[index];
     struct rcpt_text id =
         event->message_id.size > 0 ? event->message_id : event->gateway_message_id;
-    struct rcpt_text json =
-        rcpt_intake_event_json(fixture->account, event, id, &fixture->arena);
+    struct rcpt_text json = rcpt_intake_event_json(fixture->account, event, id, &fixture->arena);
     const char *reason = NULL;
     const struct rcpt_node *node = rcpt_document_parse(json, &fixture->arena, &reason);
     assert_non_null(node);

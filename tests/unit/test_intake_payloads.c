@@ -112,8 +112,8 @@ static void run_sample(struct sample *sample, const struct rcpt_node *node)
         expected = expected->next;
     }
     if (expected != NULL)
-        fail_msg("%s: %.*s: fewer events than expected (%s)", sample->file,
-                 (int)sample->name.size, sample->name.at,
+        fail_msg("%s: %.*s: fewer events than expected (%s)", sample->file, (int)sample->name.size,
+                 sample->name.at,
                  fixture->result.drop_count > 0 ? fixture->result.drops[0].reason : "no drop");
     expect_reply(sample, rcpt_node_get(node, "reply"));
 }
