@@ -16,7 +16,7 @@ endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
-PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib
+PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -32,13 +32,13 @@ INCLUDES := -Iinclude -I$(BUILD)/generated
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
-LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lm -lpthread $(LDLIBS)
+LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lhttp_parser -lm -lpthread $(LDLIBS)
 SAY = $(if $(V),,@echo "  $(1)  $@";)
 COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*.sql sql/*/*.sql))
-SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c)))
+SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
 ifeq ($(SANITIZE),thread)
 OBJECTS += $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/sanitizers/*.c))
@@ -150,8 +150,8 @@ bench: all bench-programs ## the figures
 
 # ---- checking
 
-C_FILES := $(sort $(wildcard src/*.c src/*/*.c tests/*/*.c))
-H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h tests/*/*.h))
+C_FILES := $(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c))
+H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h src/*/*/*.h tests/*/*.h))
 SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
 SCRIPTS_PY := scripts/check-docs $(wildcard scripts/*.py tests/*.py tests/*/*.py)
 

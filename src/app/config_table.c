@@ -53,6 +53,16 @@ static const cyaml_strval_t log_formats[] = {
     {"logfmt", RCPT_LOG_LOGFMT},
     {"json", RCPT_LOG_JSON},
 };
+static const cyaml_strval_t alias_policies[] = {
+    {"optional", RCPT_ALIAS_OPTIONAL},
+    {"required", RCPT_ALIAS_REQUIRED},
+    {"off", RCPT_ALIAS_OFF},
+};
+static const cyaml_strval_t letter_payloads[] = {
+    {"raw", RCPT_LETTER_RAW},
+    {"masked", RCPT_LETTER_MASKED},
+    {"none", RCPT_LETTER_NONE},
+};
 static const cyaml_strval_t booleans[] = {
     {"true", true},
     {"false", false},
@@ -118,6 +128,9 @@ static const struct rcpt_config_section sections[] = {
     {"parked", "Receipts whose message row does not exist yet."},
     {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
     {"inbox", "The table of messages: receiptd's own, or one that exists."},
+    {"intake",
+     "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
+     "where it is enabled."},
     {"shutdown", "How the process ends."},
     {"log", "Log lines go to the standard error output."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
@@ -252,6 +265,100 @@ static const struct rcpt_config_row rows[] = {
      .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "
             "each row, so that updates need no new index entries"},
 
+    {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",
+     CHOICES(booleans), .doc = "whether `receiptd run` takes webhooks as well, in one process"},
+    {"intake.listen", RCPT_CONFIG_TEXT, 0, AT(intake.listen), .initial = "127.0.0.1:8080", .min = 2,
+     .max = 120, .doc = "address to listen on: `host:port`, `[IPv6]:port`, `:port` for all"},
+    {"intake.reuse_port", RCPT_CONFIG_CHOICE, 0, AT(intake.reuse_port), .initial = "false",
+     CHOICES(booleans),
+     .doc = "several processes share the address: the kernel spreads connections over them"},
+    {"intake.topic", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.topic), .min = 1, .max = 249,
+     .example = "dlr-events",
+     .doc = "topic that the receipts go to; not set: the first of `kafka.topics`"},
+    {"intake.dead_letter_topic", RCPT_CONFIG_TEXT, 0, AT(intake.dead_letter_topic),
+     .initial = "dlr-dead", .min = 1, .max = 249,
+     .doc = "topic for what cannot be understood, with the reason in a header"},
+    {"intake.dead_letters", RCPT_CONFIG_CHOICE, 0, AT(intake.dead_letters), .initial = "raw",
+     CHOICES(letter_payloads),
+     .doc = "what a dead letter holds: the bytes as they came (`raw`), with every run of seven or "
+            "more digits hidden (`masked`), or nothing (`none`)"},
+    {"intake.compression", RCPT_CONFIG_TEXT, 0, AT(intake.compression), .initial = "lz4", .min = 2,
+     .max = 6, .doc = "codec of the records: none, gzip, snappy, lz4 or zstd"},
+    {"intake.batch.max_events", RCPT_CONFIG_INTEGER, 0, AT(intake.max_events), .initial = "1000",
+     .min = 1, .max = 10000, .doc = "receipts of one record"},
+    {"intake.batch.max_bytes", RCPT_CONFIG_SIZE, 0, AT(intake.max_bytes), .initial = "512KiB",
+     .min = 4 * KIB, .max = 8 * MIB,
+     .doc = "bytes of one record, below the topic's `max.message.bytes`"},
+    {"intake.batch.linger", RCPT_CONFIG_DURATION, 0, AT(intake.linger_ms), .initial = "5ms",
+     .min = 0, .max = SECOND,
+     .doc = "how long a receipt may wait behind a record of its partition that is on its way"},
+    {"intake.memory", RCPT_CONFIG_SIZE, 0, AT(intake.memory_bytes), .initial = "128MiB",
+     .min = 4 * MIB, .max = 16 * GIB,
+     .doc = "requests and records that wait for Kafka; above it requests are answered with 503"},
+    {"intake.ack_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.ack_timeout_ms), .initial = "8s",
+     .min = 100, .max = 5 * MINUTE,
+     .doc =
+         "how long Kafka may take to acknowledge before the gateway is told to come again; below "
+         "the gateways' own time-outs"},
+    {"intake.alias", RCPT_CONFIG_CHOICE, 0, AT(intake.alias), .initial = "optional",
+     CHOICES(alias_policies),
+     .doc =
+         "receipts that carry only the gateway's id are looked up in `message_alias`: `optional` "
+         "goes on with the gateway's id while the database is away, `required` answers 503, `off` "
+         "never looks"},
+    {"intake.alias_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.alias_timeout_ms), .initial = "1s",
+     .min = 10, .max = MINUTE, .doc = "limit for one look-up"},
+    {"intake.alias_cache", RCPT_CONFIG_INTEGER, 0, AT(intake.alias_cache), .initial = "100000",
+     .min = 20000, .max = 100000000, .doc = "aliases that are remembered"},
+    {"intake.replay_keys", RCPT_CONFIG_INTEGER, 0, AT(intake.replay_keys), .initial = "200000",
+     .min = 1000, .max = 100000000,
+     .doc =
+         "signed requests that are remembered, so that a copy is answered and not counted again"},
+    {"intake.trusted_proxies", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.trusted_proxies), .min = 1,
+     .max = 1024, .example = "\"10.0.0.0/8, ::1\"",
+     .doc = "addresses or networks whose `X-Forwarded-For` is believed, separated by commas"},
+    {"intake.tls.certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_certificate), .min = 1,
+     .max = 4096, .example = "/etc/receiptd/tls/fullchain.pem",
+     .doc = "file with the certificate and its chain (PEM); looked at again every 10 s"},
+    {"intake.tls.key", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_key), .min = 1, .max = 4096,
+     .example = "/etc/receiptd/tls/key.pem",
+     .doc = "file with the private key (PEM); not set: that of the certificate"},
+    {"intake.limits.body", RCPT_CONFIG_SIZE, 0, AT(intake.limits.body_bytes), .initial = "1MiB",
+     .min = KIB, .max = 8 * MIB, .doc = "bytes of a request, sent and decompressed: 413 above"},
+    {"intake.limits.headers", RCPT_CONFIG_SIZE, 0, AT(intake.limits.header_bytes),
+     .initial = "16KiB", .min = KIB, .max = 64 * KIB,
+     .doc = "bytes of request line and headers: 414 or 431 above"},
+    {"intake.limits.connections", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.connections),
+     .initial = "4096", .min = 1, .max = 1000000,
+     .doc = "connections at once; above it the idlest is closed"},
+    {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
+     AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
+     .doc = "connections of one address; 0: no limit"},
+    {"intake.limits.pipelined", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.pipelined),
+     .initial = "16", .min = 1, .max = 1000,
+     .doc = "requests of one connection that may wait for their answers"},
+    {"intake.limits.rate_per_source", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_source),
+     .initial = "0", .min = 0, .max = 1000000,
+     .doc = "requests of one address and second: 429 above; 0: no limit"},
+    {"intake.limits.rate_per_account", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_account),
+     .initial = "0", .min = 0, .max = 1000000,
+     .doc = "requests of one account and second: 429 above; 0: no limit"},
+    {"intake.limits.header_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.header_ms),
+     .initial = "10s", .min = 100, .max = 10 * MINUTE,
+     .doc = "from connecting or the first byte to the end of the headers: 408 after it"},
+    {"intake.limits.body_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.body_ms),
+     .initial = "30s", .min = 100, .max = 10 * MINUTE, .doc = "for the body: 408 after it"},
+    {"intake.limits.idle_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.idle_ms),
+     .initial = "75s", .min = 100, .max = HOUR,
+     .doc = "a connection without a request is closed after it"},
+    {"intake.limits.write_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.write_ms),
+     .initial = "20s", .min = 100, .max = 10 * MINUTE,
+     .doc = "a client that takes nothing of an answer for so long is cut off"},
+
+    {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
+     .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
+     .doc = "one entry for each gateway and tenant; docs/intake.md shows some"},
+
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
      .initial = "20s", .min = 100, .max = HOUR,
      .doc = "after SIGTERM: how long open batches may take to finish"},
@@ -307,6 +414,11 @@ bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *p
             where->rows[index].path[size] == '.')
             return true;
     return false;
+}
+
+bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
+{
+    return strncmp(row->path, "ladder.", 7) == 0;
 }
 
 bool rcpt_config_is_secret_property(const char *name)

@@ -13,7 +13,7 @@
 static const struct {
     int version;
     const char *file;
-} migrations[] = {{1, "migrate/001_core"}};
+} migrations[] = {{1, "migrate/001_core"}, {2, "migrate/002_alias"}};
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
 /* ---- bindings and steps ---- */

@@ -6,6 +6,7 @@
  * cluster.c     look-ups in threads: cluster id, partition counts, watermarks
  * health.c      which errors mean what, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
+ * producer.c    the other direction: records, deliveries, a client that is replaced when it failed
  * worker.c      jobs in threads of their own, with a deadline
  */
 #ifndef RECEIPTD_KAFKA_INTERNAL_H
@@ -109,6 +110,8 @@ struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitio
  * refusal. */
 rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error);
+RCPT_MUST_CHECK bool rcpt_kafka_set_property(rd_kafka_conf_t *conf, const char *name,
+                                             const char *value, struct rcpt_error *error);
 void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings);
 
 /* assignment.c */

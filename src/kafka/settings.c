@@ -171,8 +171,8 @@ static bool is_secret(const char *name)
 }
 
 /* librdkafka's own words, except where they could repeat a secret. */
-static bool set_property(rd_kafka_conf_t *conf, const char *name, const char *value,
-                         struct rcpt_error *error)
+bool rcpt_kafka_set_property(rd_kafka_conf_t *conf, const char *name, const char *value,
+                             struct rcpt_error *error)
 {
     char text[256] = "";
     rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, name, value, text, sizeof(text));
@@ -194,7 +194,7 @@ bool rcpt_kafka_check_property(const char *name, const char *value, struct rcpt_
     if (!check_not_refused(name, error) || !check_particular(name, value, error))
         return false;
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    bool valid = set_property(conf, name, value, error);
+    bool valid = rcpt_kafka_set_property(conf, name, value, error);
     rd_kafka_conf_destroy(conf);
     return valid;
 }
@@ -219,7 +219,7 @@ static bool set_all(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *pro
                     size_t count, struct rcpt_error *error)
 {
     for (size_t i = 0; i < count; i++)
-        if (!set_property(conf, properties[i].name, properties[i].value, error))
+        if (!rcpt_kafka_set_property(conf, properties[i].name, properties[i].value, error))
             return false;
     return true;
 }
@@ -231,7 +231,7 @@ static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *s
         const struct rcpt_kafka_property *property = &settings->properties[i];
         if (!check_not_refused(property->name, error) ||
             !check_particular(property->name, property->value, error) ||
-            !set_property(conf, property->name, property->value, error))
+            !rcpt_kafka_set_property(conf, property->name, property->value, error))
             return false;
     }
     return true;
@@ -242,15 +242,15 @@ static bool set_number(rd_kafka_conf_t *conf, const char *name, size_t value,
 {
     char text[32];
     snprintf(text, sizeof(text), "%zu", value);
-    return set_property(conf, name, text, error);
+    return rcpt_kafka_set_property(conf, name, text, error);
 }
 
 static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                        const struct fetch_limits *limits, struct rcpt_error *error)
 {
-    return set_property(conf, "group.id", settings->group, error) &&
+    return rcpt_kafka_set_property(conf, "group.id", settings->group, error) &&
            (settings->instance_id == NULL ||
-            set_property(conf, "group.instance.id", settings->instance_id, error)) &&
+            rcpt_kafka_set_property(conf, "group.instance.id", settings->instance_id, error)) &&
            set_number(conf, "queued.max.messages.kbytes", limits->queued_kbytes, error) &&
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
 }
@@ -263,7 +263,7 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
         rd_kafka_conf_set(conf, optional[i].name, optional[i].value, NULL, 0);
     if (!set_all(conf, fixed, LENGTH(fixed), error) ||
         !set_all(conf, defaults, LENGTH(defaults), error) ||
-        !set_property(conf, "bootstrap.servers", settings->brokers, error) ||
+        !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         (limits != NULL && !set_member(conf, settings, limits, error)) ||
         !set_users(conf, settings, error)) {
         rd_kafka_conf_destroy(conf);

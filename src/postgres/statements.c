@@ -54,6 +54,13 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
     return with_texts(statements, *count, "control");
 }
 
+const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "intake");
+}
+
 /* ---- sending ---- */
 
 struct rcpt_lane_sender {

@@ -13,9 +13,12 @@
 
 #include "receiptd/base/log.h"
 #include "receiptd/core/ladder.h"
+#include "receiptd/intake/adapter.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
+enum rcpt_alias_policy { RCPT_ALIAS_OPTIONAL, RCPT_ALIAS_REQUIRED, RCPT_ALIAS_OFF };
+enum rcpt_letter_payload { RCPT_LETTER_RAW, RCPT_LETTER_MASKED, RCPT_LETTER_NONE };
 
 struct rcpt_config_pair {
     char *name;
@@ -82,6 +85,32 @@ struct rcpt_config {
         unsigned fillfactor; /* inbox.fillfactor, 50 */
     } inbox;
     struct {
+        struct rcpt_intake_account_config *accounts; /* intake.accounts */
+        size_t accounts_count;
+        bool enabled;                          /* intake.enabled: beside `run` in one process */
+        char *listen;                          /* intake.listen, 127.0.0.1:8080 */
+        bool reuse_port;                       /* intake.reuse_port */
+        char *topic;                           /* intake.topic, NULL: the first of kafka.topics */
+        char *dead_letter_topic;               /* intake.dead_letter_topic, dlr-dead */
+        enum rcpt_letter_payload dead_letters; /* intake.dead_letters: raw | masked | none */
+        char *compression;                     /* intake.compression, lz4 */
+        uint64_t max_events, max_bytes;        /* intake.batch.max_events, max_bytes */
+        int64_t linger_ms;                     /* intake.batch.linger, 5ms */
+        uint64_t memory_bytes;                 /* intake.memory, 128MiB */
+        int64_t ack_timeout_ms;                /* intake.ack_timeout, 10s */
+        enum rcpt_alias_policy alias;          /* intake.alias: required | optional | off */
+        int64_t alias_timeout_ms;              /* intake.alias_timeout, 1s */
+        uint64_t alias_cache;                  /* intake.alias_cache, 100000 */
+        uint64_t replay_keys;                  /* intake.replay_keys, 200000 */
+        char *trusted_proxies;                 /* intake.trusted_proxies, separated by commas */
+        char *tls_certificate, *tls_key;       /* intake.tls.* */
+        struct {
+            uint64_t body_bytes, header_bytes, connections, connections_per_source, pipelined;
+            unsigned rate_per_source, rate_per_account;
+            int64_t header_ms, body_ms, idle_ms, write_ms;
+        } limits; /* intake.limits.* */
+    } intake;
+    struct {
         int64_t deadline_ms; /* shutdown.deadline, 20s */
     } shutdown;
     struct {
@@ -99,6 +128,10 @@ struct rcpt_config {
  * and begin with "FILE:LINE:COLUMN: "; unknown keys come with the nearest known one as hint. NULL
  * on error. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error);
+/* The same for commands that need accounts and ladder only: other required keys may be missing, and
+ * are NULL then. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load_for_try(const char *path,
+                                                             struct rcpt_error *error);
 /* The same from memory; `name` stands for the path in errors, and relative `file:` paths are taken
  * from its folder. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text,

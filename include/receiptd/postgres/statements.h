@@ -10,9 +10,11 @@
 #include "receiptd/core/engine.h"
 #include "receiptd/postgres/connection.h"
 
-/* Statements to prepare on a lane's connection / on the control connection. Static. */
+/* Statements to prepare on a lane's connection / on the control connection / on the intake's.
+ * Static. */
 const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
 
 struct rcpt_lane_sender; /* encoders that are reused; one per connection */
 

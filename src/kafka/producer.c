@@ -1,0 +1,650 @@
+/* The producer. Its deliveries come through one queue that an eventfd tells of; partition counts
+ * are asked for in a thread, on the same handle.
+ *
+ * Order of the end: records are purged and reported, look-ups return, the handle is destroyed in a
+ * thread. A handle with a fatal error (the broker lost what the idempotent protocol counts on) goes
+ * the same way, and a new one takes its place.
+ */
+#include "receiptd/kafka/producer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/eventfd.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define TICK_MS           10 /* bounds what a wake-up that librdkafka did not send costs */
+#define LOOK_TIMEOUT_MS   5000
+#define LOOK_ALLOWANCE_MS 12000
+#define LOOK_AGAIN_MS     1000
+#define LOOK_STEADY_MS    30000
+#define LOG_AGAIN_MS      10000
+
+enum producer_life {
+    PRODUCER_OPEN,
+    PRODUCER_FAILED,  /* what is outstanding fails first, then a new handle comes */
+    PRODUCER_CLOSING, /* the same, then the end */
+    PRODUCER_ENDING,
+};
+
+struct rcpt_producer {
+    struct rcpt_producer_settings settings; /* deep copy */
+    struct rcpt_producer_callbacks callbacks;
+    uv_loop_t *loop;
+    rd_kafka_t *handle;
+    rd_kafka_queue_t *queue;
+    rd_kafka_topic_t *topics[RCPT_PRODUCER_MAX_TOPICS];
+    int32_t counts[RCPT_PRODUCER_MAX_TOPICS]; /* -1: not known yet */
+    enum producer_life life;
+    int wake_fd;
+    uv_poll_t wake;
+    uv_timer_t tick;
+    unsigned open_handles;
+    struct rcpt_kafka_workers *workers;
+    bool looking;
+    bool stuck; /* a look-up never came back: its thread may still use the handle */
+    int64_t look_at_ms;
+    size_t bytes, records;
+    bool healthy;
+    int64_t logged_at_ms;
+    int64_t close_deadline_ms;
+};
+
+static int64_t now_ms(const struct rcpt_producer *producer)
+{
+    return (int64_t)uv_now(producer->loop);
+}
+
+/* ---- settings ---- */
+
+static const struct rcpt_kafka_property fixed[] = {
+    {"enable.idempotence", "true"},
+    {"acks", "all"},
+    {"allow.auto.create.topics", "false"},
+    /* Whatever waits is sent: batches are made before they come here. */
+    {"linger.ms", "0"},
+    {"queue.buffering.max.messages", "1000000"},
+    {"socket.nagle.disable", "true"},
+};
+
+static const struct rcpt_kafka_property defaults[] = {
+    {"client.id", "receiptd-intake"}, {"socket.keepalive.enable", "true"},
+    {"reconnect.backoff.ms", "50"},   {"reconnect.backoff.max.ms", "2000"},
+    {"retry.backoff.ms", "50"},       {"topic.metadata.refresh.interval.ms", "30000"},
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The properties of kafka.properties that would take the promise away. */
+static bool is_ours(const char *name, struct rcpt_error *error)
+{
+    static const char *const also[] = {"request.required.acks", "message.timeout.ms",
+                                       "delivery.timeout.ms",   "queue.buffering.max.kbytes",
+                                       "message.max.bytes",     "compression.codec",
+                                       "compression.type",      "transactional.id"};
+    bool ours = false;
+    for (size_t i = 0; i < LENGTH(fixed); i++)
+        ours = ours || strcasecmp(name, fixed[i].name) == 0;
+    for (size_t i = 0; i < LENGTH(also); i++)
+        ours = ours || strcasecmp(name, also[i]) == 0;
+    if (ours) {
+        rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: the intake needs it",
+                         name);
+        rcpt_error_hint(error, "remove it; see the intake section");
+    }
+    return ours;
+}
+
+static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
+                      struct rcpt_error *error)
+{
+    for (size_t i = 0; i < settings->property_count; i++) {
+        const struct rcpt_kafka_property *property = &settings->properties[i];
+        if (is_ours(property->name, error) ||
+            !rcpt_kafka_check_property(property->name, property->value, error) ||
+            !rcpt_kafka_set_property(conf, property->name, property->value, error))
+            return false;
+    }
+    return true;
+}
+
+static bool set_sizes(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
+                      struct rcpt_error *error)
+{
+    char kbytes[32], record[32], timeout[32];
+    snprintf(kbytes, sizeof(kbytes), "%zu", settings->budget_bytes / 1024 * 2 + 1024);
+    snprintf(record, sizeof(record), "%zu", settings->max_record_bytes + 65536);
+    snprintf(timeout, sizeof(timeout), "%lld", (long long)settings->delivery_timeout_ms);
+    return rcpt_kafka_set_property(conf, "queue.buffering.max.kbytes", kbytes, error) &&
+           rcpt_kafka_set_property(conf, "message.max.bytes", record, error) &&
+           rcpt_kafka_set_property(conf, "message.timeout.ms", timeout, error) &&
+           rcpt_kafka_set_property(conf, "compression.type", settings->compression, error);
+}
+
+static bool set_all(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *properties,
+                    size_t count, struct rcpt_error *error)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!rcpt_kafka_set_property(conf, properties[i].name, properties[i].value, error))
+            return false;
+    return true;
+}
+
+/* From librdkafka's own threads. What it says of the consumer's properties is no news. */
+static void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *text)
+{
+    (void)handle;
+    if (strcmp(facility, "CONFWARN") != 0)
+        rcpt_log_debug("kafka", "producer: %s (%s, level %d)", text, facility, level);
+}
+
+static rd_kafka_conf_t *make_conf(const struct rcpt_producer_settings *settings,
+                                  struct rcpt_error *error)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    if (!set_all(conf, defaults, LENGTH(defaults), error) ||
+        !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
+        !set_users(conf, settings, error) || !set_all(conf, fixed, LENGTH(fixed), error) ||
+        !set_sizes(conf, settings, error)) {
+        rd_kafka_conf_destroy(conf);
+        return NULL;
+    }
+    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    return conf;
+}
+
+static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error)
+{
+    static const uint64_t one = 1;
+    char text[256];
+    rd_kafka_conf_t *conf = make_conf(&producer->settings, error);
+    if (conf == NULL)
+        return false;
+    producer->handle = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+    if (producer->handle == NULL) {
+        rd_kafka_conf_destroy(conf);
+        rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses the producer: %s", text);
+        rcpt_error_hint(error, "check kafka.brokers, kafka.properties and the intake section");
+        return false;
+    }
+    for (size_t i = 0; i < producer->settings.topic_count; i++)
+        producer->topics[i] =
+            rd_kafka_topic_new(producer->handle, producer->settings.topics[i], NULL);
+    producer->queue = rd_kafka_queue_get_main(producer->handle);
+    rd_kafka_queue_io_event_enable(producer->queue, producer->wake_fd, &one, sizeof(one));
+    producer->life = PRODUCER_OPEN;
+    return true;
+}
+
+/* ---- health ---- */
+
+static void tell_health(struct rcpt_producer *producer, bool healthy,
+                        const struct rcpt_error *error)
+{
+    int64_t now = now_ms(producer);
+    if (!healthy && (producer->healthy || now - producer->logged_at_ms >= LOG_AGAIN_MS)) {
+        producer->logged_at_ms = now;
+        rcpt_log_warn("kafka", "producer: %s [%s]%s%s", error->text, error->code,
+                      error->hint[0] != '\0' ? "; hint: " : "", error->hint);
+    } else if (healthy && !producer->healthy) {
+        rcpt_log_info("kafka", "producer: records are acknowledged");
+    }
+    if (producer->healthy == healthy)
+        return;
+    producer->healthy = healthy;
+    producer->callbacks.on_health(producer->callbacks.context, healthy, error);
+}
+
+static void on_fatal(struct rcpt_producer *producer)
+{
+    char text[256];
+    struct rcpt_error error;
+    if (producer->life != PRODUCER_OPEN)
+        return;
+    rd_kafka_resp_err_t code = rd_kafka_fatal_error(producer->handle, text, sizeof(text));
+    rcpt_kafka_describe(&error, code, "the client has failed for good and is made anew", text);
+    producer->life = PRODUCER_FAILED;
+    producer->logged_at_ms = now_ms(producer) - LOG_AGAIN_MS;
+    tell_health(producer, false, &error);
+    rd_kafka_purge(producer->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                         RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
+
+static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
+{
+    struct rcpt_error error;
+    rd_kafka_resp_err_t code = rd_kafka_event_error(event);
+    if (code == RD_KAFKA_RESP_ERR__FATAL || rd_kafka_event_error_is_fatal(event)) {
+        on_fatal(producer);
+        return;
+    }
+    rcpt_kafka_describe(&error, code, producer->settings.brokers,
+                        rd_kafka_event_error_string(event));
+    if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
+        code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
+        tell_health(producer, false, &error);
+    else
+        rcpt_log_debug("kafka", "producer: %s [%s]", error.text, error.code);
+    if (producer->look_at_ms > now_ms(producer) + LOOK_AGAIN_MS)
+        producer->look_at_ms = now_ms(producer) + LOOK_AGAIN_MS;
+}
+
+/* ---- deliveries ---- */
+
+static bool is_refusal(rd_kafka_resp_err_t code)
+{
+    switch (code) {
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG:
+    case RD_KAFKA_RESP_ERR_INVALID_RECORD:
+    case RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t *message)
+{
+    struct rcpt_error error;
+    producer->bytes -= message->len;
+    producer->records--;
+    if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        tell_health(producer, true, NULL);
+        producer->callbacks.on_delivered(producer->callbacks.context, message->_private, NULL);
+        return;
+    }
+    rcpt_kafka_describe(&error, message->err, rd_kafka_topic_name(message->rkt), NULL);
+    if (is_refusal(message->err))
+        error.decision = RCPT_DECISION_REJECT;
+    else
+        tell_health(producer, false, &error);
+    producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
+}
+
+static void on_deliveries(struct rcpt_producer *producer, rd_kafka_event_t *event)
+{
+    const rd_kafka_message_t *message;
+    while ((message = rd_kafka_event_message_next(event)) != NULL)
+        on_delivery(producer, message);
+}
+
+/* The wake-up comes when the queue stops being empty: it has to be emptied. */
+static void drain(struct rcpt_producer *producer)
+{
+    rd_kafka_event_t *event;
+    bool any = false;
+    while (producer->queue != NULL && (event = rd_kafka_queue_poll(producer->queue, 0)) != NULL) {
+        any = true;
+        if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_DR)
+            on_deliveries(producer, event);
+        else if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR)
+            on_error(producer, event);
+        rd_kafka_event_destroy(event);
+    }
+    if (any && producer->callbacks.on_round != NULL)
+        producer->callbacks.on_round(producer->callbacks.context);
+}
+
+/* ---- partitions ---- */
+
+struct look {
+    struct rcpt_kafka_job job;
+    struct rcpt_producer *producer; /* the loop's */
+    rd_kafka_t *handle;             /* lives as long as the look-up runs */
+    rd_kafka_topic_t *topics[RCPT_PRODUCER_MAX_TOPICS];
+    char *brokers;
+    size_t topic_count;
+    int32_t counts[RCPT_PRODUCER_MAX_TOPICS];
+    struct rcpt_error error; /* decision NONE: all counts are known */
+};
+
+static void look_work(struct rcpt_kafka_job *job)
+{
+    struct look *look = (struct look *)job;
+    for (size_t i = 0; i < look->topic_count; i++) {
+        const struct rd_kafka_metadata *metadata;
+        rd_kafka_resp_err_t code =
+            rd_kafka_metadata(look->handle, 0, look->topics[i], &metadata, LOOK_TIMEOUT_MS);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
+            look->counts[i] =
+                code == RD_KAFKA_RESP_ERR_NO_ERROR ? metadata->topics[0].partition_cnt : 0;
+            rd_kafka_metadata_destroy(metadata);
+        }
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            continue;
+        rcpt_kafka_describe(&look->error, code,
+                            code == RD_KAFKA_RESP_ERR__TRANSPORT ||
+                                    code == RD_KAFKA_RESP_ERR__TIMED_OUT
+                                ? look->brokers
+                                : rd_kafka_topic_name(look->topics[i]),
+                            NULL);
+        if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+            break;
+    }
+}
+
+static void look_done(struct rcpt_kafka_job *job, bool in_time)
+{
+    struct look *look = (struct look *)job;
+    struct rcpt_producer *producer = look->producer;
+    producer->looking = false;
+    if (!in_time) {
+        producer->stuck = true;
+        producer->look_at_ms = now_ms(producer) + LOOK_STEADY_MS;
+        return;
+    }
+    bool known = look->error.decision == RCPT_DECISION_NONE;
+    producer->look_at_ms = now_ms(producer) + (known ? LOOK_STEADY_MS : LOOK_AGAIN_MS);
+    if (producer->life != PRODUCER_OPEN)
+        return;
+    for (size_t i = 0; i < look->topic_count; i++) {
+        if (look->counts[i] < 0 || look->counts[i] == producer->counts[i])
+            continue;
+        producer->counts[i] = look->counts[i];
+        producer->callbacks.on_partitions(producer->callbacks.context, i, look->counts[i]);
+    }
+    if (!known)
+        tell_health(producer, false, &look->error);
+    else if (producer->records == 0)
+        tell_health(producer, true, NULL);
+}
+
+static void look_free(struct rcpt_kafka_job *job)
+{
+    struct look *look = (struct look *)job;
+    free(look->brokers);
+    free(look);
+}
+
+static void look_now(struct rcpt_producer *producer)
+{
+    struct look *look = rcpt_calloc(1, sizeof(*look));
+    look->job.work = look_work;
+    look->job.done = look_done;
+    look->job.free = look_free;
+    look->producer = producer;
+    look->handle = producer->handle;
+    look->topic_count = producer->settings.topic_count;
+    look->brokers = rcpt_strdup(producer->settings.brokers);
+    for (size_t i = 0; i < look->topic_count; i++) {
+        look->topics[i] = producer->topics[i];
+        look->counts[i] = -1;
+    }
+    producer->looking = true;
+    rcpt_kafka_workers_start(producer->workers, &look->job, LOOK_ALLOWANCE_MS);
+}
+
+/* ---- the end of a handle, and of the producer ---- */
+
+static void drop(const void *pointer)
+{
+    free((void *)(uintptr_t)pointer);
+}
+
+static void free_settings(struct rcpt_producer_settings *settings)
+{
+    for (size_t i = 0; i < settings->topic_count; i++)
+        drop(settings->topics[i]);
+    for (size_t i = 0; i < settings->property_count; i++) {
+        drop(settings->properties[i].name);
+        drop(settings->properties[i].value);
+    }
+    drop(settings->topics);
+    drop(settings->properties);
+    drop(settings->brokers);
+    drop(settings->compression);
+}
+
+static void on_part_closed(void *context)
+{
+    struct rcpt_producer *producer = context;
+    if (--producer->open_handles > 0)
+        return;
+    void (*on_closed)(void *context) = producer->callbacks.on_closed;
+    void *closed_context = producer->callbacks.context;
+    close(producer->wake_fd);
+    free_settings(&producer->settings);
+    free(producer);
+    on_closed(closed_context);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static void end(struct rcpt_producer *producer)
+{
+    producer->life = PRODUCER_ENDING;
+    producer->open_handles = 3;
+    uv_close((uv_handle_t *)&producer->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&producer->tick, on_handle_closed);
+    rcpt_kafka_workers_close(producer->workers, on_part_closed, producer);
+}
+
+struct destruction {
+    struct rcpt_kafka_job job;
+    struct rcpt_producer *producer; /* NULL: nobody waits for it */
+    rd_kafka_t *handle;
+};
+
+static void destroy_work(struct rcpt_kafka_job *job)
+{
+    rd_kafka_destroy(((struct destruction *)job)->handle);
+}
+
+static void destroy_done(struct rcpt_kafka_job *job, bool in_time)
+{
+    struct rcpt_producer *producer = ((struct destruction *)job)->producer;
+    if (!in_time)
+        rcpt_log_warn("kafka", "librdkafka did not end in time; it is left to the process's end");
+    if (producer != NULL)
+        end(producer);
+}
+
+static void destroy_free(struct rcpt_kafka_job *job)
+{
+    free(job);
+}
+
+/* Leaves the handle to the process's end. librdkafka must not write to the eventfd's number once
+ * that belongs to somebody else. */
+static void abandon_handle(struct rcpt_producer *producer)
+{
+    rd_kafka_queue_io_event_enable(producer->queue, -1, NULL, 0);
+    rd_kafka_queue_destroy(producer->queue);
+    producer->queue = NULL;
+    producer->handle = NULL;
+    producer->stuck = false;
+}
+
+/* Gives the handle to a thread that destroys it. */
+static void destroy_later(struct rcpt_producer *producer)
+{
+    bool closing = producer->life == PRODUCER_CLOSING;
+    struct destruction *destruction = rcpt_calloc(1, sizeof(*destruction));
+    for (size_t i = 0; i < producer->settings.topic_count; i++)
+        rd_kafka_topic_destroy(producer->topics[i]);
+    destruction->job.work = destroy_work;
+    destruction->job.done = destroy_done;
+    destruction->job.free = destroy_free;
+    destruction->handle = producer->handle;
+    destruction->producer = closing ? producer : NULL;
+    abandon_handle(producer);
+    if (closing)
+        producer->life = PRODUCER_ENDING;
+    int64_t left = producer->close_deadline_ms - now_ms(producer);
+    rcpt_kafka_workers_start(producer->workers, &destruction->job,
+                             !closing      ? 30000
+                             : left > 1000 ? left
+                                           : 1000);
+}
+
+/* Everything was reported and no thread uses the handle: it may go. */
+static void retire(struct rcpt_producer *producer)
+{
+    bool late =
+        producer->life == PRODUCER_CLOSING && producer->close_deadline_ms <= now_ms(producer);
+    if (late && (producer->looking || producer->records > 0)) {
+        rcpt_log_warn("kafka", "the producer did not settle in time: %zu records are unanswered",
+                      producer->records);
+        abandon_handle(producer);
+        end(producer);
+        return;
+    }
+    if (producer->looking || producer->records > 0)
+        return;
+    if (!producer->stuck) {
+        destroy_later(producer);
+    } else {
+        abandon_handle(producer);
+        if (producer->life == PRODUCER_CLOSING)
+            end(producer);
+    }
+    if (producer->life != PRODUCER_FAILED)
+        return;
+    struct rcpt_error error;
+    if (open_handle(producer, &error))
+        producer->look_at_ms = now_ms(producer);
+    else /* what was good at the start */
+        rcpt_log_error("kafka", "%s", error.text);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct rcpt_producer *producer = timer->data;
+    drain(producer);
+    rcpt_kafka_workers_tick(producer->workers);
+    if (producer->handle == NULL)
+        return;
+    if (producer->life == PRODUCER_FAILED || producer->life == PRODUCER_CLOSING)
+        retire(producer);
+    else if (!producer->looking && producer->look_at_ms <= now_ms(producer))
+        look_now(producer);
+}
+
+static void on_wake(uv_poll_t *wake, int status, int events)
+{
+    struct rcpt_producer *producer = wake->data;
+    uint64_t count;
+    (void)status;
+    (void)events;
+    if (read(producer->wake_fd, &count, sizeof(count)) > 0)
+        drain(producer);
+}
+
+/* ---- sending ---- */
+
+static rd_kafka_headers_t *make_headers(const struct rcpt_producer_record *record)
+{
+    rd_kafka_headers_t *headers = rd_kafka_headers_new(record->header_count);
+    for (size_t i = 0; i < record->header_count; i++)
+        rd_kafka_header_add(headers, record->headers[i].name, -1, record->headers[i].value,
+                            (ssize_t)record->headers[i].size);
+    return headers;
+}
+
+enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
+                                           const struct rcpt_producer_record *record)
+{
+    if (producer->life != PRODUCER_OPEN || producer->handle == NULL)
+        return RCPT_PRODUCER_DOWN;
+    if (producer->bytes + record->value_size > producer->settings.budget_bytes)
+        return RCPT_PRODUCER_FULL;
+    rd_kafka_headers_t *headers = make_headers(record);
+    rd_kafka_resp_err_t code = rd_kafka_producev(
+        producer->handle, RD_KAFKA_V_RKT(producer->topics[record->topic]),
+        RD_KAFKA_V_PARTITION(record->partition), RD_KAFKA_V_KEY(record->key, record->key_size),
+        RD_KAFKA_V_VALUE(record->value, record->value_size),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_FREE), RD_KAFKA_V_HEADERS(headers),
+        RD_KAFKA_V_OPAQUE(record->tag), RD_KAFKA_V_END);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        producer->bytes += record->value_size;
+        producer->records++;
+        return RCPT_PRODUCER_TAKEN;
+    }
+    rd_kafka_headers_destroy(headers);
+    if (code == RD_KAFKA_RESP_ERR__FATAL)
+        on_fatal(producer);
+    return code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? RCPT_PRODUCER_FULL : RCPT_PRODUCER_DOWN;
+}
+
+size_t rcpt_producer_bytes(const struct rcpt_producer *producer)
+{
+    return producer->bytes;
+}
+
+size_t rcpt_producer_records(const struct rcpt_producer *producer)
+{
+    return producer->records;
+}
+
+/* ---- beginning and end ---- */
+
+static void copy_settings(struct rcpt_producer_settings *to,
+                          const struct rcpt_producer_settings *from)
+{
+    char **topics = rcpt_calloc(from->topic_count + 1, sizeof(*topics));
+    struct rcpt_kafka_property *properties =
+        rcpt_calloc(from->property_count + 1, sizeof(*properties));
+    *to = *from;
+    to->brokers = rcpt_strdup(from->brokers);
+    to->compression = rcpt_strdup(from->compression);
+    for (size_t i = 0; i < from->topic_count; i++)
+        topics[i] = rcpt_strdup(from->topics[i]);
+    for (size_t i = 0; i < from->property_count; i++) {
+        properties[i].name = rcpt_strdup(from->properties[i].name);
+        properties[i].value = rcpt_strdup(from->properties[i].value);
+    }
+    to->topics = (const char *const *)topics;
+    to->properties = properties;
+}
+
+struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *settings,
+                                        struct rcpt_error *error)
+{
+    RCPT_ASSERT(settings->topic_count <= RCPT_PRODUCER_MAX_TOPICS);
+    struct rcpt_producer *producer = rcpt_calloc(1, sizeof(*producer));
+    copy_settings(&producer->settings, settings);
+    producer->callbacks = settings->callbacks;
+    producer->loop = settings->loop;
+    for (size_t i = 0; i < settings->topic_count; i++)
+        producer->counts[i] = -1;
+    producer->logged_at_ms = -LOG_AGAIN_MS;
+    producer->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    RCPT_ASSERT(producer->wake_fd >= 0);
+    if (!open_handle(producer, error)) {
+        close(producer->wake_fd);
+        free_settings(&producer->settings);
+        free(producer);
+        return NULL;
+    }
+    RCPT_ASSERT(uv_poll_init(producer->loop, &producer->wake, producer->wake_fd) == 0);
+    RCPT_ASSERT(uv_timer_init(producer->loop, &producer->tick) == 0);
+    producer->wake.data = producer->tick.data = producer;
+    uv_poll_start(&producer->wake, UV_READABLE, on_wake);
+    uv_timer_start(&producer->tick, on_tick, 0, TICK_MS);
+    producer->workers = rcpt_kafka_workers_new(producer->loop);
+    return producer;
+}
+
+void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms)
+{
+    if (producer->life == PRODUCER_CLOSING || producer->life == PRODUCER_ENDING)
+        return;
+    producer->life = PRODUCER_CLOSING;
+    producer->close_deadline_ms = now_ms(producer) + deadline_ms;
+    if (producer->handle == NULL) {
+        end(producer);
+        return;
+    }
+    rd_kafka_purge(producer->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
+                                         RD_KAFKA_PURGE_F_NON_BLOCKING);
+}
