@@ -43,7 +43,7 @@ FLIPS = (
 )
 # Played by the simulator, and by these unit tests.
 ENGINE = ("engine", "lane", "lane_queue", "batch_build")
-ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_fairness"]
+ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_engine_rewind", "build/tests/unit/test_fairness"]
 SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf)|_Static_assert|RCPT_ASSERT|rcpt_error_")
 
 
