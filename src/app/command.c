@@ -15,6 +15,16 @@ static const struct command commands[] = {
         .run = command_run,
     },
     {
+        .name = "intake",
+        .summary = "take webhooks of gateways and send their receipts to Kafka",
+        .doc = "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
+               "within\n"
+               "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
+               "answered after\n"
+               "Kafka has acknowledged all that it held.",
+        .run = command_intake,
+    },
+    {
         .name = "migrate",
         .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
         .doc = "Does what is missing in one transaction and says each step; a second run has "
