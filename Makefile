@@ -38,7 +38,7 @@ COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*.sql sql/*/*.sql))
-SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c)))
+SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
 ifeq ($(SANITIZE),thread)
 OBJECTS += $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/sanitizers/*.c))
@@ -149,8 +149,8 @@ bench: all bench-programs ## the figures
 
 # ---- checking
 
-C_FILES := $(sort $(wildcard src/*.c src/*/*.c tests/*/*.c))
-H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h tests/*/*.h))
+C_FILES := $(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c))
+H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h src/*/*/*.h tests/*/*.h))
 SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
 SCRIPTS_PY := scripts/check-docs $(wildcard scripts/*.py tests/*.py tests/*/*.py)
 

@@ -1,0 +1,352 @@
+#include "account.h"
+
+#include <stdlib.h>
+#include <sysexits.h>
+
+#define CUSTOM "custom"
+
+static char *copy_of(const char *text)
+{
+    return text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+static bool fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
+                 const char *key, const char *problem)
+{
+    return rcpt_error_fatal(error, EX_CONFIG, "intake account %s: %s: %s", config->name, key,
+                            problem);
+}
+
+/* ---- the gateway ---- */
+
+static char *own_text(struct rcpt_intake_account *account, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    size_t bytes = (account->own_text_count + 1) * sizeof(*account->own_texts);
+    account->own_texts = rcpt_realloc(account->own_texts, bytes);
+    account->own_texts[account->own_text_count] = rcpt_strdup(text);
+    return account->own_texts[account->own_text_count++];
+}
+
+static bool is_known(const struct rcpt_intake_account *account, const char *name, bool flag)
+{
+    int index = rcpt_ladder_find_name(account->ladder, name, strlen(name), NULL, 0);
+    return index >= 0 && rcpt_ladder_entry(account->ladder, (size_t)index)->is_flag == flag;
+}
+
+/* "DELIVERED", "DELIVERED+COMPLAINED", "COMPLAINED" (a flag, which implies its status), "ignore".
+ */
+static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_intake_pair *pair,
+                         struct rcpt_mapping *mapping)
+{
+    *mapping = (struct rcpt_mapping){.raw = own_text(account, pair->name)};
+    if (strcmp(pair->value, "ignore") == 0)
+        return true;
+    char *status = own_text(account, pair->value);
+    char *plus = strchr(status, '+');
+    if (plus != NULL) {
+        *plus = '\0';
+        mapping->flag = plus + 1;
+    }
+    mapping->status = status;
+    if (mapping->flag != NULL && !is_known(account, mapping->flag, true))
+        return false;
+    return is_known(account, status, false) || (plus == NULL && is_known(account, status, true));
+}
+
+static bool make_statuses(struct rcpt_intake_account *account,
+                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    const struct rcpt_intake_custom *custom = &config->custom;
+    account->own_statuses = rcpt_calloc(custom->statuses_count + 1, sizeof(struct rcpt_mapping));
+    for (unsigned index = 0; index < custom->statuses_count; index++) {
+        const struct rcpt_intake_pair *pair = &custom->statuses[index];
+        if (make_mapping(account, pair, &account->own_statuses[index]))
+            continue;
+        rcpt_error_fatal(error, EX_CONFIG,
+                         "intake account %s: custom.statuses.%.100s: \"%.100s\" is not in the "
+                         "ladder",
+                         config->name, pair->name, pair->value);
+        rcpt_error_hint(error, "a status such as DELIVERED, a status and a flag such as "
+                               "DELIVERED+COMPLAINED, or ignore");
+        return false;
+    }
+    account->own.statuses = account->own_statuses;
+    account->own.status_count = custom->statuses_count;
+    return true;
+}
+
+static bool make_custom(struct rcpt_intake_account *account,
+                        const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    const struct rcpt_intake_custom *custom = &config->custom;
+    if ((custom->id == NULL && custom->message_id == NULL) || custom->status == NULL)
+        return fail(error, config, "custom", "needs id (or message_id) and status");
+    account->own = (struct rcpt_gateway){
+        .name = CUSTOM,
+        .json_in = own_text(account, custom->json_in),
+        .items = own_text(account, custom->items),
+        .fields = {.id = own_text(account, custom->id),
+                   .status = own_text(account, custom->status),
+                   .reason = own_text(account, custom->reason),
+                   .at = own_text(account, custom->at),
+                   .event_id = own_text(account, custom->event_id),
+                   .message_id = own_text(account, custom->message_id),
+                   .campaign_id = own_text(account, custom->campaign_id),
+                   .channel = own_text(account, custom->channel),
+                   .client_ref = own_text(account, custom->client_ref),
+                   .part = own_text(account, custom->part)},
+        .time_format = custom->time_format,
+        .answer_type = custom->answer != NULL && custom->answer_type == NULL
+                           ? "text/plain"
+                           : own_text(account, custom->answer_type),
+        .answer = own_text(account, custom->answer),
+    };
+    account->own_answer_code = custom->answer_code;
+    account->gateway = &account->own;
+    return make_statuses(account, config, error);
+}
+
+/* Edits from one name to the other would be better; a common beginning is good enough here. */
+static const char *nearest_gateway(const char *name)
+{
+    size_t count, best_size = 2;
+    const char *best = NULL;
+    const char *const *names = rcpt_intake_gateways(&count);
+    for (size_t index = 0; index < count; index++) {
+        size_t same = 0;
+        while (name[same] != '\0' && name[same] == names[index][same])
+            same++;
+        if (same > best_size) {
+            best = names[index];
+            best_size = same;
+        }
+    }
+    return best;
+}
+
+static bool find_gateway(struct rcpt_intake_account *account,
+                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    if (strcmp(config->gateway, CUSTOM) == 0)
+        return make_custom(account, config, error);
+    account->gateway = rcpt_gateway_find(config->gateway);
+    if (account->gateway != NULL)
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "intake account %s: gateway: there is no adapter \"%.64s\"",
+                     config->name, config->gateway);
+    const char *near = nearest_gateway(config->gateway);
+    if (near != NULL)
+        rcpt_error_hint(error, "did you mean \"%s\"? docs/intake.md lists them; others: custom",
+                        near);
+    else
+        rcpt_error_hint(error, "docs/intake.md lists them; others: custom");
+    return false;
+}
+
+/* ---- templates ---- */
+
+static bool compile(const struct rcpt_intake_account_config *config, const char *key,
+                    const char *text, struct rcpt_template **template, struct rcpt_error *error)
+{
+    const char *reason = "";
+    if (text == NULL)
+        return true;
+    *template = rcpt_template_new(text, &reason);
+    return *template != NULL || fail(error, config, key, reason);
+}
+
+static bool compile_fields(struct rcpt_intake_account *account,
+                           const struct rcpt_intake_account_config *config,
+                           struct rcpt_error *error)
+{
+    const struct rcpt_fields *fields = &account->gateway->fields;
+    bool custom = account->gateway == &account->own;
+    const char *message_id = config->message_id != NULL ? config->message_id : fields->message_id;
+    const char *campaign_id =
+        config->campaign_id != NULL ? config->campaign_id : fields->campaign_id;
+    return compile(config, "custom.id", fields->id, &account->fields.id, error) &&
+           compile(config, "custom.status", fields->status, &account->fields.status, error) &&
+           compile(config, "custom.reason", fields->reason, &account->fields.reason, error) &&
+           compile(config, "custom.at", fields->at, &account->fields.at, error) &&
+           compile(config, "custom.event_id", fields->event_id, &account->fields.event_id, error) &&
+           compile(config, "message_id", message_id, &account->fields.message_id, error) &&
+           compile(config, "campaign_id", campaign_id, &account->fields.campaign_id, error) &&
+           compile(config, "custom.channel", fields->channel, &account->fields.channel, error) &&
+           compile(config, "custom.client_ref", fields->client_ref, &account->fields.client_ref,
+                   error) &&
+           compile(config, "custom.part", fields->part, &account->fields.part, error) &&
+           /* What our own platform has put into the callback's URL. */
+           compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
+                   error) &&
+           compile(config, "campaign_id", custom ? NULL : "?campaign_id", &account->url_campaign_id,
+                   error);
+}
+
+/* ---- who may send ---- */
+
+static bool needs_auth_name(enum rcpt_intake_auth auth)
+{
+    return auth == RCPT_INTAKE_AUTH_HEADER || auth == RCPT_INTAKE_AUTH_QUERY ||
+           auth == RCPT_INTAKE_AUTH_HMAC_HEX || auth == RCPT_INTAKE_AUTH_HMAC_BASE64 ||
+           auth == RCPT_INTAKE_AUTH_URL_HMAC;
+}
+
+static rcpt_verifier *verifier_of(const struct rcpt_intake_account *account)
+{
+    static rcpt_verifier *const verifiers[] = {
+        [RCPT_INTAKE_AUTH_SHARED] = rcpt_verify_shared,
+        [RCPT_INTAKE_AUTH_BASIC] = rcpt_verify_basic,
+        [RCPT_INTAKE_AUTH_BEARER] = rcpt_verify_bearer,
+        [RCPT_INTAKE_AUTH_HEADER] = rcpt_verify_header,
+        [RCPT_INTAKE_AUTH_QUERY] = rcpt_verify_query,
+        [RCPT_INTAKE_AUTH_HMAC_HEX] = rcpt_verify_hmac_hex,
+        [RCPT_INTAKE_AUTH_HMAC_BASE64] = rcpt_verify_hmac_base64,
+        [RCPT_INTAKE_AUTH_STANDARD] = rcpt_verify_standard,
+        [RCPT_INTAKE_AUTH_URL_HMAC] = rcpt_verify_url_hmac,
+        [RCPT_INTAKE_AUTH_ADDRESS] = rcpt_verify_address,
+    };
+    if (account->auth != RCPT_INTAKE_AUTH_GATEWAY)
+        return verifiers[account->auth];
+    return account->gateway->verify != NULL ? account->gateway->verify : rcpt_verify_shared;
+}
+
+static bool copy_credentials(struct rcpt_intake_account *account,
+                             const struct rcpt_intake_account_config *config,
+                             struct rcpt_error *error)
+{
+    account->secrets = rcpt_calloc(config->secrets_count + 1, sizeof(*account->secrets));
+    for (unsigned index = 0; index < config->secrets_count; index++) {
+        if (config->secrets[index][0] == '\0')
+            return fail(error, config, "secrets", "one of them is empty");
+        account->secrets[account->secret_count++] =
+            rcpt_text_of(rcpt_strdup(config->secrets[index]));
+    }
+    account->allow = rcpt_calloc(config->allow_count + 1, sizeof(*account->allow));
+    for (unsigned index = 0; index < config->allow_count; index++)
+        if (!rcpt_network_parse(config->allow[index], &account->allow[account->allow_count++]))
+            return fail(error, config, "allow",
+                        "every entry must be an address or network such as 192.0.2.0/24");
+    return true;
+}
+
+static bool check_credentials(struct rcpt_intake_account *account,
+                              const struct rcpt_intake_account_config *config,
+                              struct rcpt_error *error)
+{
+    account->verifier = verifier_of(account);
+    if (needs_auth_name(account->auth) && account->auth_name == NULL)
+        return fail(error, config, "auth_name", "is needed for this kind of auth");
+    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
+        return true;
+    bool has_url = account->public_url != NULL;
+    if (!has_url &&
+        (account->verifier == rcpt_verify_twilio || account->verifier == rcpt_verify_plivo ||
+         account->verifier == rcpt_verify_messagebird)) {
+        fail(error, config, "public_url", "is needed, because this gateway signs the URL");
+        rcpt_error_hint(error, "the URL that is entered at the gateway, up to and with /dlr/%s",
+                        config->name);
+        return false;
+    }
+    if (account->verifier == rcpt_verify_address && account->allow_count == 0)
+        return fail(error, config, "allow", "is needed for auth: address");
+    if (account->secret_count > 0 || account->verifier == rcpt_verify_address ||
+        account->verifier == rcpt_verify_sns)
+        return true;
+    if (account->verifier == rcpt_verify_shared && account->allow_count > 0) {
+        account->verifier = rcpt_verify_address;
+        return true;
+    }
+    if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
+        return true;
+    fail(error, config, "secrets", "verify: required needs at least one");
+    rcpt_error_hint(error, "give the gateway's key, or set verify: off");
+    return false;
+}
+
+/* ---- the whole ---- */
+
+static bool fill(struct rcpt_intake_account *account,
+                 const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    if (!find_gateway(account, config, error))
+        return false;
+    account->own_time_zone = copy_of(config->time_zone);
+    account->time_zone =
+        account->own_time_zone != NULL ? account->own_time_zone : account->gateway->time_zone;
+    if (account->time_zone != NULL && !rcpt_moment_is_zone(account->time_zone))
+        return fail(error, config, "time_zone", "must be an offset such as +05:30 or Z");
+    return compile_fields(account, config, error) && copy_credentials(account, config, error) &&
+           check_credentials(account, config, error);
+}
+
+struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_account_config *config,
+                                                    const struct rcpt_ladder *ladder,
+                                                    struct rcpt_error *error)
+{
+    struct rcpt_intake_account *account = rcpt_calloc(1, sizeof(*account));
+    account->name = rcpt_strdup(config->name);
+    account->org_id = copy_of(config->org_id);
+    account->public_url = copy_of(config->public_url);
+    account->verify_token = copy_of(config->verify_token);
+    account->topic_arn = copy_of(config->topic_arn);
+    account->channel = copy_of(config->channel);
+    account->auth_name = copy_of(config->auth_name);
+    account->verify = config->verify;
+    account->auth = config->auth;
+    account->max_age_us = config->max_age_ms * 1000;
+    account->machine_opens = config->machine_opens;
+    account->ladder = ladder;
+    if (fill(account, config, error))
+        return account;
+    rcpt_intake_account_free(account);
+    return NULL;
+}
+
+static void free_secrets(struct rcpt_intake_account *account)
+{
+    for (size_t index = 0; index < account->secret_count; index++) {
+        char *secret;
+        memcpy(&secret, &account->secrets[index].at, sizeof(secret));
+        explicit_bzero(secret, account->secrets[index].size);
+        free(secret);
+    }
+    free(account->secrets);
+}
+
+void rcpt_intake_account_free(struct rcpt_intake_account *account)
+{
+    if (account == NULL)
+        return;
+    struct rcpt_template *const templates[] = {
+        account->fields.id,      account->fields.status,     account->fields.reason,
+        account->fields.at,      account->fields.event_id,   account->fields.message_id,
+        account->fields.channel, account->fields.client_ref, account->fields.campaign_id,
+        account->fields.part,    account->url_message_id,    account->url_campaign_id,
+    };
+    char *const texts[] = {account->name,      account->org_id,       account->public_url,
+                           account->topic_arn, account->channel,      account->verify_token,
+                           account->auth_name, account->own_time_zone};
+    for (size_t index = 0; index < RCPT_COUNT_OF(templates); index++)
+        rcpt_template_free(templates[index]);
+    for (size_t index = 0; index < RCPT_COUNT_OF(texts); index++)
+        free(texts[index]);
+    for (size_t index = 0; index < account->own_text_count; index++)
+        free(account->own_texts[index]);
+    free(account->own_texts);
+    free(account->own_statuses);
+    free(account->allow);
+    free_secrets(account);
+    free(account);
+}
+
+const char *rcpt_intake_account_name(const struct rcpt_intake_account *account)
+{
+    return account->name;
+}
+
+const char *rcpt_intake_account_gateway(const struct rcpt_intake_account *account)
+{
+    return account->gateway->name;
+}

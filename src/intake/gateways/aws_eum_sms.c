@@ -1,0 +1,73 @@
+/* AWS End User Messaging SMS (Pinpoint SMS v2): one event as JSON through SNS, or bare through
+ * Firehose, CloudWatch or EventBridge. `context` carries what the sender put in.
+ * docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html */
+#include "../gateways.h"
+#include "../sns.h"
+
+/* TEXT_ and MEDIA_ (MMS) have the same words, which stand here without the prefix. */
+static const struct rcpt_mapping statuses[] = {
+    {"QUEUED", NULL, "IN_GTW", NULL},
+    {"PENDING", NULL, "SENT", NULL},
+    {"SENT", NULL, "SENT", NULL},
+    {"SUCCESSFUL", NULL, "DELIVERED", NULL}, /* interchangeable with DELIVERED, by country */
+    {"DELIVERED", NULL, "DELIVERED", NULL},
+    {"READ", NULL, "OPENED", NULL},
+    {"BLOCKED", NULL, "BLOCKED", NULL},
+    {"CARRIER_BLOCKED", NULL, "BLOCKED", NULL},
+    {"SPAM", NULL, "BLOCKED", NULL},
+    {"CARRIER_UNREACHABLE", "final", "FAILED", NULL},
+    {"CARRIER_UNREACHABLE", NULL, "DEFERRED", NULL},
+    {"UNREACHABLE", "final", "FAILED", NULL},
+    {"UNREACHABLE", NULL, "DEFERRED", NULL},
+    {"INVALID", NULL, "BOUNCED_HARD", NULL},
+    {"INVALID_MESSAGE", NULL, "REJECTED", NULL},
+    {"PROTECT_BLOCKED", NULL, "REJECTED", NULL},
+    {"TTL_EXPIRED", NULL, "EXPIRED", NULL},
+    {"UNKNOWN", NULL, "UNKNOWN", NULL}, /* AWS gave up after 72 h */
+};
+
+static void take_detail(struct rcpt_reading *reading)
+{
+    rcpt_sns_open(reading);
+    const struct rcpt_node *detail = rcpt_node_get(reading->source.root, "detail");
+    if (detail != NULL) /* EventBridge */
+        reading->source.root = detail;
+}
+
+static const struct rcpt_mapping *find(struct rcpt_text word, bool final)
+{
+    for (size_t index = 0; index < RCPT_COUNT_OF(statuses); index++)
+        if (rcpt_text_is(word, statuses[index].raw) && (statuses[index].code == NULL || final))
+            return &statuses[index];
+    return NULL;
+}
+
+static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    static const char *const prefixes[] = {"TEXT_", "MEDIA_", "RCS_"};
+    bool final = rcpt_node_is_true(rcpt_node_get(draft->item, "isFinal"));
+    for (size_t index = 0; index < RCPT_COUNT_OF(prefixes); index++) {
+        size_t size = strlen(prefixes[index]);
+        if (!rcpt_text_begins(draft->status, prefixes[index]))
+            continue;
+        const struct rcpt_mapping *found =
+            find(rcpt_text_part(draft->status, size, draft->status.size), final);
+        if (found != NULL)
+            draft->mapped = *found;
+    }
+    (void)reading;
+}
+
+const struct rcpt_gateway rcpt_gateway_aws_eum_sms = {
+    .name = "aws_eum_sms",
+    .channel = "sms",
+    .fields = {.id = "/messageId",
+               .status = "/eventType",
+               .at = "/eventTimestamp",
+               .reason = "/messageStatus",
+               .message_id = "/context/message_id",
+               .campaign_id = "/context/campaign_id"},
+    .verify = rcpt_verify_sns,
+    .open = take_detail,
+    .item = take_event,
+};

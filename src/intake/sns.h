@@ -1,0 +1,14 @@
+/* Amazon SNS, for the adapters of what comes through it. Private to the room. */
+#ifndef RECEIPTD_INTAKE_SNS_H
+#define RECEIPTD_INTAKE_SNS_H
+
+#include "gateway.h"
+
+/* The envelope in the body; NULL: there is none. */
+const struct rcpt_node *rcpt_sns_envelope(const struct rcpt_reading *reading);
+/* Whether it is https on sns.REGION.amazonaws.com(.cn). */
+bool rcpt_sns_is_url(struct rcpt_text url);
+/* `open` of an adapter: takes the message out of the envelope, confirms subscriptions. */
+void rcpt_sns_open(struct rcpt_reading *reading);
+
+#endif

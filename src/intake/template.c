@@ -1,0 +1,271 @@
+#include "template.h"
+
+#include <stdlib.h>
+
+enum field_kind { FIELD_PARAMETER, FIELD_QUERY, FIELD_HEADER, FIELD_PATH, FIELD_JSON };
+
+struct field {
+    enum field_kind kind;
+    struct rcpt_text name; /* parameter, query, header */
+    unsigned number;       /* path: segment from 1; JSON: levels up, RCPT_ITEM_MAX_LEVELS: root */
+    struct rcpt_text steps[12]; /* JSON */
+    unsigned step_count;
+};
+
+struct part {
+    struct rcpt_text literal; /* when field_count is 0 */
+    unsigned first_field, field_count;
+};
+
+#define MAX_PARTS  16u
+#define MAX_FIELDS 24u
+
+struct rcpt_template {
+    char *text; /* everything points into it */
+    struct part parts[MAX_PARTS];
+    unsigned part_count;
+    struct field fields[MAX_FIELDS];
+    unsigned field_count;
+};
+
+/* ---- compiling ---- */
+
+static bool read_steps(struct field *field, struct rcpt_text path, const char **reason)
+{
+    while (path.size > 0) {
+        if (path.at[0] != '/') {
+            *reason = "a path into JSON must begin with a slash";
+            return false;
+        }
+        path = rcpt_text_part(path, 1, path.size);
+        struct rcpt_text step = path;
+        step.size = rcpt_text_find(path, "/");
+        path = rcpt_text_part(path, step.size, path.size);
+        if (field->step_count == sizeof(field->steps) / sizeof(field->steps[0])) {
+            *reason = "a path has too many steps";
+            return false;
+        }
+        field->steps[field->step_count++] = step;
+    }
+    return true;
+}
+
+static bool read_json_field(struct field *field, struct rcpt_text text, const char **reason)
+{
+    field->kind = FIELD_JSON;
+    if (text.at[0] == '^') {
+        field->number = RCPT_ITEM_MAX_LEVELS;
+        text = rcpt_text_part(text, 1, text.size);
+    }
+    while (rcpt_text_begins(text, "..")) {
+        field->number++;
+        text = rcpt_text_part(text, 2, text.size);
+        if (rcpt_text_begins(text, "/.."))
+            text = rcpt_text_part(text, 1, text.size);
+    }
+    if (rcpt_text_is(text, "."))
+        text.size = 0;
+    return read_steps(field, text, reason);
+}
+
+static bool read_field(struct field *field, struct rcpt_text text, const char **reason)
+{
+    text = rcpt_text_trim(text);
+    if (text.size == 0) {
+        *reason = "a field has no name";
+        return false;
+    }
+    field->name = rcpt_text_part(text, 1, text.size);
+    switch (text.at[0]) {
+    case '?':
+        field->kind = FIELD_QUERY;
+        return true;
+    case '@':
+        field->kind = FIELD_HEADER;
+        return true;
+    case '$':
+        field->kind = FIELD_PATH;
+        *reason = "behind $ stands the number of a segment, from 1";
+        return rcpt_text_number(field->name, &field->number) && field->number > 0;
+    case '/':
+    case '.':
+    case '^':
+        return read_json_field(field, text, reason);
+    default:
+        field->kind = FIELD_PARAMETER;
+        field->name = text;
+        return true;
+    }
+}
+
+static bool add_place(struct rcpt_template *template, struct rcpt_text text, const char **reason)
+{
+    struct part *part = &template->parts[template->part_count++];
+    part->first_field = template->field_count;
+    for (size_t at = 0; at <= text.size;) {
+        struct rcpt_text alternative = rcpt_text_part(text, at, text.size);
+        alternative.size = rcpt_text_find(alternative, ",");
+        at += alternative.size + 1;
+        if (template->field_count == MAX_FIELDS) {
+            *reason = "has too many fields";
+            return false;
+        }
+        if (!read_field(&template->fields[template->field_count++], alternative, reason))
+            return false;
+        part->field_count++;
+    }
+    return true;
+}
+
+static bool compile(struct rcpt_template *template, struct rcpt_text text, const char **reason)
+{
+    if (rcpt_text_find(text, "{") == text.size)
+        return add_place(template, text, reason);
+    while (text.size > 0) {
+        if (template->part_count + 2 > MAX_PARTS) {
+            *reason = "has too many parts";
+            return false;
+        }
+        size_t open = rcpt_text_find(text, "{");
+        if (open > 0)
+            template->parts[template->part_count++].literal = rcpt_text_part(text, 0, open);
+        text = rcpt_text_part(text, open, text.size);
+        if (text.size == 0)
+            break;
+        size_t close = rcpt_text_find(text, "}");
+        if (close == text.size) {
+            *reason = "a brace is not closed";
+            return false;
+        }
+        if (!add_place(template, rcpt_text_part(text, 1, close - 1), reason))
+            return false;
+        text = rcpt_text_part(text, close + 1, text.size);
+    }
+    return true;
+}
+
+struct rcpt_template *rcpt_template_new(const char *text, const char **reason)
+{
+    struct rcpt_template *template = rcpt_calloc(1, sizeof(*template));
+    template->text = rcpt_strdup(text);
+    if (compile(template, rcpt_text_of(template->text), reason))
+        return template;
+    rcpt_template_free(template);
+    return NULL;
+}
+
+void rcpt_template_free(struct rcpt_template *template)
+{
+    if (template == NULL)
+        return;
+    free(template->text);
+    free(template);
+}
+
+/* ---- evaluating ---- */
+
+struct rcpt_text rcpt_source_header(const struct rcpt_source *source, const char *name)
+{
+    const struct rcpt_intake_request *request = source->request;
+    for (size_t index = 0; index < request->header_count; index++)
+        if (rcpt_text_is_nocase(request->headers[index].name, name))
+            return rcpt_text_trim(request->headers[index].value);
+    return (struct rcpt_text){NULL, 0};
+}
+
+static struct rcpt_text header_value(const struct rcpt_source *source, struct rcpt_text name)
+{
+    const struct rcpt_intake_request *request = source->request;
+    for (size_t index = 0; index < request->header_count; index++)
+        if (rcpt_text_equal_nocase(request->headers[index].name, name))
+            return request->headers[index].value;
+    return (struct rcpt_text){NULL, 0};
+}
+
+static struct rcpt_text parameter_value(const struct rcpt_source *source, struct rcpt_text name)
+{
+    struct rcpt_text value = rcpt_form_get(&source->form, name);
+    if (value.size == 0 && source->root != NULL)
+        value = rcpt_node_text(rcpt_node_member(source->items[source->level], name));
+    if (value.size == 0)
+        value = rcpt_form_get(&source->query, name);
+    return value;
+}
+
+struct rcpt_text rcpt_source_value(const struct rcpt_source *source, const char *name)
+{
+    return rcpt_text_trim(parameter_value(source, rcpt_text_of(name)));
+}
+
+static struct rcpt_text segment(const struct rcpt_source *source, unsigned number)
+{
+    struct rcpt_text rest = source->request->tail;
+    while (rest.size > 0) {
+        rest = rcpt_text_part(rest, 1, rest.size); /* the slash */
+        struct rcpt_text found = rest;
+        found.size = rcpt_text_find(rest, "/");
+        if (--number == 0)
+            return rcpt_form_decode_segment(found, source->arena);
+        rest = rcpt_text_part(rest, found.size, rest.size);
+    }
+    return (struct rcpt_text){NULL, 0};
+}
+
+static const struct rcpt_node *step(const struct rcpt_node *node, struct rcpt_text name)
+{
+    unsigned index;
+    if (node != NULL && node->type == RCPT_NODE_ARRAY && rcpt_text_number(name, &index))
+        return rcpt_node_element(node, index);
+    return rcpt_node_member(node, name);
+}
+
+static struct rcpt_text json_value(const struct rcpt_source *source, const struct field *field)
+{
+    const struct rcpt_node *node = source->root;
+    if (node == NULL)
+        return (struct rcpt_text){NULL, 0};
+    if (field->number < RCPT_ITEM_MAX_LEVELS)
+        node = field->number <= source->level ? source->items[source->level - field->number] : NULL;
+    for (unsigned index = 0; index < field->step_count; index++)
+        node = step(node, field->steps[index]);
+    return rcpt_node_text(node);
+}
+
+static struct rcpt_text field_value(const struct rcpt_source *source, const struct field *field)
+{
+    switch (field->kind) {
+    case FIELD_QUERY:
+        return rcpt_form_get(&source->query, field->name);
+    case FIELD_HEADER:
+        return header_value(source, field->name);
+    case FIELD_PATH:
+        return segment(source, field->number);
+    case FIELD_JSON:
+        return json_value(source, field);
+    default:
+        return parameter_value(source, field->name);
+    }
+}
+
+static struct rcpt_text part_value(const struct rcpt_template *template, const struct part *part,
+                                   const struct rcpt_source *source)
+{
+    struct rcpt_text value = part->literal;
+    for (unsigned index = 0; index < part->field_count && value.size == 0; index++)
+        value = rcpt_text_trim(field_value(source, &template->fields[part->first_field + index]));
+    return value;
+}
+
+struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
+                                     const struct rcpt_source *source)
+{
+    struct rcpt_text values[MAX_PARTS + 1] = {{NULL, 0}};
+    if (template == NULL)
+        return (struct rcpt_text){NULL, 0};
+    for (unsigned index = 0; index < template->part_count; index++) {
+        values[index] = part_value(template, &template->parts[index], source);
+        if (values[index].size == 0)
+            return (struct rcpt_text){NULL, 0};
+    }
+    return template->part_count == 1 ? values[0] : rcpt_text_join(source->arena, values);
+}

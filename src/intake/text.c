@@ -1,0 +1,173 @@
+#include "text.h"
+
+static char lower(char byte)
+{
+    return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
+}
+
+static bool is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
+bool rcpt_text_equal(struct rcpt_text left, struct rcpt_text right)
+{
+    return left.size == right.size && (left.size == 0 || memcmp(left.at, right.at, left.size) == 0);
+}
+
+bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right)
+{
+    if (left.size != right.size)
+        return false;
+    for (size_t index = 0; index < left.size; index++)
+        if (lower(left.at[index]) != lower(right.at[index]))
+            return false;
+    return true;
+}
+
+bool rcpt_text_is(struct rcpt_text text, const char *other)
+{
+    return rcpt_text_equal(text, rcpt_text_of(other));
+}
+
+bool rcpt_text_is_nocase(struct rcpt_text text, const char *other)
+{
+    return rcpt_text_equal_nocase(text, rcpt_text_of(other));
+}
+
+bool rcpt_text_begins(struct rcpt_text text, const char *prefix)
+{
+    return rcpt_text_is(rcpt_text_part(text, 0, strlen(prefix)), prefix);
+}
+
+bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix)
+{
+    return rcpt_text_is_nocase(rcpt_text_part(text, 0, strlen(prefix)), prefix);
+}
+
+bool rcpt_text_is_digits(struct rcpt_text text)
+{
+    for (size_t index = 0; index < text.size; index++)
+        if (text.at[index] < '0' || text.at[index] > '9')
+            return false;
+    return text.size > 0;
+}
+
+int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right)
+{
+    size_t least = left.size < right.size ? left.size : right.size;
+    int order = least > 0 ? memcmp(left.at, right.at, least) : 0;
+    if (order != 0)
+        return order;
+    return (left.size > right.size) - (left.size < right.size);
+}
+
+struct rcpt_text rcpt_text_trim(struct rcpt_text text)
+{
+    while (text.size > 0 && is_blank(text.at[0])) {
+        text.at++;
+        text.size--;
+    }
+    while (text.size > 0 && is_blank(text.at[text.size - 1]))
+        text.size--;
+    return text;
+}
+
+struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size)
+{
+    if (text.at == NULL || first > text.size)
+        return (struct rcpt_text){text.at, 0};
+    size_t rest = text.size - first;
+    return (struct rcpt_text){text.at + first, size < rest ? size : rest};
+}
+
+size_t rcpt_text_find(struct rcpt_text text, const char *needle)
+{
+    const char *found = text.size > 0 ? memmem(text.at, text.size, needle, strlen(needle)) : NULL;
+    return found != NULL ? (size_t)(found - text.at) : text.size;
+}
+
+bool rcpt_text_number(struct rcpt_text text, unsigned *number)
+{
+    unsigned value = 0;
+    if (!rcpt_text_is_digits(text) || text.size > 9)
+        return false;
+    for (size_t index = 0; index < text.size; index++)
+        value = value * 10 + (unsigned)(text.at[index] - '0');
+    *number = value;
+    return true;
+}
+
+/* Size of the sequence at `bytes` (Unicode, table 3-7), 0: none. */
+static size_t sequence_size(const unsigned char *bytes, size_t size)
+{
+    static const struct {
+        unsigned char first_low, first_high, second_low, second_high, length;
+    } forms[] = {
+        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
+        if (bytes[0] < forms[form].first_low || bytes[0] > forms[form].first_high)
+            continue;
+        if (forms[form].length > size || bytes[1] < forms[form].second_low ||
+            bytes[1] > forms[form].second_high)
+            return 0;
+        for (size_t index = 2; index < forms[form].length; index++)
+            if ((bytes[index] & 0xc0) != 0x80)
+                return 0;
+        return forms[form].length;
+    }
+    return 0;
+}
+
+bool rcpt_text_is_utf8(struct rcpt_text text)
+{
+    const unsigned char *bytes = (const unsigned char *)text.at;
+    size_t at = 0;
+    while (at < text.size) {
+        uint64_t eight;
+        while (at + sizeof(eight) <= text.size) { /* almost everything is ASCII */
+            memcpy(&eight, bytes + at, sizeof(eight));
+            if ((eight & UINT64_C(0x8080808080808080)) != 0)
+                break;
+            at += sizeof(eight);
+        }
+        if (at == text.size)
+            break;
+        size_t length = bytes[at] < 0x80 ? 1 : sequence_size(bytes + at, text.size - at);
+        if (length == 0)
+            return false;
+        at += length;
+    }
+    return true;
+}
+
+struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text)
+{
+    return (struct rcpt_text){rcpt_text_terminated(arena, text), text.size};
+}
+
+char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text)
+{
+    char *copy = rcpt_arena_alloc(arena, text.size + 1);
+    if (text.size > 0)
+        memcpy(copy, text.at, text.size);
+    copy[text.size] = '\0';
+    return copy;
+}
+
+struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text *texts)
+{
+    size_t size = 0, used = 0;
+    for (const struct rcpt_text *text = texts; text->at != NULL; text++)
+        size += text->size;
+    char *joined = rcpt_arena_alloc(arena, size + 1);
+    for (const struct rcpt_text *text = texts; text->at != NULL; text++) {
+        memcpy(joined + used, text->at, text->size);
+        used += text->size;
+    }
+    joined[size] = '\0';
+    return (struct rcpt_text){joined, size};
+}

@@ -1,0 +1,43 @@
+/* Texts with a length, and what the adapters do with them. Pure; memory from an arena. */
+#ifndef RECEIPTD_INTAKE_TEXT_H
+#define RECEIPTD_INTAKE_TEXT_H
+
+#include <string.h>
+
+#include "receiptd/intake/adapter.h"
+
+#define RCPT_TEXT(literal) ((struct rcpt_text){(literal), sizeof(literal) - 1})
+
+static inline struct rcpt_text rcpt_text_of(const char *text)
+{
+    return (struct rcpt_text){text, text != NULL ? strlen(text) : 0};
+}
+
+bool rcpt_text_is(struct rcpt_text text, const char *other);
+bool rcpt_text_is_nocase(struct rcpt_text text, const char *other); /* ASCII letters */
+bool rcpt_text_equal(struct rcpt_text left, struct rcpt_text right);
+bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right);
+bool rcpt_text_begins(struct rcpt_text text, const char *prefix);
+bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix);
+bool rcpt_text_is_digits(struct rcpt_text text); /* at least one, and nothing else */
+bool rcpt_text_is_utf8(struct rcpt_text text);   /* well formed; NUL is a character here */
+/* memcmp, then the shorter one first. */
+int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right);
+
+/* Without blanks at either end. */
+struct rcpt_text rcpt_text_trim(struct rcpt_text text);
+/* Part from `first` on, at most `size` bytes. */
+struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size);
+/* Offset of the first `needle`, or text.size. */
+size_t rcpt_text_find(struct rcpt_text text, const char *needle);
+/* Decimal digits of an unsigned number up to 10^9; false: something else. */
+bool rcpt_text_number(struct rcpt_text text, unsigned *number);
+
+struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text);
+char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text);
+/* All of them in a row; the list ends with a text whose `at` is NULL. */
+struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text *texts);
+#define RCPT_TEXT_JOIN(arena, ...)                                                                 \
+    rcpt_text_join((arena), (const struct rcpt_text[]){__VA_ARGS__, {NULL, 0}})
+
+#endif

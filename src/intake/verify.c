@@ -1,0 +1,287 @@
+/* The schemes that many gateways share, and the decision. */
+#include "account.h"
+#include "crypto.h"
+#include "verify_support.h"
+
+#define FUTURE_US INT64_C(300000000) /* clocks differ */
+
+void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_intake_verdict verdict,
+                  const char *reason)
+{
+    reading->result->verdict = verdict;
+    reading->result->verdict_reason = reason;
+}
+
+void rcpt_verdict_of(struct rcpt_reading *reading, bool same)
+{
+    rcpt_verdict(reading, same ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD,
+                 same ? "signature" : "the signature is not that of any secret");
+}
+
+void rcpt_verdict_age(struct rcpt_reading *reading, int64_t signed_us)
+{
+    int64_t limit = reading->account->max_age_us;
+    int64_t age = reading->source.request->received_us - signed_us;
+    if (reading->result->verdict != RCPT_INTAKE_VERIFIED || limit == 0)
+        return;
+    if (age > limit)
+        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the signature is older than max_age");
+    else if (age < -FUTURE_US)
+        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the signature is from the future");
+}
+
+void rcpt_verdict_once(struct rcpt_reading *reading, struct rcpt_text key)
+{
+    if (reading->result->verdict == RCPT_INTAKE_VERIFIED)
+        reading->result->replay_key = key;
+}
+
+/* ---- shared secrets ---- */
+
+static bool is_secret(const struct rcpt_reading *reading, struct rcpt_text given)
+{
+    bool same = false;
+    for (size_t index = 0; index < reading->account->secret_count; index++)
+        same |= rcpt_same(reading->account->secrets[index], given);
+    return same;
+}
+
+static struct rcpt_text authorization(const struct rcpt_reading *reading, const char *scheme)
+{
+    struct rcpt_text value = rcpt_reading_header(reading, "authorization");
+    if (!rcpt_text_begins_nocase(value, scheme))
+        return (struct rcpt_text){NULL, 0};
+    return rcpt_text_trim(rcpt_text_part(value, strlen(scheme), value.size));
+}
+
+static void decide(struct rcpt_reading *reading, bool given, bool same, const char *missing)
+{
+    if (!given)
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING, missing);
+    else
+        rcpt_verdict(reading, same ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD,
+                     same ? "shared secret" : "the credentials are not those of any secret");
+}
+
+static bool basic_matches(const struct rcpt_reading *reading, struct rcpt_text given)
+{
+    struct rcpt_text pair = rcpt_base64_decode(given, reading->arena);
+    struct rcpt_text password = rcpt_text_part(pair, rcpt_text_find(pair, ":") + 1, pair.size);
+    return pair.at != NULL && (is_secret(reading, pair) | is_secret(reading, password));
+}
+
+void rcpt_verify_basic(struct rcpt_reading *reading)
+{
+    struct rcpt_text given = authorization(reading, "Basic ");
+    reading->result->answer.www_authenticate = "Basic realm=\"receiptd\"";
+    decide(reading, given.size > 0, basic_matches(reading, given), "no basic credentials");
+}
+
+void rcpt_verify_bearer(struct rcpt_reading *reading)
+{
+    struct rcpt_text given = authorization(reading, "Bearer ");
+    reading->result->answer.www_authenticate = "Bearer";
+    decide(reading, given.size > 0, is_secret(reading, given), "no bearer token");
+}
+
+void rcpt_verify_header(struct rcpt_reading *reading)
+{
+    struct rcpt_text given = rcpt_reading_header(reading, reading->account->auth_name);
+    decide(reading, given.size > 0, is_secret(reading, given), "the header is not there");
+}
+
+void rcpt_verify_query(struct rcpt_reading *reading)
+{
+    struct rcpt_text given =
+        rcpt_form_get(&reading->source.query, rcpt_text_of(reading->account->auth_name));
+    decide(reading, given.size > 0, is_secret(reading, given), "the parameter is not there");
+}
+
+static struct rcpt_text last_segment(const struct rcpt_reading *reading)
+{
+    struct rcpt_text tail = reading->source.request->tail;
+    const char *slash = tail.size > 0 ? memrchr(tail.at, '/', tail.size) : NULL;
+    if (slash == NULL)
+        return (struct rcpt_text){NULL, 0};
+    return rcpt_form_decode_segment(rcpt_text_part(tail, (size_t)(slash - tail.at) + 1, tail.size),
+                                    reading->arena);
+}
+
+/* Wherever a gateway that signs nothing lets its customers put a secret. */
+void rcpt_verify_shared(struct rcpt_reading *reading)
+{
+    struct rcpt_text basic = authorization(reading, "Basic ");
+    struct rcpt_text bearer = authorization(reading, "Bearer ");
+    struct rcpt_text token = rcpt_form_get(&reading->source.query, RCPT_TEXT("token"));
+    struct rcpt_text segment = last_segment(reading);
+    bool given = basic.size + bearer.size + token.size + segment.size > 0;
+    bool same = basic_matches(reading, basic) | is_secret(reading, bearer) |
+                is_secret(reading, token) | is_secret(reading, segment);
+    decide(reading, given, same, "no credentials, token or secret segment");
+}
+
+void rcpt_verify_address(struct rcpt_reading *reading)
+{
+    rcpt_verdict(reading, RCPT_INTAKE_VERIFIED, "address");
+}
+
+/* ---- HMAC ---- */
+
+bool rcpt_hmac_matches(const struct rcpt_reading *reading, struct rcpt_text given, bool base64,
+                       const struct rcpt_text *texts)
+{
+    bool same = false;
+    for (size_t index = 0; index < reading->account->secret_count; index++) {
+        struct rcpt_text mac =
+            rcpt_hmac(RCPT_SHA256, reading->account->secrets[index], texts, reading->arena);
+        mac = base64 ? rcpt_base64(mac, reading->arena) : rcpt_hex(mac, reading->arena);
+        same |= rcpt_same(mac, given);
+    }
+    return same;
+}
+
+struct rcpt_text rcpt_body_of(const struct rcpt_reading *reading)
+{
+    struct rcpt_text body = reading->source.request->body;
+    return body.at != NULL ? body : RCPT_TEXT("");
+}
+
+static void verify_body(struct rcpt_reading *reading, bool base64)
+{
+    struct rcpt_text given = rcpt_reading_header(reading, reading->account->auth_name);
+    if (given.size == 0) {
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the header is not there");
+        return;
+    }
+    if (rcpt_text_begins(given, "sha256="))
+        given = rcpt_text_part(given, 7, given.size);
+    const struct rcpt_text body[] = {rcpt_body_of(reading), {NULL, 0}};
+    rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, base64, body));
+}
+
+void rcpt_verify_hmac_hex(struct rcpt_reading *reading)
+{
+    verify_body(reading, false);
+}
+
+void rcpt_verify_hmac_base64(struct rcpt_reading *reading)
+{
+    verify_body(reading, true);
+}
+
+/* Our own signature of our id in the callback's URL, for gateways that sign nothing. */
+void rcpt_verify_url_hmac(struct rcpt_reading *reading)
+{
+    struct rcpt_text given = rcpt_form_get(&reading->source.query, RCPT_TEXT("sig"));
+    struct rcpt_text id =
+        rcpt_form_get(&reading->source.query, rcpt_text_of(reading->account->auth_name));
+    const struct rcpt_text texts[] = {id, {NULL, 0}};
+    if (given.size == 0 || id.size == 0)
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or not what it signs");
+    else
+        rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, false, texts));
+}
+
+/* ---- Standard Webhooks, Svix ---- */
+
+static struct rcpt_text either_header(const struct rcpt_reading *reading, const char *one,
+                                      const char *other)
+{
+    struct rcpt_text value = rcpt_reading_header(reading, one);
+    return value.size > 0 ? value : rcpt_reading_header(reading, other);
+}
+
+static bool standard_matches(const struct rcpt_reading *reading, struct rcpt_text given,
+                             const struct rcpt_text *texts)
+{
+    bool same = false;
+    for (size_t index = 0; index < reading->account->secret_count; index++) {
+        struct rcpt_text key = reading->account->secrets[index];
+        if (rcpt_text_begins(key, "whsec_"))
+            key = rcpt_text_part(key, 6, key.size);
+        key = rcpt_base64_decode(key, reading->arena);
+        if (key.at == NULL)
+            continue;
+        struct rcpt_text mac =
+            rcpt_base64(rcpt_hmac(RCPT_SHA256, key, texts, reading->arena), reading->arena);
+        for (struct rcpt_text rest = given; rest.size > 0;) {
+            struct rcpt_text one = rcpt_text_part(rest, 0, rcpt_text_find(rest, " "));
+            rest = rcpt_text_part(rest, one.size + 1, rest.size);
+            if (rcpt_text_begins(one, "v1,"))
+                same |= rcpt_same(mac, rcpt_text_part(one, 3, one.size));
+        }
+    }
+    return same;
+}
+
+void rcpt_verify_standard(struct rcpt_reading *reading)
+{
+    struct rcpt_text id = either_header(reading, "webhook-id", "svix-id");
+    struct rcpt_text time = either_header(reading, "webhook-timestamp", "svix-timestamp");
+    struct rcpt_text given = either_header(reading, "webhook-signature", "svix-signature");
+    const struct rcpt_text texts[] = {
+        id, RCPT_TEXT("."), time, RCPT_TEXT("."), rcpt_body_of(reading), {NULL, 0}};
+    if (id.size == 0 || time.size == 0 || given.size == 0) {
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no headers webhook-id, -timestamp, -signature");
+        return;
+    }
+    rcpt_verdict_of(reading, standard_matches(reading, given, texts));
+    rcpt_verdict_once(reading, id);
+    rcpt_verdict_age(reading, rcpt_seconds_of(time));
+}
+
+int64_t rcpt_seconds_of(struct rcpt_text text)
+{
+    int64_t seconds = 0;
+    if (!rcpt_text_is_digits(text) || text.size > 11)
+        return 0;
+    for (size_t index = 0; index < text.size; index++)
+        seconds = seconds * 10 + (text.at[index] - '0');
+    return seconds * 1000000;
+}
+
+/* ---- the decision ---- */
+
+static bool is_allowed(const struct rcpt_reading *reading)
+{
+    const struct rcpt_intake_account *account = reading->account;
+    bool allowed = account->allow_count == 0;
+    for (size_t index = 0; index < account->allow_count && !allowed; index++)
+        allowed = rcpt_network_has(&account->allow[index], reading->source.request->source);
+    return allowed;
+}
+
+static bool refuse(struct rcpt_reading *reading)
+{
+    struct rcpt_intake_result *result = reading->result;
+    struct rcpt_intake_answer answer = {.code = 403};
+    if (reading->gateway->refused_code != 0)
+        answer.code = reading->gateway->refused_code;
+    if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE)
+        answer.code = 503; /* the caller comes back with it, or the gateway does */
+    else if (result->verdict == RCPT_INTAKE_MISSING)
+        answer.code = 401;
+    if (answer.code == 401)
+        answer.www_authenticate = result->answer.www_authenticate;
+    result->answer = answer;
+    return false;
+}
+
+bool rcpt_verify(struct rcpt_reading *reading)
+{
+    const struct rcpt_intake_account *account = reading->account;
+    struct rcpt_intake_result *result = reading->result;
+    if (!is_allowed(reading)) {
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "the address is not in the list");
+        return refuse(reading);
+    }
+    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
+        return true;
+    account->verifier(reading);
+    if (result->verdict == RCPT_INTAKE_MISSING && account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
+        result->verdict = RCPT_INTAKE_UNVERIFIED;
+    if (result->verdict != RCPT_INTAKE_VERIFIED && result->verdict != RCPT_INTAKE_UNVERIFIED)
+        return refuse(reading);
+    result->answer.www_authenticate = NULL;
+    return true;
+}
