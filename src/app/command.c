@@ -15,6 +15,17 @@ static const struct command commands[] = {
         .run = command_run,
     },
     {
+        .name = "intake",
+        .summary = "try a gateway's request on an account",
+        .doc = "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
+               "as JSON lines,\n"
+               "or says on the standard error output why there are none. Exit code 65: something "
+               "in it is not\n"
+               "understood; 77: refused. Its age is not looked at. Connects to nothing.",
+        .options = {{"try", "ACCOUNT", "name of an entry of intake.accounts"}},
+        .run = command_intake_try,
+    },
+    {
         .name = "migrate",
         .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
         .doc = "Does what is missing in one transaction and says each step; a second run has "
