@@ -21,7 +21,13 @@ static const struct command commands[] = {
                "within\n"
                "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
                "answered after\n"
-               "Kafka has acknowledged all that it held.",
+               "Kafka has acknowledged all that it held.\n\n"
+               "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
+               "as JSON lines,\n"
+               "or says on the standard error output why there are none. Exit code 65: something "
+               "in it is not\n"
+               "understood; 77: refused. Its age is not looked at. Connects to nothing.",
+        .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"}},
         .run = command_intake,
     },
     {

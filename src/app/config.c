@@ -15,6 +15,7 @@
 /* A configuration that is being made. */
 struct loading {
     const char *name;
+    bool partial; /* required keys may be missing */
     struct rcpt_config *config;
     struct rcpt_config_places places;
     struct rcpt_error *error;
@@ -108,13 +109,43 @@ static bool make_ladder(const struct loading *loading)
     return false;
 }
 
+static bool check_account(const struct loading *loading, size_t index)
+{
+    const struct rcpt_intake_account_config *accounts = loading->config->intake.accounts;
+    struct rcpt_config_place place = place_of(loading, "intake.accounts", "intake.accounts");
+    struct rcpt_error error;
+    rcpt_error_clear(&error);
+    for (size_t other = 0; other < index; other++)
+        if (strcmp(accounts[index].name, accounts[other].name) == 0)
+            return rcpt_config_error(loading->error, loading->name, place,
+                                     "intake.accounts: \"%.63s\" is named twice",
+                                     accounts[index].name);
+    struct rcpt_intake_account *account =
+        rcpt_intake_account_new(&accounts[index], loading->config->ladder, &error);
+    if (account == NULL) {
+        rcpt_config_error(loading->error, loading->name, place, "%s", error.text);
+        rcpt_error_hint(loading->error, "%s", error.hint);
+    }
+    rcpt_intake_account_free(account);
+    return account != NULL;
+}
+
+/* What the fields of an account mean together, its templates and its statuses. */
+static bool check_accounts(const struct loading *loading)
+{
+    for (size_t index = 0; index < loading->config->intake.accounts_count; index++)
+        if (!check_account(loading, index))
+            return false;
+    return true;
+}
+
 static bool check_document(struct loading *loading, const char *text, size_t size, FILE *normal)
 {
     yaml_document_t document;
     if (!rcpt_config_read_yaml(loading->name, text, size, &document, loading->error))
         return false;
-    bool good =
-        rcpt_config_check(loading->name, &document, normal, &loading->places, loading->error);
+    bool good = rcpt_config_check(loading->name, &document, loading->partial, normal,
+                                  &loading->places, loading->error);
     yaml_document_delete(&document);
     return good;
 }
@@ -134,14 +165,21 @@ static bool load_document(struct loading *loading, const char *text, size_t size
     return loading->config != NULL;
 }
 
-struct rcpt_config *rcpt_config_parse(const char *name, const char *text, size_t size,
-                                      struct rcpt_error *error)
+static struct rcpt_config *parse(const char *name, const char *text, size_t size, bool partial,
+                                 struct rcpt_error *error)
 {
-    struct loading loading = {.name = name, .error = error};
-    if (load_document(&loading, text, size) && check_together(&loading) && make_ladder(&loading))
+    struct loading loading = {.name = name, .error = error, .partial = partial};
+    if (load_document(&loading, text, size) && check_together(&loading) && make_ladder(&loading) &&
+        check_accounts(&loading))
         return loading.config;
     rcpt_config_free(loading.config);
     return NULL;
+}
+
+struct rcpt_config *rcpt_config_parse(const char *name, const char *text, size_t size,
+                                      struct rcpt_error *error)
+{
+    return parse(name, text, size, false, error);
 }
 
 static bool set_unreadable(struct rcpt_error *error, const char *path, int code)
@@ -174,15 +212,25 @@ static char *read_file(const char *path, size_t *size, struct rcpt_error *error)
     return text;
 }
 
-struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error)
+static struct rcpt_config *load(const char *path, bool partial, struct rcpt_error *error)
 {
     size_t size;
     char *text = read_file(path, &size, error);
     if (text == NULL)
         return NULL;
-    struct rcpt_config *config = rcpt_config_parse(path, text, size, error);
+    struct rcpt_config *config = parse(path, text, size, partial, error);
     free(text);
     return config;
+}
+
+struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error)
+{
+    return load(path, false, error);
+}
+
+struct rcpt_config *rcpt_config_load_for_try(const char *path, struct rcpt_error *error)
+{
+    return load(path, true, error);
 }
 
 void rcpt_config_free(struct rcpt_config *config)

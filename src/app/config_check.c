@@ -217,6 +217,31 @@ static bool check_topic(struct checker *checker, struct value *value, char **top
     return true;
 }
 
+/* A text among others; the row says whether it is a secret. */
+static bool check_entry(struct checker *checker, const struct value *list, yaml_node_t *node)
+{
+    static const struct rcpt_config_row row = {
+        .type = RCPT_CONFIG_TEXT, .min = 1, .max = RCPT_CONFIG_MAX_VALUE};
+    struct value entry = {&row, list->label, node, list->secret, NULL};
+    if (node->type != YAML_SCALAR_NODE || rcpt_config_is_null(node))
+        return fail(checker, list, "every entry must be a text");
+    return check_value(checker, &entry);
+}
+
+static bool check_list(struct checker *checker, const struct value *value)
+{
+    const yaml_node_item_t *items = value->node->data.sequence.items.start;
+    size_t count = (size_t)(value->node->data.sequence.items.top - items);
+    if (!check_count(checker, value, (int64_t)count))
+        return false;
+    rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
+    for (size_t index = 0; index < count; index++)
+        if (!check_entry(checker, value, node_of(checker, items[index])))
+            return false;
+    rcpt_config_write_list_end(&checker->writer);
+    return true;
+}
+
 static bool check_topics(struct checker *checker, const struct value *value)
 {
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
@@ -307,7 +332,8 @@ static bool check_map(struct checker *checker, const struct value *value)
 static void write_default(struct checker *checker, const struct rcpt_config_row *row)
 {
     int64_t number = 0;
-    if (row->type == RCPT_CONFIG_MAP) {
+    if (row->type == RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_LIST ||
+        row->type == RCPT_CONFIG_RECORDS) {
         rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
         rcpt_config_write_list_end(&checker->writer);
     } else if (row->type == RCPT_CONFIG_CHOICE || row->type <= RCPT_CONFIG_TABLE) {
@@ -322,8 +348,9 @@ static bool is_unset(const struct rcpt_config_row *row, const yaml_node_t *node)
 {
     if (node == NULL)
         return true;
-    return (row->flags & RCPT_CONFIG_NULLABLE || row->type == RCPT_CONFIG_MAP) &&
-           rcpt_config_is_null(node);
+    bool nullable = row->flags & RCPT_CONFIG_NULLABLE || row->type == RCPT_CONFIG_MAP ||
+                    row->type == RCPT_CONFIG_LIST;
+    return nullable && rcpt_config_is_null(node);
 }
 
 /* One row of a table: its value from the file, its default, or nothing. */
@@ -332,7 +359,7 @@ static bool check_row(struct checker *checker, const struct rcpt_config_row *row
 {
     struct value value = {row, label, node, (row->flags & RCPT_CONFIG_SECRET) != 0, NULL};
     bool unset = is_unset(row, node);
-    if (unset && row->flags & RCPT_CONFIG_NULLABLE)
+    if (unset && row->flags & (RCPT_CONFIG_NULLABLE | RCPT_CONFIG_REQUIRED))
         return true;
     rcpt_config_write_plain(&checker->writer, row->path);
     if (!unset)
@@ -350,8 +377,11 @@ static bool check_record(struct checker *checker, const struct value *list, size
     snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
     struct value record = {list->row, label, node, false, NULL};
     if (node->type != YAML_MAPPING_NODE)
-        return fail(checker, &record, "must be a mapping such as {name: SENT, code: 300}");
-    struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes};
+        return fail(checker, &record,
+                    rcpt_config_is_ladder(list->row)
+                        ? "must be a mapping such as {name: SENT, code: 300}"
+                        : "must be a mapping such as {name: acme-twilio, gateway: twilio}");
+    struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes, false};
     if (!rcpt_config_collect(&keys, node, checker->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
@@ -381,7 +411,8 @@ static bool check_records(struct checker *checker, const struct value *value)
 static bool check_value(struct checker *checker, struct value *value)
 {
     yaml_node_type_t wanted = YAML_SCALAR_NODE;
-    if (value->row->type == RCPT_CONFIG_TOPICS || value->row->type == RCPT_CONFIG_RECORDS)
+    if (value->row->type == RCPT_CONFIG_TOPICS || value->row->type == RCPT_CONFIG_LIST ||
+        value->row->type == RCPT_CONFIG_RECORDS)
         wanted = YAML_SEQUENCE_NODE;
     else if (value->row->type == RCPT_CONFIG_MAP)
         wanted = YAML_MAPPING_NODE;
@@ -392,6 +423,8 @@ static bool check_value(struct checker *checker, struct value *value)
     switch (value->row->type) {
     case RCPT_CONFIG_TOPICS:
         return check_topics(checker, value);
+    case RCPT_CONFIG_LIST:
+        return check_list(checker, value);
     case RCPT_CONFIG_MAP:
         return check_map(checker, value);
     case RCPT_CONFIG_RECORDS:
@@ -422,7 +455,7 @@ static bool is_ladder_given(yaml_node_t *const *nodes)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
     for (size_t index = 0; index < table->count; index++)
-        if (table->rows[index].type == RCPT_CONFIG_RECORDS && nodes[index] != NULL)
+        if (rcpt_config_is_ladder(&table->rows[index]) && nodes[index] != NULL)
             return true;
     return false;
 }
@@ -434,9 +467,8 @@ static bool check_rows(struct checker *checker, yaml_node_t *const *nodes)
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < table->count; index++) {
         const struct rcpt_config_row *row = &table->rows[index];
-        if (!(row->type == RCPT_CONFIG_RECORDS
-                  ? check_ladder(checker, row, nodes[index], ladder_given)
-                  : check_row(checker, row, row->path, nodes[index])))
+        if (!(rcpt_config_is_ladder(row) ? check_ladder(checker, row, nodes[index], ladder_given)
+                                         : check_row(checker, row, row->path, nodes[index])))
             return false;
     }
     rcpt_config_write_map_end(&checker->writer);
@@ -463,17 +495,17 @@ static void note_places(yaml_document_t *document, yaml_node_t *const *nodes,
     for (size_t index = 0; index < table->count; index++) {
         if (nodes[index] == NULL)
             continue;
-        places->at[index] = table->rows[index].type == RCPT_CONFIG_RECORDS
+        places->at[index] = rcpt_config_is_ladder(&table->rows[index])
                                 ? place_of_key(document, "ladder")
                                 : rcpt_config_place_of(nodes[index]);
     }
 }
 
-bool rcpt_config_check(const char *name, yaml_document_t *document, FILE *normal,
+bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial, FILE *normal,
                        struct rcpt_config_places *places, struct rcpt_error *error)
 {
     yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS] = {NULL};
-    struct rcpt_config_keys keys = {name, document, rcpt_config_table(), "", nodes};
+    struct rcpt_config_keys keys = {name, document, rcpt_config_table(), "", nodes, partial};
     if (!rcpt_config_collect(&keys, yaml_document_get_root_node(document), error))
         return false;
     note_places(document, nodes, places);

@@ -16,8 +16,10 @@ struct rcpt_config_places {
     struct rcpt_config_place at[RCPT_CONFIG_MAX_ROWS];
 };
 
-/* Writes the normal form to `normal`. `name` is the file's, for errors and relative paths. */
-RCPT_MUST_CHECK bool rcpt_config_check(const char *name, yaml_document_t *document, FILE *normal,
-                                       struct rcpt_config_places *places, struct rcpt_error *error);
+/* Writes the normal form to `normal`. `name` is the file's, for errors and relative paths.
+ * `partial`: required keys of the table may be missing. */
+RCPT_MUST_CHECK bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial,
+                                       FILE *normal, struct rcpt_config_places *places,
+                                       struct rcpt_error *error);
 
 #endif

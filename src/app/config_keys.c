@@ -163,5 +163,6 @@ static bool check_missing(const struct rcpt_config_keys *keys, const yaml_node_t
 bool rcpt_config_collect(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                          struct rcpt_error *error)
 {
-    return collect_section(keys, mapping, "", error) && check_missing(keys, mapping, error);
+    return collect_section(keys, mapping, "", error) &&
+           (keys->partial || check_missing(keys, mapping, error));
 }

@@ -11,6 +11,7 @@ struct rcpt_config_keys {
     const struct rcpt_config_table *table;
     const char *label;   /* what the mapping is: "" or "ladder.statuses[3]" */
     yaml_node_t **nodes; /* out: value of each row, NULL where it is not given */
+    bool partial;        /* required keys may be missing */
 };
 
 /* Walks the mapping (NULL or null: an empty one) and its sections. Errors name the key and, if one

@@ -56,8 +56,9 @@ static const char introduction[] =
     "  Put such a value in quotes when it stands between brackets: `[\"${TOPIC}\"]`.\n"
     "* **`file:PATH`** as a secret is replaced by the contents of the file, without one trailing "
     "newline. A relative path\n"
-    "  starts in the folder of the configuration file. Secrets are `postgres.dsn` and those "
-    "`kafka.properties` whose\n"
+    "  starts in the folder of the configuration file. Secrets are `postgres.dsn`, the secrets and "
+    "tokens of\n"
+    "  `intake.accounts` and those `kafka.properties` whose\n"
     "  name contains `password`, `secret`, `key`, `token`, `jaas` or `oauth`. They are never "
     "printed or logged.\n"
     "\n"
@@ -77,11 +78,12 @@ static const char introduction[] =
 static const char *type_name(enum rcpt_config_type type)
 {
     static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
-        [RCPT_CONFIG_TEXT] = "text",         [RCPT_CONFIG_IDENTIFIER] = "SQL name",
-        [RCPT_CONFIG_TABLE] = "SQL table",   [RCPT_CONFIG_TOPICS] = "list of topics",
-        [RCPT_CONFIG_INTEGER] = "integer",   [RCPT_CONFIG_SIZE] = "size",
-        [RCPT_CONFIG_DURATION] = "duration", [RCPT_CONFIG_CHOICE] = "choice",
-        [RCPT_CONFIG_MAP] = "map",           [RCPT_CONFIG_RECORDS] = "list",
+        [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
+        [RCPT_CONFIG_TABLE] = "SQL table",    [RCPT_CONFIG_TOPICS] = "list of topics",
+        [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
+        [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
+        [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
+        [RCPT_CONFIG_RECORDS] = "list",
     };
     return names[type];
 }
@@ -92,7 +94,7 @@ static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
         fputs("**required**", out);
     else if (row->flags & RCPT_CONFIG_NULLABLE)
         fputs("not set", out);
-    else if (row->type == RCPT_CONFIG_RECORDS)
+    else if (rcpt_config_is_ladder(row))
         fputs("default ladder", out);
     else
         fprintf(out, "`%s`", row->initial);
@@ -106,7 +108,8 @@ static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
     if (row->type == RCPT_CONFIG_CHOICE)
         for (unsigned index = 0; index < row->choice_count; index++)
             fprintf(out, "%s`%s`", index > 0 ? ", " : "", row->choices[index].str);
-    else if (row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS)
+    else if (row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS ||
+             row->type == RCPT_CONFIG_LIST)
         fprintf(out, "%s to %s entries", min, max);
     else if (row->type > RCPT_CONFIG_TABLE)
         fprintf(out, "%s to %s", min, max);
@@ -124,6 +127,19 @@ static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
     fprintf(out, " | %s | %s |\n", row->flags & RCPT_CONFIG_RELOADABLE ? "yes" : "no", row->doc);
 }
 
+static void write_field_cell(const struct rcpt_config_row *field, FILE *out)
+{
+    if (field->flags & RCPT_CONFIG_REQUIRED)
+        fputs("required", out);
+    else if (field->initial == NULL)
+        fputs("optional", out);
+    else
+        fprintf(out, "`%s`", field->initial);
+    for (unsigned index = 0; field->initial != NULL && index < field->choice_count; index++)
+        if (strcmp(field->choices[index].str, field->initial) != 0)
+            fprintf(out, ", `%s`", field->choices[index].str);
+}
+
 static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
 {
     const struct rcpt_config_table *fields = row->record;
@@ -131,8 +147,10 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
             row->path);
     for (size_t index = 0; index < fields->count; index++) {
         const struct rcpt_config_row *field = &fields->rows[index];
-        fprintf(out, "| `%s` | %s | %s | %s |\n", field->path, type_name(field->type),
-                field->flags & RCPT_CONFIG_REQUIRED ? "required" : "optional", field->doc);
+        fprintf(out, "| `%s` | %s%s | ", field->path, type_name(field->type),
+                field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
+        write_field_cell(field, out);
+        fprintf(out, " | %s |\n", field->doc);
     }
 }
 
@@ -205,7 +223,7 @@ static void write_example_value(const struct rcpt_config_row *row, const struct 
                                 FILE *out)
 {
     const char *value = row->example != NULL ? row->example : row->initial;
-    if (row->type == RCPT_CONFIG_RECORDS) {
+    if (rcpt_config_is_ladder(row)) {
         fputc('\n', out);
         write_default_ladder(row, margin, out);
     } else if (strpbrk(value, ": ") != NULL) {

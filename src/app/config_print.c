@@ -90,47 +90,87 @@ void rcpt_config_write_records(struct rcpt_config_writer *writer, const struct r
     rcpt_config_write_list_end(writer);
 }
 
-static void write_topics(struct rcpt_config_writer *writer, const struct rcpt_config *config)
+/* The list of a TOPICS, LIST or MAP row. */
+static const char *read_list(const struct rcpt_config_row *row, const void *base, size_t *count)
 {
+    struct rcpt_config_row number = {.offset = row->count_offset, .size = row->count_size};
+    *count = (size_t)rcpt_config_read_number(&number, base);
+    return read_text(row, base);
+}
+
+static void write_texts(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
+                        const void *base)
+{
+    size_t count;
+    const char *texts = read_list(row, base, &count);
     rcpt_config_write_list(writer, RCPT_CONFIG_FLOW);
-    for (unsigned index = 0; index < config->kafka.topics_count; index++)
-        rcpt_config_write_text(writer, config->kafka.topics[index]);
+    for (size_t index = 0; index < count; index++) {
+        const char *text;
+        memcpy(&text, texts + index * sizeof(text), sizeof(text));
+        write_escaped(writer, row->flags & RCPT_CONFIG_SECRET ? RCPT_CONFIG_REDACTED : text);
+    }
     rcpt_config_write_list_end(writer);
 }
 
-static void write_properties(struct rcpt_config_writer *writer, const struct rcpt_config *config)
+/* The records of a map begin with the name and the value. */
+static void write_pairs(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
+                        const void *base)
 {
+    size_t count;
+    const char *pairs = read_list(row, base, &count);
+    bool has_secrets = strcmp(row->path, "kafka.properties") == 0;
     rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
-    for (unsigned index = 0; index < config->kafka.properties_count; index++) {
-        const struct rcpt_config_pair *pair = &config->kafka.properties[index];
-        rcpt_config_write_text(writer, pair->name);
-        write_escaped(writer, rcpt_config_is_secret_property(pair->name) ? RCPT_CONFIG_REDACTED
-                                                                         : pair->value);
+    for (size_t index = 0; index < count; index++) {
+        const char *pair = pairs + index * row->record->record_size;
+        const char *name = read_text(&row->record->rows[0], pair);
+        const char *value = read_text(&row->record->rows[1], pair);
+        rcpt_config_write_text(writer, name);
+        write_escaped(writer, has_secrets && rcpt_config_is_secret_property(name)
+                                  ? RCPT_CONFIG_REDACTED
+                                  : value);
     }
     rcpt_config_write_map_end(writer);
 }
 
 static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
-                         const struct rcpt_config *config)
+                         const void *base)
 {
-    char *redacted = rcpt_config_redact_dsn(read_text(row, config));
+    char *redacted = strcmp(row->path, "postgres.dsn") == 0
+                         ? rcpt_config_redact_dsn(read_text(row, base))
+                         : rcpt_strdup(RCPT_CONFIG_REDACTED);
     write_escaped(writer, redacted);
     free(redacted);
 }
 
-static void write_row(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
-                      const struct rcpt_config *config)
+static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_config_table *table,
+                       const void *base, bool all);
+
+static void write_entries(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
+                          const void *base)
 {
-    if (row->type == RCPT_CONFIG_TOPICS)
-        write_topics(writer, config);
+    size_t count;
+    const char *records = read_list(row, base, &count);
+    rcpt_config_write_list(writer, RCPT_CONFIG_BLOCK);
+    for (size_t index = 0; index < count; index++)
+        write_rows(writer, row->record, records + index * row->record->record_size, false);
+    rcpt_config_write_list_end(writer);
+}
+
+static void write_row(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
+                      const void *base)
+{
+    if (row->type == RCPT_CONFIG_TOPICS || row->type == RCPT_CONFIG_LIST)
+        write_texts(writer, row, base);
     else if (row->type == RCPT_CONFIG_MAP)
-        write_properties(writer, config);
+        write_pairs(writer, row, base);
+    else if (rcpt_config_is_ladder(row))
+        rcpt_config_write_records(writer, row, base);
     else if (row->type == RCPT_CONFIG_RECORDS)
-        rcpt_config_write_records(writer, row, config);
+        write_entries(writer, row, base);
     else if (row->flags & RCPT_CONFIG_SECRET)
-        write_secret(writer, row, config);
+        write_secret(writer, row, base);
     else
-        write_single(writer, row, config);
+        write_single(writer, row, base);
 }
 
 /* ---- sections ---- */
@@ -169,20 +209,28 @@ static const char *enter(struct rcpt_config_writer *writer, char section[PATH_BY
     return path + at;
 }
 
-void rcpt_config_print(const struct rcpt_config *config, FILE *out)
+/* `all`: also what is not set. */
+static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_config_table *table,
+                       const void *base, bool all)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
-    struct rcpt_config_writer writer;
     char section[PATH_BYTES] = "";
-    rcpt_config_writer_init(&writer, out);
-    rcpt_config_write_map(&writer, RCPT_CONFIG_BLOCK);
+    rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < table->count; index++) {
         const struct rcpt_config_row *row = &table->rows[index];
-        rcpt_config_write_plain(&writer, enter(&writer, section, row->path));
-        write_row(&writer, row, config);
+        if (!all && !is_telling(row, base))
+            continue;
+        rcpt_config_write_plain(writer, enter(writer, section, row->path));
+        write_row(writer, row, base);
     }
     for (; section[0] != '\0'; cut_last(section))
-        rcpt_config_write_map_end(&writer);
-    rcpt_config_write_map_end(&writer);
+        rcpt_config_write_map_end(writer);
+    rcpt_config_write_map_end(writer);
+}
+
+void rcpt_config_print(const struct rcpt_config *config, FILE *out)
+{
+    struct rcpt_config_writer writer;
+    rcpt_config_writer_init(&writer, out);
+    write_rows(&writer, rcpt_config_table(), config, true);
     rcpt_config_writer_fini(&writer);
 }

@@ -6,8 +6,8 @@
 #include "config_table.h"
 #include "config_yaml.h"
 
-#define MAX_RECORDS 4
-#define MAX_FIELDS  4
+#define MAX_RECORDS 8
+#define MAX_FIELDS  48
 
 /* libcyaml's view of the table. Points into itself: build it where it stays. */
 struct schema {
@@ -98,6 +98,7 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
     case RCPT_CONFIG_TABLE:
         return text_value();
     case RCPT_CONFIG_TOPICS:
+    case RCPT_CONFIG_LIST:
         return list_value(&schema->text, sizeof(char *));
     case RCPT_CONFIG_CHOICE:
         return choice_value(row);
@@ -121,7 +122,7 @@ static void build_fields(struct schema *schema, const struct rcpt_config_table *
             .count_size = (uint8_t)row->count_size,
             .value = value_of(schema, row),
         };
-        if (row->flags & RCPT_CONFIG_NULLABLE)
+        if (row->flags & (RCPT_CONFIG_NULLABLE | RCPT_CONFIG_REQUIRED))
             fields[index].value.flags |= CYAML_FLAG_OPTIONAL;
     }
 }

@@ -355,6 +355,10 @@ static const struct rcpt_config_row rows[] = {
      .initial = "20s", .min = 100, .max = 10 * MINUTE,
      .doc = "a client that takes nothing of an answer for so long is cut off"},
 
+    {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
+     .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
+     .doc = "one entry for each gateway and tenant; docs/intake.md shows some"},
+
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
      .initial = "20s", .min = 100, .max = HOUR,
      .doc = "after SIGTERM: how long open batches may take to finish"},
@@ -410,6 +414,11 @@ bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *p
             where->rows[index].path[size] == '.')
             return true;
     return false;
+}
+
+bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
+{
+    return strncmp(row->path, "ladder.", 7) == 0;
 }
 
 bool rcpt_config_is_secret_property(const char *name)

@@ -16,6 +16,7 @@ enum rcpt_config_type {
     RCPT_CONFIG_IDENTIFIER, /* char *; an SQL name of letters, digits and _ */
     RCPT_CONFIG_TABLE,      /* char *; two identifiers: schema.table */
     RCPT_CONFIG_TOPICS,     /* char **; distinct names of Kafka topics; range: how many */
+    RCPT_CONFIG_LIST,       /* char **; texts; range: how many */
     RCPT_CONFIG_INTEGER,
     RCPT_CONFIG_SIZE,     /* bytes; written with a unit */
     RCPT_CONFIG_DURATION, /* milliseconds; written with a unit */
@@ -59,6 +60,9 @@ struct rcpt_config_section {
     const char *doc;  /* a sentence or two */
 };
 
+/* Fields of an entry of intake.accounts (config_accounts.c). */
+extern const struct rcpt_config_table rcpt_config_account_record;
+
 #define RCPT_CONFIG_MAX_ROWS 160 /* asserted; sizes of arrays that have one entry per row */
 
 const struct rcpt_config_table *rcpt_config_table(void);
@@ -68,6 +72,9 @@ const struct rcpt_config_section *rcpt_config_sections(size_t *count);
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path);
 /* Whether some row stands below this path: "kafka", "inbox.columns". */
 bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path);
+
+/* Whether it is one of the three lists that make a ladder and are looked at together. */
+bool rcpt_config_is_ladder(const struct rcpt_config_row *row);
 
 /* Whether the value of a kafka.properties entry is a secret, judged by its name. */
 bool rcpt_config_is_secret_property(const char *name);

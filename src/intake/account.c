@@ -176,7 +176,10 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "custom.channel", fields->channel, &account->fields.channel, error) &&
            compile(config, "custom.client_ref", fields->client_ref, &account->fields.client_ref,
                    error) &&
-           compile(config, "custom.part", fields->part, &account->fields.part, error) &&
+           compile(config, "custom.part", fields->part, &account->fields.part, account->fields.link,
+                   account->fields.cost, error) &&
+           compile(config, "link", fields->link, &account->fields.link, error) &&
+           compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            /* What our own platform has put into the callback's URL. */
            compile(config, "message_id", custom ? NULL : "?message_id", &account->url_message_id,
                    error) &&
@@ -267,9 +270,19 @@ static bool check_credentials(struct rcpt_intake_account *account,
 
 /* ---- the whole ---- */
 
+/* It stands in URLs and metrics. */
+static bool is_name(const char *name)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    return name[0] != '\0' && strspn(name, letters) == strlen(name);
+}
+
 static bool fill(struct rcpt_intake_account *account,
                  const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
+    if (!is_name(config->name))
+        return fail(error, config, "name", "must be letters, digits, dashes and underscores");
     if (!find_gateway(account, config, error))
         return false;
     account->own_time_zone = copy_of(config->time_zone);
@@ -323,7 +336,8 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         account->fields.id,      account->fields.status,     account->fields.reason,
         account->fields.at,      account->fields.event_id,   account->fields.message_id,
         account->fields.channel, account->fields.client_ref, account->fields.campaign_id,
-        account->fields.part,    account->url_message_id,    account->url_campaign_id,
+        account->fields.part,    account->fields.link,       account->fields.cost,
+        account->url_message_id, account->url_campaign_id,
     };
     char *const texts[] = {account->name,      account->org_id,       account->public_url,
                            account->topic_arn, account->channel,      account->verify_token,

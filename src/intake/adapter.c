@@ -198,7 +198,7 @@ static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
 
 static struct rcpt_text good_text(struct rcpt_text text)
 {
-    return rcpt_text_is_utf8(text) ? text : (struct rcpt_text){NULL, 0};
+    return text.size > 0 && rcpt_text_is_utf8(text) ? text : (struct rcpt_text){NULL, 0};
 }
 
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
@@ -212,6 +212,8 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
         .campaign_id = draft->campaign_id,
         .channel = draft->channel,
         .client_ref = good_text(draft->client_ref),
+        .link = good_text(draft->link),
+        .cost = good_text(draft->cost),
         .event_id = draft->event_id,
     };
     set_time(reading, draft, &event);
@@ -266,6 +268,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
     draft->at = rcpt_template_value(account->fields.at, source);
     draft->event_id = rcpt_template_value(account->fields.event_id, source);
     draft->part = rcpt_template_value(account->fields.part, source);
+    draft->link = rcpt_template_value(account->fields.link, source);
+    draft->cost = rcpt_template_value(account->fields.cost, source);
     draft->client_ref = rcpt_template_value(account->fields.client_ref, source);
     draft->message_id = value_or(rcpt_template_value(account->fields.message_id, source),
                                  account->url_message_id, source);

@@ -110,6 +110,8 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
         {"reason", event->reason},
         {"event_id", event->event_id},
         {"client_ref", event->client_ref},
+        {"link", event->link},
+        {"cost", event->cost},
     };
     int part_size = snprintf(part, sizeof(part), "%u", event->part);
     size_t size = flags_size(event) + 64;

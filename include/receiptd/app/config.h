@@ -128,6 +128,10 @@ struct rcpt_config {
  * and begin with "FILE:LINE:COLUMN: "; unknown keys come with the nearest known one as hint. NULL
  * on error. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error);
+/* The same for commands that need accounts and ladder only: other required keys may be missing, and
+ * are NULL then. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load_for_try(const char *path,
+                                                             struct rcpt_error *error);
 /* The same from memory; `name` stands for the path in errors, and relative `file:` paths are taken
  * from its folder. */
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text,

@@ -50,7 +50,8 @@ static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_infobip = {
     .name = "infobip",
     .items = "/results/*",
-    .fields = {.id = "/messageId",
+    .fields = {.cost = "/price/pricePerMessage",
+               .id = "/messageId",
                .status = "/status/name,/status/groupName",
                .reason = "/error/name,/error/id",
                .at = "/doneAt",

@@ -51,7 +51,8 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_mailgun = {
     .name = "mailgun",
     .channel = "email",
-    .fields = {.id = "/event-data/message/headers/message-id,/message/headers/message-id,"
+    .fields = {.link = "/event-data/url,url",
+               .id = "/event-data/message/headers/message-id,/message/headers/message-id,"
                      "Message-Id,message-id",
                .status = "/event-data/event,event",
                .reason = "/event-data/delivery-status/code,/event-data/reason,"

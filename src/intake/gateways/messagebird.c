@@ -15,7 +15,8 @@ static const struct rcpt_mapping statuses[] = {
 const struct rcpt_gateway rcpt_gateway_messagebird = {
     .name = "messagebird",
     .channel = "sms",
-    .fields = {.id = "id",
+    .fields = {.cost = "price[amount]",
+               .id = "id",
                .status = "status",
                .reason = "statusErrorCode",
                .at = "statusDatetime",

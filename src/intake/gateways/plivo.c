@@ -27,7 +27,8 @@ static void choose_time(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_plivo = {
     .name = "plivo",
     .channel = "sms",
-    .fields = {.id = "MessageUUID",
+    .fields = {.cost = "TotalAmount",
+               .id = "MessageUUID",
                .status = "Status,status",
                .reason = "ErrorCode",
                .event_id = "{MessageUUID}:{Sequence}",

@@ -59,7 +59,8 @@ static void take_record(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_postmark = {
     .name = "postmark",
     .channel = "email",
-    .fields = {.id = "/MessageID",
+    .fields = {.link = "/OriginalLink",
+               .id = "/MessageID",
                .status = "/RecordType",
                .reason = "/TypeCode,/SuppressionReason",
                .at = "/DeliveredAt,/BouncedAt,/ReceivedAt,/ChangedAt",

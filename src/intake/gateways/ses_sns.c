@@ -100,7 +100,8 @@ static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_ses_sns = {
     .name = "ses_sns",
     .channel = "email",
-    .fields = {.id = "/mail/messageId",
+    .fields = {.link = "/click/link",
+               .id = "/mail/messageId",
                .status = "/eventType,/notificationType",
                .event_id = "/bounce/feedbackId,/complaint/feedbackId,@x-amz-sns-message-id",
                .message_id = "/mail/tags/message_id/0",

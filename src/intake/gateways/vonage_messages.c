@@ -16,7 +16,8 @@ static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 
 const struct rcpt_gateway rcpt_gateway_vonage_messages = {
     .name = "vonage_messages",
-    .fields = {.id = "/message_uuid",
+    .fields = {.cost = "/usage/price",
+               .id = "/message_uuid",
                .status = "/status",
                .reason = "/error/title,/error/code,/error/type",
                .at = "/timestamp",

@@ -31,7 +31,8 @@ static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 const struct rcpt_gateway rcpt_gateway_vonage_sms = {
     .name = "vonage_sms",
     .channel = "sms",
-    .fields = {.id = "messageId,message-id",
+    .fields = {.cost = "price",
+               .id = "messageId,message-id",
                .status = "status",
                .reason = "err-code",
                .at = "message-timestamp",
