@@ -176,8 +176,7 @@ static bool compile_fields(struct rcpt_intake_account *account,
            compile(config, "custom.channel", fields->channel, &account->fields.channel, error) &&
            compile(config, "custom.client_ref", fields->client_ref, &account->fields.client_ref,
                    error) &&
-           compile(config, "custom.part", fields->part, &account->fields.part, account->fields.link,
-                   account->fields.cost, error) &&
+           compile(config, "custom.part", fields->part, &account->fields.part, error) &&
            compile(config, "link", fields->link, &account->fields.link, error) &&
            compile(config, "cost", fields->cost, &account->fields.cost, error) &&
            /* What our own platform has put into the callback's URL. */
