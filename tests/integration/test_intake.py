@@ -208,6 +208,8 @@ def under_load(process, seed, count=4):
 
 
 def total(gateways):
+    for gateway in gateways:
+        assert gateway.error is None, repr(gateway.error)
     return sum(len(gateway.acknowledged) for gateway in gateways)
 
 
