@@ -1,6 +1,5 @@
 #include "receiptd/core/timestamp.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "receiptd/base/error.h"
