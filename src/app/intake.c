@@ -191,6 +191,7 @@ static void free_intake(struct rcpt_intake *intake)
     for (size_t i = 0; i < intake->proxy_count; i++)
         free(intake->proxies[i]);
     intake_free_spares(intake);
+    intake_free_certificates(intake);
     rcpt_aggregate_free(intake->aggregate);
     rcpt_replay_memory_free(intake->replay);
     rcpt_alias_cache_free(intake->aliases);
@@ -252,7 +253,7 @@ static void close_all(struct rcpt_intake *intake)
 static void check_drain(struct rcpt_intake *intake)
 {
     if (!intake->draining || intake->closing || !rcpt_http_is_idle(intake->http) ||
-        rcpt_http_stats(intake->http)->waiting_requests > 0 ||
+        rcpt_http_stats(intake->http)->waiting_requests > 0 || intake->fetches > 0 ||
         !rcpt_aggregate_is_empty(intake->aggregate) || rcpt_producer_records(intake->producer) > 0)
         return;
     rcpt_log_info("intake", "every request is answered");

@@ -3,6 +3,7 @@
  * intake.c          start, readiness, drain, figures
  * intake_request.c  a request from its arrival to its answer
  * intake_kafka.c    records on their way, dead letters
+ * intake_fetch.c    certificates and confirmations
  * intake_alias.c    look-ups of gateways' ids, gathered
  */
 #ifndef RECEIPTD_SRC_APP_INTAKE_H
@@ -17,6 +18,7 @@
 
 #define INTAKE_TOPIC_EVENTS  0u /* index in the producer's topics */
 #define INTAKE_TOPIC_LETTERS 1u
+#define INTAKE_CERTIFICATES  16u
 
 struct intake_account {
     struct rcpt_intake_account *adapter;
@@ -41,6 +43,7 @@ struct delivery {
     struct rcpt_http_request *request;
     struct delivery *next; /* spare, or waiting for aliases */
     struct intake_arena *arena;
+    size_t consumed;                  /* of the path behind /dlr: the account's name */
     struct rcpt_intake_result result; /* as long as the arena is held */
     int64_t received_us;
     char traceparent[56];
@@ -55,6 +58,15 @@ struct delivery {
 struct intake_lookup { /* one at a time */
     struct delivery *deliveries;
     bool flying;
+};
+
+struct intake_certificate {
+    struct rcpt_intake *intake;
+    char *url; /* NULL: a free place */
+    char *pem; /* NULL: not here; it was asked for at used_ms in vain, or is being fetched */
+    int64_t used_ms;
+    bool fetching;
+    struct delivery *waiting;
 };
 
 enum intake_database {
@@ -85,6 +97,9 @@ struct rcpt_intake {
     struct delivery *waiting, *last_waiting; /* for the next look-up */
     struct intake_lookup lookup;
 
+    struct intake_certificate certificates[INTAKE_CERTIFICATES];
+    unsigned fetches; /* under way */
+
     uv_check_t flush;
     uv_timer_t linger, tick;
     bool letters_known, kafka_healthy;
@@ -108,7 +123,9 @@ void intake_update_readiness(struct rcpt_intake *intake);
 void intake_on_request(void *context, struct rcpt_http_request *request);
 /* Aliases are as known as they will be: its events go out. */
 void intake_emit(struct delivery *delivery);
-/* No answer but 503: its aliases cannot be looked up. */
+/* What it waited for is here: it is read once more. */
+void intake_adapt_again(struct delivery *delivery);
+/* No answer but 503: what it needs cannot be had now. */
 void intake_refuse(struct delivery *delivery);
 void intake_free_spares(struct rcpt_intake *intake);
 
@@ -119,6 +136,15 @@ void intake_flush(struct rcpt_intake *intake);
 /* Holds the ticket until it is acknowledged. */
 void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop);
 void intake_on_producer_closed(void *context);
+
+/* ---- intake_fetch.c ---- */
+/* For rcpt_intake_request; the context is the intake. */
+const char *intake_find_certificate(void *context, const char *url);
+/* Reads the request again when the certificate that it names has come, or refuses it. */
+void intake_await_certificate(struct delivery *delivery);
+/* Asks for the URL once; the answer waits for it. */
+void intake_confirm(struct delivery *delivery);
+void intake_free_certificates(struct rcpt_intake *intake);
 
 /* ---- intake_alias.c ---- */
 void intake_start_aliases(struct rcpt_intake *intake);

@@ -211,6 +211,8 @@ void intake_emit(struct delivery *delivery)
         emit_event(delivery, &result->events[i], &origin);
     for (size_t i = 0; i < result->drop_count; i++)
         emit_drop(delivery, &result->drops[i]);
+    if (result->confirm_url != NULL)
+        intake_confirm(delivery);
     give_arena(delivery);
     rcpt_ticket_release(&delivery->ticket, true);
 }
@@ -246,7 +248,7 @@ static void note_traceparent(struct delivery *delivery)
     memcpy(delivery->traceparent, given.bytes, TRACEPARENT_BYTES);
 }
 
-static void adapt(struct delivery *delivery, size_t consumed)
+static void adapt(struct delivery *delivery)
 {
     struct rcpt_http_request *request = delivery->request;
     struct rcpt_intake_header headers[MAX_HEADERS];
@@ -260,13 +262,15 @@ static void adapt(struct delivery *delivery, size_t consumed)
     const char *source = rcpt_http_source(request);
     struct rcpt_intake_request given = {
         .method = method_text(rcpt_http_method(request)),
-        .tail = {rest.bytes + consumed, rest.size - consumed},
+        .tail = {rest.bytes + delivery->consumed, rest.size - delivery->consumed},
         .query = text_of(rcpt_http_query(request)),
         .headers = headers,
         .header_count = count,
         .body = text_of(rcpt_http_body(request)),
         .source = {source, strlen(source)},
         .received_us = delivery->received_us,
+        .find_certificate = intake_find_certificate,
+        .context = delivery->intake,
     };
     note_traceparent(delivery);
     rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
@@ -310,7 +314,7 @@ static void decide(struct delivery *delivery)
     struct rcpt_intake *intake = delivery->intake;
     const struct rcpt_intake_result *result = &delivery->result;
     if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE) {
-        intake_refuse(delivery);
+        intake_await_certificate(delivery);
     } else if (is_refused(result->verdict)) {
         rcpt_log_debug("intake", "account %s: request refused: %s", delivery->account->name,
                        result->verdict_reason);
@@ -327,6 +331,13 @@ static void decide(struct delivery *delivery)
     } else {
         intake_emit(delivery);
     }
+}
+
+void intake_adapt_again(struct delivery *delivery)
+{
+    rcpt_arena_reset(&delivery->arena->arena, ARENA_KEEP_BYTES);
+    adapt(delivery);
+    decide(delivery);
 }
 
 /* ---- arriving ---- */
@@ -395,7 +406,8 @@ void intake_on_request(void *context, struct rcpt_http_request *request)
         turn_away(account, request, 503, RETRY_AFTER_S);
     } else {
         struct delivery *delivery = take_delivery(intake, account, request);
-        adapt(delivery, consumed);
+        delivery->consumed = consumed;
+        adapt(delivery);
         decide(delivery);
     }
 }

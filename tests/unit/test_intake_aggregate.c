@@ -97,6 +97,30 @@ static void test_what_comes_while_a_record_flies_is_the_next_one(void **state)
     rcpt_aggregate_free(aggregate);
 }
 
+static void test_a_crowd_waits_for_more_and_a_lone_client_never(void **state)
+{
+    (void)state;
+    struct rcpt_aggregate *aggregate = begin(100, 1000, 1);
+    struct request requests[3] = {0};
+    for (int i = 0; i < 3; i++)
+        rcpt_ticket_begin(&requests[i].ticket, on_settled);
+    for (int64_t now = 0; now < 3; now++) { /* one request after the other */
+        add(aggregate, 0, "1", &requests[0], now);
+        rcpt_aggregate_settle(aggregate, rcpt_aggregate_next(aggregate, now), true);
+    }
+    add(aggregate, 0, "1", &requests[0], 3);
+    add(aggregate, 0, "2", &requests[1], 3);
+    rcpt_aggregate_settle(aggregate, rcpt_aggregate_next(aggregate, 3), true);
+    add(aggregate, 0, "3", &requests[2], 4);
+    assert_null(rcpt_aggregate_next(aggregate, 7));
+    struct rcpt_aggregate_batch *batch = rcpt_aggregate_next(aggregate, 8);
+    assert_value(batch, "[3]");
+    rcpt_aggregate_settle(aggregate, batch, true);
+    for (int i = 0; i < 3; i++)
+        rcpt_ticket_release(&requests[i].ticket, true);
+    rcpt_aggregate_free(aggregate);
+}
+
 static void test_time_and_fullness_send_beside_a_record_that_flies(void **state)
 {
     (void)state;
@@ -239,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_waits_while_its_partition_is_idle),
         cmocka_unit_test(test_what_comes_while_a_record_flies_is_the_next_one),
+        cmocka_unit_test(test_a_crowd_waits_for_more_and_a_lone_client_never),
         cmocka_unit_test(test_time_and_fullness_send_beside_a_record_that_flies),
         cmocka_unit_test(test_bytes_bound_a_record),
         cmocka_unit_test(test_a_record_names_its_accounts_and_one_trace),
