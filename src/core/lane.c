@@ -70,7 +70,8 @@ void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
         lane->oldest_ms = now_ms;
     *at(lane, lane->count) = record;
     lane->count++;
-    lane->positions[record->slot].queued++;
+    if (lane->positions[record->slot].queued++ == 0)
+        lane->positions[record->slot].oldest_ms = record->timestamp_ms;
 }
 
 static void forget_refusals(struct lane *lane)
@@ -132,6 +133,7 @@ static void release_flying(struct rcpt_engine *engine, struct lane *lane)
     for (uint32_t index = 0; index < lane->flying; index++) {
         struct rcpt_record *record = *at(lane, index);
         lane->positions[record->slot].queued--;
+        lane->positions[record->slot].oldest_ms = record->timestamp_ms;
         engine_release(engine, record);
     }
     lane->head = lane->capacity > 0 ? (lane->head + lane->flying) & (lane->capacity - 1) : 0;
@@ -407,8 +409,10 @@ static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_
 
 static bool verify(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    if (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms)
+    if (!lane->resync_asked &&
+        (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms))
         return false;
+    lane->resync_asked = false;
     lane_resync(engine, lane, now_ms, 0);
     return read_positions(engine, lane, now_ms);
 }
@@ -424,6 +428,8 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
     if (lane->state != LANE_READY ||
         engine->connections[lane->connection].flying >= engine->settings.depth)
         return false;
+    if (lane->resync_asked && verify(engine, lane, now_ms))
+        return true;
     return step_ready(engine, lane, now_ms) || verify(engine, lane, now_ms);
 }
 

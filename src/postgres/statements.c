@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "effects.h"
 #include "encode_batch.h"
 #include "receiptd/postgres/sql.h"
 
@@ -61,10 +62,13 @@ struct rcpt_lane_sender {
     bool inserts_unknown;
     int64_t parked_max_age_ms;
     struct rcpt_pg_encoder *fence, *work, *insert, *letters;
+    rcpt_lane_on_effects on_effects; /* NULL: nobody looks */
+    void *effects_context;
 };
 
 /* What has to be remembered until the answer comes. */
 struct flight {
+    struct rcpt_lane_sender *sender;
     rcpt_lane_on_result on_result;
     void *context;
     uint32_t lane;
@@ -100,6 +104,18 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     rcpt_pg_encoder_free(sender->insert);
     rcpt_pg_encoder_free(sender->letters);
     free(sender);
+}
+
+void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
+                              void *context)
+{
+    sender->on_effects = on_effects;
+    sender->effects_context = context;
+}
+
+void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms)
+{
+    sender->parked_max_age_ms = parked_max_age_ms;
 }
 
 static void add_query(struct pipeline *pipeline, const char *statement,
@@ -248,8 +264,11 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     free(context);
     if (result.outcome == RCPT_OUTCOME_COMMITTED) {
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
-        if (flight.work >= 0)
+        if (flight.work >= 0) {
             read_counts(&result, &flight, rows[flight.work]);
+            rcpt_effects_tell(flight.sender->on_effects, flight.sender->effects_context,
+                              flight.lane, flight.kind, rows[flight.work]);
+        }
     } else if (result.outcome == RCPT_OUTCOME_DATA) {
         describe(result.detail, sizeof(result.detail), error);
     } else if (result.outcome == RCPT_OUTCOME_PROBED) {
@@ -266,6 +285,7 @@ void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
     *flight = (struct flight){
+        .sender = sender,
         .on_result = on_result,
         .context = context,
         .lane = batch->lane,
