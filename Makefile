@@ -16,7 +16,7 @@ endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
-PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib
+PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -32,7 +32,7 @@ INCLUDES := -Iinclude -I$(BUILD)/generated
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
-LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lm -lpthread $(LDLIBS)
+LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lhttp_parser -lm -lpthread $(LDLIBS)
 SAY = $(if $(V),,@echo "  $(1)  $@";)
 COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)

@@ -1,0 +1,281 @@
+/* What goes back: head and body of an answer, in the order of the requests. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+static const char *reason_phrase(int status)
+{
+    static const struct {
+        int status;
+        const char *phrase;
+    } phrases[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {202, "Accepted"},
+        {204, "No Content"},
+        {304, "Not Modified"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {408, "Request Timeout"},
+        {411, "Length Required"},
+        {413, "Content Too Large"},
+        {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
+        {417, "Expectation Failed"},
+        {422, "Unprocessable Content"},
+        {429, "Too Many Requests"},
+        {431, "Request Header Fields Too Large"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {505, "HTTP Version Not Supported"},
+    };
+    for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+        if (phrases[i].status == status)
+            return phrases[i].phrase;
+    return "Other";
+}
+
+/* Made once a second: it is in every answer. */
+static const char *date_line(struct rcpt_http_server *server)
+{
+    int64_t now_s = http_now(server) / 1000;
+    if (server->date[0] == '\0' || server->date_at_s != now_s) {
+        time_t now = time(NULL);
+        struct tm parts;
+        gmtime_r(&now, &parts);
+        strftime(server->date, sizeof(server->date), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+        server->date_at_s = now_s;
+    }
+    return server->date;
+}
+
+static void append_text(struct http_bytes *out, const char *text)
+{
+    http_append(out, text, strlen(text));
+}
+
+RCPT_PRINTF(2, 3)
+static void append_line(struct http_bytes *out, const char *format, ...)
+{
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    RCPT_ASSERT(size > 0 && size < (int)sizeof(line));
+    http_append(out, line, (size_t)size);
+}
+
+static void write_head(struct rcpt_http_request *request, struct http_bytes *out,
+                       const struct rcpt_http_answer *answer)
+{
+    bool bodiless = answer->status == 204 || answer->status == 304;
+    append_line(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", answer->status,
+                reason_phrase(answer->status), date_line(request->server));
+    if (answer->content_type != NULL)
+        append_line(out, "Content-Type: %s\r\n", answer->content_type);
+    if (answer->retry_after_s > 0)
+        append_line(out, "Retry-After: %u\r\n", answer->retry_after_s);
+    if (answer->headers != NULL)
+        append_text(out, answer->headers);
+    if (request->chunked_answer)
+        append_text(out, "Transfer-Encoding: chunked\r\n");
+    else if (!bodiless && !request->streaming)
+        append_line(out, "Content-Length: %zu\r\n", answer->body_size);
+    if (request->next == NULL && request->connection->close_after)
+        append_text(out, "Connection: close\r\n");
+    else if (!request->http_1_1)
+        append_text(out, "Connection: keep-alive\r\n");
+    append_text(out, "\r\n");
+}
+
+/* The first in line writes to the connection at once, the others wait for their turn. */
+static struct http_bytes *place(struct rcpt_http_request *request)
+{
+    struct connection *connection = request->connection;
+    return connection->first == request ? &connection->out : &request->answer;
+}
+
+static void count(struct rcpt_http_request *request, int status)
+{
+    struct rcpt_http_stats *stats = &request->server->stats;
+    RCPT_ASSERT(status >= 100 && status < 600);
+    stats->status[status]++;
+    stats->answers[status / 100]++;
+}
+
+/* True: there is somebody to send to. */
+static bool begin(struct rcpt_http_request *request, const struct rcpt_http_answer *answer)
+{
+    struct connection *connection = request->connection;
+    count(request, answer->status);
+    if (connection == NULL)
+        return false;
+    if (!request->keep_alive || request->server->draining)
+        connection_end_after(connection);
+    write_head(request, place(request), answer);
+    connection_touch(connection);
+    return true;
+}
+
+static void finish(struct rcpt_http_request *request)
+{
+    if (request->handed)
+        request->server->stats.waiting_requests--;
+    request->answered = true;
+    if (request->connection == NULL)
+        request_free(request);
+}
+
+void rcpt_http_answer(struct rcpt_http_request *request, const struct rcpt_http_answer *answer)
+{
+    RCPT_ASSERT(request->complete && !request->answered && !request->streaming);
+    if (begin(request, answer) && !request->head_only && answer->status != 204)
+        http_append(place(request), answer->body, answer->body_size);
+    finish(request);
+}
+
+void rcpt_http_answer_text(struct rcpt_http_request *request, int status, const char *text)
+{
+    struct rcpt_http_answer answer = {
+        .status = status,
+        .content_type = "text/plain; charset=utf-8",
+        .body = text,
+        .body_size = strlen(text),
+    };
+    rcpt_http_answer(request, &answer);
+}
+
+/* ---- the server's own ---- */
+
+static void allowed_methods(const struct rcpt_http_request *request, char line[96])
+{
+    static const struct {
+        unsigned method;
+        const char *name;
+    } names[] = {
+        {RCPT_HTTP_GET, ", GET"}, {RCPT_HTTP_HEAD, ", HEAD"},   {RCPT_HTTP_POST, ", POST"},
+        {RCPT_HTTP_PUT, ", PUT"}, {RCPT_HTTP_PATCH, ", PATCH"}, {RCPT_HTTP_DELETE, ", DELETE"},
+    };
+    unsigned methods = request->route != NULL ? request->route->is.methods : 0;
+    strcpy(line, "Allow: OPTIONS");
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (methods & names[i].method)
+            strcat(line, names[i].name);
+    strcat(line, "\r\n");
+}
+
+void answer_refusal(struct rcpt_http_request *request)
+{
+    char headers[96] = "", text[64];
+    int status = request->refused;
+    if (status == 405 || status == 204)
+        allowed_methods(request, headers);
+    else if (status == 401)
+        strcpy(headers, "WWW-Authenticate: Bearer\r\n");
+    else if (status == 415)
+        strcpy(headers, "Accept-Encoding: gzip, deflate\r\n");
+    snprintf(text, sizeof(text), "%s\n", reason_phrase(status));
+    struct rcpt_http_answer answer = {
+        .status = status,
+        .content_type = status == 204 ? NULL : "text/plain; charset=utf-8",
+        .headers = headers,
+        .retry_after_s =
+            status == 503 && request->refused_retry_s == 0 ? 1 : request->refused_retry_s,
+        .body = text,
+        .body_size = status == 204 ? 0 : strlen(text),
+    };
+    rcpt_http_answer(request, &answer);
+}
+
+/* ---- in order ---- */
+
+static void append_and_free(struct http_bytes *out, struct http_bytes *more)
+{
+    http_append(out, more->bytes, more->size);
+    http_bytes_free(more);
+}
+
+void answer_advance(struct connection *connection)
+{
+    struct rcpt_http_request *request = connection->first;
+    while (request != NULL) {
+        append_and_free(&connection->out, &request->answer);
+        if (!request->answered)
+            return;
+        connection->first = request->next;
+        connection->owed--;
+        request_free(request);
+        request = connection->first;
+    }
+    connection->last = NULL;
+    if (connection->state == CONNECTION_IDLE) /* nothing is owed: its time begins */
+        connection_set_state(connection, CONNECTION_IDLE);
+}
+
+/* ---- in pieces ---- */
+
+void answer_tell_gone(struct rcpt_http_request *request)
+{
+    if (!request->streaming || request->told_gone || request->on_gone == NULL)
+        return;
+    request->told_gone = true;
+    request->on_gone(request->gone_context);
+}
+
+void rcpt_http_answer_begin(struct rcpt_http_request *request,
+                            const struct rcpt_http_answer *answer, size_t max_queued_bytes,
+                            void (*on_gone)(void *context), void *context)
+{
+    RCPT_ASSERT(request->complete && !request->answered && !request->streaming);
+    request->streaming = true;
+    request->max_queued_bytes = max_queued_bytes;
+    request->on_gone = on_gone;
+    request->gone_context = context;
+    /* HTTP/1.0 knows no chunks: the end of the connection ends the body. */
+    if (request->connection != NULL) {
+        request->chunked_answer = request->http_1_1;
+        if (!request->http_1_1)
+            request->keep_alive = false;
+    }
+    begin(request, answer);
+    rcpt_http_answer_write(request, answer->body, answer->body_size);
+}
+
+void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes, size_t size)
+{
+    struct connection *connection = request->connection;
+    RCPT_ASSERT(request->streaming && !request->answered);
+    if (connection == NULL || size == 0 || request->head_only)
+        return;
+    struct http_bytes *out = place(request);
+    if (out->size + connection->writing_bytes + size > request->max_queued_bytes) {
+        connection_close(connection);
+        return;
+    }
+    if (request->chunked_answer)
+        append_line(out, "%zx\r\n", size);
+    http_append(out, bytes, size);
+    if (request->chunked_answer)
+        append_text(out, "\r\n");
+    connection_touch(connection);
+}
+
+void rcpt_http_answer_end(struct rcpt_http_request *request)
+{
+    struct connection *connection = request->connection;
+    RCPT_ASSERT(request->streaming && !request->answered);
+    if (connection != NULL) {
+        if (request->chunked_answer && !request->head_only)
+            append_text(place(request), "0\r\n\r\n");
+        connection_touch(connection);
+    }
+    finish(request);
+}

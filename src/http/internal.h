@@ -1,0 +1,227 @@
+/* What the files of src/http share. Nobody else includes this.
+ *
+ * server.c      settings, routes, listening, limits of connections, drain and end
+ * connection.c  one client: bytes in, answers out in order, what it may wait for and how long
+ * parse.c       the parser's callbacks: bytes become a request, or the reason why not
+ * request.c     the memory of a request, what it says
+ * answer.c      what goes back, whole or in pieces
+ * body.c        collected bodies, within the server's budget; gzip undone
+ * source.c      who the client is, and how often it may ask
+ * tls.c         OpenSSL between the socket and the parser
+ */
+#ifndef RECEIPTD_HTTP_INTERNAL_H
+#define RECEIPTD_HTTP_INTERNAL_H
+
+#include <http_parser.h>
+
+#include "receiptd/base/log.h"
+#include "receiptd/http.h"
+
+#define HTTP_MAX_HEADERS   100u
+#define HTTP_READ_BYTES    65536u
+#define HTTP_HEAD_BYTES    2048u /* first size of a request's head */
+#define HTTP_ADDRESS_BYTES 16u   /* IPv6, or IPv4 mapped into it */
+#define HTTP_TEXT_ADDRESS  46u
+#define HTTP_LINGER_MS     2000
+#define HTTP_TICK_MS       200
+
+struct http_bytes { /* a growing buffer */
+    char *bytes;
+    size_t size, capacity;
+};
+
+struct http_field { /* of a header line; offsets in the head, each part ends in a NUL */
+    uint32_t name, name_size, value, value_size;
+};
+
+enum http_coding { HTTP_CODING_NONE, HTTP_CODING_GZIP, HTTP_CODING_DEFLATE };
+
+struct http_address {
+    uint8_t bytes[HTTP_ADDRESS_BYTES];
+};
+
+struct rcpt_http_request {
+    struct rcpt_http_server *server;
+    struct connection *connection; /* NULL: it is gone */
+    struct rcpt_http_request *next;
+    const struct http_route *route;
+    uint64_t received_ns;
+    struct http_address peer;
+    struct http_bytes head; /* target, then names and values */
+    struct http_bytes body;
+    struct http_bytes answer;                                 /* made before its turn came */
+    size_t body_reserved;                                     /* counted in the server's budget */
+    uint32_t target_size, path, path_size, query, query_size; /* query 0: none */
+    struct http_field fields[HTTP_MAX_HEADERS];
+    uint32_t field_count, host_count, length_count;
+    enum rcpt_http_method method;
+    enum http_coding coding;
+    int refused; /* status to answer with instead of a handler's; 0: none */
+    unsigned refused_retry_s;
+    bool in_value, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
+    bool handed, answered; /* to the handler; completely, by it */
+    bool streaming, chunked_answer, told_gone;
+    size_t max_queued_bytes;
+    void (*on_gone)(void *context);
+    void *gone_context;
+    char source[HTTP_TEXT_ADDRESS]; /* made when asked for */
+};
+
+enum connection_state {
+    CONNECTION_IDLE,      /* the first byte of a request; idle_timeout while nothing is owed */
+    CONNECTION_HEAD,      /* the rest of its headers, or of the handshake; header_timeout */
+    CONNECTION_BODY,      /* the rest of its body; body_timeout */
+    CONNECTION_HELD,      /* answers that are owed, before anything more is read */
+    CONNECTION_LINGERING, /* the client's end, all being sent; HTTP_LINGER_MS */
+    CONNECTION_CLOSED,    /* its last callback */
+};
+
+struct connection {
+    struct rcpt_http_server *server;
+    struct connection *next, *previous; /* all of the server */
+    struct connection *next_dirty;
+    uv_tcp_t tcp;
+    http_parser parser;
+    struct tls_session *tls;
+    struct http_address address;
+    enum connection_state state;
+    int64_t deadline_ms; /* of the state; INT64_MAX: none */
+    int64_t write_deadline_ms;
+    struct rcpt_http_request *first, *last; /* not answered completely yet, in order */
+    struct rcpt_http_request *incoming;     /* is being parsed */
+    unsigned owed;                          /* requests in the list that are complete */
+    struct http_bytes held;                 /* read and not parsed yet */
+    struct http_bytes out;                  /* to be sent by the next flush */
+    size_t writing_bytes;                   /* given to libuv */
+    size_t queued_bytes;                    /* in libuv, when last looked at */
+    bool dirty, reading, close_after, client_ended, shut;
+};
+
+struct http_route {
+    struct rcpt_http_route is;
+    size_t prefix_size;
+};
+
+struct source_table;
+struct tls_context;
+
+struct rcpt_http_server {
+    struct rcpt_http_settings settings;
+    struct http_route *routes;
+    size_t route_count;
+    struct sockaddr_storage listen_address;
+    char name[32], listen[128];
+    char *certificate, *key;
+    struct network *trusted;
+    size_t trusted_count;
+    uv_tcp_t listener;
+    uv_prepare_t flush;
+    uv_timer_t tick;
+    struct connection *connections;
+    struct connection *dirty;
+    struct source_table *sources;
+    struct tls_context *tls;
+    http_parser_settings callbacks;
+    char *read_buffer, *plain_buffer;
+    struct rcpt_http_stats stats;
+    unsigned open_handles, references; /* references: itself until closed, and every request */
+    bool listening, draining, closing;
+    int64_t date_at_s;
+    char date[40];
+    struct rcpt_http_request *spare; /* answered ones, to be used again */
+    unsigned spare_count;
+    void (*on_closed)(void *context);
+    void *closed_context;
+};
+
+/* ---- server.c ---- */
+int64_t http_now(const struct rcpt_http_server *server);
+const struct http_route *http_find_route(const struct rcpt_http_server *server, const char *path,
+                                         size_t size);
+void http_handle_closed(struct rcpt_http_server *server);
+void http_release(struct rcpt_http_server *server);
+
+/* ---- connection.c ---- */
+void connection_accept(struct rcpt_http_server *server);
+void connection_set_state(struct connection *connection, enum connection_state state);
+/* Nothing more is sent or read; its requests stay with their handlers. */
+void connection_close(struct connection *connection);
+/* Something is to be sent, or more may be parsed: the next flush sees to it. */
+void connection_touch(struct connection *connection);
+/* What is in `out` goes to the socket now. */
+void connection_send(struct connection *connection);
+void connection_flush(struct rcpt_http_server *server);
+/* Closes those that have used up their time. */
+void connection_expire(struct rcpt_http_server *server);
+/* The connection ends after the answers that are owed. */
+void connection_end_after(struct connection *connection);
+/* Plain bytes, from the socket or out of TLS. */
+void connection_parse(struct connection *connection, const char *bytes, size_t size);
+/* Whether this client has not completed a request and could go to make room. */
+bool connection_is_idle(const struct connection *connection);
+
+/* ---- parse.c ---- */
+void parse_settings(http_parser_settings *callbacks);
+/* Status that the parser's error comes to. */
+int parse_error_status(const struct connection *connection);
+
+/* ---- request.c ---- */
+struct rcpt_http_request *request_new(struct connection *connection);
+void request_free(struct rcpt_http_request *request);
+void request_refuse(struct rcpt_http_request *request, int status);
+/* A route takes it, or a reason is found why not. */
+void request_check_head(struct rcpt_http_request *request, const http_parser *parser);
+/* All of it is here: to the handler, or the refusal goes back. */
+void request_complete(struct rcpt_http_request *request);
+bool request_text_is(struct rcpt_http_text text, const char *expected); /* ignoring case */
+
+/* ---- answer.c ---- */
+/* An answer of the server's own. */
+void answer_refusal(struct rcpt_http_request *request);
+/* Sends what the first requests of the list have ready. */
+void answer_advance(struct connection *connection);
+/* The client is gone: the handler of a streamed answer is told. */
+void answer_tell_gone(struct rcpt_http_request *request);
+
+/* ---- body.c ---- */
+void http_append(struct http_bytes *buffer, const void *bytes, size_t size);
+void http_reserve(struct http_bytes *buffer, size_t more);
+void http_bytes_free(struct http_bytes *buffer);
+/* 0, or the status that it comes to. */
+int body_append(struct rcpt_http_request *request, const char *bytes, size_t size);
+int body_decode(struct rcpt_http_request *request);
+void body_free(struct rcpt_http_request *request);
+size_t body_limit(const struct rcpt_http_request *request);
+
+/* ---- source.c ---- */
+struct network {
+    struct http_address address;
+    unsigned bits;
+};
+struct http_address source_address(const struct sockaddr *address);
+void source_text(const struct http_address *address, char text[HTTP_TEXT_ADDRESS]);
+RCPT_MUST_CHECK bool source_network(const char *text, struct network *network);
+/* Behind a trusted proxy the address that it names. */
+struct http_address source_of(const struct rcpt_http_request *request);
+struct source_table *source_table_new(void);
+void source_table_free(struct source_table *table);
+/* One more connection of this address (or one less). False: it has as many as it may. */
+bool source_connect(struct rcpt_http_server *server, const struct http_address *address);
+void source_disconnect(struct rcpt_http_server *server, const struct http_address *address);
+/* False: this address has asked too often; `wait_s` says when to come again. */
+bool source_admit(struct rcpt_http_server *server, const struct http_address *address,
+                  unsigned *wait_s);
+
+/* ---- tls.c ---- */
+RCPT_MUST_CHECK struct tls_context *tls_context_new(const char *certificate, const char *key,
+                                                    struct rcpt_error *error);
+void tls_context_free(struct tls_context *context);
+struct tls_session *tls_session_new(struct tls_context *context);
+void tls_session_free(struct tls_session *session);
+/* Bytes from the socket; plain ones go to connection_parse. False: the connection is broken. */
+RCPT_MUST_CHECK bool tls_receive(struct connection *connection, const char *bytes, size_t size);
+/* Replaces the plain bytes in `out` by what goes to the socket. */
+void tls_encrypt(struct connection *connection);
+void tls_say_goodbye(struct connection *connection);
+
+#endif

@@ -1,0 +1,366 @@
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "internal.h"
+
+#define SPARE_REQUESTS  256u
+#define KEPT_HEAD_BYTES 8192u
+
+/* ---- memory ---- */
+
+static struct rcpt_http_request *take_spare(struct rcpt_http_server *server)
+{
+    struct rcpt_http_request *request = server->spare;
+    if (request == NULL) {
+        request = rcpt_calloc(1, sizeof(*request));
+        http_reserve(&request->head, HTTP_HEAD_BYTES);
+        return request;
+    }
+    server->spare = request->next;
+    server->spare_count--;
+    request->next = NULL;
+    return request;
+}
+
+struct rcpt_http_request *request_new(struct connection *connection)
+{
+    struct rcpt_http_server *server = connection->server;
+    struct rcpt_http_request *request = take_spare(server);
+    request->server = server;
+    request->connection = connection;
+    request->peer = connection->address;
+    request->received_ns = uv_hrtime();
+    request->method = RCPT_HTTP_GET;
+    server->references++;
+    if (connection->last != NULL)
+        connection->last->next = request;
+    else
+        connection->first = request;
+    connection->last = request;
+    return request;
+}
+
+/* Everything but the fields, which are overwritten anyway, begins anew. */
+static void wipe(struct rcpt_http_request *request)
+{
+    struct http_bytes head = request->head;
+    if (head.capacity > KEPT_HEAD_BYTES) {
+        http_bytes_free(&head);
+        http_reserve(&head, HTTP_HEAD_BYTES);
+    }
+    head.size = 0;
+    memset(request, 0, offsetof(struct rcpt_http_request, fields));
+    size_t rest = offsetof(struct rcpt_http_request, field_count);
+    memset((char *)request + rest, 0, sizeof(*request) - rest);
+    request->head = head;
+}
+
+void request_free(struct rcpt_http_request *request)
+{
+    struct rcpt_http_server *server = request->server;
+    body_free(request);
+    http_bytes_free(&request->answer);
+    if (server->spare_count < SPARE_REQUESTS) {
+        wipe(request);
+        request->next = server->spare;
+        server->spare = request;
+        server->spare_count++;
+    } else {
+        http_bytes_free(&request->head);
+        free(request);
+    }
+    http_release(server);
+}
+
+/* ---- what it says ---- */
+
+static struct rcpt_http_text text_at(const struct rcpt_http_request *request, uint32_t at,
+                                     uint32_t size)
+{
+    return (struct rcpt_http_text){request->head.bytes + at, size};
+}
+
+bool request_text_is(struct rcpt_http_text text, const char *expected)
+{
+    return text.bytes != NULL && text.size == strlen(expected) &&
+           strncasecmp(text.bytes, expected, text.size) == 0;
+}
+
+enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request)
+{
+    return request->method;
+}
+
+struct rcpt_http_text rcpt_http_target(const struct rcpt_http_request *request)
+{
+    return text_at(request, 0, request->target_size);
+}
+
+struct rcpt_http_text rcpt_http_path(const struct rcpt_http_request *request)
+{
+    return text_at(request, request->path, request->path_size);
+}
+
+struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request)
+{
+    if (request->query == 0)
+        return (struct rcpt_http_text){0};
+    return text_at(request, request->query, request->query_size);
+}
+
+struct rcpt_http_text rcpt_http_rest(const struct rcpt_http_request *request)
+{
+    uint32_t prefix = request->route != NULL ? (uint32_t)request->route->prefix_size : 0;
+    return text_at(request, request->path + prefix, request->path_size - prefix);
+}
+
+size_t rcpt_http_header_count(const struct rcpt_http_request *request)
+{
+    return request->field_count;
+}
+
+void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
+                         struct rcpt_http_text *name, struct rcpt_http_text *value)
+{
+    RCPT_ASSERT(index < request->field_count);
+    const struct http_field *field = &request->fields[index];
+    *name = text_at(request, field->name, field->name_size);
+    *value = text_at(request, field->value, field->value_size);
+}
+
+struct rcpt_http_text rcpt_http_header(const struct rcpt_http_request *request, const char *name)
+{
+    size_t size = strlen(name);
+    for (uint32_t i = 0; i < request->field_count; i++) {
+        const struct http_field *field = &request->fields[i];
+        if (field->name_size == size &&
+            strncasecmp(request->head.bytes + field->name, name, size) == 0)
+            return text_at(request, field->value, field->value_size);
+    }
+    return (struct rcpt_http_text){0};
+}
+
+struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request)
+{
+    if (request->body.bytes == NULL)
+        return (struct rcpt_http_text){"", 0};
+    return (struct rcpt_http_text){request->body.bytes, request->body.size};
+}
+
+const char *rcpt_http_source(const struct rcpt_http_request *request)
+{
+    struct http_address address = source_of(request);
+    char *text = ((struct rcpt_http_request *)(uintptr_t)request)->source;
+    if (text[0] == '\0')
+        source_text(&address, text);
+    return text;
+}
+
+bool rcpt_http_is_tls(const struct rcpt_http_request *request)
+{
+    return request->server->tls != NULL;
+}
+
+uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
+{
+    return request->received_ns;
+}
+
+/* ---- is it one that a handler is to see? ---- */
+
+void request_refuse(struct rcpt_http_request *request, int status)
+{
+    if (request->refused == 0)
+        request->refused = status;
+}
+
+static enum rcpt_http_method method_of(unsigned parsed)
+{
+    switch (parsed) {
+    case HTTP_GET:
+        return RCPT_HTTP_GET;
+    case HTTP_HEAD:
+        return RCPT_HTTP_HEAD;
+    case HTTP_POST:
+        return RCPT_HTTP_POST;
+    case HTTP_PUT:
+        return RCPT_HTTP_PUT;
+    case HTTP_PATCH:
+        return RCPT_HTTP_PATCH;
+    case HTTP_DELETE:
+        return RCPT_HTTP_DELETE;
+    default:
+        return 0; /* OPTIONS, and what no route takes */
+    }
+}
+
+/* Path and query of the target: "/path?query", or "http://host/path?query" (a proxy's form). */
+static bool split_target(struct rcpt_http_request *request)
+{
+    struct http_parser_url url;
+    http_parser_url_init(&url);
+    if (request->target_size == 1 && request->head.bytes[0] == '*') { /* OPTIONS of the server */
+        request->path_size = 1;
+        return true;
+    }
+    if (http_parser_parse_url(request->head.bytes, request->target_size, 0, &url) != 0)
+        return false;
+    if (url.field_set & (1u << UF_PATH)) {
+        request->path = url.field_data[UF_PATH].off;
+        request->path_size = url.field_data[UF_PATH].len;
+    }
+    if (url.field_set & (1u << UF_QUERY)) {
+        request->query = url.field_data[UF_QUERY].off;
+        request->query_size = url.field_data[UF_QUERY].len;
+    }
+    return true;
+}
+
+static void note_coding(struct rcpt_http_request *request, struct rcpt_http_text value)
+{
+    if (request_text_is(value, "gzip") || request_text_is(value, "x-gzip"))
+        request->coding = HTTP_CODING_GZIP;
+    else if (request_text_is(value, "deflate"))
+        request->coding = HTTP_CODING_DEFLATE;
+    else if (value.size > 0 && !request_text_is(value, "identity"))
+        request_refuse(request, 415);
+}
+
+/* The headers that concern the server itself. */
+static void note_fields(struct rcpt_http_request *request)
+{
+    for (uint32_t i = 0; i < request->field_count; i++) {
+        struct rcpt_http_text name, value;
+        rcpt_http_header_at(request, i, &name, &value);
+        /* The parser lets blanks in names through: others may read such a line differently. */
+        if (memchr(name.bytes, ' ', name.size) != NULL)
+            request_refuse(request, 400);
+        if (request_text_is(name, "host")) {
+            request->host_count++;
+        } else if (request_text_is(name, "content-encoding")) {
+            note_coding(request, value);
+        } else if (request_text_is(name, "transfer-encoding")) {
+            request->chunked = true;
+            if (!request_text_is(value, "chunked"))
+                request_refuse(request, 501);
+        } else if (request_text_is(name, "content-length")) {
+            request->length_count++;
+        } else if (request_text_is(name, "expect")) {
+            request->expects_continue = true;
+            if (!request_text_is(value, "100-continue"))
+                request_refuse(request, 417);
+        }
+    }
+}
+
+/* The time that a comparison takes says nothing about the token. */
+static bool equal_secrets(const char *left, const char *right, size_t size)
+{
+    unsigned char difference = 0;
+    for (size_t i = 0; i < size; i++)
+        difference |= (unsigned char)(left[i] ^ right[i]);
+    return difference == 0;
+}
+
+static bool is_authorised(const struct rcpt_http_request *request)
+{
+    const char *token = request->route->is.bearer_token;
+    if (token == NULL)
+        return true;
+    struct rcpt_http_text given = rcpt_http_header(request, "authorization");
+    size_t size = strlen(token);
+    return given.bytes != NULL && given.size == size + 7 &&
+           strncasecmp(given.bytes, "Bearer ", 7) == 0 &&
+           equal_secrets(given.bytes + 7, token, size);
+}
+
+static void check_form(struct rcpt_http_request *request, const http_parser *parser)
+{
+    bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
+    if (parser->http_major != 1)
+        request_refuse(request, 505);
+    if (!split_target(request) || request->host_count > 1 ||
+        (request->host_count == 0 && parser->http_minor >= 1) ||
+        (request->chunked && parser->http_minor == 0))
+        request_refuse(request, 400);
+    if (sends && !request->chunked && request->length_count == 0)
+        request_refuse(request, 411);
+}
+
+static void check_route(struct rcpt_http_request *request, const http_parser *parser)
+{
+    struct rcpt_http_text path = rcpt_http_path(request);
+    request->route = http_find_route(request->server, path.bytes, path.size);
+    if (parser->method == HTTP_OPTIONS) {
+        if (request->route == NULL && !(path.size == 1 && path.bytes[0] == '*'))
+            request_refuse(request, 404);
+        request_refuse(request, 204);
+    } else if (request->route == NULL) {
+        request_refuse(request, 404);
+    } else if (!(request->route->is.methods & (unsigned)request->method)) {
+        request_refuse(request, 405);
+    } else if (!is_authorised(request)) {
+        request_refuse(request, 401);
+    }
+}
+
+static void check_rate(struct rcpt_http_request *request)
+{
+    const struct rcpt_http_server *server = request->server;
+    if (server->settings.rate_per_source == 0 || request->refused != 0 ||
+        request->route->is.unlimited_rate)
+        return;
+    struct http_address address = source_of(request);
+    if (!source_admit(request->server, &address, &request->refused_retry_s)) {
+        request->server->stats.rate_limited++;
+        request_refuse(request, 429);
+    }
+}
+
+static void check_size(struct rcpt_http_request *request, const http_parser *parser)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+    struct connection *connection = request->connection;
+    if (request->length_count > 0 && parser->content_length != UINT64_MAX &&
+        parser->content_length > body_limit(request))
+        request_refuse(request, 413);
+    if (request->refused == 0 && request->expects_continue && parser->http_minor >= 1 &&
+        connection->first == request) {
+        http_append(&connection->out, go_on, sizeof(go_on) - 1);
+        connection_touch(connection);
+    }
+}
+
+void request_check_head(struct rcpt_http_request *request, const http_parser *parser)
+{
+    request->method = method_of(parser->method);
+    request->http_1_1 = parser->http_minor >= 1;
+    request->head_only = request->method == RCPT_HTTP_HEAD;
+    note_fields(request);
+    if (parser->method == HTTP_CONNECT) /* its target is no path either */
+        request_refuse(request, 405);
+    check_form(request, parser);
+    if (request->refused == 0)
+        check_route(request, parser);
+    check_rate(request);
+    check_size(request, parser);
+}
+
+void request_complete(struct rcpt_http_request *request)
+{
+    struct connection *connection = request->connection;
+    request->complete = true;
+    connection->incoming = NULL;
+    connection->owed++;
+    request->server->stats.requests++;
+    if (request->refused == 0)
+        request->refused = body_decode(request);
+    if (request->refused != 0) {
+        answer_refusal(request);
+        return;
+    }
+    request->handed = true;
+    request->server->stats.waiting_requests++;
+    request->route->is.handler(request->route->is.context, request);
+}

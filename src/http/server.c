@@ -1,0 +1,430 @@
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "internal.h"
+
+#define BACKLOG           1024
+#define SPARE_DESCRIPTORS 64u /* for everything but clients */
+
+int64_t http_now(const struct rcpt_http_server *server)
+{
+    return (int64_t)uv_now(server->settings.loop);
+}
+
+/* ---- settings ---- */
+
+static void fill_defaults(struct rcpt_http_settings *settings)
+{
+    struct {
+        size_t *value, initial;
+    } sizes[] = {
+        {&settings->max_connections, 4096},
+        {&settings->max_header_bytes, 16384},
+        {&settings->max_body_bytes, 1024 * 1024},
+        {&settings->max_memory_bytes, 64 * 1024 * 1024},
+    };
+    struct {
+        int64_t *value, initial;
+    } times[] = {
+        {&settings->header_timeout_ms, 10000},
+        {&settings->body_timeout_ms, 30000},
+        {&settings->idle_timeout_ms, 75000},
+        {&settings->write_timeout_ms, 20000},
+    };
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        if (*sizes[i].value == 0)
+            *sizes[i].value = sizes[i].initial;
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (*times[i].value == 0)
+            *times[i].value = times[i].initial;
+    if (settings->max_pipelined == 0)
+        settings->max_pipelined = 16;
+}
+
+/* "127.0.0.1:80", "[::1]:80", ":80", "*:80": host and port, host "" for all. */
+static bool split_listen(const char *listen, char *host, size_t capacity, const char **port)
+{
+    const char *colon = strrchr(listen, ':');
+    if (colon == NULL || colon[1] == '\0' || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+        return false;
+    size_t size = (size_t)(colon - listen);
+    if (size >= 2 && listen[0] == '[' && listen[size - 1] == ']') {
+        listen++;
+        size -= 2;
+    } else if (memchr(listen, ':', size) != NULL) {
+        return false;
+    }
+    if (size >= capacity || strtoul(colon + 1, NULL, 10) > 65535)
+        return false;
+    memcpy(host, listen, size);
+    host[size] = '\0';
+    if (strcmp(host, "*") == 0)
+        host[0] = '\0';
+    *port = colon + 1;
+    return true;
+}
+
+/* Names are resolved here, before the loop runs. */
+static bool resolve_listen(struct rcpt_http_server *server, struct rcpt_error *error)
+{
+    char host[64];
+    const char *port;
+    if (!split_listen(server->listen, host, sizeof(host), &port)) {
+        rcpt_error_fatal(error, EX_CONFIG, "%s: \"%s\" is no address to listen on", server->name,
+                         server->listen);
+        rcpt_error_hint(error, "host:port, [IPv6]:port or :port for all addresses");
+        return false;
+    }
+    struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                             .ai_socktype = SOCK_STREAM,
+                             .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    int status = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &found);
+    if (status != 0 || found == NULL) {
+        rcpt_error_fatal(error, EX_CONFIG, "%s: the address \"%s\" cannot be resolved: %s",
+                         server->name, server->listen, gai_strerror(status));
+        return false;
+    }
+    memcpy(&server->listen_address, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return true;
+}
+
+static bool read_trusted(struct rcpt_http_server *server, struct rcpt_error *error)
+{
+    const struct rcpt_http_settings *settings = &server->settings;
+    if (settings->trusted_proxy_count == 0)
+        return true;
+    server->trusted = rcpt_calloc(settings->trusted_proxy_count, sizeof(*server->trusted));
+    for (size_t i = 0; i < settings->trusted_proxy_count; i++) {
+        if (!source_network(settings->trusted_proxies[i], &server->trusted[i])) {
+            rcpt_error_fatal(error, EX_CONFIG, "%s: \"%s\" is no network of trusted proxies",
+                             server->name, settings->trusted_proxies[i]);
+            rcpt_error_hint(error, "an address, or address/bits");
+            return false;
+        }
+    }
+    server->trusted_count = settings->trusted_proxy_count;
+    return true;
+}
+
+/* As many descriptors as the process may have, and no more connections than those carry. */
+static void fit_to_descriptors(struct rcpt_http_server *server)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    if (limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    size_t *most = &server->settings.max_connections;
+    if (limit.rlim_cur > 2 * SPARE_DESCRIPTORS && *most > limit.rlim_cur - SPARE_DESCRIPTORS) {
+        *most = (size_t)limit.rlim_cur - SPARE_DESCRIPTORS;
+        rcpt_log_warn("http", "%s: at most %zu connections, for the process may have %llu files",
+                      server->name, *most, (unsigned long long)limit.rlim_cur);
+    }
+}
+
+static void free_server(struct rcpt_http_server *server)
+{
+    for (size_t i = 0; i < server->route_count; i++) {
+        free((char *)(uintptr_t)server->routes[i].is.prefix);
+        free((char *)(uintptr_t)server->routes[i].is.bearer_token);
+    }
+    while (server->spare != NULL) {
+        struct rcpt_http_request *spare = server->spare;
+        server->spare = spare->next;
+        http_bytes_free(&spare->head);
+        free(spare);
+    }
+    tls_context_free(server->tls);
+    source_table_free(server->sources);
+    free(server->routes);
+    free(server->trusted);
+    free(server->certificate);
+    free(server->key);
+    free(server->read_buffer);
+    free(server->plain_buffer);
+    free(server);
+}
+
+static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
+{
+    if (!resolve_listen(server, error) || !read_trusted(server, error))
+        return false;
+    if (server->certificate == NULL)
+        return true;
+    server->plain_buffer = rcpt_malloc(HTTP_READ_BYTES);
+    server->tls = tls_context_new(server->certificate, server->key, error);
+    return server->tls != NULL;
+}
+
+struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings,
+                                       struct rcpt_error *error)
+{
+    struct rcpt_http_server *server = rcpt_calloc(1, sizeof(*server));
+    server->settings = *settings;
+    server->references = 1;
+    fill_defaults(&server->settings);
+    snprintf(server->name, sizeof(server->name), "%s",
+             settings->name != NULL ? settings->name : "http");
+    snprintf(server->listen, sizeof(server->listen), "%s", settings->listen);
+    if (settings->tls_certificate != NULL) {
+        server->certificate = rcpt_strdup(settings->tls_certificate);
+        server->key =
+            rcpt_strdup(settings->tls_key != NULL ? settings->tls_key : settings->tls_certificate);
+    }
+    server->read_buffer = rcpt_malloc(HTTP_READ_BYTES);
+    server->sources = source_table_new();
+    parse_settings(&server->callbacks);
+    if (!prepare(server, error)) {
+        free_server(server);
+        return NULL;
+    }
+    return server;
+}
+
+bool rcpt_http_reload_tls(struct rcpt_http_server *server, struct rcpt_error *error)
+{
+    if (server->tls == NULL)
+        return true;
+    struct tls_context *tls = tls_context_new(server->certificate, server->key, error);
+    if (tls == NULL)
+        return false;
+    tls_context_free(server->tls);
+    server->tls = tls;
+    return true;
+}
+
+/* ---- routes ---- */
+
+void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_route *route)
+{
+    RCPT_ASSERT(!server->listening && route->prefix[0] == '/');
+    server->routes =
+        rcpt_realloc(server->routes, (server->route_count + 1) * sizeof(*server->routes));
+    struct http_route *added = &server->routes[server->route_count++];
+    added->is = *route;
+    added->is.prefix = rcpt_strdup(route->prefix);
+    if (route->bearer_token != NULL)
+        added->is.bearer_token = rcpt_strdup(route->bearer_token);
+    added->prefix_size = strlen(route->prefix);
+    if (added->prefix_size == 1) /* "/" takes everything */
+        added->prefix_size = 0;
+    if (route->methods & RCPT_HTTP_GET)
+        added->is.methods |= RCPT_HTTP_HEAD;
+}
+
+static bool route_fits(const struct http_route *route, const char *path, size_t size)
+{
+    return size >= route->prefix_size && memcmp(path, route->is.prefix, route->prefix_size) == 0 &&
+           (size == route->prefix_size || path[route->prefix_size] == '/');
+}
+
+const struct http_route *http_find_route(const struct rcpt_http_server *server, const char *path,
+                                         size_t size)
+{
+    const struct http_route *best = NULL;
+    for (size_t i = 0; i < server->route_count; i++) {
+        const struct http_route *route = &server->routes[i];
+        if ((best == NULL || route->prefix_size > best->prefix_size) &&
+            route_fits(route, path, size))
+            best = route;
+    }
+    return best;
+}
+
+/* ---- connections beyond the limit, and those that take too long ---- */
+
+/* Room for a new one: whoever has waited longest without asking for anything goes. */
+static bool evict(struct rcpt_http_server *server)
+{
+    struct connection *victim = NULL;
+    for (struct connection *each = server->connections; each != NULL; each = each->next)
+        if (connection_is_idle(each) && (victim == NULL || each->deadline_ms < victim->deadline_ms))
+            victim = each;
+    if (victim == NULL)
+        return false;
+    server->stats.evicted_connections++;
+    connection_close(victim);
+    return true;
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct rcpt_http_server *server = listener->data;
+    if (status < 0) {
+        rcpt_log_warn("http", "%s: accepting a connection failed: %s", server->name,
+                      uv_strerror(status));
+        return;
+    }
+    if (server->stats.connections >= server->settings.max_connections)
+        evict(server);
+    connection_accept(server);
+}
+
+static void on_flush(uv_prepare_t *handle)
+{
+    connection_flush(handle->data);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    connection_expire(timer->data);
+}
+
+/* ---- start ---- */
+
+/* The socket is made here so that SO_REUSEPORT can be set before it is bound. */
+static int open_listener(struct rcpt_http_server *server)
+{
+    int family = server->listen_address.ss_family, yes = 1, no = 0;
+    int descriptor = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (descriptor < 0)
+        return -errno;
+    socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (family == AF_INET6) /* ":8080" takes IPv4 as well */
+        setsockopt(descriptor, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+    if ((server->settings.reuse_port &&
+         setsockopt(descriptor, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof(yes)) != 0) ||
+        bind(descriptor, (const struct sockaddr *)&server->listen_address, size) != 0) {
+        int failed = -errno;
+        close(descriptor);
+        return failed;
+    }
+    return descriptor;
+}
+
+static bool listen_now(struct rcpt_http_server *server)
+{
+    int descriptor = open_listener(server);
+    int status = descriptor < 0 ? descriptor : uv_tcp_open(&server->listener, descriptor);
+    if (status == 0)
+        status = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
+    errno = -status;
+    return status == 0;
+}
+
+bool rcpt_http_start(struct rcpt_http_server *server, struct rcpt_error *error)
+{
+    uv_loop_t *loop = server->settings.loop;
+    fit_to_descriptors(server);
+    uv_tcp_init(loop, &server->listener);
+    uv_prepare_init(loop, &server->flush);
+    uv_timer_init(loop, &server->tick);
+    server->listener.data = server->flush.data = server->tick.data = server;
+    server->open_handles = 3;
+    server->listening = true;
+    if (!listen_now(server)) {
+        rcpt_error_fatal(error, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE,
+                         "%s cannot listen on %s: %s", server->name, server->listen,
+                         strerror(errno));
+        rcpt_error_hint(error, "is another process there? ss -ltnp shows it");
+        return false;
+    }
+    uv_prepare_start(&server->flush, on_flush);
+    uv_unref((uv_handle_t *)&server->flush);
+    uv_timer_start(&server->tick, on_tick, HTTP_TICK_MS, HTTP_TICK_MS);
+    uv_unref((uv_handle_t *)&server->tick);
+    rcpt_log_info("http", "%s listens on %s (port %d%s)", server->name, server->listen,
+                  rcpt_http_port(server), server->tls != NULL ? ", TLS" : "");
+    return true;
+}
+
+int rcpt_http_port(const struct rcpt_http_server *server)
+{
+    struct sockaddr_storage address;
+    int size = sizeof(address);
+    if (uv_tcp_getsockname(&server->listener, (struct sockaddr *)&address, &size) != 0)
+        return 0;
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+const struct rcpt_http_stats *rcpt_http_stats(const struct rcpt_http_server *server)
+{
+    return &server->stats;
+}
+
+/* ---- the end ---- */
+
+void http_release(struct rcpt_http_server *server)
+{
+    if (--server->references == 0)
+        free_server(server);
+}
+
+static void tell_closed(struct rcpt_http_server *server)
+{
+    void (*on_closed)(void *context) = server->on_closed;
+    void *context = server->closed_context;
+    http_release(server);
+    on_closed(context);
+}
+
+void http_handle_closed(struct rcpt_http_server *server)
+{
+    if (--server->open_handles == 0)
+        tell_closed(server);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    http_handle_closed(handle->data);
+}
+
+static void close_listener(struct rcpt_http_server *server)
+{
+    if (!uv_is_closing((uv_handle_t *)&server->listener))
+        uv_close((uv_handle_t *)&server->listener, on_handle_closed);
+}
+
+void rcpt_http_drain(struct rcpt_http_server *server)
+{
+    if (server->draining || !server->listening)
+        return;
+    server->draining = true;
+    close_listener(server);
+    struct connection *next;
+    for (struct connection *each = server->connections; each != NULL; each = next) {
+        next = each->next;
+        if (each->state == CONNECTION_IDLE && each->owed == 0)
+            connection_close(each);
+    }
+}
+
+bool rcpt_http_is_idle(const struct rcpt_http_server *server)
+{
+    for (const struct connection *each = server->connections; each != NULL; each = each->next)
+        if (each->owed > 0 || each->out.size > 0 || each->writing_bytes > 0)
+            return false;
+    return true;
+}
+
+void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *context),
+                     void *context)
+{
+    RCPT_ASSERT(!server->closing);
+    server->closing = server->draining = true;
+    server->on_closed = on_closed;
+    server->closed_context = context;
+    if (!server->listening) {
+        tell_closed(server);
+        return;
+    }
+    close_listener(server);
+    uv_close((uv_handle_t *)&server->flush, on_handle_closed);
+    uv_close((uv_handle_t *)&server->tick, on_handle_closed);
+    while (server->connections != NULL)
+        connection_close(server->connections);
+}

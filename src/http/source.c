@@ -1,0 +1,242 @@
+/* Who the client is: addresses, proxies that are believed, and how often each may ask.
+ *
+ * The table of sources has a fixed number of buckets and places in each: a flood from many
+ * addresses cannot grow it, the source that has been quiet longest gives its place away.
+ */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define SETS    4096u /* a power of two */
+#define WAYS    8u
+#define BURST_S 2
+
+struct source {
+    struct http_address address;
+    int64_t seen_ms; /* 0: free */
+    uint32_t connections;
+    double tokens;
+};
+
+struct source_table {
+    uint64_t seed;
+    struct source sources[SETS][WAYS];
+};
+
+struct http_address source_address(const struct sockaddr *address)
+{
+    struct http_address result = {{0}};
+    if (address->sa_family == AF_INET6) {
+        memcpy(result.bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
+    } else if (address->sa_family == AF_INET) {
+        result.bytes[10] = result.bytes[11] = 0xff;
+        memcpy(result.bytes + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    }
+    return result;
+}
+
+static bool is_mapped(const struct http_address *address)
+{
+    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+    return memcmp(address->bytes, prefix, sizeof(prefix)) == 0;
+}
+
+void source_text(const struct http_address *address, char text[HTTP_TEXT_ADDRESS])
+{
+    if (is_mapped(address))
+        inet_ntop(AF_INET, address->bytes + 12, text, HTTP_TEXT_ADDRESS);
+    else
+        inet_ntop(AF_INET6, address->bytes, text, HTTP_TEXT_ADDRESS);
+}
+
+static bool parse_address(const char *text, size_t size, struct http_address *address)
+{
+    char copy[HTTP_TEXT_ADDRESS + 2];
+    if (size >= 2 && text[0] == '[' && text[size - 1] == ']') {
+        text++;
+        size -= 2;
+    }
+    if (size == 0 || size >= sizeof(copy))
+        return false;
+    memcpy(copy, text, size);
+    copy[size] = '\0';
+    *address = (struct http_address){{[10] = 0xff, [11] = 0xff}};
+    return inet_pton(AF_INET, copy, address->bytes + 12) == 1 ||
+           inet_pton(AF_INET6, copy, address->bytes) == 1;
+}
+
+bool source_network(const char *text, struct network *network)
+{
+    const char *slash = strchr(text, '/');
+    size_t size = slash != NULL ? (size_t)(slash - text) : strlen(text);
+    if (!parse_address(text, size, &network->address))
+        return false;
+    bool four = is_mapped(&network->address);
+    char *end = NULL;
+    unsigned long bits = slash != NULL ? strtoul(slash + 1, &end, 10) : four ? 32 : 128;
+    if (slash != NULL && (end == slash + 1 || *end != '\0'))
+        return false;
+    if (bits > (four ? 32u : 128u))
+        return false;
+    network->bits = (unsigned)bits + (four ? 96u : 0u);
+    return true;
+}
+
+static bool is_inside(const struct network *network, const struct http_address *address)
+{
+    unsigned whole = network->bits / 8, rest = network->bits % 8;
+    if (memcmp(network->address.bytes, address->bytes, whole) != 0)
+        return false;
+    uint8_t mask = (uint8_t)(0xff00u >> rest);
+    return rest == 0 || (network->address.bytes[whole] & mask) == (address->bytes[whole] & mask);
+}
+
+static bool is_trusted(const struct rcpt_http_server *server, const struct http_address *address)
+{
+    for (size_t i = 0; i < server->trusted_count; i++)
+        if (is_inside(&server->trusted[i], address))
+            return true;
+    return false;
+}
+
+/* The last entry of a list, cut off from it. */
+static struct rcpt_http_text cut_last(struct rcpt_http_text *list)
+{
+    const char *comma = memrchr(list->bytes, ',', list->size);
+    size_t before = comma != NULL ? (size_t)(comma - list->bytes) : 0;
+    const char *last = comma != NULL ? comma + 1 : list->bytes;
+    size_t size = list->size - (size_t)(last - list->bytes);
+    list->size = before;
+    for (; size > 0 && (*last == ' ' || *last == '\t'); size--)
+        last++;
+    while (size > 0 && (last[size - 1] == ' ' || last[size - 1] == '\t'))
+        size--;
+    return (struct rcpt_http_text){last, size};
+}
+
+/* Each proxy appends whom it heard: from the right, the first that is no proxy of ours. */
+static struct http_address behind_proxies(const struct rcpt_http_server *server,
+                                          struct http_address address,
+                                          struct rcpt_http_text forwarded)
+{
+    while (forwarded.size > 0 && is_trusted(server, &address)) {
+        struct rcpt_http_text last = cut_last(&forwarded);
+        struct http_address named;
+        if (!parse_address(last.bytes, last.size, &named))
+            break;
+        address = named;
+    }
+    return address;
+}
+
+struct http_address source_of(const struct rcpt_http_request *request)
+{
+    struct http_address address = request->peer;
+    if (request->server->trusted_count == 0 || !is_trusted(request->server, &address))
+        return address;
+    /* Several header lines are one list: the last line is the nearest proxy's. */
+    for (uint32_t i = request->field_count; i > 0; i--) {
+        struct rcpt_http_text name, value;
+        rcpt_http_header_at(request, i - 1, &name, &value);
+        if (request_text_is(name, "x-forwarded-for"))
+            address = behind_proxies(request->server, address, value);
+    }
+    return address;
+}
+
+/* ---- the table ---- */
+
+struct source_table *source_table_new(void)
+{
+    struct source_table *table = rcpt_calloc(1, sizeof(*table));
+    table->seed = uv_hrtime() ^ (uint64_t)(uintptr_t)table;
+    return table;
+}
+
+void source_table_free(struct source_table *table)
+{
+    free(table);
+}
+
+static uint64_t mix(uint64_t value)
+{
+    value ^= value >> 33;
+    value *= 0xff51afd7ed558ccdull;
+    value ^= value >> 33;
+    value *= 0xc4ceb9fe1a85ec53ull;
+    return value ^ (value >> 33);
+}
+
+/* One customer has a /64 of IPv6: all of it is one source. */
+static struct http_address key_of(const struct http_address *address)
+{
+    struct http_address key = *address;
+    if (!is_mapped(address))
+        memset(key.bytes + 8, 0, 8);
+    return key;
+}
+
+/* The place of this source; a new one takes that of the one that has been quiet longest. */
+static struct source *find_source(struct rcpt_http_server *server,
+                                  const struct http_address *address)
+{
+    struct source_table *table = server->sources;
+    struct http_address key = key_of(address);
+    uint64_t halves[2];
+    memcpy(halves, key.bytes, sizeof(halves));
+    struct source *set = table->sources[mix(halves[0] ^ mix(halves[1] ^ table->seed)) & (SETS - 1)];
+    struct source *oldest = NULL;
+    for (unsigned way = 0; way < WAYS; way++) {
+        if (set[way].seen_ms != 0 && memcmp(&set[way].address, &key, sizeof(key)) == 0)
+            return &set[way];
+        if (set[way].connections == 0 && (oldest == NULL || set[way].seen_ms < oldest->seen_ms))
+            oldest = &set[way];
+    }
+    if (oldest == NULL) /* all are connected */
+        return NULL;
+    *oldest = (struct source){.address = key,
+                              .seen_ms = http_now(server) + 1,
+                              .tokens = BURST_S * (double)server->settings.rate_per_source};
+    return oldest;
+}
+
+bool source_connect(struct rcpt_http_server *server, const struct http_address *address)
+{
+    if (server->settings.max_per_source == 0)
+        return true;
+    struct source *source = find_source(server, address);
+    if (source == NULL)
+        return true;
+    return ++source->connections <= server->settings.max_per_source;
+}
+
+void source_disconnect(struct rcpt_http_server *server, const struct http_address *address)
+{
+    if (server->settings.max_per_source == 0)
+        return;
+    struct source *source = find_source(server, address);
+    if (source != NULL && source->connections > 0)
+        source->connections--;
+}
+
+bool source_admit(struct rcpt_http_server *server, const struct http_address *address,
+                  unsigned *wait_s)
+{
+    double rate = (double)server->settings.rate_per_source;
+    struct source *source = find_source(server, address);
+    if (source == NULL)
+        return true;
+    int64_t now = http_now(server) + 1;
+    source->tokens += rate * (double)(now - source->seen_ms) / 1000;
+    if (source->tokens > BURST_S * rate)
+        source->tokens = BURST_S * rate;
+    source->seen_ms = now;
+    if (source->tokens < 1) {
+        *wait_s = (unsigned)((1 - source->tokens) / rate) + 1;
+        return false;
+    }
+    source->tokens -= 1;
+    return true;
+}

@@ -1,0 +1,145 @@
+/* OpenSSL between the socket and the parser, over memory: libuv alone touches the socket. */
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "internal.h"
+
+struct tls_context {
+    SSL_CTX *context;
+};
+
+struct tls_session {
+    SSL *ssl;
+    BIO *in, *out; /* owned by ssl */
+};
+
+static bool fail(struct rcpt_error *error, const char *what, const char *path)
+{
+    char reason[160];
+    ERR_error_string_n(ERR_get_error(), reason, sizeof(reason));
+    ERR_clear_error();
+    rcpt_error_fatal(error, EX_CONFIG, "%s %s cannot be used: %s", what, path, reason);
+    rcpt_error_hint(error, "PEM: the certificate with its chain, and the private key that fits");
+    return false;
+}
+
+/* HTTP/1.1 is all that is offered; a client that names only others is not refused. */
+static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *chosen_size,
+                           const unsigned char *offered, unsigned offered_size, void *context)
+{
+    static const unsigned char known[] = "\x08http/1.1";
+    unsigned char *selected = NULL;
+    (void)ssl;
+    (void)context;
+    if (SSL_select_next_proto(&selected, chosen_size, known, sizeof(known) - 1, offered,
+                              offered_size) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_NOACK;
+    *chosen = selected;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static bool load(SSL_CTX *context, const char *certificate, const char *key,
+                 struct rcpt_error *error)
+{
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF |
+                                     SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
+        return fail(error, "certificate", certificate);
+    if (SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(context) != 1)
+        return fail(error, "key", key);
+    return true;
+}
+
+struct tls_context *tls_context_new(const char *certificate, const char *key,
+                                    struct rcpt_error *error)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    RCPT_ASSERT(context != NULL);
+    if (!load(context, certificate, key, error)) {
+        SSL_CTX_free(context);
+        return NULL;
+    }
+    struct tls_context *wrapped = rcpt_calloc(1, sizeof(*wrapped));
+    wrapped->context = context;
+    return wrapped;
+}
+
+void tls_context_free(struct tls_context *context)
+{
+    if (context == NULL)
+        return;
+    SSL_CTX_free(context->context); /* sessions hold it as long as they need it */
+    free(context);
+}
+
+struct tls_session *tls_session_new(struct tls_context *context)
+{
+    struct tls_session *session = rcpt_calloc(1, sizeof(*session));
+    session->ssl = SSL_new(context->context);
+    session->in = BIO_new(BIO_s_mem());
+    session->out = BIO_new(BIO_s_mem());
+    RCPT_ASSERT(session->ssl != NULL && session->in != NULL && session->out != NULL);
+    SSL_set_bio(session->ssl, session->in, session->out);
+    SSL_set_accept_state(session->ssl);
+    return session;
+}
+
+void tls_session_free(struct tls_session *session)
+{
+    if (session == NULL)
+        return;
+    SSL_free(session->ssl);
+    free(session);
+}
+
+bool tls_receive(struct connection *connection, const char *bytes, size_t size)
+{
+    struct rcpt_http_server *server = connection->server;
+    SSL *ssl = connection->tls->ssl;
+    if (BIO_write(connection->tls->in, bytes, (int)size) != (int)size)
+        return false;
+    while (connection->state != CONNECTION_CLOSED) {
+        int got = SSL_read(ssl, server->plain_buffer, HTTP_READ_BYTES);
+        if (got > 0) {
+            connection_parse(connection, server->plain_buffer, (size_t)got);
+            continue;
+        }
+        int reason = SSL_get_error(ssl, got);
+        if (reason == SSL_ERROR_WANT_READ || reason == SSL_ERROR_ZERO_RETURN)
+            return true; /* after a goodbye the socket's end follows */
+        server->stats.tls_failures++;
+        ERR_clear_error();
+        return false;
+    }
+    return true;
+}
+
+void tls_encrypt(struct connection *connection)
+{
+    struct tls_session *session = connection->tls;
+    struct http_bytes *out = &connection->out;
+    if (out->size > 0 && SSL_write(session->ssl, out->bytes, (int)out->size) != (int)out->size) {
+        ERR_clear_error(); /* not a session any more: nothing goes out in the clear */
+        connection_end_after(connection);
+    }
+    out->size = 0;
+    char *bytes = NULL;
+    long size = BIO_get_mem_data(session->out, &bytes);
+    if (size > 0)
+        http_append(out, bytes, (size_t)size);
+    BIO_reset(session->out);
+}
+
+void tls_say_goodbye(struct connection *connection)
+{
+    if (SSL_is_init_finished(connection->tls->ssl))
+        SSL_shutdown(connection->tls->ssl);
+    connection_send(connection);
+}
