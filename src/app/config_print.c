@@ -98,11 +98,16 @@ static void write_topics(struct rcpt_config_writer *writer, const struct rcpt_co
     rcpt_config_write_list_end(writer);
 }
 
-static void write_properties(struct rcpt_config_writer *writer, const struct rcpt_config *config)
+static void write_pairs(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
+                        const struct rcpt_config *config)
 {
+    const struct rcpt_config_pair *pairs = (const void *)read_text(row, config);
+    unsigned count;
+    RCPT_ASSERT(row->count_size == sizeof(count));
+    memcpy(&count, (const char *)config + row->count_offset, sizeof(count));
     rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
-    for (unsigned index = 0; index < config->kafka.properties_count; index++) {
-        const struct rcpt_config_pair *pair = &config->kafka.properties[index];
+    for (unsigned index = 0; index < count; index++) {
+        const struct rcpt_config_pair *pair = &pairs[index];
         rcpt_config_write_text(writer, pair->name);
         write_escaped(writer, rcpt_config_is_secret_property(pair->name) ? RCPT_CONFIG_REDACTED
                                                                          : pair->value);
@@ -113,7 +118,14 @@ static void write_properties(struct rcpt_config_writer *writer, const struct rcp
 static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                          const struct rcpt_config *config)
 {
-    char *redacted = rcpt_config_redact_dsn(read_text(row, config));
+    const char *text = read_text(row, config);
+    if (text == NULL) {
+        rcpt_config_write_plain(writer, "null");
+        return;
+    }
+    /* A connection string tells more than its password; other secrets are nothing but secret. */
+    bool is_dsn = strcmp(row->path, "postgres.dsn") == 0;
+    char *redacted = is_dsn ? rcpt_config_redact_dsn(text) : rcpt_strdup(RCPT_CONFIG_REDACTED);
     write_escaped(writer, redacted);
     free(redacted);
 }
@@ -124,7 +136,7 @@ static void write_row(struct rcpt_config_writer *writer, const struct rcpt_confi
     if (row->type == RCPT_CONFIG_TOPICS)
         write_topics(writer, config);
     else if (row->type == RCPT_CONFIG_MAP)
-        write_properties(writer, config);
+        write_pairs(writer, row, config);
     else if (row->type == RCPT_CONFIG_RECORDS)
         rcpt_config_write_records(writer, row, config);
     else if (row->flags & RCPT_CONFIG_SECRET)
