@@ -87,14 +87,10 @@ static bool check_columns(const struct loading *loading)
 
 static bool check_log_levels(const struct loading *loading)
 {
-    static const char *const rooms[] = {"app", "core", "http", "kafka", "postgres"};
     for (unsigned index = 0; index < loading->config->log.levels_count; index++) {
         const struct rcpt_config_pair *pair = &loading->config->log.levels[index];
         struct rcpt_config_place place = {pair->line, pair->column};
-        size_t room = 0;
-        while (room < sizeof(rooms) / sizeof(rooms[0]) && strcmp(rooms[room], pair->name) != 0)
-            room++;
-        if (room == sizeof(rooms) / sizeof(rooms[0])) {
+        if (!rcpt_config_is_room(pair->name)) {
             rcpt_config_error(loading->error, loading->name, place,
                               "log.levels: there is no room \"%.40s\"", pair->name);
             rcpt_error_hint(loading->error, "rooms are app, core, http, kafka and postgres");

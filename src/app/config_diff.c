@@ -144,9 +144,19 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17])
     snprintf(text, 17, "%016" PRIx64, hash);
 }
 
+static const char *const rooms[] = {"app", "core", "http", "kafka", "postgres"};
+
+bool rcpt_config_is_room(const char *name)
+{
+    for (size_t index = 0; index < sizeof(rooms) / sizeof(rooms[0]); index++) {
+        if (strcmp(rooms[index], name) == 0)
+            return true;
+    }
+    return false;
+}
+
 void rcpt_config_apply_log(const struct rcpt_config *config)
 {
-    static const char *const rooms[] = {"app", "core", "http", "kafka", "postgres"};
     rcpt_log_configure(config->log.level, config->log.format);
     rcpt_log_set_limits(config->log.burst, config->log.plain_message_ids);
     for (size_t index = 0; index < sizeof(rooms) / sizeof(rooms[0]); index++) {

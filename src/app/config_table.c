@@ -160,7 +160,7 @@ static const struct rcpt_config_row rows[] = {
     {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn), .min = 1,
      .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
      .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
-    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE, AT(postgres.connections), .initial = "2",
+    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections), .initial = "2",
      .min = 1, .max = 64, .doc = "connections that write, at most as many as there are lanes"},
     {"postgres.pipeline_depth", RCPT_CONFIG_INTEGER, 0, AT(postgres.pipeline_depth), .initial = "2",
      .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
@@ -293,7 +293,7 @@ static const struct rcpt_config_row rows[] = {
      .doc = "bearer token that /metrics and /statusz ask for; the probes stay open"},
 
     {"control.socket", RCPT_CONFIG_TEXT, 0, AT(control.socket),
-     .initial = "/run/receiptd/control.sock", .min = 0, .max = 107,
+     .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,
      .doc = "path of the socket, for the same user only; \"\": none; without its folder there is "
             "none either"},
 

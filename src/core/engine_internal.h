@@ -103,7 +103,7 @@ struct rcpt_engine {
     uint32_t source_capacity;
     uint32_t epochs;
     uint64_t batch_number;
-    bool stopped, halted, parking_full;
+    bool stopped, halted, held, parking_full;
 };
 
 /* ---- lane.c ---- */

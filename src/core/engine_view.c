@@ -1,5 +1,7 @@
 /* What may be seen of the engine and changed from outside while it runs: for figures and operators.
  */
+#include <stdlib.h>
+
 #include "engine_internal.h"
 
 static const char *const state_names[LANE_STATE__COUNT] = {
@@ -62,4 +64,25 @@ void rcpt_engine_set_limits(struct rcpt_engine *engine, const struct rcpt_engine
     own->verify_interval_ms = settings->verify_interval_ms;
     own->rewind_timeout_ms = settings->rewind_timeout_ms;
     own->wake_limit = settings->wake_limit;
+}
+
+void rcpt_engine_set_held(struct rcpt_engine *engine, bool held, int64_t now_ms)
+{
+    engine->held = held;
+    if (!held)
+        rcpt_engine_tick(engine, now_ms);
+}
+
+void rcpt_engine_set_connections(struct rcpt_engine *engine, uint32_t connections)
+{
+    RCPT_ASSERT(connections >= 1 && connections <= engine->settings.lanes);
+    for (uint32_t index = 0; index < engine->settings.connections; index++)
+        RCPT_ASSERT(!engine->connections[index].up && engine->connections[index].flying == 0);
+    free(engine->connections);
+    engine->connections = rcpt_calloc(connections, sizeof(*engine->connections));
+    engine->settings.connections = connections;
+    for (uint32_t index = 0; index < connections; index++)
+        engine->connections[index].turn = index;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++)
+        engine->lanes[index].connection = index % connections;
 }

@@ -419,7 +419,7 @@ static bool verify(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms
 
 bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    if (engine->halted || engine->stopped)
+    if (engine->halted || engine->stopped || engine->held)
         return false;
     if (lane->state == LANE_WAITING && now_ms >= lane->retry_at_ms)
         lane_set_state(lane, LANE_READY);

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#define MOST_EFFECTS 1000u /* as in sql/lane/apply.sql */
+#define MOST_EFFECTS RCPT_LANE_MOST_EFFECTS
 
 /* Columns of apply.sql and of wake.sql. */
-enum { APPLY_DEAD = 3, APPLY_WAS = 8, APPLY_IS, APPLY_GAINED, APPLY_SIGNATURE, APPLY_MESSAGES };
+enum { APPLY_DEAD = 3, APPLY_COUNTED, APPLY_WAS = 8, APPLY_IS, APPLY_GAINED, APPLY_SIGNATURE, APPLY_MESSAGES };
 enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES };
 
 struct columns {
@@ -62,8 +62,10 @@ void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t 
     struct rcpt_lane_effect effects[MOST_EFFECTS];
     struct rcpt_lane_effects told = {.rows = effects};
     told.count = kind == RCPT_BATCH_APPLY ? read_apply(rows, &columns) : read_wake(rows, &columns);
-    if (kind == RCPT_BATCH_APPLY)
+    if (kind == RCPT_BATCH_APPLY) {
         told.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_DEAD);
+        told.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_COUNTED);
+    }
     for (uint32_t index = 0; index < told.count; index++)
         effects[index] = (struct rcpt_lane_effect){
             .old = (int16_t)columns.old[index],

@@ -120,6 +120,7 @@ RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const ch
                                                       size_t size, struct rcpt_error *error);
 void rcpt_config_free(struct rcpt_config *config);
 
+bool rcpt_config_is_room(const char *name); /* that writes log lines */
 /* The levels of log.level and log.levels, log.format and the limits go into effect. */
 void rcpt_config_apply_log(const struct rcpt_config *config);
 /* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike. */

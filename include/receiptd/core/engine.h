@@ -189,6 +189,10 @@ void rcpt_engine_resync(struct rcpt_engine *engine, uint32_t lane, int64_t now_m
  * verify_interval_ms, rewind_timeout_ms and wake_limit are taken over, the rest stays. */
 void rcpt_engine_set_limits(struct rcpt_engine *engine,
                             const struct rcpt_engine_settings *settings);
+/* Held: no new batches and no reading of positions, until it is not; what is in flight finishes. */
+void rcpt_engine_set_held(struct rcpt_engine *engine, bool held, int64_t now_ms);
+/* Another number of connections, 1…lanes. All must be down. */
+void rcpt_engine_set_connections(struct rcpt_engine *engine, uint32_t connections);
 /* No new batches from now on; those in flight finish. */
 void rcpt_engine_stop(struct rcpt_engine *engine);
 bool rcpt_engine_is_settled(const struct rcpt_engine *engine); /* nothing in flight */

@@ -24,9 +24,12 @@ struct rcpt_lane_effect {
     uint32_t messages;
 };
 
+#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply.sql gives */
+
 struct rcpt_lane_effects {
-    const struct rcpt_lane_effect *rows; /* the largest ones, not necessarily all */
+    const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
     uint32_t count;
+    uint32_t events_counted; /* receipts of known messages, over all kinds */
     uint32_t events_dead; /* receipts of unknown messages that became dead letters */
 };
 
