@@ -46,7 +46,7 @@ struct app_lane_read { /* one read_positions; a lane has at most one */
     uint32_t count;
 };
 
-struct app_lane_flight { /* the batch in flight; a lane has at most one */
+struct app_lane_flight {            /* the batch in flight; a lane has at most one */
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
@@ -95,16 +95,16 @@ struct app_figures { /* what metrics and status show and nothing else needs */
     struct rcpt_metrics *metrics;
     int64_t started_ms, loaded_ms, last_commit_ms; /* since 1970; 0: never */
     int64_t snapshot_age_ms, backends, backends_most, parked_oldest_ms;
-    uint64_t tick_ns;      /* of the last tick; 0: none yet */
+    uint64_t tick_ns;       /* of the last tick; 0: none yet */
     uint64_t idle_since_ns; /* work is there, all is up, and nothing is done; 0: not so */
     char config_hash[17];
 };
 
 enum app_hold { /* why nothing more is taken in; an operator's word */
-    APP_HOLD_NONE,
-    APP_HOLD_PAUSED,
-    APP_HOLD_DRAINING, /* until nothing is queued: then DRAINED */
-    APP_HOLD_DRAINED,
+                APP_HOLD_NONE,
+                APP_HOLD_PAUSED,
+                APP_HOLD_DRAINING, /* until nothing is queued: then DRAINED */
+                APP_HOLD_DRAINED,
 };
 
 #define APP_MOST_REASONS 8u

@@ -35,7 +35,7 @@ struct command {
 struct command_call {
     const struct command *command;
     const char *config_path;
-    const char *argument; /* NULL: not given */
+    const char *argument;               /* NULL: not given */
     const char *more[COMMAND_MAX_MORE]; /* likewise */
     const char *
         values[COMMAND_MAX_OPTIONS]; /* by option; "" where it takes no argument, NULL: not given */

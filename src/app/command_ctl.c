@@ -27,7 +27,8 @@ static int connect_to(const char *path, struct rcpt_error *error)
         return fd;
     rcpt_error_fatal(error, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE,
                      "no daemon answers at %.100s: %s", path, strerror(errno));
-    rcpt_error_hint(error, "is it running, with this control.socket? Only its user and root may ask");
+    rcpt_error_hint(error,
+                    "is it running, with this control.socket? Only its user and root may ask");
     if (fd >= 0)
         close(fd);
     return -1;
@@ -101,8 +102,10 @@ int command_ctl(const struct command_call *call)
     if (socket_path != NULL)
         return ask(socket_path, call, format == COMMAND_FORMAT_JSON);
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
-    if (config == NULL)
+    if (config == NULL) {
+        rcpt_error_hint(&error, "--socket PATH asks without reading the file");
         return command_fail(&error);
+    }
     int exit_code = config->control.socket[0] != '\0'
                         ? ask(config->control.socket, call, format == COMMAND_FORMAT_JSON)
                         : command_usage(call, "control.socket is \"\": the daemon has none");

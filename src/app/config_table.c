@@ -157,11 +157,12 @@ static const struct rcpt_config_row rows[] = {
      .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
             "`skip` counts them and goes on"},
 
-    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn), .min = 1,
-     .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
+    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn),
+     .min = 1, .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
      .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
-    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections), .initial = "2",
-     .min = 1, .max = 64, .doc = "connections that write, at most as many as there are lanes"},
+    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections),
+     .initial = "2", .min = 1, .max = 64,
+     .doc = "connections that write, at most as many as there are lanes"},
     {"postgres.pipeline_depth", RCPT_CONFIG_INTEGER, 0, AT(postgres.pipeline_depth), .initial = "2",
      .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
     {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
@@ -272,7 +273,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "how often a line of figures is written; 0s: never"},
     {"log.levels", RCPT_CONFIG_MAP, RELOADABLE, LIST_AT(log.levels, log.levels_count),
      .initial = "{}", .max = RCPT_LOG_MAX_ROOMS, .record = &property_record,
-     .doc = "levels of single rooms, `kafka: debug`; rooms are app, core, http, kafka and postgres"},
+     .doc =
+         "levels of single rooms, `kafka: debug`; rooms are app, core, http, kafka and postgres"},
     {"log.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(log.burst), .initial = "50", .min = 0,
      .max = 1000000,
      .doc = "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"},

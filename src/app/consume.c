@@ -19,8 +19,7 @@ static bool wants(void *context, const char *topic, int32_t partition, void *tag
     struct app *app = context;
     (void)topic;
     (void)partition;
-    bool wanted =
-        app->hold == APP_HOLD_NONE && rcpt_engine_wants(app->engine, slot_of(tag));
+    bool wanted = app->hold == APP_HOLD_NONE && rcpt_engine_wants(app->engine, slot_of(tag));
     app->starved |= !wanted;
     return wanted;
 }

@@ -17,8 +17,8 @@
 
 /* What a client awaits. */
 enum client_state {
-    CLIENT_READING,  /* its line; deadline_ms */
-    CLIENT_DRAINING, /* the end of the drain; deadline_ms */
+    CLIENT_READING,   /* its line; deadline_ms */
+    CLIENT_DRAINING,  /* the end of the drain; deadline_ms */
     CLIENT_RELOADING, /* the worker that reads the configuration */
     CLIENT_ANSWERING, /* its answer to be written */
     CLIENT_CLOSING,
@@ -264,9 +264,9 @@ static const struct {
     const char *name;
     void (*run)(const struct request *request);
 } verbs[] = {
-    {"status", do_status},       {"lanes", do_lanes},   {"pause", do_pause},
-    {"resume", do_resume},       {"drain", do_drain},   {"log-level", do_log_level},
-    {"resync", do_resync},       {"reload", do_reload},
+    {"status", do_status}, {"lanes", do_lanes},   {"pause", do_pause},
+    {"resume", do_resume}, {"drain", do_drain},   {"log-level", do_log_level},
+    {"resync", do_resync}, {"reload", do_reload},
 };
 
 /* ---- requests ---- */
@@ -278,8 +278,8 @@ static void run(struct client *client)
     char *rest = words;
     memcpy(words, client->line, client->size + 1);
     request.json = strcmp(strtok_r(rest, " ", &rest) != NULL ? words : "", "json") == 0;
-    for (const char *word; request.count < CONTROL_MAX_WORDS &&
-                           (word = strtok_r(NULL, " ", &rest)) != NULL;)
+    for (const char *word;
+         request.count < CONTROL_MAX_WORDS && (word = strtok_r(NULL, " ", &rest)) != NULL;)
         request.words[request.count++] = word;
     for (size_t index = 0; request.count > 0 && index < sizeof(verbs) / sizeof(verbs[0]); index++) {
         if (strcmp(verbs[index].name, request.words[0]) == 0) {
@@ -309,7 +309,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     }
     client->size += (size_t)size;
     client->line[client->size] = '\0';
-    char *end = strchr(client->line, '\n');
+    char *end = memchr(client->line, '\n', client->size);
     if (end == NULL || client->state != CLIENT_READING)
         return;
     *end = '\0';
@@ -377,8 +377,7 @@ static bool is_alive(const char *path)
     if (fd < 0)
         return false;
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    bool alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
-                 errno == EAGAIN;
+    bool alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN;
     close(fd);
     return alive;
 }

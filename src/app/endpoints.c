@@ -5,8 +5,9 @@
 
 #include "app.h"
 
-#define RETRY_MS   5000
-#define STALLED_NS UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
+#define RETRY_MS 5000
+#define STALLED_NS                                                                                 \
+    UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
 
 #define TYPE_JSON "application/json"
 

@@ -281,8 +281,8 @@ static void start_configured(struct app *app)
 
 void janitor_start(struct app *app)
 {
-    uv_timer_t *timers[] = {&app->timers.tick,   &app->timers.rollup, &app->timers.parked,
-                            &app->timers.evict,  &app->timers.commit, &app->timers.stats,
+    uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked,
+                            &app->timers.evict, &app->timers.commit, &app->timers.stats,
                             &app->timers.watch};
     for (size_t index = 0; index < sizeof(timers) / sizeof(timers[0]); index++) {
         uv_timer_init(&app->loop, timers[index]);

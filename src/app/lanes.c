@@ -24,16 +24,17 @@ static void log_outcome(const struct app *app, uint32_t lane,
     case RCPT_OUTCOME_UNKNOWN: /* on_down says it for the whole connection */
         break;
     case RCPT_OUTCOME_FENCED:
-        rcpt_log_with(RCPT_LOG_INFO, "core", &fields, "lane %u: %s; reading its positions again", lane, error->text);
+        rcpt_log_with(RCPT_LOG_INFO, "core", &fields, "lane %u: %s; reading its positions again",
+                      lane, error->text);
         break;
     case RCPT_OUTCOME_DATA:
         rcpt_log_with(RCPT_LOG_WARN, "core", &fields,
                       "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
     default:
-        rcpt_log_with(RCPT_LOG_WARN, "postgres", &fields, "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane,
-                      error->text, error->code, error->hint[0] != '\0' ? "; HINT: " : "",
-                      error->hint);
+        rcpt_log_with(RCPT_LOG_WARN, "postgres", &fields,
+                      "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
+                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
         break;
     }
 }
@@ -248,8 +249,7 @@ static void finish_resize(struct app *app)
     rcpt_engine_set_connections(app->engine, app->wanted_connections);
     app->config->postgres.connections = app->wanted_connections;
     app->wanted_connections = 0;
-    app->connections =
-        rcpt_calloc(app->config->postgres.connections, sizeof(*app->connections));
+    app->connections = rcpt_calloc(app->config->postgres.connections, sizeof(*app->connections));
     rcpt_config_hash(app->config, app->figures.config_hash);
     for (uint32_t index = 0; index < app->config->postgres.connections; index++)
         start_connection(app, index);

@@ -1,5 +1,5 @@
-/* A new configuration while running: read and checked in a worker, compared, taken over. Whatever is
- * wrong with it, the old one stays as a whole. */
+/* A new configuration while running: read and checked in a worker, compared, taken over. Whatever
+ * is wrong with it, the old one stays as a whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,10 +128,8 @@ bool reload_begin(struct app *app, reload_on_done on_done, void *context)
     if (app->reload != NULL || app->closing)
         return false;
     struct app_reload *reload = rcpt_calloc(1, sizeof(*reload));
-    *reload = (struct app_reload){.app = app,
-                                  .path = rcpt_strdup(app->config_path),
-                                  .on_done = on_done,
-                                  .context = context};
+    *reload = (struct app_reload){
+        .app = app, .path = rcpt_strdup(app->config_path), .on_done = on_done, .context = context};
     reload->work.data = reload;
     app->reload = reload;
     app->open++;

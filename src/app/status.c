@@ -280,7 +280,7 @@ void status_print_lanes(struct app *app, FILE *out)
     fprintf(out, "lane  connection  state      records  in flight  batch\n");
     for (uint32_t lane = 0; lane < app->config->lanes; lane++) {
         struct rcpt_engine_lane_view view = rcpt_engine_view_lane(app->engine, lane);
-        fprintf(out, "%4u  %10u  %-9s  %7u  %9u  %5" PRIu64 "\n", lane, view.connection,
-                view.state, view.records, view.flying, view.batch);
+        fprintf(out, "%4u  %10u  %-9s  %7u  %9u  %5" PRIu64 "\n", lane, view.connection, view.state,
+                view.records, view.flying, view.batch);
     }
 }

@@ -5,7 +5,15 @@
 #define MOST_EFFECTS RCPT_LANE_MOST_EFFECTS
 
 /* Columns of apply.sql and of wake.sql. */
-enum { APPLY_DEAD = 3, APPLY_COUNTED, APPLY_WAS = 8, APPLY_IS, APPLY_GAINED, APPLY_SIGNATURE, APPLY_MESSAGES };
+enum {
+    APPLY_DEAD = 3,
+    APPLY_COUNTED,
+    APPLY_WAS = 8,
+    APPLY_IS,
+    APPLY_GAINED,
+    APPLY_SIGNATURE,
+    APPLY_MESSAGES
+};
 enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES };
 
 struct columns {

@@ -185,7 +185,8 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     assert_string_equal(config->http.token, "change-this-token");
     rcpt_config_free(config);
     char *whole = printed_of(example);
-    assert_int_equal(strlen(whole), strlen(expected) + strlen("receiptd-0messaging.outbound"
+    assert_int_equal(strlen(whole), strlen(expected) +
+                                        strlen("receiptd-0messaging.outbound"
                                                "\"/etc/receiptd/tls.crt\"\"/etc/receiptd/tls.key\""
                                                "\"<redacted>\"") -
                                         5 * strlen("null"));

@@ -85,16 +85,16 @@ struct rcpt_config {
         int64_t deadline_ms; /* shutdown.deadline, 20s */
     } shutdown;
     struct {
-        enum rcpt_log_level level;   /* log.level */
-        enum rcpt_log_format format; /* log.format: logfmt | json */
-        int64_t stats_interval_ms;   /* log.stats_interval, 10s; 0: no statistics line */
+        enum rcpt_log_level level;       /* log.level */
+        enum rcpt_log_format format;     /* log.format: logfmt | json */
+        int64_t stats_interval_ms;       /* log.stats_interval, 10s; 0: no statistics line */
         struct rcpt_config_pair *levels; /* log.levels: room and level */
         unsigned levels_count;
         unsigned burst;         /* log.burst, 50; 0: no limit */
         bool plain_message_ids; /* log.message_ids: hash | plain */
     } log;
     struct {
-        char *listen; /* http.listen, 127.0.0.1:9464; "": none */
+        char *listen;                    /* http.listen, 127.0.0.1:9464; "": none */
         char *tls_certificate, *tls_key; /* http.tls_*, files; NULL: plain HTTP */
         char *token;                     /* http.token; NULL: open */
     } http;
@@ -123,7 +123,8 @@ void rcpt_config_free(struct rcpt_config *config);
 bool rcpt_config_is_room(const char *name); /* that writes log lines */
 /* The levels of log.level and log.levels, log.format and the limits go into effect. */
 void rcpt_config_apply_log(const struct rcpt_config *config);
-/* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike. */
+/* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
+ */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
 
 /* ---- reload ---- */

@@ -30,7 +30,7 @@ struct rcpt_lane_effects {
     const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
     uint32_t count;
     uint32_t events_counted; /* receipts of known messages, over all kinds */
-    uint32_t events_dead; /* receipts of unknown messages that became dead letters */
+    uint32_t events_dead;    /* receipts of unknown messages that became dead letters */
 };
 
 /* Called before on_result of a commit; the effects are borrowed. */
