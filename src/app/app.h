@@ -137,7 +137,7 @@ struct app {
     struct app_timers timers;
     uv_signal_t signals[3];
     uv_timer_t deadline;
-    bool rollup_flying, probe_flying, evict_flying, parking_full;
+    bool rollup_flying, trim_flying, probe_flying, evict_flying, parking_full;
     int64_t probe_started_ms, parked_rows;
     uint64_t evictions;
     struct rcpt_engine_stats last_stats;

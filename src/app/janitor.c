@@ -10,6 +10,7 @@
 #define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 #define WATCH_MS         10000
+#define TRIM_ROWS        10000
 
 /* Control statements that fail are tried again by their timers; what needs a new connection gets
  * one. */
@@ -253,11 +254,42 @@ static void on_stats_timer(uv_timer_t *timer)
         janitor_log_stats(app);
 }
 
+/* ---- the timeline ---- */
+
+static void trim_timeline(struct app *app);
+
+static void on_trimmed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct app *app = context;
+    app->trim_flying = false;
+    if (failed(app, "trimming of the timeline", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    if (rcpt_pg_rows_int(rows[0], 0, 0) >= TRIM_ROWS)
+        trim_timeline(app);
+}
+
+/* Also after it has been switched off, until it is empty. */
+static void trim_timeline(struct app *app)
+{
+    if (!can_ask(app) || app->trim_flying)
+        return;
+    app->trim_flying = true;
+    struct rcpt_pg_query query = {.statement = "timeline_trim"};
+    rcpt_pg_encoder_reset(app->encoder);
+    rcpt_pg_add_int8(app->encoder, app->config->timeline.retention_ms);
+    rcpt_pg_add_int4(app->encoder, TRIM_ROWS);
+    rcpt_pg_encoder_params(app->encoder, &query.params);
+    rcpt_pg_submit(app->control, &query, 1, on_trimmed, app);
+}
+
 static void on_watch_timer(uv_timer_t *timer)
 {
     struct app *app = timer->data;
     if (!can_ask(app))
         return;
+    trim_timeline(app);
     struct rcpt_pg_query query = {.statement = "snapshot_age"};
     rcpt_pg_submit(app->control, &query, 1, on_snapshot_age, app);
 }

@@ -198,6 +198,7 @@ static void start_connection(struct app *app, uint32_t index)
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+    rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
     rcpt_lane_sender_observe(connection->sender, measure_effects, connection);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(app, connection->name);
@@ -228,6 +229,7 @@ void lanes_apply_config(struct app *app)
     for (unsigned index = 0; index < app->config->postgres.connections; index++) {
         struct app_lane_connection *connection = &app->connections[index];
         rcpt_lane_sender_set_max_age(connection->sender, app->config->parked.max_age_ms);
+        rcpt_lane_sender_set_timeline(connection->sender, app->config->timeline.retention_ms > 0);
         if (connection->pg != NULL)
             rcpt_pg_set_dsn(connection->pg, app->config->postgres.dsn);
     }

@@ -42,6 +42,8 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(
 void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
 void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
                               void *context);
+/* Whether what each receipt did is written down, in the same transaction. */
+void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 
 /* Called exactly once per send, never from inside it. `error` is set unless the outcome is
