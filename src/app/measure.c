@@ -359,16 +359,16 @@ static void collect_connections(struct app *app)
     set(app, RCPT_METRIC_BACKENDS_MOST, (double)app->figures.backends_most);
 }
 
+/* The second number of /proc/self/statm, in pages. */
 static double resident_bytes(void)
 {
-    unsigned long pages = 0;
+    char text[128] = "";
     FILE *file = fopen("/proc/self/statm", "re");
     if (file == NULL)
         return 0;
-    if (fscanf(file, "%*u %lu", &pages) != 1)
-        pages = 0;
+    const char *pages = fgets(text, sizeof(text), file) != NULL ? strchr(text, ' ') : NULL;
     fclose(file);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+    return pages != NULL ? (double)strtoul(pages, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static unsigned open_descriptors(void)
