@@ -11,7 +11,9 @@
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
 --
 -- Returns one row: messages_known, messages_changed, events_parked, events_dead, events_counted, and the transitions over all
--- campaigns: old int2[], new int2[], n int8[].
+-- campaigns: old int2[], new int2[], n int8[]. Then, for figures, what became of the messages by what their receipts name:
+-- was int2[], is int2[], gained int4[], signature int4[], messages int8[]; of at most 1 000 kinds, the largest, since the
+-- answer must stay small.
 WITH
 -- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
@@ -36,7 +38,7 @@ u AS (
 -- because a generic plan takes every array for ten elements. Messages that changed need no second look: RETURNING has
 -- their campaign; where all did, the arrays are not even unpacked again.
 r AS MATERIALIZED (
-    SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, COALESCE(m.campaign_id, '') AS campaign
+    SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, m.status, COALESCE(m.campaign_id, '') AS campaign
     FROM unnest($1::text[], $5::int4[]) WITH ORDINALITY AS e (id, signature, n)
     LEFT JOIN message_inbox m ON m.message_id = e.id
     WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
@@ -48,10 +50,10 @@ changed AS MATERIALIZED (
     GROUP BY u.campaign, u.old, u.new, u.gained, u.signature
 ),
 same AS MATERIALIZED (
-    SELECT r.campaign, r.signature, count(*) AS n
+    SELECT r.campaign, r.status, r.signature, count(*) AS n
     FROM r
     WHERE r.known
-    GROUP BY r.campaign, r.signature
+    GROUP BY r.campaign, r.status, r.signature
 ),
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
@@ -62,7 +64,8 @@ counts AS (
     WHERE c.gained <> 0 AND (c.gained >> b.bit) & 1 = 1
     UNION ALL
     SELECT g.campaign, s.code, 0, g.n * s.count
-    FROM (SELECT c.campaign, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same) g,
+    FROM (SELECT c.campaign, c.signature, c.n FROM changed c UNION ALL
+          SELECT s.campaign, s.signature, s.n FROM same s) g,
          unnest(($7::int2[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1],
                 ($8::int4[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1]) AS s (code, count)
 ),
@@ -109,10 +112,19 @@ dead AS (
 SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
        CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
        CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,
-       k.n AS events_counted, t.old, t.new, t.n
+       k.n AS events_counted, t.old, t.new, t.n, f.was, f."is", f.gained, f.signature, f.messages
 FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
      (SELECT COALESCE(sum(n), 0)::int8 AS n FROM same) s,
      (SELECT count(*) AS n FROM x) x,
      (SELECT COALESCE(sum(events), 0)::int8 AS n FROM summed) k,
      (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n
-      FROM (SELECT old, new, sum(n)::int8 AS n FROM changed WHERE new > old GROUP BY old, new) g) t;
+      FROM (SELECT old, new, sum(n)::int8 AS n FROM changed WHERE new > old GROUP BY old, new) g) t,
+     (SELECT array_agg(g.old) AS was, array_agg(g.new) AS "is", array_agg(g.gained) AS gained,
+             array_agg(g.signature) AS signature, array_agg(g.n) AS messages
+      FROM (SELECT a.old, a.new, a.gained, a.signature, sum(a.n)::int8 AS n
+            FROM (SELECT old, new, gained, signature, n FROM changed
+                  UNION ALL
+                  SELECT status, status, 0, signature, n FROM same) a
+            GROUP BY a.old, a.new, a.gained, a.signature
+            ORDER BY 5 DESC
+            LIMIT 1000) g) f;

@@ -5,6 +5,11 @@
  * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
  * positions.c what an assignment needs from the database: pins, rows, bootstrap of new partitions
  * janitor.c   everything periodic: roll-up, parked rows, blockers, advisory commit, statistics
+ * measure.c   what happens becomes metrics
+ * status.c    what the daemon says about itself: readiness with reasons, status, lanes
+ * endpoints.c the same over HTTP, with the metrics
+ * control.c   what an operator asks for over the socket
+ * reload.c    a new configuration while running
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -13,7 +18,10 @@
 
 #include "receiptd/app/config.h"
 #include "receiptd/app/intake.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/metrics.h"
 #include "receiptd/core/engine.h"
+#include "receiptd/http.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/arrays.h"
 #include "receiptd/postgres/statements.h"
@@ -39,7 +47,8 @@ struct app_lane_read { /* one read_positions; a lane has at most one */
     uint32_t count;
 };
 
-struct app_lane_flight { /* the batch in flight, for the log; a lane has at most one */
+struct app_lane_flight {            /* the batch in flight; a lane has at most one */
+    const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
 };
@@ -87,11 +96,33 @@ struct app_rollup {
 };
 
 struct app_timers {
-    uv_timer_t tick, rollup, parked, evict, commit, stats;
+    uv_timer_t tick, rollup, parked, evict, commit, stats, watch;
 };
 
+struct app_figures { /* what metrics and status show and nothing else needs */
+    struct rcpt_metrics *metrics;
+    int64_t started_ms, loaded_ms, last_commit_ms; /* since 1970; 0: never */
+    int64_t snapshot_age_ms, backends, backends_most, parked_oldest_ms;
+    uint64_t tick_ns;       /* of the last tick; 0: none yet */
+    uint64_t idle_since_ns; /* work is there, all is up, and nothing is done; 0: not so */
+    char config_hash[17];
+};
+
+enum app_hold { /* why nothing more is taken in; an operator's word */
+                APP_HOLD_NONE,
+                APP_HOLD_PAUSED,
+                APP_HOLD_DRAINING, /* until nothing is queued: then DRAINED */
+                APP_HOLD_DRAINED,
+};
+
+#define APP_MOST_REASONS 8u
+
+struct app_control; /* control.c */
+struct app_reload;  /* reload.c */
+
 struct app {
-    const struct rcpt_config *config;
+    struct rcpt_config *config; /* a reload exchanges single values */
+    const char *config_path;
     uv_loop_t loop;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
@@ -117,12 +148,20 @@ struct app {
     uv_signal_t signals[3];
     uv_timer_t deadline;
     struct app_rollup rollup;
-    bool probe_flying, evict_flying, parking_full;
+    bool trim_flying, probe_flying, evict_flying, parking_full;
     int64_t probe_started_ms, parked_rows;
     uint64_t evictions;
     struct rcpt_engine_stats last_stats;
+    unsigned wanted_connections; /* while their number changes; 0: it does not */
+    unsigned closing_connections;
+    struct app_figures figures;
+    enum app_hold hold;
+    struct rcpt_http_server *http;
+    int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
+    struct app_control *control_socket;
+    struct app_reload *reload;
 
-    bool ready, stopping, closing, kafka_closing;
+    bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
     char halt_reason[512], kafka_reason[512], database_reason[512];
     char said_reason[512]; /* what the last readiness line gave */
@@ -134,9 +173,14 @@ struct app {
 int64_t app_now(const struct app *app);
 /* What all connections have in common; context, callbacks and statements are the caller's. */
 struct rcpt_pg_settings app_pg_settings(struct app *app, const char *name);
+void app_engine_settings(const struct app *app, struct rcpt_engine_settings *settings);
 /* Logs the error and drains; the process ends with error->exit_code. */
 void app_fail(struct app *app, const struct rcpt_error *error);
 void app_update_readiness(struct app *app);
+/* Everything that stands in the way, the most important first; returns how many. */
+unsigned app_reasons(const struct app *app, const char *reasons[APP_MOST_REASONS]);
+/* Nothing more is taken in, or again. */
+void app_set_hold(struct app *app, enum app_hold hold);
 /* Part of the work stands still: logs it, not ready from now on. */
 void app_halt(struct app *app, const struct rcpt_error *error);
 /* Something settled: goes on with the drain if one is under way. */
@@ -154,9 +198,17 @@ void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partit
 void consume_commit(struct app *app);
 int64_t consume_lag(struct app *app);
 
+/* High watermark and what lies above the position; false: not known yet. */
+bool consume_view(struct app *app, uint32_t slot, int64_t *high, int64_t *lag);
+
 /* ---- lanes.c ---- */
 void lanes_start(struct app *app);
 void lanes_fini(struct app *app);
+/* Takes over what a reload has changed. */
+void lanes_apply_config(struct app *app);
+/* Another number of connections: what is in flight finishes first. */
+void lanes_resize(struct app *app, unsigned connections);
+void lanes_tick(struct app *app);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
@@ -178,5 +230,47 @@ void janitor_start(struct app *app);
 /* A batch has just parked so many receipts: the limit holds between two looks as well. */
 void janitor_count_parked(struct app *app, uint32_t rows);
 void janitor_log_stats(struct app *app);
+/* Intervals may have changed. */
+void janitor_restart(struct app *app);
+
+/* ---- measure.c ---- */
+void measure_start(struct app *app);
+void measure_fini(struct app *app);
+/* The answer of a lane's transaction, while its batch is still there. */
+void measure_result(struct app *app, uint32_t lane, const struct rcpt_engine_result *result);
+/* As rcpt_lane_on_effects; the context is the connection. */
+void measure_effects(void *context, uint32_t lane, const struct rcpt_lane_effects *effects);
+void measure_tick(struct app *app);
+/* Brings every metric up to date and writes the page; the caller frees it. */
+char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *size);
+int64_t measure_wall_ms(void); /* since 1970 */
+
+/* ---- status.c ---- */
+/* {"ready":…,"reasons":[…]} */
+void status_write_readiness(const struct app *app, struct rcpt_json *json);
+/* Everything, for people and their tools; secrets are no part of it. */
+void status_write(struct app *app, struct rcpt_json *json);
+void status_print(struct app *app, FILE *out);
+void status_write_lanes(struct app *app, struct rcpt_json *json);
+void status_print_lanes(struct app *app, FILE *out);
+
+/* ---- endpoints.c ---- */
+void endpoints_start(struct app *app);
+void endpoints_tick(struct app *app); /* tries again to get the address */
+/* Reads the certificate again; false with the reason. */
+RCPT_MUST_CHECK bool endpoints_reload(struct app *app, struct rcpt_error *error);
+void endpoints_close(struct app *app);
+
+/* ---- control.c ---- */
+void control_start(struct app *app);
+/* Something may have come to its end that somebody waits for. */
+void control_tick(struct app *app);
+void control_close(struct app *app);
+
+/* ---- reload.c ---- */
+/* What became of a reload, as text for the log and for who asked. Called once. */
+typedef void (*reload_on_done)(void *context, bool good, const char *text);
+/* Reads the file in a worker; on_done may be NULL. One at a time: false if one is under way. */
+bool reload_begin(struct app *app, reload_on_done on_done, void *context);
 
 #endif

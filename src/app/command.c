@@ -86,6 +86,35 @@ static const struct command commands[] = {
         .run = command_dead_letters,
     },
     {
+        .name = "explain",
+        .argument = "MESSAGE",
+        .summary = "show a message's row and what each known receipt did to it",
+        .doc = "The row, the path of its status, receipts that wait for it, dead letters that name "
+               "it, and, where\n"
+               "timeline.retention is set, every receipt with what it did and why. Exit code 66 if "
+               "nothing is known.",
+        .options = {{"format", "table|json", "how to print (default: table)"}},
+        .run = command_explain,
+    },
+    {
+        .name = "ctl",
+        .argument = "VERB [ARGUMENT]…",
+        .more = COMMAND_MAX_MORE,
+        .summary = "ask the running daemon, or tell it what to do",
+        .doc = "status               what it does, and why it is not ready\n"
+               "lanes                what each lane does\n"
+               "pause, resume        take in nothing more; take in again\n"
+               "drain                pause, and wait until nothing is queued\n"
+               "log-level [ROOM] L   until the next reload: error, warn, info or debug\n"
+               "resync [LANE|all]    compare positions with the database now\n"
+               "reload               read the configuration again, as SIGHUP does\n"
+               "Exit code 69 if no daemon answers at the socket, 75 if it cannot now, 78 if the\n"
+               "configuration is refused.",
+        .options = {{"format", "table|json", "how to print (default: table)"},
+                    {"socket", "PATH", "instead of the configuration's control.socket"}},
+        .run = command_ctl,
+    },
+    {
         .name = "version",
         .summary = "print the versions of receiptd and of its libraries",
         .doc = "Connects to nothing.",

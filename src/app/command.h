@@ -10,6 +10,7 @@
 #include "receiptd/postgres/session.h"
 
 #define COMMAND_MAX_OPTIONS 8u
+#define COMMAND_MAX_MORE    2u
 #define COMMAND_EXIT_NO     1 /* the answer is no: drift was found, no such campaign */
 
 struct command_option {
@@ -22,7 +23,8 @@ struct command_call;
 
 struct command {
     const char *name;
-    const char *argument; /* the only positional argument, as shown in help; NULL: takes none */
+    const char *argument; /* the first positional argument, as shown in help; NULL: takes none */
+    unsigned more;        /* how many may follow it, named there as well */
     const char *summary;  /* one line */
     const char *doc;      /* paragraphs for --help */
     struct command_option options[COMMAND_MAX_OPTIONS]; /* ends with a NULL name */
@@ -33,7 +35,8 @@ struct command {
 struct command_call {
     const struct command *command;
     const char *config_path;
-    const char *argument; /* NULL: not given */
+    const char *argument;               /* NULL: not given */
+    const char *more[COMMAND_MAX_MORE]; /* likewise */
     const char *
         values[COMMAND_MAX_OPTIONS]; /* by option; "" where it takes no argument, NULL: not given */
 };
@@ -81,6 +84,8 @@ int command_check_config(const struct command_call *call);
 int command_funnel(const struct command_call *call);
 int command_audit(const struct command_call *call);
 int command_dead_letters(const struct command_call *call);
+int command_ctl(const struct command_call *call);
+int command_explain(const struct command_call *call);
 int command_version(const struct command_call *call);
 
 #endif

@@ -172,6 +172,8 @@ static int parse(int argc, char **argv, struct command_call *call, bool *help)
     }
     if (optind < argc && call->command->argument != NULL)
         call->argument = argv[optind++];
+    for (unsigned index = 0; index < call->command->more && optind < argc; index++)
+        call->more[index] = argv[optind++];
     if (optind < argc)
         return command_usage(call, "unexpected argument \"%s\"", argv[optind]);
     return EX_OK;

@@ -7,8 +7,7 @@ int command_run(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    rcpt_log_configure(config->log.level, config->log.format);
-    int exit_code = rcpt_app_run(config);
+    int exit_code = rcpt_app_run(config, call->config_path);
     rcpt_config_free(config);
     return exit_code;
 }

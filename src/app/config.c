@@ -86,13 +86,43 @@ static bool check_columns(const struct loading *loading)
     return true;
 }
 
+static bool check_log_levels(const struct loading *loading)
+{
+    for (unsigned index = 0; index < loading->config->log.levels_count; index++) {
+        const struct rcpt_config_pair *pair = &loading->config->log.levels[index];
+        struct rcpt_config_place place = {pair->line, pair->column};
+        if (!rcpt_config_is_room(pair->name)) {
+            rcpt_config_error(loading->error, loading->name, place,
+                              "log.levels: there is no room \"%.40s\"", pair->name);
+            rcpt_error_hint(loading->error, "rooms are app, core, http, kafka and postgres");
+            return false;
+        }
+        if (rcpt_log_find_level(pair->value) == RCPT_LOG_LEVEL__COUNT)
+            return rcpt_config_error(loading->error, loading->name, place,
+                                     "log.levels.%s: \"%.40s\" is not one of error, warn, info, "
+                                     "debug",
+                                     pair->name, pair->value);
+    }
+    return true;
+}
+
+static bool check_tls(const struct loading *loading)
+{
+    const struct rcpt_config *config = loading->config;
+    if ((config->http.tls_certificate == NULL) == (config->http.tls_key == NULL))
+        return true;
+    return rcpt_config_error(loading->error, loading->name,
+                             place_of(loading, "http.tls_certificate", "http.tls_key"),
+                             "http.tls_certificate and http.tls_key go together: one is not set");
+}
+
 static bool check_together(const struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
-           check_columns(loading);
+           check_columns(loading) && check_log_levels(loading) && check_tls(loading);
 }
 
 static bool make_ladder(const struct loading *loading)

@@ -135,9 +135,14 @@ static void write_pairs(struct rcpt_config_writer *writer, const struct rcpt_con
 static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                          const void *base)
 {
-    char *redacted = strcmp(row->path, "postgres.dsn") == 0
-                         ? rcpt_config_redact_dsn(read_text(row, base))
-                         : rcpt_strdup(RCPT_CONFIG_REDACTED);
+    const char *text = read_text(row, base);
+    if (text == NULL) {
+        rcpt_config_write_plain(writer, "null");
+        return;
+    }
+    /* A connection string tells more than its password; other secrets are nothing but secret. */
+    bool is_dsn = strcmp(row->path, "postgres.dsn") == 0;
+    char *redacted = is_dsn ? rcpt_config_redact_dsn(text) : rcpt_strdup(RCPT_CONFIG_REDACTED);
     write_escaped(writer, redacted);
     free(redacted);
 }

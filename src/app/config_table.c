@@ -63,6 +63,10 @@ static const cyaml_strval_t letter_payloads[] = {
     {"masked", RCPT_LETTER_MASKED},
     {"none", RCPT_LETTER_NONE},
 };
+static const cyaml_strval_t message_id_forms[] = {
+    {"hash", false},
+    {"plain", true},
+};
 static const cyaml_strval_t booleans[] = {
     {"true", true},
     {"false", false},
@@ -133,6 +137,9 @@ static const struct rcpt_config_section sections[] = {
      "where it is enabled."},
     {"shutdown", "How the process ends."},
     {"log", "Log lines go to the standard error output."},
+    {"http", "Metrics, health and status for machines."},
+    {"control", "The socket that `receiptd ctl` talks to."},
+    {"timeline", "What every receipt did, kept for `receiptd explain`."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
                "flags and overrides included."},
 };
@@ -163,11 +170,12 @@ static const struct rcpt_config_row rows[] = {
      .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
             "`skip` counts them and goes on"},
 
-    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE, AT(postgres.dsn), .min = 1,
-     .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
-     .doc = "connection string of libpq, keywords or URI"},
-    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE, AT(postgres.connections), .initial = "2",
-     .min = 1, .max = 64, .doc = "connections that write, at most as many as there are lanes"},
+    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn),
+     .min = 1, .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
+     .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
+    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections),
+     .initial = "2", .min = 1, .max = 64,
+     .doc = "connections that write, at most as many as there are lanes"},
     {"postgres.pipeline_depth", RCPT_CONFIG_INTEGER, 0, AT(postgres.pipeline_depth), .initial = "2",
      .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
     {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
@@ -370,6 +378,37 @@ static const struct rcpt_config_row rows[] = {
     {"log.stats_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(log.stats_interval_ms),
      .initial = "10s", .min = 0, .max = DAY,
      .doc = "how often a line of figures is written; 0s: never"},
+    {"log.levels", RCPT_CONFIG_MAP, RELOADABLE, LIST_AT(log.levels, log.levels_count),
+     .initial = "{}", .max = RCPT_LOG_MAX_ROOMS, .record = &property_record,
+     .doc =
+         "levels of single rooms, `kafka: debug`; rooms are app, core, http, kafka and postgres"},
+    {"log.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(log.burst), .initial = "50", .min = 0,
+     .max = 1000000,
+     .doc = "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"},
+    {"log.message_ids", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.plain_message_ids),
+     .initial = "hash", CHOICES(message_id_forms),
+     .doc = "how message ids appear in log lines: as a `hash`, or `plain`"},
+
+    {"http.listen", RCPT_CONFIG_TEXT, ACTIVE, AT(http.listen), .initial = "127.0.0.1:9464",
+     .min = 0, .max = 255,
+     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz; \"\": none"},
+    {"http.tls_certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_certificate), .min = 1,
+     .max = 4096, .example = "/etc/receiptd/tls.crt",
+     .doc = "PEM file with the certificate and its chain: HTTPS; read again at a reload"},
+    {"http.tls_key", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_key), .min = 1, .max = 4096,
+     .example = "/etc/receiptd/tls.key", .doc = "PEM file with its private key"},
+    {"http.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.token), .min = 16, .max = 4096,
+     .example = "${RECEIPTD_TOKEN:-change-this-token}",
+     .doc = "bearer token that /metrics and /statusz ask for; the probes stay open"},
+
+    {"control.socket", RCPT_CONFIG_TEXT, 0, AT(control.socket),
+     .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,
+     .doc = "path of the socket, for the same user only; \"\": none; without its folder there is "
+            "none either"},
+
+    {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
+     .initial = "0s", .min = 0, .max = 365 * DAY,
+     .doc = "how long to keep what each receipt did; 0s: nothing is written"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, 0,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,

@@ -19,7 +19,7 @@ static bool wants(void *context, const char *topic, int32_t partition, void *tag
     struct app *app = context;
     (void)topic;
     (void)partition;
-    bool wanted = rcpt_engine_wants(app->engine, slot_of(tag));
+    bool wanted = app->hold == APP_HOLD_NONE && rcpt_engine_wants(app->engine, slot_of(tag));
     app->starved |= !wanted;
     return wanted;
 }
@@ -74,6 +74,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
 {
     struct app *app = context;
     rcpt_log_info("kafka", "assigned %zu partitions; reading their positions", count);
+    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"), 1);
     forget_asked(app);
     positions_start(app, partitions, count);
 }
@@ -83,6 +84,8 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct app *app = context;
     rcpt_log_info("kafka", "%s %zu partitions", lost ? "lost" : "revoked", count);
+    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_REBALANCES,
+                     RCPT_LABELS(lost ? "lost" : "revoked"), 1);
     forget_asked(app);
     positions_withdraw(app);
     for (size_t index = 0; index < count; index++) {
@@ -329,17 +332,23 @@ void consume_commit(struct app *app)
     free(partitions);
 }
 
+bool consume_view(struct app *app, uint32_t slot, int64_t *high, int64_t *lag)
+{
+    *high = app->kafka == NULL
+                ? -1
+                : rcpt_kafka_high_watermark(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
+                                            rcpt_engine_slot_partition(app->engine, slot));
+    int64_t committed = rcpt_engine_committed(app->engine, slot);
+    *lag = *high > committed ? *high - committed : 0;
+    return *high >= 0;
+}
+
 int64_t consume_lag(struct app *app)
 {
-    int64_t lag = 0;
+    int64_t sum = 0, high, lag;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
-        if (!rcpt_engine_is_assigned(app->engine, slot))
-            continue;
-        int64_t high =
-            rcpt_kafka_high_watermark(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
-                                      rcpt_engine_slot_partition(app->engine, slot));
-        int64_t committed = rcpt_engine_committed(app->engine, slot);
-        lag += high > committed ? high - committed : 0;
+        if (rcpt_engine_is_assigned(app->engine, slot) && consume_view(app, slot, &high, &lag))
+            sum += lag;
     }
-    return lag;
+    return sum;
 }

@@ -10,6 +10,8 @@
 #define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
 #define COMPLETE_ROLLUP  30 /* each so many begin at 0: ids may become visible late */
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
+#define WATCH_MS         10000
+#define TRIM_ROWS        10000
 
 /* Control statements that fail are tried again by their timers; what needs a new connection gets
  * one. */
@@ -119,15 +121,18 @@ static void on_probed(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     if (failed(app, "look at parked rows", error))
         return;
     RCPT_ASSERT(row_count == 1);
-    int64_t parked = 0;
+    int64_t parked = 0, oldest_ms = 0;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
         uint32_t lane = (uint32_t)rcpt_pg_rows_int(rows[0], row, 0);
         parked += rcpt_pg_rows_int(rows[0], row, 3);
+        if (rcpt_pg_rows_int(rows[0], row, 4) > oldest_ms)
+            oldest_ms = rcpt_pg_rows_int(rows[0], row, 4);
         if (lane < app->config->lanes)
             rcpt_engine_wake(app->engine, lane, rcpt_pg_rows_bool(rows[0], row, 1),
                              rcpt_pg_rows_bool(rows[0], row, 2), app_now(app));
     }
     set_parked_rows(app, parked);
+    app->figures.parked_oldest_ms = oldest_ms;
     if (!app->parking_full)
         consume_continue(app);
 }
@@ -171,6 +176,8 @@ static void on_evicted(void *context, struct rcpt_pg_rows *const *rows, size_t r
 static void on_evict_timer(uv_timer_t *timer)
 {
     struct app *app = timer->data;
+    rcpt_log_flush();
+    endpoints_tick(app);
     int64_t pids[64];
     size_t count = 0;
     for (unsigned index = 0; index < app->config->postgres.connections && count < 64; index++) {
@@ -196,8 +203,11 @@ static void on_evict_timer(uv_timer_t *timer)
 static void on_tick(uv_timer_t *timer)
 {
     struct app *app = timer->data;
+    measure_tick(app);
     rcpt_engine_tick(app->engine, app_now(app));
     positions_step(app);
+    lanes_tick(app);
+    control_tick(app);
 }
 
 static void on_commit_timer(uv_timer_t *timer)
@@ -215,6 +225,9 @@ static void on_snapshot_age(void *context, struct rcpt_pg_rows *const *rows, siz
         return;
     RCPT_ASSERT(row_count == 1);
     int64_t age = rcpt_pg_rows_int(rows[0], 0, 0);
+    app->figures.snapshot_age_ms = age;
+    app->figures.backends = rcpt_pg_rows_int(rows[0], 0, 3);
+    app->figures.backends_most = rcpt_pg_rows_int(rows[0], 0, 4);
     if (age > SNAPSHOT_WARN_MS)
         rcpt_log_warn("postgres",
                       "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
@@ -251,32 +264,85 @@ void janitor_log_stats(struct app *app)
 static void on_stats_timer(uv_timer_t *timer)
 {
     struct app *app = timer->data;
-    if (app->stopping)
+    if (!app->stopping)
+        janitor_log_stats(app);
+}
+
+/* ---- the timeline ---- */
+
+static void trim_timeline(struct app *app);
+
+static void on_trimmed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct app *app = context;
+    app->trim_flying = false;
+    if (failed(app, "trimming of the timeline", error))
         return;
-    janitor_log_stats(app);
+    RCPT_ASSERT(row_count == 1);
+    if (rcpt_pg_rows_int(rows[0], 0, 0) >= TRIM_ROWS)
+        trim_timeline(app);
+}
+
+/* Also after it has been switched off, until it is empty. */
+static void trim_timeline(struct app *app)
+{
+    if (!can_ask(app) || app->trim_flying)
+        return;
+    app->trim_flying = true;
+    struct rcpt_pg_query query = {.statement = "timeline_trim"};
+    rcpt_pg_encoder_reset(app->encoder);
+    rcpt_pg_add_int8(app->encoder, app->config->timeline.retention_ms);
+    rcpt_pg_add_int4(app->encoder, TRIM_ROWS);
+    rcpt_pg_encoder_params(app->encoder, &query.params);
+    rcpt_pg_submit(app->control, &query, 1, on_trimmed, app);
+}
+
+static void on_watch_timer(uv_timer_t *timer)
+{
+    struct app *app = timer->data;
     if (!can_ask(app))
         return;
+    trim_timeline(app);
     struct rcpt_pg_query query = {.statement = "snapshot_age"};
     rcpt_pg_submit(app->control, &query, 1, on_snapshot_age, app);
 }
 
-static void start_timer(struct app *app, uv_timer_t *timer, uv_timer_cb on_timer,
-                        int64_t interval_ms, bool repeat)
+static void start_timer(uv_timer_t *timer, uv_timer_cb on_timer, int64_t interval_ms, bool repeat)
 {
-    uv_timer_init(&app->loop, timer);
-    timer->data = app;
     if (interval_ms > 0)
         uv_timer_start(timer, on_timer, (uint64_t)interval_ms, repeat ? (uint64_t)interval_ms : 0);
+    else
+        uv_timer_stop(timer);
+}
+
+/* Those whose intervals are keys of the configuration. */
+static void start_configured(struct app *app)
+{
+    const struct rcpt_config *config = app->config;
+    start_timer(&app->timers.rollup, on_rollup_timer, config->counters.rollup_interval_ms, true);
+    start_timer(&app->timers.commit, on_commit_timer, config->kafka.commit_interval_ms, true);
+    start_timer(&app->timers.stats, on_stats_timer, config->log.stats_interval_ms, true);
 }
 
 void janitor_start(struct app *app)
 {
-    const struct rcpt_config *config = app->config;
-    start_timer(app, &app->timers.tick, on_tick, TICK_MS, true);
-    start_timer(app, &app->timers.rollup, on_rollup_timer, config->counters.rollup_interval_ms,
-                true);
-    start_timer(app, &app->timers.parked, on_parked_timer, config->parked.poll_interval_ms, false);
-    start_timer(app, &app->timers.evict, on_evict_timer, EVICT_MS, true);
-    start_timer(app, &app->timers.commit, on_commit_timer, config->kafka.commit_interval_ms, true);
-    start_timer(app, &app->timers.stats, on_stats_timer, config->log.stats_interval_ms, true);
+    uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked,
+                            &app->timers.evict, &app->timers.commit, &app->timers.stats,
+                            &app->timers.watch};
+    for (size_t index = 0; index < sizeof(timers) / sizeof(timers[0]); index++) {
+        uv_timer_init(&app->loop, timers[index]);
+        timers[index]->data = app;
+    }
+    start_timer(&app->timers.tick, on_tick, TICK_MS, true);
+    start_timer(&app->timers.parked, on_parked_timer, app->config->parked.poll_interval_ms, false);
+    start_timer(&app->timers.evict, on_evict_timer, EVICT_MS, true);
+    start_timer(&app->timers.watch, on_watch_timer, WATCH_MS, true);
+    start_configured(app);
+}
+
+void janitor_restart(struct app *app)
+{
+    if (!app->closing)
+        start_configured(app);
 }

@@ -9,24 +9,32 @@ static uint32_t connection_of(const struct app *app, uint32_t lane)
     return lane % app->config->postgres.connections;
 }
 
-static void log_outcome(uint32_t lane, const struct rcpt_engine_result *result,
-                        const struct rcpt_error *error)
+/* A batch's line is found by its number, and by the trace of its first record. */
+static void log_outcome(const struct app *app, uint32_t lane,
+                        const struct rcpt_engine_result *result, const struct rcpt_error *error)
 {
+    const struct rcpt_batch *batch = app->lane_flights[lane].batch;
+    const struct rcpt_log_fields fields = {
+        .batch = batch->number,
+        .trace = batch->record_count > 0 ? batch->records[0]->traceparent : NULL,
+    };
     switch (result->outcome) {
     case RCPT_OUTCOME_COMMITTED:
     case RCPT_OUTCOME_PROBED:
     case RCPT_OUTCOME_UNKNOWN: /* on_down says it for the whole connection */
         break;
     case RCPT_OUTCOME_FENCED:
-        rcpt_log_info("core", "lane %u: %s; reading its positions again", lane, error->text);
+        rcpt_log_with(RCPT_LOG_INFO, "core", &fields, "lane %u: %s; reading its positions again",
+                      lane, error->text);
         break;
     case RCPT_OUTCOME_DATA:
-        rcpt_log_warn("core", "lane %u: a row is refused (%s); looking for it", lane, error->code);
+        rcpt_log_with(RCPT_LOG_WARN, "core", &fields,
+                      "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
     default:
-        rcpt_log_warn("postgres", "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane,
-                      error->text, error->code, error->hint[0] != '\0' ? "; HINT: " : "",
-                      error->hint);
+        rcpt_log_with(RCPT_LOG_WARN, "postgres", &fields,
+                      "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
+                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
         break;
     }
 }
@@ -48,10 +56,11 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
 {
     struct app_lane_connection *connection = context;
     struct app *app = connection->app;
-    log_outcome(lane, result, error);
+    log_outcome(app, lane, result, error);
     log_response(app, lane);
     if (result->outcome == RCPT_OUTCOME_COMMITTED)
         janitor_count_parked(app, result->events_parked);
+    measure_result(app, lane, result);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
         result->outcome != RCPT_OUTCOME_UNKNOWN)
@@ -64,7 +73,8 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 {
     struct app *app = context;
     struct app_lane_connection *connection = &app->connections[connection_of(app, batch->lane)];
-    app->lane_flights[batch->lane] = (struct app_lane_flight){.number = batch->number,
+    app->lane_flights[batch->lane] = (struct app_lane_flight){.batch = batch,
+                                                              .number = batch->number,
                                                               .sent_ns = uv_hrtime(),
                                                               .events = batch->event_count,
                                                               .messages = batch->message_count};
@@ -81,7 +91,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
     struct rcpt_pg *pg = app->connections[connection_of(app, read->lane)].pg;
     if (error != NULL) {
         rcpt_engine_on_positions_failed(app->engine, read->lane, app_now(app));
-        if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
+        if (pg != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
             rcpt_pg_reconnect(pg, error);
         return;
     }
@@ -158,6 +168,8 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     if (connection->up)
         rcpt_engine_connection_down(app->engine, connection->index, app_now(app));
     connection->up = false;
+    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS(connection->name), 1);
     memcpy(app->database_reason, error->text, sizeof(error->text));
     rcpt_log_warn("postgres", "%s is not connected: %s%s%s", connection->name, error->text,
                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
@@ -186,6 +198,8 @@ static void start_connection(struct app *app, uint32_t index)
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+    rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
+    rcpt_lane_sender_observe(connection->sender, measure_effects, connection);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(app, connection->name);
     settings.context = connection;
@@ -208,15 +222,86 @@ void lanes_start(struct app *app)
         start_connection(app, index);
 }
 
-void lanes_fini(struct app *app)
+/* ---- a reload ---- */
+
+void lanes_apply_config(struct app *app)
+{
+    for (unsigned index = 0; index < app->config->postgres.connections; index++) {
+        struct app_lane_connection *connection = &app->connections[index];
+        rcpt_lane_sender_set_max_age(connection->sender, app->config->parked.max_age_ms);
+        rcpt_lane_sender_set_timeline(connection->sender, app->config->timeline.retention_ms > 0);
+        if (connection->pg != NULL)
+            rcpt_pg_set_dsn(connection->pg, app->config->postgres.dsn);
+    }
+}
+
+static void free_connections(struct app *app)
 {
     for (unsigned index = 0; index < app->config->postgres.connections; index++) {
         rcpt_lane_sender_free(app->connections[index].sender);
         rcpt_pg_encoder_free(app->connections[index].encoder);
     }
+    free(app->connections);
+    app->connections = NULL;
+}
+
+static void finish_resize(struct app *app)
+{
+    free_connections(app);
+    rcpt_engine_set_connections(app->engine, app->wanted_connections);
+    app->config->postgres.connections = app->wanted_connections;
+    app->wanted_connections = 0;
+    app->connections = rcpt_calloc(app->config->postgres.connections, sizeof(*app->connections));
+    rcpt_config_hash(app->config, app->figures.config_hash);
+    for (uint32_t index = 0; index < app->config->postgres.connections; index++)
+        start_connection(app, index);
+    rcpt_engine_set_held(app->engine, false, app_now(app));
+    rcpt_log_info("app", "%u connections for lanes now", app->config->postgres.connections);
+    app_check_drain(app);
+}
+
+static void on_resize_closed(void *context)
+{
+    struct app *app = context;
+    if (--app->closing_connections == 0)
+        finish_resize(app);
+}
+
+void lanes_resize(struct app *app, unsigned connections)
+{
+    if (connections == app->config->postgres.connections && app->wanted_connections == 0)
+        return;
+    if (app->closing_connections > 0)
+        return; /* the reload that began it has not ended yet */
+    app->wanted_connections = connections;
+    rcpt_engine_set_held(app->engine, true, app_now(app));
+    lanes_tick(app);
+}
+
+void lanes_tick(struct app *app)
+{
+    unsigned count = app->config->postgres.connections;
+    if (app->wanted_connections == 0 || app->closing_connections > 0 || app->stopping ||
+        !rcpt_engine_is_settled(app->engine))
+        return;
+    app->closing_connections = count;
+    for (unsigned index = 0; index < count; index++) {
+        struct app_lane_connection *connection = &app->connections[index];
+        struct rcpt_pg *pg = connection->pg;
+        if (connection->up)
+            rcpt_engine_connection_down(app->engine, index, app_now(app));
+        connection->up = false;
+        connection->pg = NULL;
+        rcpt_pg_close(pg, on_resize_closed, app);
+    }
+    app_update_readiness(app);
+}
+
+void lanes_fini(struct app *app)
+{
+    free_connections(app);
     for (uint32_t lane = 0; lane < app->config->lanes; lane++)
         free(app->lane_reads[lane].rows);
-    free(app->connections);
     free(app->lane_reads);
     free(app->lane_flights);
 }

@@ -26,31 +26,43 @@ static bool lanes_are_up(const struct app *app)
     return true;
 }
 
-/* The first thing that stands in the way; NULL: nothing. */
-static const char *reason_not_ready(const struct app *app)
+static const char *text_or(const char *text, const char *fallback)
 {
+    return text[0] != '\0' ? text : fallback;
+}
+
+unsigned app_reasons(const struct app *app, const char *reasons[APP_MOST_REASONS])
+{
+    unsigned count = 0;
     if (app->stopping)
-        return "stopping";
+        reasons[count++] = "stopping";
     if (app->halted)
-        return app->halt_reason;
-    if (!app->control_up || !lanes_are_up(app))
-        return app->database_reason[0] != '\0' ? app->database_reason : "connecting to PostgreSQL";
+        reasons[count++] = app->halt_reason;
+    if (app->wanted_connections != 0)
+        reasons[count++] = "changing the number of connections";
+    else if (!app->control_up || !lanes_are_up(app))
+        reasons[count++] = text_or(app->database_reason, "connecting to PostgreSQL");
     if (!app->kafka_healthy)
-        return app->kafka_reason[0] != '\0' ? app->kafka_reason : "connecting to Kafka";
+        reasons[count++] = text_or(app->kafka_reason, "connecting to Kafka");
     if (app->assignment.state != ASSIGNMENT_NONE)
-        return "reading positions";
+        reasons[count++] = "reading positions";
     if (app->intake_wanted && !app->intake_ready)
-        return "the intake is not ready";
-    return NULL;
+        reasons[count++] = "the intake is not ready";
+    if (app->hold != APP_HOLD_NONE)
+        reasons[count++] = "an operator has asked to take in nothing more (receiptd ctl resume)";
+    RCPT_ASSERT(count <= APP_MOST_REASONS);
+    return count;
 }
 
 void app_update_readiness(struct app *app)
 {
-    const char *reason = reason_not_ready(app);
+    const char *reasons[APP_MOST_REASONS];
+    const char *reason = app_reasons(app, reasons) > 0 ? reasons[0] : NULL;
     const char *text = reason != NULL ? reason : "";
     if (app->ready == (reason == NULL) && strcmp(app->said_reason, text) == 0)
         return;
     app->ready = reason == NULL;
+    app->was_ready |= app->ready;
     snprintf(app->said_reason, sizeof(app->said_reason), "%s", text);
     if (app->ready)
         rcpt_log_info("app", "ready");
@@ -70,6 +82,21 @@ void app_halt(struct app *app, const struct rcpt_error *error)
 static void port_halt(void *context, const struct rcpt_error *error)
 {
     app_halt(context, error);
+}
+
+void app_set_hold(struct app *app, enum app_hold hold)
+{
+    static const char *const texts[] = {[APP_HOLD_NONE] = "taking in again",
+                                        [APP_HOLD_PAUSED] = "paused: nothing more is taken in",
+                                        [APP_HOLD_DRAINING] = "draining: nothing more is taken in",
+                                        [APP_HOLD_DRAINED] = "drained: nothing is queued"};
+    if (app->hold == hold)
+        return;
+    app->hold = hold;
+    rcpt_log_info("app", "%s", texts[hold]);
+    app_update_readiness(app);
+    if (hold == APP_HOLD_NONE)
+        consume_continue(app);
 }
 
 /* ---- the end: stop taking in, settle what is in flight, leave the group, close ---- */
@@ -97,7 +124,7 @@ static void close_timers(struct app *app)
 {
     uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked,
                             &app->timers.evict, &app->timers.commit, &app->timers.stats,
-                            &app->deadline};
+                            &app->timers.watch, &app->deadline};
     for (size_t index = 0; index < sizeof(timers) / sizeof(timers[0]); index++)
         close_handle(app, (uv_handle_t *)timers[index]);
 }
@@ -105,6 +132,9 @@ static void close_timers(struct app *app)
 static void close_rest(struct app *app)
 {
     janitor_log_stats(app);
+    rcpt_log_flush();
+    endpoints_close(app);
+    control_close(app);
     close_timers(app);
     for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
         close_handle(app, (uv_handle_t *)&app->signals[index]);
@@ -136,7 +166,8 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine))
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
+        app->reload != NULL)
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -189,8 +220,9 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGHUP) {
         if (app->intake != NULL)
             rcpt_intake_reload(app->intake);
-        rcpt_log_info("app",
-                      "SIGHUP: the configuration is read at start only; restart to apply changes");
+        rcpt_log_info("app", "SIGHUP: reading the configuration again");
+        if (!app->stopping && !reload_begin(app, NULL, NULL))
+            rcpt_log_warn("app", "a reload is under way already");
         return;
     }
     if (app->stopping) {
@@ -249,6 +281,8 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     struct app *app = context;
     (void)pg;
     app->control_up = false;
+    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("control"),
+                     1);
     memcpy(app->database_reason, error->text, sizeof(error->text));
     rcpt_log_warn("postgres", "control is not connected: %s%s%s", error->text,
                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
@@ -285,10 +319,10 @@ static void start_control(struct app *app)
     rcpt_pg_start(app->control);
 }
 
-static void start_engine(struct app *app)
+void app_engine_settings(const struct app *app, struct rcpt_engine_settings *settings)
 {
     const struct rcpt_config *config = app->config;
-    struct rcpt_engine_settings settings = {
+    *settings = (struct rcpt_engine_settings){
         .lanes = config->lanes,
         .connections = config->postgres.connections,
         .depth = config->postgres.pipeline_depth,
@@ -304,6 +338,13 @@ static void start_engine(struct app *app)
         .wake_limit = (uint32_t)config->parked.wake_limit,
         .seed = (uint64_t)getpid() ^ uv_hrtime(),
     };
+}
+
+static void start_engine(struct app *app)
+{
+    const struct rcpt_config *config = app->config;
+    struct rcpt_engine_settings settings;
+    app_engine_settings(app, &settings);
     struct rcpt_engine_ports ports = {
         .context = app,
         .submit = lanes_port_submit,
@@ -367,10 +408,13 @@ static void start(struct app *app)
     uv_timer_init(&app->loop, &app->deadline);
     app->deadline.data = app;
     name_topics(app);
+    measure_start(app);
     start_engine(app);
     start_control(app);
     lanes_start(app);
     janitor_start(app);
+    endpoints_start(app);
+    control_start(app);
     struct rcpt_error error;
     if (!consume_start(app, &error) || !start_intake(app, &error))
         app_fail(app, &error);
@@ -386,22 +430,25 @@ static void finish(struct app *app)
     rcpt_engine_free(app->engine);
     rcpt_decoder_free(app->decoder);
     lanes_fini(app);
+    measure_fini(app);
     rcpt_pg_encoder_free(app->encoder);
     free(app->topics);
     free(app->ranges);
     free(app->cluster_id);
 }
 
-int rcpt_app_run(const struct rcpt_config *config)
+int rcpt_app_run(struct rcpt_config *config, const char *config_path)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
     app->config = config;
+    app->config_path = config_path;
     /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
      * a fixed threshold for large blocks keep what is resident near what is used. */
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
     mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
-    rcpt_log_configure(config->log.level, config->log.format);
+    rcpt_log_open();
+    rcpt_config_apply_log(config);
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
                   config->kafka.group, config->lanes, config->postgres.connections,
                   rcpt_kafka_version());

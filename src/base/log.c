@@ -1,48 +1,150 @@
 #include "receiptd/base/log.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
-#define LINE_BYTES 2560u
-#define TEXT_BYTES 2048u
+#include "log_internal.h"
 
-static atomic_int configured_level = RCPT_LOG_INFO;
-static atomic_int configured_format = RCPT_LOG_LOGFMT;
-static atomic_uint missing; /* lines that found no room since the last one that did */
+#define LINE_BYTES   4000u /* below PIPE_BUF */
+#define QUOTED_BYTES (RCPT_LOG_TEXT_BYTES + 1024u)
+#define STAMP_BYTES  32u
+#define FIELD_BYTES  700u
+#define KINDS        64u
 
-static const char *const level_names[RCPT_LOG_LEVEL__COUNT] = {
-    [RCPT_LOG_ERROR] = "error",
-    [RCPT_LOG_WARN] = "warn",
-    [RCPT_LOG_INFO] = "info",
-    [RCPT_LOG_DEBUG] = "debug",
+struct kind { /* lines of one format text, within the window that is open */
+    const char *format, *room;
+    enum rcpt_log_level level;
+    int64_t begun_ms;
+    unsigned lines, suppressed;
+    char sample[160]; /* the first that was suppressed */
 };
+
+struct room {
+    char name[16];
+    enum rcpt_log_level level;
+};
+
+/* The state of stderr belongs to the process, so this does too. */
+static atomic_int most_verbose = RCPT_LOG_INFO; /* over all rooms: decides without the lock */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    enum rcpt_log_level level;
+    enum rcpt_log_format format;
+    struct room rooms[RCPT_LOG_MAX_ROOMS];
+    unsigned room_count, burst;
+    bool plain_ids, journal;
+    struct kind kinds[KINDS];
+    struct rcpt_log_counts counts;
+    uint64_t said_dropped;
+    struct rcpt_log_entry recent[RCPT_LOG_RECENT];
+    size_t recent_count;
+} state = {.level = RCPT_LOG_INFO};
+
+static const struct {
+    const char *name;
+    int priority; /* of syslog */
+} levels[RCPT_LOG_LEVEL__COUNT] = {
+    [RCPT_LOG_ERROR] = {"error", 3},
+    [RCPT_LOG_WARN] = {"warn", 4},
+    [RCPT_LOG_INFO] = {"info", 6},
+    [RCPT_LOG_DEBUG] = {"debug", 7},
+};
+
+/* ---- settings ---- */
+
+const char *rcpt_log_level_name(enum rcpt_log_level level)
+{
+    return levels[level].name;
+}
+
+enum rcpt_log_level rcpt_log_find_level(const char *name)
+{
+    int level = 0;
+    while (level < RCPT_LOG_LEVEL__COUNT && strcmp(levels[level].name, name) != 0)
+        level++;
+    return (enum rcpt_log_level)level;
+}
+
+static void find_most_verbose(void)
+{
+    int most = (int)state.level;
+    for (unsigned index = 0; index < state.room_count; index++) {
+        int level = (int)state.rooms[index].level;
+        if (level != RCPT_LOG_LEVEL__COUNT && level > most)
+            most = level;
+    }
+    atomic_store(&most_verbose, most);
+}
 
 void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format)
 {
-    atomic_store(&configured_level, (int)level);
-    atomic_store(&configured_format, (int)format);
+    pthread_mutex_lock(&lock);
+    state.level = level;
+    state.format = format;
+    find_most_verbose();
+    pthread_mutex_unlock(&lock);
+}
+
+bool rcpt_log_set_room(const char *room, enum rcpt_log_level level)
+{
+    pthread_mutex_lock(&lock);
+    unsigned index = 0;
+    while (index < state.room_count && strcmp(state.rooms[index].name, room) != 0)
+        index++;
+    bool fits = index < RCPT_LOG_MAX_ROOMS && strlen(room) < sizeof(state.rooms[index].name);
+    if (fits) {
+        memcpy(state.rooms[index].name, room, strlen(room) + 1);
+        state.rooms[index].level = level;
+        state.room_count += index == state.room_count;
+        find_most_verbose();
+    }
+    pthread_mutex_unlock(&lock);
+    return fits;
+}
+
+void rcpt_log_set_limits(unsigned burst, bool plain_message_ids)
+{
+    pthread_mutex_lock(&lock);
+    state.burst = burst;
+    state.plain_ids = plain_message_ids;
+    pthread_mutex_unlock(&lock);
+}
+
+void rcpt_log_open(void)
+{
+    pthread_mutex_lock(&lock);
+    state.journal = log_output_open();
+    pthread_mutex_unlock(&lock);
 }
 
 bool rcpt_log_enabled(enum rcpt_log_level level)
 {
-    return (int)level <= atomic_load(&configured_level);
+    return (int)level <= atomic_load(&most_verbose);
 }
 
-static void format_time(char text[64])
+static bool is_enabled_in(enum rcpt_log_level level, const char *room)
 {
-    struct timespec now;
+    for (unsigned index = 0; index < state.room_count; index++) {
+        if (strcmp(state.rooms[index].name, room) == 0 &&
+            state.rooms[index].level != RCPT_LOG_LEVEL__COUNT)
+            return level <= state.rooms[index].level;
+    }
+    return level <= state.level;
+}
+
+/* ---- making a line ---- */
+
+static void format_time(char text[STAMP_BYTES], const struct timespec *now)
+{
     struct tm parts;
     char seconds[24];
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
+    gmtime_r(&now->tv_sec, &parts);
     strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(text, 64, "%s.%03ldZ", seconds, now.tv_nsec / 1000000);
+    snprintf(text, STAMP_BYTES, "%s.%03dZ", seconds, (int)(now->tv_nsec / 1000000));
 }
 
 /* Both formats quote alike: a backslash before quotes and backslashes, control bytes as \u00XX. */
@@ -63,53 +165,211 @@ static void quote(char *out, size_t capacity, const char *text)
     out[used] = '\0';
 }
 
-/* Room for a whole line: a pipe says so while a page of it is free. Otherwise the loop would stand
- * still until somebody reads. */
-static bool has_room(void)
+const char *rcpt_log_message_id(const char *id, size_t size, char out[RCPT_LOG_ID_BYTES])
 {
-    struct pollfd output = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&output, 1, 0) == 1;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    if (state.plain_ids) {
+        snprintf(out, RCPT_LOG_ID_BYTES, "%.*s", (int)size, id);
+        return out;
+    }
+    for (size_t index = 0; index < size; index++)
+        hash = (hash ^ (unsigned char)id[index]) * UINT64_C(0x100000001b3);
+    hash ^= hash >> 32;
+    snprintf(out, RCPT_LOG_ID_BYTES, "#%016llx",
+             (unsigned long long)(hash * UINT64_C(0xd6e8feb86659fd93)));
+    return out;
 }
 
-static bool write_line(enum rcpt_log_level level, const char *room, const char *text)
+static size_t add_field(char *out, size_t used, const char *name, const char *value, bool quoted)
 {
-    char quoted[TEXT_BYTES + 256], stamp[64], line[LINE_BYTES];
-    if (!has_room())
-        return false;
-    quote(quoted, sizeof(quoted), text);
-    format_time(stamp);
-    int size = snprintf(line, sizeof(line),
-                        atomic_load(&configured_format) == RCPT_LOG_JSON
-                            ? "{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",\"msg\":\"%s\"}\n"
-                            : "time=%s level=%s room=%s msg=\"%s\"\n",
-                        stamp, level_names[level], room, quoted);
-    size_t bytes = size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1;
-    /* What cannot be written for another reason has nowhere to be reported. */
-    ssize_t written = write(STDERR_FILENO, line, bytes);
-    return written != -1 || errno != EAGAIN;
+    char text[2 * RCPT_LOG_ID_BYTES];
+    quote(text, sizeof(text), value);
+    bool json = state.format == RCPT_LOG_JSON;
+    const char *mark = quoted ? "\"" : "";
+    int size = snprintf(out + used, FIELD_BYTES - used, json ? ",\"%s\":%s%s%s" : " %s=%s%s%s",
+                        name, mark, text, mark);
+    return size > 0 && used + (size_t)size < FIELD_BYTES ? used + (size_t)size : used;
 }
 
-static void report_missing(void)
+static void format_fields(char out[FIELD_BYTES], const struct rcpt_log_fields *fields)
 {
-    unsigned count = atomic_exchange(&missing, 0);
-    char text[128];
-    if (count == 0)
+    char text[RCPT_LOG_ID_BYTES];
+    size_t used = 0;
+    out[0] = '\0';
+    if (fields == NULL)
         return;
-    snprintf(text, sizeof(text), "%u lines are missing here: nobody read the log in time", count);
-    if (!write_line(RCPT_LOG_WARN, "log", text))
-        atomic_fetch_add(&missing, count);
+    if (fields->batch > 0) {
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)fields->batch);
+        used = add_field(out, used, "batch", text, false);
+    }
+    if (fields->trace != NULL && strlen(fields->trace) > 35) {
+        snprintf(text, sizeof(text), "%.32s", fields->trace + 3);
+        used = add_field(out, used, "trace", text, true);
+    }
+    if (fields->message_id != NULL)
+        (void)add_field(out, used, "message",
+                        rcpt_log_message_id(fields->message_id, fields->message_id_size, text),
+                        true);
+}
+
+static void remember(enum rcpt_log_level level, const char *room, const char *text,
+                     const struct timespec *now)
+{
+    struct rcpt_log_entry *entry = &state.recent[state.recent_count++ % RCPT_LOG_RECENT];
+    entry->time_ms = (int64_t)now->tv_sec * 1000 + now->tv_nsec / 1000000;
+    entry->level = level;
+    snprintf(entry->room, sizeof(entry->room), "%s", room);
+    snprintf(entry->text, sizeof(entry->text), "%s", text);
+}
+
+static void emit(enum rcpt_log_level level, const char *room, const struct rcpt_log_fields *fields,
+                 const char *text)
+{
+    char quoted[QUOTED_BYTES], stamp[STAMP_BYTES], line[LINE_BYTES], more[FIELD_BYTES];
+    char priority[8] = "";
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (level <= RCPT_LOG_WARN)
+        remember(level, room, text, &now);
+    quote(quoted, sizeof(quoted), text);
+    format_time(stamp, &now);
+    format_fields(more, fields);
+    if (state.journal)
+        snprintf(priority, sizeof(priority), "<%d>", levels[level].priority);
+    int size =
+        snprintf(line, sizeof(line),
+                 state.format == RCPT_LOG_JSON
+                     ? "%s{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",\"msg\":\"%s\"%s}\n"
+                     : "%stime=%s level=%s room=%s msg=\"%s\"%s\n",
+                 priority, stamp, levels[level].name, room, quoted, more);
+    RCPT_ASSERT(size > 0 && (size_t)size < sizeof(line));
+    if (log_output_write(line, (size_t)size))
+        state.counts.lines[level]++;
+    else
+        state.counts.dropped++; /* said when lines get through again */
+}
+
+/* ---- how many ---- */
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void close_window(struct kind *kind)
+{
+    char text[RCPT_LOG_TEXT_BYTES];
+    if (kind->suppressed > 0) {
+        snprintf(text, sizeof(text), "%u more lines like this were suppressed: %s",
+                 kind->suppressed, kind->sample);
+        emit(kind->level, kind->room, NULL, text);
+    }
+    kind->lines = kind->suppressed = 0;
+}
+
+/* Two kinds in one place share their limit: rare, and no line is lost silently. */
+static bool is_too_many(enum rcpt_log_level level, const char *room, const char *format,
+                        const char *text)
+{
+    if (state.burst == 0 || level == RCPT_LOG_DEBUG)
+        return false;
+    int64_t now = monotonic_ms();
+    struct kind *kind = &state.kinds[((uintptr_t)format >> 3) % KINDS];
+    if (now - kind->begun_ms >= RCPT_LOG_WINDOW_MS || kind->lines == 0) {
+        close_window(kind);
+        kind->begun_ms = now;
+    }
+    if (kind->lines++ < state.burst)
+        return false;
+    if (kind->suppressed++ == 0) {
+        kind->room = room;
+        kind->level = level;
+        snprintf(kind->sample, sizeof(kind->sample), "%.*s", (int)sizeof(kind->sample) - 1, text);
+    }
+    state.counts.suppressed++;
+    return true;
+}
+
+static void say_dropped(void)
+{
+    char text[128];
+    uint64_t dropped = state.counts.dropped - state.said_dropped;
+    if (dropped == 0)
+        return;
+    snprintf(text, sizeof(text), "%llu lines were lost: nobody read the error output",
+             (unsigned long long)dropped);
+    uint64_t before = state.counts.dropped;
+    emit(RCPT_LOG_WARN, "app", NULL, text);
+    if (state.counts.dropped == before)
+        state.said_dropped = before;
+    else
+        state.counts.dropped = before; /* not a line that anybody misses */
+}
+
+static void log_text(enum rcpt_log_level level, const char *room,
+                     const struct rcpt_log_fields *fields, const char *format, va_list arguments)
+{
+    char text[RCPT_LOG_TEXT_BYTES];
+    pthread_mutex_lock(&lock);
+    if (is_enabled_in(level, room)) {
+        vsnprintf(text, sizeof(text), format, arguments);
+        if (!is_too_many(level, room, format, text)) {
+            say_dropped();
+            emit(level, room, fields, text);
+        }
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 void rcpt_log(enum rcpt_log_level level, const char *room, const char *format, ...)
 {
+    va_list arguments;
     if (!rcpt_log_enabled(level))
         return;
-    char text[TEXT_BYTES];
-    va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    log_text(level, room, NULL, format, arguments);
     va_end(arguments);
-    report_missing();
-    if (!write_line(level, room, text))
-        atomic_fetch_add(&missing, 1);
+}
+
+void rcpt_log_with(enum rcpt_log_level level, const char *room,
+                   const struct rcpt_log_fields *fields, const char *format, ...)
+{
+    va_list arguments;
+    if (!rcpt_log_enabled(level))
+        return;
+    va_start(arguments, format);
+    log_text(level, room, fields, format, arguments);
+    va_end(arguments);
+}
+
+void rcpt_log_flush(void)
+{
+    int64_t now = monotonic_ms();
+    pthread_mutex_lock(&lock);
+    for (unsigned index = 0; index < KINDS; index++) {
+        if (state.kinds[index].lines > 0 && now - state.kinds[index].begun_ms >= RCPT_LOG_WINDOW_MS)
+            close_window(&state.kinds[index]);
+    }
+    say_dropped();
+    pthread_mutex_unlock(&lock);
+}
+
+struct rcpt_log_counts rcpt_log_get_counts(void)
+{
+    pthread_mutex_lock(&lock);
+    struct rcpt_log_counts counts = state.counts;
+    pthread_mutex_unlock(&lock);
+    return counts;
+}
+
+size_t rcpt_log_recent(struct rcpt_log_entry entries[RCPT_LOG_RECENT])
+{
+    pthread_mutex_lock(&lock);
+    size_t count = state.recent_count < RCPT_LOG_RECENT ? state.recent_count : RCPT_LOG_RECENT;
+    for (size_t index = 0; index < count; index++)
+        entries[index] = state.recent[(state.recent_count - 1 - index) % RCPT_LOG_RECENT];
+    pthread_mutex_unlock(&lock);
+    return count;
 }

@@ -22,7 +22,8 @@ struct rcpt_batch_builder {
     uint32_t bucket_capacity;
     uint32_t *signature_buckets; /* likewise over signatures of several codes */
     uint32_t signature_capacity;
-    int32_t single[SIGNATURE_MAX_CODES + 1]; /* signature of one receipt of this entry, or -1 */
+    /* Signature of one receipt of this entry, or -1. */
+    int32_t single[RCPT_RECORD_MAX_GATEWAYS][SIGNATURE_MAX_CODES + 1];
 };
 
 struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladder)
@@ -179,12 +180,23 @@ static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t si
     return used;
 }
 
-static int32_t append_signature(struct rcpt_batch *batch, const struct code_count *codes,
-                                uint32_t size)
+static uint8_t common_gateway(const struct rcpt_batch_event *events, uint32_t size)
+{
+    uint8_t gateway = events[0].event->gateway;
+    for (uint32_t index = 1; index < size; index++) {
+        if (events[index].event->gateway != gateway)
+            return RCPT_RECORD_OTHER_GATEWAY;
+    }
+    return gateway;
+}
+
+static int32_t append_signature(struct rcpt_batch *batch, uint8_t gateway,
+                                const struct code_count *codes, uint32_t size)
 {
     struct rcpt_batch_signature *signature = &batch->signatures[batch->signature_count];
     signature->first = batch->signature_code_count;
     signature->size = size;
+    signature->gateway = gateway;
     for (uint32_t index = 0; index < size; index++) {
         batch->signature_codes[batch->signature_code_count] = codes[index].code;
         batch->signature_counts[batch->signature_code_count] = codes[index].count;
@@ -193,11 +205,11 @@ static int32_t append_signature(struct rcpt_batch *batch, const struct code_coun
     return (int32_t)batch->signature_count++;
 }
 
-static bool same_signature(const struct rcpt_batch *batch, uint32_t index,
+static bool same_signature(const struct rcpt_batch *batch, uint32_t index, uint8_t gateway,
                            const struct code_count *codes, uint32_t size)
 {
     const struct rcpt_batch_signature *signature = &batch->signatures[index];
-    if (signature->size != size)
+    if (signature->size != size || signature->gateway != gateway)
         return false;
     for (uint32_t at = 0; at < size; at++) {
         if (batch->signature_codes[signature->first + at] != codes[at].code ||
@@ -210,26 +222,27 @@ static bool same_signature(const struct rcpt_batch *batch, uint32_t index,
 static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                                 const struct rcpt_batch_event *events, uint32_t size)
 {
+    uint8_t gateway = common_gateway(events, size);
     if (size == 1) {
-        int32_t *known = &builder->single[events[0].event->entry];
+        int32_t *known = &builder->single[gateway][events[0].event->entry];
         if (*known < 0) {
             struct code_count one = {.code = events[0].code, .count = 1};
-            *known = append_signature(batch, &one, 1);
+            *known = append_signature(batch, gateway, &one, 1);
         }
         return *known;
     }
     struct code_count codes[SIGNATURE_MAX_CODES + 1];
     uint32_t used = collect_codes(events, size, codes);
-    uint64_t hash = 0;
+    uint64_t hash = gateway;
     for (uint32_t index = 0; index < used; index++)
         hash = (hash ^ (uint64_t)(codes[index].code * 65537 + codes[index].count)) *
                UINT64_C(0x9e3779b97f4a7c15);
     uint32_t mask = builder->signature_capacity - 1, bucket = (uint32_t)(hash >> 32) & mask;
     for (; builder->signature_buckets[bucket] != NONE; bucket = (bucket + 1) & mask) {
-        if (same_signature(batch, builder->signature_buckets[bucket], codes, used))
+        if (same_signature(batch, builder->signature_buckets[bucket], gateway, codes, used))
             return (int32_t)builder->signature_buckets[bucket];
     }
-    int32_t made = append_signature(batch, codes, used);
+    int32_t made = append_signature(batch, gateway, codes, used);
     builder->signature_buckets[bucket] = (uint32_t)made;
     return made;
 }

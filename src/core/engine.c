@@ -336,17 +336,17 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
+    int64_t before = part->rewinding ? part->rewind_to : part->position;
     part->comparing = false;
-    if (offset >= part->position && !part->rewinding)
-        return; /* Kafka has not delivered anything above it yet */
-    if (part->rewinding && offset >= part->rewind_to)
-        return; /* on the way already */
+    if (offset >= before)
+        return; /* Kafka has not delivered anything above it yet, or it is on the way already */
     if (!part->rewinding)
         part->rewind_from = part->position;
     part->rewinding = true;
     part->rewind_to = offset;
     part->rewind_deadline_ms = now_ms + engine->settings.rewind_timeout_ms;
     engine->stats.rewinds++;
+    engine->stats.rewound += (uint64_t)(before - offset);
     engine->ports.rewind(engine->ports.context, slot, offset);
 }
 
@@ -413,6 +413,8 @@ static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t s
             engine->stats.resync_same++;
         else
             engine->stats.resync_ahead++;
+        if (current > position->expected && lane->fences > 0)
+            engine->stats.contended++;
         lane_drop(engine, lane, slot, current);
         position->expected = current;
         if (position->accepted < current)

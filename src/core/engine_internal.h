@@ -22,6 +22,7 @@ struct lane_position { /* of one lane in one partition */
     int64_t expected;  /* the next batch starts here: what we believe the row says */
     int64_t accepted;  /* next offset to take in */
     uint32_t queued;   /* records in the lane's queue, those in flight included */
+    int64_t oldest_ms; /* timestamp of the first of them, or of the last one before it */
 };
 
 struct refusal { /* an event that PostgreSQL refuses, and what it said */
@@ -56,6 +57,7 @@ struct lane {
     uint32_t epochs_at_read; /* engine->epochs when read_positions was asked */
 
     bool wake_applicable, wake_expired, wake_discard;
+    bool resync_asked;
     uint32_t wake_limit;
     enum rcpt_batch_kind last_kind;
 
@@ -116,7 +118,7 @@ struct rcpt_engine {
     uint32_t epochs;
     uint32_t assigned; /* slots */
     uint64_t batch_number;
-    bool stopped, halted, parking_full;
+    bool stopped, halted, held, parking_full;
 };
 
 /* ---- lane_queue.c ---- */

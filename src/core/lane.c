@@ -286,15 +286,17 @@ static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_
 
 static bool verify(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    if (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms)
+    if (!lane->resync_asked &&
+        (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms))
         return false;
+    lane->resync_asked = false;
     lane_resync(engine, lane, now_ms, 0);
     return read_positions(engine, lane, now_ms);
 }
 
 bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    if (engine->halted || engine->stopped)
+    if (engine->halted || engine->stopped || engine->held)
         return false;
     if (lane->state == LANE_WAITING && now_ms >= lane->retry_at_ms)
         lane_set_state(lane, LANE_READY);
@@ -303,6 +305,8 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
     if (lane->state != LANE_READY ||
         engine->connections[lane->connection].flying >= engine->settings.depth)
         return false;
+    if (lane->resync_asked && verify(engine, lane, now_ms))
+        return true;
     return step_ready(engine, lane, now_ms) || verify(engine, lane, now_ms);
 }
 

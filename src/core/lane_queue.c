@@ -54,7 +54,8 @@ void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
         .events = record->lane_events[lane->index + 1] - record->lane_events[lane->index],
     };
     lane->count++;
-    lane->positions[record->slot].queued++;
+    if (lane->positions[record->slot].queued++ == 0)
+        lane->positions[record->slot].oldest_ms = record->timestamp_ms;
 }
 
 /* ---- leaving ---- */
@@ -112,6 +113,7 @@ void lane_release_flying(struct rcpt_engine *engine, struct lane *lane)
     for (uint32_t index = 0; index < lane->flying; index++) {
         struct lane_entry *entry = at(lane, index);
         lane->positions[entry->slot].queued--;
+        lane->positions[entry->slot].oldest_ms = entry->record->timestamp_ms;
         engine_release(engine, entry->record);
     }
     lane->head = lane->capacity > 0 ? (lane->head + lane->flying) & (lane->capacity - 1) : 0;

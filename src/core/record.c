@@ -47,6 +47,7 @@ struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t
     struct rcpt_decoder *decoder = rcpt_calloc(1, sizeof(*decoder));
     decoder->ladder = ladder;
     decoder->lanes = lanes;
+    decoder->gateway_count = 1;
     rcpt_arena_init(&decoder->strings, STRING_CHUNK_BYTES);
     return decoder;
 }
@@ -198,13 +199,15 @@ static void sum_up(uint32_t *table, uint32_t lanes, uint32_t *cursors)
 }
 
 /* Counting sorts: stable, so that the order of the record holds within a lane. */
-static void group_events(const struct rcpt_decoder *decoder, struct parts *parts)
+static void group_events(struct rcpt_decoder *decoder, struct parts *parts)
 {
     uint32_t cursors[RCPT_RECORD_MAX_LANES];
     uint64_t mask = decoder->lanes - 1;
     memset(parts->lane_events, 0, (decoder->lanes + 1) * sizeof(uint32_t));
-    for (uint32_t i = 0; i < decoder->event_count; i++)
+    for (uint32_t i = 0; i < decoder->event_count; i++) {
         parts->lane_events[(decoder->events[i].hash & mask) + 1]++;
+        decoder->gateways[decoder->events[i].gateway].events++;
+    }
     sum_up(parts->lane_events, decoder->lanes, cursors);
     for (uint32_t i = 0; i < decoder->event_count; i++)
         parts->events[cursors[decoder->events[i].hash & mask]++] = decoder->events[i];

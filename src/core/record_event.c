@@ -190,5 +190,6 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_toke
         .index = index,
         .id_size = (uint8_t)id->size,
         .entry = (uint8_t)entry,
+        .gateway = rcpt_record_gateway_of(decoder, &fields[RCPT_FIELD_GATEWAY]),
     };
 }

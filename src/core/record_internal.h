@@ -16,6 +16,7 @@ enum rcpt_field {
     RCPT_FIELD_STATUS,
     RCPT_FIELD_AT,
     RCPT_FIELD_CHANNEL,
+    RCPT_FIELD_GATEWAY,
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
     RCPT_FIELD_EVENTS,                    /* makes the object a wrapper */
@@ -44,9 +45,17 @@ struct rcpt_text_flaws {
         half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
 };
 
+struct rcpt_gateway {
+    char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
+    uint8_t size;
+    uint64_t events;
+};
+
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
+    struct rcpt_gateway gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
+    uint32_t gateway_count, last_gateway;                   /* in use, but for the last */
 
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;
@@ -80,6 +89,9 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 /* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,
                             uint32_t index, size_t payload, size_t payload_size);
+
+/* Number of the gateway that the field names. */
+uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_token *name);
 
 /* Adds a reject; the caller fills its detail. */
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,

@@ -190,7 +190,9 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
             return RCPT_FIELD_STATUS;
         return memcmp(key, "events", 6) == 0 ? RCPT_FIELD_EVENTS : RCPT_FIELD_OTHER;
     case 7:
-        return memcmp(key, "channel", 7) == 0 ? RCPT_FIELD_CHANNEL : RCPT_FIELD_OTHER;
+        if (memcmp(key, "channel", 7) == 0)
+            return RCPT_FIELD_CHANNEL;
+        return memcmp(key, "gateway", 7) == 0 ? RCPT_FIELD_GATEWAY : RCPT_FIELD_OTHER;
     case 10:
         return memcmp(key, "message_id", 10) == 0 ? RCPT_FIELD_ID : RCPT_FIELD_OTHER;
     default:

@@ -442,6 +442,12 @@ void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *c
     rcpt_pg_raise(pg, RCPT_PG_EVENT_CLOSE, NULL);
 }
 
+void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn)
+{
+    free((void *)(uintptr_t)pg->settings.dsn);
+    pg->settings.dsn = rcpt_strdup(dsn);
+}
+
 bool rcpt_pg_is_ready(const struct rcpt_pg *pg)
 {
     return pg->state == RCPT_PG_READY;

@@ -206,6 +206,16 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     rcpt_pg_add_text(encoder, unknown_policy);
 }
 
+void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+{
+    rcpt_pg_encoder_reset(encoder);
+    rcpt_pg_begin_text_array(encoder, batch->message_count);
+    for (uint32_t index = 0; index < batch->message_count; index++)
+        rcpt_pg_put_bytes(encoder, batch->messages[index].id, batch->messages[index].id_size);
+    add_events(encoder, batch);
+    add_record_positions(encoder, batch);
+}
+
 /* What the message's receipts say in their order: the first that names an organisation, the first
  * that names a campaign. */
 static struct rcpt_origin find_origin(const struct rcpt_batch *batch, uint32_t message,

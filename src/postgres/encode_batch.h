@@ -18,4 +18,7 @@ void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
 void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         int64_t parked_max_age_ms);
 
+/* What the receipts did; of a batch that has messages. */
+void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+
 #endif

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "effects.h"
 #include "encode_batch.h"
 #include "receiptd/postgres/sql.h"
 
 #define INBOX "message_inbox"
 
-/* Fence, batch, bare rows, letters. */
-#define MAX_QUERIES 4
+/* Fence, batch, timeline, bare rows, letters. */
+#define MAX_QUERIES 5
 
 /* ---- what is prepared ---- */
 
@@ -35,7 +36,7 @@ const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count)
         {.name = "insert"},      {.name = "letters"},
         {.name = "probe_abort"}, {.name = "wake", .must_use_index_on = INBOX},
         {.name = "discard"},     {.name = "expire"},
-        {.name = "positions"},
+        {.name = "positions"},   {.name = "timeline", .must_use_index_on = INBOX},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "lane");
@@ -49,6 +50,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "synchronous"},    {.name = "pins_insert"},
         {.name = "partitions_add"}, {.name = "evict"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
+        {.name = "timeline_trim"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -67,11 +69,15 @@ struct rcpt_lane_sender {
     const char *unknown_policy; /* of apply: insert is parking with one more statement */
     bool inserts_unknown;
     int64_t parked_max_age_ms;
-    struct rcpt_pg_encoder *fence, *work, *insert, *letters;
+    struct rcpt_pg_encoder *fence, *work, *insert, *letters, *timeline;
+    bool writes_timeline;
+    rcpt_lane_on_effects on_effects; /* NULL: nobody looks */
+    void *effects_context;
 };
 
 /* What has to be remembered until the answer comes. */
 struct flight {
+    struct rcpt_lane_sender *sender;
     rcpt_lane_on_result on_result;
     void *context;
     uint32_t lane;
@@ -95,6 +101,7 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_
     sender->work = rcpt_pg_encoder_new();
     sender->insert = rcpt_pg_encoder_new();
     sender->letters = rcpt_pg_encoder_new();
+    sender->timeline = rcpt_pg_encoder_new();
     return sender;
 }
 
@@ -106,7 +113,25 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     rcpt_pg_encoder_free(sender->work);
     rcpt_pg_encoder_free(sender->insert);
     rcpt_pg_encoder_free(sender->letters);
+    rcpt_pg_encoder_free(sender->timeline);
     free(sender);
+}
+
+void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
+                              void *context)
+{
+    sender->on_effects = on_effects;
+    sender->effects_context = context;
+}
+
+void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
+{
+    sender->writes_timeline = on;
+}
+
+void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms)
+{
+    sender->parked_max_age_ms = parked_max_age_ms;
 }
 
 static void add_query(struct pipeline *pipeline, const char *statement,
@@ -134,6 +159,10 @@ static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sende
         return;
     rcpt_encode_apply(sender->work, batch, sender->unknown_policy);
     add_query(pipeline, "apply", sender->work);
+    if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
+        rcpt_encode_timeline(sender->timeline, batch);
+        add_query(pipeline, "timeline", sender->timeline);
+    }
     if (!sender->inserts_unknown)
         return;
     rcpt_encode_insert(sender->insert, batch);
@@ -255,8 +284,11 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     free(context);
     if (result.outcome == RCPT_OUTCOME_COMMITTED) {
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
-        if (flight.work >= 0)
+        if (flight.work >= 0) {
             read_counts(&result, &flight, rows[flight.work]);
+            rcpt_effects_tell(flight.sender->on_effects, flight.sender->effects_context,
+                              flight.lane, flight.kind, rows[flight.work]);
+        }
     } else if (result.outcome == RCPT_OUTCOME_DATA) {
         describe(result.detail, sizeof(result.detail), error);
     } else if (result.outcome == RCPT_OUTCOME_PROBED) {
@@ -273,6 +305,7 @@ void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
     *flight = (struct flight){
+        .sender = sender,
         .on_result = on_result,
         .context = context,
         .lane = batch->lane,

@@ -86,6 +86,15 @@ def fold(events, lane=0, unknown="park"):
     ]
 
 
+ARRAYS = ("old", "new", "n", "was", "is", "gained", "signature", "messages")
+
+
+def effects(row):
+    """What apply says became of the messages: {(status before, after, flags gained, signature): messages}."""
+    columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[3:]]
+    return {tuple(values[:4]): values[4] for values in zip(*columns)}
+
+
 def apply(session, events, lane=0, unknown="park"):
     """apply, and insert where the policy asks for it, as the daemon sends them. Numbers of the answer."""
     with session.transaction():
@@ -98,7 +107,7 @@ def apply(session, events, lane=0, unknown="park"):
             ids = sorted(campaigns, key=str.encode)
             session.one("lane/insert", ids, [campaigns[i] and f"o-{campaigns[i]}" for i in ids],
                         [campaigns[i] for i in ids])
-    return {k: int(v) for k, v in row.items() if k not in ("old", "new", "n")}
+    return {k: int(v) for k, v in row.items() if k not in ARRAYS}
 
 
 def expected_rows(inbox, events):

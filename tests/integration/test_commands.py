@@ -183,7 +183,7 @@ def csv_rows(text):
 
 # ---- the command line ----------------------------------------------------------------------------------------------
 
-COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "version"]
+COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "explain", "ctl", "version"]
 
 
 def test_help_lists_every_command():

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from sql_batch import (Event, add_messages, apply, drift, expected_funnel, expected_rows, fold, stored_funnel,
+from sql_batch import (Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel,
                        stored_rows)
 from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
 
@@ -264,3 +264,24 @@ def test_every_message_in_a_campaign_of_its_own_costs_no_more_than_linear_time(d
     seconds(10, 1)
     small, large = seconds(500, 11), seconds(3000, 600)
     assert large < 6 * small * 3
+
+
+def test_the_answer_tells_what_became_of_the_messages_in_few_and_small_arrays(database):
+    session = database.session()
+    add_messages(session, {"a": "x", "b": "y", "c": "x", "d": "x"})
+    apply(session, [Event("b", 600, 0), Event("c", 440, 1)])
+    codes = [("a", 300), ("b", 300), ("c", 600), ("d", 9001), ("d", 9001), ("nobody", 300)]
+    told = effects(session.one("lane/apply", *fold([Event(id, code, 10 + n) for n, (id, code) in enumerate(codes)], 0, "park")))
+    by_fate = {(was, now, gained): messages for (was, now, gained, _), messages in told.items()}
+    assert by_fate == {(0, 300, 0): 1, (600, 600, 0): 1, (440, 600, 0): 1, (0, 600, 1): 1}
+    signature = {(was, now): number for was, now, _, number in told}
+    assert signature[0, 300] == signature[600, 600] != signature[440, 600]
+
+
+def test_a_batch_of_the_greatest_diversity_has_an_answer_that_stays_small(database):
+    session = database.session()
+    ids = [f"m{n:04}" for n in range(1200)]  # as many signatures: each names SENT another number of times
+    add_messages(session, dict.fromkeys(ids, "x"))
+    answer = session.one("lane/apply", *fold([Event(id, 300, n, i) for n, id in enumerate(ids) for i in range(1 + n // 4)],
+                                             0, "park"))
+    assert sum(len(text or "") for text in answer.values()) < 64 * 1024 and len(effects(answer)) == 300

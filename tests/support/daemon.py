@@ -129,6 +129,8 @@ class Receiptd:
         self.settings = {
             "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": "receiptd"},
             "postgres": {"dsn": dsn},
+            "http": {"listen": "127.0.0.1:0"},  # several run at once
+            "control": {"socket": ""},  # support/operations.py has one where it is wanted
         }
         self.configure()
 
@@ -149,6 +151,10 @@ class Receiptd:
             assert result.returncode == 0, \
                 f"receiptd {' '.join(arguments)}: status {result.returncode}\n{result.stdout}{result.stderr}"
         return result
+
+    @staticmethod
+    def command_binary():
+        return str(binary())
 
     def json(self, *arguments, **options):
         """The parsed output of a command with --format json."""

@@ -177,13 +177,19 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     assert_string_equal(active, expected);
     uncomment(example);
     struct rcpt_config *config = parse_good(example);
-    /* The two that have no default stand there with an example. */
+    /* Those that have no default stand there with an example. */
     assert_string_equal(config->kafka.instance_id, "receiptd-0");
     assert_string_equal(config->inbox.table, "messaging.outbound");
+    assert_string_equal(config->http.tls_certificate, "/etc/receiptd/tls.crt");
+    assert_string_equal(config->http.tls_key, "/etc/receiptd/tls.key");
+    assert_string_equal(config->http.token, "change-this-token");
     rcpt_config_free(config);
     char *whole = printed_of(example);
-    assert_int_equal(strlen(whole), strlen(expected) + strlen("receiptd-0messaging.outbound") -
-                                        strlen("nullnull"));
+    assert_int_equal(strlen(whole), strlen(expected) +
+                                        strlen("receiptd-0messaging.outbound"
+                                               "\"/etc/receiptd/tls.crt\"\"/etc/receiptd/tls.key\""
+                                               "\"<redacted>\"") -
+                                        5 * strlen("null"));
     free(example);
     free(expected);
     free(active);

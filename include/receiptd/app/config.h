@@ -23,7 +23,7 @@ enum rcpt_letter_payload { RCPT_LETTER_RAW, RCPT_LETTER_MASKED, RCPT_LETTER_NONE
 struct rcpt_config_pair {
     char *name;
     char *value;
-    unsigned line, column; /* of the value in the file, for errors of rcpt_kafka_check_property */
+    unsigned line, column; /* of the value in the file, for errors found later */
 };
 
 struct rcpt_config {
@@ -114,10 +114,25 @@ struct rcpt_config {
         int64_t deadline_ms; /* shutdown.deadline, 20s */
     } shutdown;
     struct {
-        enum rcpt_log_level level;   /* log.level */
-        enum rcpt_log_format format; /* log.format: logfmt | json */
-        int64_t stats_interval_ms;   /* log.stats_interval, 10s; 0: no statistics line */
+        enum rcpt_log_level level;       /* log.level */
+        enum rcpt_log_format format;     /* log.format: logfmt | json */
+        int64_t stats_interval_ms;       /* log.stats_interval, 10s; 0: no statistics line */
+        struct rcpt_config_pair *levels; /* log.levels: room and level */
+        unsigned levels_count;
+        unsigned burst;         /* log.burst, 50; 0: no limit */
+        bool plain_message_ids; /* log.message_ids: hash | plain */
     } log;
+    struct {
+        char *listen;                    /* http.listen, 127.0.0.1:9464; "": none */
+        char *tls_certificate, *tls_key; /* http.tls_*, files; NULL: plain HTTP */
+        char *token;                     /* http.token; NULL: open */
+    } http;
+    struct {
+        char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
+    } control;
+    struct {
+        int64_t retention_ms; /* timeline.retention, 0: not written */
+    } timeline;
     struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
@@ -137,6 +152,28 @@ RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load_for_try(const char *path,
 RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text,
                                                       size_t size, struct rcpt_error *error);
 void rcpt_config_free(struct rcpt_config *config);
+
+bool rcpt_config_is_room(const char *name); /* that writes log lines */
+/* The levels of log.level and log.levels, log.format and the limits go into effect. */
+void rcpt_config_apply_log(const struct rcpt_config *config);
+/* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
+ */
+void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
+
+/* ---- reload ---- */
+
+#define RCPT_CONFIG_MAX_CHANGES 80
+
+struct rcpt_config_changes { /* paths of keys whose values differ, in the order of the table */
+    const char *applied[RCPT_CONFIG_MAX_CHANGES];
+    const char *needs_restart[RCPT_CONFIG_MAX_CHANGES];
+    unsigned applied_count, needs_restart_count;
+};
+
+/* Exchanges the values of all keys that differ and may change while running; `config` then holds
+ * what is in effect, `fresh` what is to be freed. */
+void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
+                           struct rcpt_config_changes *changes);
 
 /* The effective configuration as YAML, every key, secrets as "<redacted>". Without secrets, loading
  * the printed text gives the same configuration. */

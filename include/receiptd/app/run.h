@@ -6,6 +6,6 @@
 
 /* Runs until SIGTERM, SIGINT or a fatal error. The configuration is borrowed. Returns the exit code
  * (0 or sysexits), after logging what ended it. */
-int rcpt_app_run(const struct rcpt_config *config);
+int rcpt_app_run(struct rcpt_config *config, const char *config_path);
 
 #endif

@@ -40,6 +40,7 @@ struct rcpt_batch_message {
 struct rcpt_batch_signature {
     uint32_t first; /* into codes / counts */
     uint32_t size;
+    uint8_t gateway; /* that all its receipts name; RCPT_RECORD_OTHER_GATEWAY where they differ */
 };
 
 /* A raw event, grouped by message: what a parked row or a dead letter needs. */

@@ -93,6 +93,25 @@ struct rcpt_engine_stats {             /* since start; for logs and metrics */
     uint64_t fenced, retries, data_errors, unknown;  /* transactions by outcome */
     uint64_t resync_ahead, resync_same, resync_back; /* rows, by direction */
     uint64_t rewinds, reassigns;
+    uint64_t rewound; /* offsets that rewinds have gone back */
+    uint64_t
+        contended; /* rows that a fence conflict found ahead: somebody else moved what we own */
+};
+
+struct rcpt_engine_partition_view { /* for figures */
+    int64_t committed;              /* nothing below is unacknowledged on any lane */
+    int64_t delivered;              /* next offset that Kafka is expected to deliver */
+    /* Kafka's timestamp of the oldest record held and not acknowledged, or of one shortly before
+     * it; -1: none is held. Of the newest record delivered in this epoch; -1: none. */
+    int64_t oldest_ms, newest_ms;
+};
+
+struct rcpt_engine_lane_view { /* for figures */
+    const char *state;         /* "down", "unsynced", "reading", "ready", "flying", "waiting" */
+    uint32_t connection;
+    uint32_t records, flying; /* held, of these in flight */
+    uint32_t fences;          /* conflicts since the last commit */
+    uint64_t batch;           /* number of the newest batch */
 };
 
 /* `ladder` is borrowed for the engine's life. Returns an engine with all lanes down and nothing
@@ -164,6 +183,16 @@ void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full);
 /* Time-outs, linger, idle advance, verification. Call at least every 100 ms, and after a burst of
  * deliveries. */
 void rcpt_engine_tick(struct rcpt_engine *engine, int64_t now_ms);
+/* The lane compares its positions with the database at the next opportunity. */
+void rcpt_engine_resync(struct rcpt_engine *engine, uint32_t lane, int64_t now_ms);
+/* What may change while running: batch_max_*, budget_bytes, linger_ms, idle_advance_ms,
+ * verify_interval_ms, rewind_timeout_ms and wake_limit are taken over, the rest stays. */
+void rcpt_engine_set_limits(struct rcpt_engine *engine,
+                            const struct rcpt_engine_settings *settings);
+/* Held: no new batches and no reading of positions, until it is not; what is in flight finishes. */
+void rcpt_engine_set_held(struct rcpt_engine *engine, bool held, int64_t now_ms);
+/* Another number of connections, 1…lanes. All must be down. */
+void rcpt_engine_set_connections(struct rcpt_engine *engine, uint32_t connections);
 /* No new batches from now on; those in flight finish. */
 void rcpt_engine_stop(struct rcpt_engine *engine);
 bool rcpt_engine_is_settled(const struct rcpt_engine *engine); /* nothing in flight */
@@ -175,6 +204,11 @@ bool rcpt_engine_is_halted(const struct rcpt_engine *engine);
 int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,
                                         int64_t now_ms);
 uint64_t rcpt_engine_bytes(const struct rcpt_engine *engine); /* of all records held */
+struct rcpt_engine_partition_view rcpt_engine_view_partition(const struct rcpt_engine *engine,
+                                                             uint32_t slot);
+struct rcpt_engine_lane_view rcpt_engine_view_lane(const struct rcpt_engine *engine, uint32_t lane);
+/* Names of all states a lane can be in; NULL above. */
+const char *rcpt_engine_lane_state_name(unsigned state);
 const struct rcpt_engine_stats *rcpt_engine_get_stats(const struct rcpt_engine *engine);
 
 /* Every invariant that can be stated about one instance, asserted; for tests and the simulator. */

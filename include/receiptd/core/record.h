@@ -19,6 +19,12 @@
 #define RCPT_RECORD_MAX_DEPTH         32
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
+/* Gateways are told apart for figures only: by number, in order of appearance. */
+#define RCPT_RECORD_MAX_GATEWAYS      16
+#define RCPT_RECORD_MAX_GATEWAY_BYTES 40
+#define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */
+#define RCPT_RECORD_OTHER_GATEWAY     (RCPT_RECORD_MAX_GATEWAYS - 1) /* too many, too long, mixed */
+
 /* Why something is a dead letter. The names (rcpt_reject_name) are what `dead_letter.reason` holds.
  */
 enum rcpt_reject_reason {
@@ -53,6 +59,7 @@ struct rcpt_event {
     uint32_t index;        /* position in the record, from 0 */
     uint8_t id_size;       /* 1…255 */
     uint8_t entry;         /* ladder entry that it names, overrides applied */
+    uint8_t gateway;       /* the decoder's number of the gateway that it names */
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
 };
 
@@ -105,6 +112,11 @@ struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two t
 struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder,
                                       uint32_t lanes /* power of two, 1…256 */);
 void rcpt_decoder_free(struct rcpt_decoder *decoder);
+
+/* Name of a gateway's number ("" for none, "other"), NULL for a number that is not in use; and how
+ * many events have named it since the start. */
+const char *rcpt_decoder_gateway(const struct rcpt_decoder *decoder, uint32_t gateway);
+uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway);
 
 /* Never fails: whatever comes gives a record. The caller owns it and frees it with
  * rcpt_record_free. */

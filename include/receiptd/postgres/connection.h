@@ -82,6 +82,9 @@ void rcpt_pg_start(struct rcpt_pg *pg); /* begins to connect; retries for ever *
  * freed). */
 void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *context);
 
+/* For connections from now on; the present one stays. Copied. */
+void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn);
+
 bool rcpt_pg_is_ready(const struct rcpt_pg *pg);
 int rcpt_pg_backend_pid(const struct rcpt_pg *pg); /* 0 when not connected */
 struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg);

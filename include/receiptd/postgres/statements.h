@@ -18,9 +18,35 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
 
 struct rcpt_lane_sender; /* encoders that are reused; one per connection */
 
+/* For figures: messages of a committed batch that had one fate. */
+struct rcpt_lane_effect {
+    int16_t old, new;  /* status before and after; the same: it stayed */
+    uint32_t gained;   /* flags that are new */
+    int32_t signature; /* of the batch, what the receipts named; -1: not known (woken) */
+    uint32_t messages;
+};
+
+#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply.sql gives */
+
+struct rcpt_lane_effects {
+    const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
+    uint32_t count;
+    uint32_t events_counted; /* receipts of known messages, over all kinds */
+    uint32_t events_dead;    /* receipts of unknown messages that became dead letters */
+};
+
+/* Called before on_result of a commit; the effects are borrowed. */
+typedef void (*rcpt_lane_on_effects)(void *context, uint32_t lane,
+                                     const struct rcpt_lane_effects *effects);
+
 struct rcpt_lane_sender *rcpt_lane_sender_new(
     const char *unknown_policy /* park | insert | dead-letter */, int64_t parked_max_age_ms);
 void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
+void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
+                              void *context);
+/* Whether what each receipt did is written down, in the same transaction. */
+void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
+void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 
 /* Called exactly once per send, never from inside it. `error` is set unless the outcome is
  * COMMITTED or PROBED; where its decision is RECONNECT the caller has to reconnect (outcome

@@ -1,0 +1,459 @@
+#include "control.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "app.h"
+
+#define MOST_CLIENTS   16u
+#define CLIENT_WAIT_MS 5000 /* for its line */
+
+/* What a client awaits. */
+enum client_state {
+    CLIENT_READING,   /* its line; deadline_ms */
+    CLIENT_DRAINING,  /* the end of the drain; deadline_ms */
+    CLIENT_RELOADING, /* the worker that reads the configuration */
+    CLIENT_ANSWERING, /* its answer to be written */
+    CLIENT_CLOSING,
+};
+
+struct client {
+    uv_pipe_t pipe;
+    uv_write_t write;
+    struct app *app;
+    struct client *next;
+    enum client_state state;
+    bool gone; /* while the worker still has it */
+    int64_t deadline_ms;
+    char line[CONTROL_LINE_BYTES];
+    size_t size;
+    char *answer;
+};
+
+struct app_control {
+    uv_pipe_t pipe;
+    struct app *app;
+    struct client *clients;
+    unsigned client_count;
+    char *path;
+};
+
+struct request {
+    struct app *app;
+    struct client *client;
+    const char *words[CONTROL_MAX_WORDS]; /* the verb first */
+    unsigned count;
+    bool json;
+};
+
+/* ---- clients ---- */
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    struct client *client = handle->data;
+    struct app *app = client->app;
+    app->open--;
+    free(client->answer);
+    free(client);
+}
+
+static void close_client(struct client *client)
+{
+    struct app_control *control = client->app->control_socket;
+    if (client->state == CLIENT_CLOSING)
+        return;
+    if (client->state == CLIENT_RELOADING) { /* the worker's callback does it */
+        client->gone = true;
+        return;
+    }
+    client->state = CLIENT_CLOSING;
+    for (struct client **at = &control->clients; *at != NULL; at = &(*at)->next) {
+        if (*at == client) {
+            *at = client->next;
+            break;
+        }
+    }
+    control->client_count--;
+    uv_close((uv_handle_t *)&client->pipe, on_client_closed);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    (void)status;
+    close_client(write->data);
+}
+
+/* Takes `text`, which open_memstream or strdup made. */
+static void answer_take(struct client *client, int exit_code, char *text)
+{
+    size_t size = strlen(text) + 16;
+    client->answer = rcpt_malloc(size);
+    client->state = CLIENT_ANSWERING;
+    snprintf(client->answer, size, "%d\n%s", exit_code, text);
+    free(text);
+    uv_buf_t buffer = uv_buf_init(client->answer, (unsigned)strlen(client->answer));
+    client->write.data = client;
+    if (uv_write(&client->write, (uv_stream_t *)&client->pipe, &buffer, 1, on_written) != 0)
+        close_client(client);
+}
+
+/* A message: as it is, or as JSON. */
+static void answer(struct client *client, bool json, int exit_code, const char *message)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    if (json) {
+        struct rcpt_json writer;
+        rcpt_json_init(&writer, out);
+        rcpt_json_begin_object(&writer);
+        rcpt_json_key(&writer, exit_code == 0 ? "done" : "error");
+        size_t length = strlen(message);
+        rcpt_json_bytes(&writer, message, length - (length > 0 && message[length - 1] == '\n'));
+        rcpt_json_end_object(&writer);
+        fputc('\n', out);
+    } else {
+        fputs(message, out);
+    }
+    RCPT_ASSERT(fclose(out) == 0);
+    answer_take(client, exit_code, text);
+}
+
+/* ---- verbs ---- */
+
+static void answer_page(const struct request *request, void (*print)(struct app *, FILE *),
+                        void (*write)(struct app *, struct rcpt_json *))
+{
+    struct rcpt_json json;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    if (request->json) {
+        write(request->app, &json);
+        fputc('\n', out);
+    } else {
+        print(request->app, out);
+    }
+    RCPT_ASSERT(fclose(out) == 0);
+    answer_take(request->client, EX_OK, text);
+}
+
+static void do_status(const struct request *request)
+{
+    answer_page(request, status_print, status_write);
+}
+
+static void do_lanes(const struct request *request)
+{
+    answer_page(request, status_print_lanes, status_write_lanes);
+}
+
+static bool refuses_while_stopping(const struct request *request)
+{
+    if (!request->app->stopping)
+        return false;
+    answer(request->client, request->json, EX_TEMPFAIL, "the process is about to end\n");
+    return true;
+}
+
+static void do_pause(const struct request *request)
+{
+    if (refuses_while_stopping(request))
+        return;
+    app_set_hold(request->app, APP_HOLD_PAUSED);
+    answer(request->client, request->json, EX_OK,
+           "paused: what is queued is applied, nothing more is taken in\n");
+}
+
+static void do_resume(const struct request *request)
+{
+    if (refuses_while_stopping(request))
+        return;
+    app_set_hold(request->app, APP_HOLD_NONE);
+    answer(request->client, request->json, EX_OK, "taking in again\n");
+}
+
+static void do_drain(const struct request *request)
+{
+    app_set_hold(request->app, APP_HOLD_DRAINING);
+    request->client->state = CLIENT_DRAINING;
+    request->client->deadline_ms =
+        app_now(request->app) + request->app->config->shutdown.deadline_ms;
+    control_tick(request->app);
+}
+
+static void do_log_level(const struct request *request)
+{
+    char text[128];
+    const struct rcpt_config *config = request->app->config;
+    const char *room = request->count > 2 ? request->words[1] : NULL;
+    const char *name = request->count > 1 ? request->words[request->count - 1] : "";
+    enum rcpt_log_level level = rcpt_log_find_level(name);
+    if (level == RCPT_LOG_LEVEL__COUNT) {
+        snprintf(text, sizeof(text), "\"%.40s\" is no level: error, warn, info or debug\n", name);
+        answer(request->client, request->json, EX_USAGE, text);
+        return;
+    }
+    if (room == NULL)
+        rcpt_log_configure(level, config->log.format);
+    else if (!rcpt_config_is_room(room) || !rcpt_log_set_room(room, level)) {
+        snprintf(text, sizeof(text), "there is no room \"%.40s\"\n", room);
+        answer(request->client, request->json, EX_USAGE, text);
+        return;
+    }
+    rcpt_log_info("app", "%s%slog level is %s until the next reload", room != NULL ? room : "",
+                  room != NULL ? "'s " : "", name);
+    snprintf(text, sizeof(text), "log level %s%s%s until the next reload\n", name,
+             room != NULL ? " in room " : "", room != NULL ? room : "");
+    answer(request->client, request->json, EX_OK, text);
+}
+
+static void do_resync(const struct request *request)
+{
+    struct app *app = request->app;
+    char *end = NULL;
+    const char *word = request->count > 1 ? request->words[1] : "all";
+    unsigned long lane = strtoul(word, &end, 10);
+    bool all = strcmp(word, "all") == 0;
+    if (!all && (end == word || *end != '\0' || lane >= app->config->lanes)) {
+        char text[96];
+        snprintf(text, sizeof(text), "\"%.40s\" is no lane: 0 to %u, or all\n", word,
+                 app->config->lanes - 1);
+        answer(request->client, request->json, EX_USAGE, text);
+        return;
+    }
+    for (uint32_t index = 0; index < app->config->lanes; index++) {
+        if (all || index == lane)
+            rcpt_engine_resync(app->engine, index, app_now(app));
+    }
+    answer(request->client, request->json, EX_OK, "positions are compared with the database\n");
+}
+
+static void on_reloaded(void *context, bool good, const char *text)
+{
+    struct client *client = context;
+    client->state = CLIENT_ANSWERING;
+    if (client->gone)
+        close_client(client);
+    else
+        answer(client, client->line[0] == 'j', good ? EX_OK : EX_CONFIG, text);
+}
+
+static void do_reload(const struct request *request)
+{
+    request->client->state = CLIENT_RELOADING;
+    if (reload_begin(request->app, on_reloaded, request->client))
+        return;
+    request->client->state = CLIENT_READING;
+    answer(request->client, request->json, EX_TEMPFAIL,
+           request->app->closing ? "the process is about to end\n"
+                                 : "a reload is under way already\n");
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct request *request);
+} verbs[] = {
+    {"status", do_status}, {"lanes", do_lanes},   {"pause", do_pause},
+    {"resume", do_resume}, {"drain", do_drain},   {"log-level", do_log_level},
+    {"resync", do_resync}, {"reload", do_reload},
+};
+
+/* ---- requests ---- */
+
+static void run(struct client *client)
+{
+    struct request request = {.app = client->app, .client = client};
+    char words[CONTROL_LINE_BYTES];
+    char *rest = words;
+    memcpy(words, client->line, client->size + 1);
+    request.json = strcmp(strtok_r(rest, " ", &rest) != NULL ? words : "", "json") == 0;
+    for (const char *word;
+         request.count < CONTROL_MAX_WORDS && (word = strtok_r(NULL, " ", &rest)) != NULL;)
+        request.words[request.count++] = word;
+    for (size_t index = 0; request.count > 0 && index < sizeof(verbs) / sizeof(verbs[0]); index++) {
+        if (strcmp(verbs[index].name, request.words[0]) == 0) {
+            verbs[index].run(&request);
+            return;
+        }
+    }
+    answer(client, request.json, EX_USAGE,
+           "unknown verb: status, lanes, pause, resume, drain, log-level, resync or reload\n");
+}
+
+static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
+{
+    struct client *client = handle->data;
+    (void)suggested;
+    *buffer = uv_buf_init(client->line + client->size,
+                          (unsigned)(sizeof(client->line) - 1 - client->size));
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
+{
+    struct client *client = stream->data;
+    (void)buffer;
+    if (size < 0) { /* also UV_ENOBUFS: a line that is too long */
+        close_client(client);
+        return;
+    }
+    client->size += (size_t)size;
+    client->line[client->size] = '\0';
+    char *end = memchr(client->line, '\n', client->size);
+    if (end == NULL || client->state != CLIENT_READING)
+        return;
+    *end = '\0';
+    client->size = (size_t)(end - client->line);
+    run(client);
+}
+
+static void on_connection(uv_stream_t *server, int status)
+{
+    struct app_control *control = server->data;
+    if (status != 0)
+        return;
+    struct client *client = rcpt_calloc(1, sizeof(*client));
+    client->app = control->app;
+    client->pipe.data = client;
+    client->deadline_ms = app_now(control->app) + CLIENT_WAIT_MS;
+    client->next = control->clients;
+    control->clients = client;
+    control->client_count++;
+    control->app->open++;
+    uv_pipe_init(&control->app->loop, &client->pipe, 0);
+    if (uv_accept(server, (uv_stream_t *)&client->pipe) != 0 ||
+        control->client_count > MOST_CLIENTS ||
+        uv_read_start((uv_stream_t *)&client->pipe, on_allocate, on_read) != 0)
+        close_client(client);
+}
+
+/* ---- what clients wait for ---- */
+
+static void tick_client(struct client *client)
+{
+    struct app *app = client->app;
+    bool late = app_now(app) >= client->deadline_ms, json = client->line[0] == 'j';
+    if (client->state == CLIENT_READING && late)
+        close_client(client);
+    else if (client->state == CLIENT_DRAINING && app->hold == APP_HOLD_DRAINED)
+        answer(client, json, EX_OK, "drained: nothing is queued, nothing more is taken in\n");
+    else if (client->state == CLIENT_DRAINING && app->hold != APP_HOLD_DRAINING)
+        answer(client, json, EX_TEMPFAIL, "somebody has ended the drain\n");
+    else if (client->state == CLIENT_DRAINING && late)
+        answer(client, json, EX_TEMPFAIL,
+               "not drained within shutdown.deadline; nothing more is taken in\n");
+}
+
+void control_tick(struct app *app)
+{
+    if (app->hold == APP_HOLD_DRAINING && rcpt_engine_is_drained(app->engine))
+        app_set_hold(app, APP_HOLD_DRAINED);
+    if (app->control_socket == NULL)
+        return;
+    for (struct client *client = app->control_socket->clients, *next; client != NULL;
+         client = next) {
+        next = client->next;
+        tick_client(client);
+    }
+}
+
+/* ---- the socket ---- */
+
+/* Somebody answers there: another instance with the same path. */
+static bool is_alive(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return false;
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    bool alive = connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 || errno == EAGAIN;
+    close(fd);
+    return alive;
+}
+
+static bool has_folder(const char *path)
+{
+    char folder[128];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - path) : 1,
+             slash != NULL ? path : ".");
+    return access(folder[0] != '\0' ? folder : "/", W_OK) == 0;
+}
+
+/* Under a name of its own until its mode is right, so that there is no moment in which others could
+ * connect. */
+static int bind_socket(struct app_control *control)
+{
+    char fresh[128];
+    snprintf(fresh, sizeof(fresh), "%s.%d", control->path, (int)getpid());
+    int status = uv_pipe_bind(&control->pipe, fresh);
+    if (status == 0 && chmod(fresh, S_IRUSR | S_IWUSR) != 0)
+        status = -errno;
+    if (status == 0)
+        status = uv_listen((uv_stream_t *)&control->pipe, MOST_CLIENTS, on_connection);
+    if (status == 0 && rename(fresh, control->path) != 0)
+        status = -errno;
+    if (status != 0)
+        unlink(fresh);
+    return status;
+}
+
+static void on_socket_closed(uv_handle_t *handle)
+{
+    struct app_control *control = handle->data;
+    control->app->open--;
+    free(control->path);
+    free(control);
+}
+
+void control_start(struct app *app)
+{
+    const char *path = app->config->control.socket;
+    if (path[0] == '\0')
+        return;
+    if (!has_folder(path)) {
+        rcpt_log_info("app", "no control socket: the folder of %s cannot be written", path);
+        return;
+    }
+    if (is_alive(path)) {
+        rcpt_log_warn("app", "no control socket: another instance answers at %s", path);
+        return;
+    }
+    struct app_control *control = rcpt_calloc(1, sizeof(*control));
+    control->app = app;
+    control->path = rcpt_strdup(path);
+    control->pipe.data = control;
+    uv_pipe_init(&app->loop, &control->pipe, 0);
+    app->control_socket = control;
+    int status = bind_socket(control);
+    if (status != 0) {
+        rcpt_log_warn("app", "no control socket at %s: %s", path, uv_strerror(status));
+        control->path[0] = '\0';
+        control_close(app);
+    }
+}
+
+void control_close(struct app *app)
+{
+    struct app_control *control = app->control_socket;
+    if (control == NULL)
+        return;
+    while (control->clients != NULL) /* none of them reloads: the drain waits for that */
+        close_client(control->clients);
+    if (control->path[0] != '\0')
+        unlink(control->path);
+    app->open++;
+    uv_close((uv_handle_t *)&control->pipe, on_socket_closed);
+    app->control_socket = NULL;
+}

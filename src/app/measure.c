@@ -1,0 +1,450 @@
+/* What happens becomes metrics: some of it when it happens, the rest when somebody asks. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "receiptd/core/outcome.h"
+#include "receiptd/version.h"
+
+#define NS_PER_SECOND 1e9
+#define TICK_NS       UINT64_C(50000000) /* of the janitor's tick */
+
+static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
+    [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
+    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_DATA] = "refused",
+    [RCPT_OUTCOME_PROBED] = "probed",       [RCPT_OUTCOME_UNKNOWN] = "unknown",
+};
+static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
+    [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",
+    [RCPT_BATCH_DISCARD] = "discard", [RCPT_BATCH_EXPIRE] = "expire",
+};
+
+int64_t measure_wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void add(struct app *app, enum rcpt_metric metric, uint64_t value)
+{
+    if (value > 0)
+        rcpt_metrics_add(app->figures.metrics, metric, RCPT_NO_LABELS, (double)value);
+}
+
+static void set(struct app *app, enum rcpt_metric metric, double value)
+{
+    rcpt_metrics_set(app->figures.metrics, metric, RCPT_NO_LABELS, value);
+}
+
+static void set_of(struct app *app, enum rcpt_metric metric, const char *label, double value)
+{
+    rcpt_metrics_set(app->figures.metrics, metric, RCPT_LABELS(label), value);
+}
+
+void measure_start(struct app *app)
+{
+    app->figures.metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
+    app->figures.started_ms = app->figures.loaded_ms = measure_wall_ms();
+    rcpt_config_hash(app->config, app->figures.config_hash);
+    set_of(app, RCPT_METRIC_RELOADS, "applied", 0);
+    set_of(app, RCPT_METRIC_RELOADS, "refused", 0);
+    set_of(app, RCPT_METRIC_CONNECTION_FAILURES, "control", 0);
+}
+
+void measure_fini(struct app *app)
+{
+    rcpt_metrics_free(app->figures.metrics);
+}
+
+/* ---- transactions ---- */
+
+static const char *gateway_name(const struct app *app, uint32_t gateway)
+{
+    const char *name = rcpt_decoder_gateway(app->decoder, gateway);
+    return name != NULL && name[0] != '\0' ? name : "none";
+}
+
+static void count_letters(struct app *app, const struct rcpt_batch *batch)
+{
+    for (uint32_t index = 0; index < batch->letter_count; index++) {
+        const struct rcpt_batch_letter *letter = &batch->letters[index];
+        const struct rcpt_log_fields fields = {.batch = batch->number,
+                                               .trace = letter->record->traceparent};
+        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
+                         RCPT_LABELS(rcpt_reject_name(letter->reason)), 1);
+        rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
+                      "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
+                      letter->partition, (long long)letter->record->offset, letter->index,
+                      rcpt_reject_name(letter->reason));
+    }
+}
+
+static void count_commit(struct app *app, const struct rcpt_batch *batch,
+                         const struct rcpt_engine_result *result)
+{
+    app->figures.last_commit_ms = measure_wall_ms();
+    add(app, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
+    switch (batch->kind) {
+    case RCPT_BATCH_APPLY:
+        add(app, RCPT_METRIC_EVENTS_PARKED, result->events_parked);
+        add(app, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
+        if (batch->event_count > 0)
+            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
+                                 batch->event_count);
+        count_letters(app, batch);
+        break;
+    case RCPT_BATCH_WAKE:
+        add(app, RCPT_METRIC_EVENTS_WOKEN, result->woken);
+        break;
+    case RCPT_BATCH_EXPIRE:
+        add(app, RCPT_METRIC_EVENTS_AGED_OUT, result->woken);
+        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
+                         RCPT_LABELS(rcpt_reject_name(RCPT_REJECT_AGED_OUT)), result->woken);
+        break;
+    case RCPT_BATCH_DISCARD:
+        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
+                         RCPT_LABELS(rcpt_reject_name(RCPT_REJECT_DATABASE)), result->woken);
+        break;
+    default:
+        break;
+    }
+}
+
+void measure_result(struct app *app, uint32_t lane, const struct rcpt_engine_result *result)
+{
+    const struct app_lane_flight *flight = &app->lane_flights[lane];
+    const struct rcpt_batch *batch = flight->batch;
+    struct rcpt_metrics *metrics = app->figures.metrics;
+    rcpt_metrics_add(metrics, RCPT_METRIC_TRANSACTIONS,
+                     RCPT_LABELS(kind_names[batch->kind], outcome_names[result->outcome]), 1);
+    rcpt_metrics_observe(metrics, RCPT_METRIC_TRANSACTION_SECONDS, RCPT_NO_LABELS,
+                         (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
+    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+        count_commit(app, batch, result);
+    else if (batch->kind == RCPT_BATCH_APPLY)
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
+                         RCPT_LABELS(outcome_names[result->outcome]), batch->event_count);
+}
+
+/* ---- what receipts did ---- */
+
+struct outcome_sums {
+    struct rcpt_outcome_counts gateways[RCPT_RECORD_MAX_GATEWAYS];
+    bool used[RCPT_RECORD_MAX_GATEWAYS];
+    uint64_t classified;
+};
+
+static void sum_effect(const struct app *app, const struct rcpt_batch *batch,
+                       const struct rcpt_lane_effect *effect, struct outcome_sums *sums)
+{
+    if (effect->signature < 0 || (uint32_t)effect->signature >= batch->signature_count)
+        return;
+    const struct rcpt_batch_signature *signature = &batch->signatures[effect->signature];
+    const int32_t *counts = batch->signature_counts + signature->first;
+    sums->used[signature->gateway] = true;
+    rcpt_outcome_count(&sums->gateways[signature->gateway], app->config->ladder, effect->old,
+                       effect->new, effect->gained, batch->signature_codes + signature->first,
+                       counts, signature->size, effect->messages);
+    for (uint32_t index = 0; index < signature->size; index++)
+        sums->classified += (uint64_t)counts[index] * effect->messages;
+}
+
+static void add_outcomes(struct app *app, const struct outcome_sums *sums)
+{
+    static const struct {
+        enum rcpt_metric metric;
+        enum rcpt_outcome outcome;
+    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_RECEIPT_APPLIED},
+                 {RCPT_METRIC_EVENTS_STALE, RCPT_RECEIPT_STALE},
+                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_RECEIPT_DUPLICATE}};
+    struct rcpt_metrics *metrics = app->figures.metrics;
+    for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
+        const struct rcpt_outcome_counts *counts = &sums->gateways[index];
+        const char *gateway = gateway_name(app, index);
+        if (!sums->used[index])
+            continue;
+        for (size_t at = 0; at < sizeof(plain) / sizeof(plain[0]); at++)
+            rcpt_metrics_add(metrics, plain[at].metric, RCPT_LABELS(gateway),
+                             (double)counts->receipts[plain[at].outcome]);
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),
+                         (double)counts->corrections);
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "lost"),
+                         (double)counts->receipts[RCPT_RECEIPT_LOST]);
+        rcpt_metrics_add(metrics, RCPT_METRIC_STATUSES_IMPLIED, RCPT_LABELS(gateway),
+                         (double)counts->implied);
+    }
+}
+
+static const char *status_name(const struct app *app, int16_t code, char text[16])
+{
+    int index = rcpt_ladder_find_code(app->config->ladder, code, NULL, 0);
+    if (index >= 0)
+        return rcpt_ladder_entry(app->config->ladder, (size_t)index)->name;
+    snprintf(text, 16, "%d", code);
+    return text;
+}
+
+/* Neighbours in the answer often end in the same status; few series are looked up for many rows. */
+static void add_transitions(struct app *app, const struct rcpt_lane_effects *effects)
+{
+    char text[16];
+    for (uint32_t index = 0; index < effects->count; index++) {
+        const struct rcpt_lane_effect *effect = &effects->rows[index];
+        if (effect->new != effect->old)
+            rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_TRANSITIONS,
+                             RCPT_LABELS(status_name(app, effect->new, text)), effect->messages);
+    }
+}
+
+void measure_effects(void *context, uint32_t lane, const struct rcpt_lane_effects *effects)
+{
+    struct app *app = ((struct app_lane_connection *)context)->app;
+    const struct rcpt_batch *batch = app->lane_flights[lane].batch;
+    struct outcome_sums sums = {0};
+    add_transitions(app, effects);
+    if (effects->events_dead > 0)
+        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
+                         RCPT_LABELS(rcpt_reject_name(RCPT_REJECT_UNKNOWN_MESSAGE)),
+                         effects->events_dead);
+    if (batch->kind != RCPT_BATCH_APPLY)
+        return;
+    for (uint32_t index = 0; index < effects->count; index++)
+        sum_effect(app, batch, &effects->rows[index], &sums);
+    add_outcomes(app, &sums);
+    if (effects->count == RCPT_LANE_MOST_EFFECTS && sums.classified < effects->events_counted)
+        add(app, RCPT_METRIC_EVENTS_UNCLASSIFIED, effects->events_counted - sums.classified);
+}
+
+/* ---- the loop ---- */
+
+/* Memory is full and all is up, yet nothing is in flight: our own fault, whatever it is. */
+static bool is_stuck(const struct app *app)
+{
+    const char *reasons[APP_MOST_REASONS];
+    return rcpt_engine_bytes(app->engine) >= app->config->memory.budget_bytes &&
+           rcpt_engine_is_settled(app->engine) && app_reasons(app, reasons) == 0 &&
+           !app->parking_full;
+}
+
+void measure_tick(struct app *app)
+{
+    uint64_t now = uv_hrtime(), before = app->figures.tick_ns;
+    app->figures.tick_ns = now;
+    if (!is_stuck(app))
+        app->figures.idle_since_ns = 0;
+    else if (app->figures.idle_since_ns == 0)
+        app->figures.idle_since_ns = now;
+    if (before == 0)
+        return;
+    uint64_t took = now - before;
+    rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_LOOP_DELAY, RCPT_NO_LABELS,
+                         took > TICK_NS ? (double)(took - TICK_NS) / NS_PER_SECOND : 0);
+}
+
+/* ---- brought up to date for a page ---- */
+
+static void collect_engine(struct app *app)
+{
+    const struct rcpt_engine_stats *stats = rcpt_engine_get_stats(app->engine);
+    set(app, RCPT_METRIC_RECORDS_RECEIVED, (double)stats->records);
+    set_of(app, RCPT_METRIC_RECORDS_DROPPED, "old", (double)stats->dropped_old);
+    set_of(app, RCPT_METRIC_RECORDS_DROPPED, "rewinding", (double)stats->dropped_rewinding);
+    set(app, RCPT_METRIC_OFFSETS_SKIPPED, (double)stats->gaps);
+    set(app, RCPT_METRIC_RETRIES, (double)stats->retries);
+    set(app, RCPT_METRIC_FENCE_CONFLICTS, (double)stats->fenced);
+    set(app, RCPT_METRIC_EXCLUSIVITY_CONFLICTS, (double)stats->contended);
+    set_of(app, RCPT_METRIC_RESYNCS, "same", (double)stats->resync_same);
+    set_of(app, RCPT_METRIC_RESYNCS, "ahead", (double)stats->resync_ahead);
+    set_of(app, RCPT_METRIC_RESYNCS, "back", (double)stats->resync_back);
+    set(app, RCPT_METRIC_RECORDS_REPLAYED, (double)stats->rewound);
+    set(app, RCPT_METRIC_REWINDS, (double)stats->rewinds);
+    set(app, RCPT_METRIC_QUEUE_BYTES, (double)stats->bytes);
+    set(app, RCPT_METRIC_QUEUE_BUDGET, (double)app->config->memory.budget_bytes);
+}
+
+static void collect_gateways(struct app *app)
+{
+    for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
+        uint64_t events = rcpt_decoder_gateway_events(app->decoder, index);
+        if (events > 0)
+            set_of(app, RCPT_METRIC_EVENTS_RECEIVED, gateway_name(app, index), (double)events);
+    }
+}
+
+static void collect_lanes(struct app *app)
+{
+    uint32_t states[8] = {0};
+    for (uint32_t lane = 0; lane < app->config->lanes; lane++) {
+        struct rcpt_engine_lane_view view = rcpt_engine_view_lane(app->engine, lane);
+        char number[12];
+        snprintf(number, sizeof(number), "%u", lane);
+        set_of(app, RCPT_METRIC_LANE_RECORDS, number, view.records);
+        for (unsigned state = 0; rcpt_engine_lane_state_name(state) != NULL; state++)
+            states[state] += view.state == rcpt_engine_lane_state_name(state);
+    }
+    for (unsigned state = 0; rcpt_engine_lane_state_name(state) != NULL; state++)
+        set_of(app, RCPT_METRIC_LANES, rcpt_engine_lane_state_name(state), states[state]);
+}
+
+/* Kafka's timestamp of the oldest record that is not applied, or what is known to lie before it. */
+static int64_t shows_ms(const struct app *app, const struct rcpt_engine_partition_view *view,
+                        int64_t lag, int64_t now_ms)
+{
+    if (view->oldest_ms >= 0)
+        return view->oldest_ms;
+    if (lag == 0)
+        return now_ms;
+    return view->newest_ms >= 0 ? view->newest_ms : app->figures.started_ms;
+}
+
+/* Returns the partition's lag in seconds. */
+static double collect_partition(struct app *app, uint32_t slot, int64_t now_ms)
+{
+    struct rcpt_metrics *metrics = app->figures.metrics;
+    struct rcpt_engine_partition_view view = rcpt_engine_view_partition(app->engine, slot);
+    int64_t high, lag;
+    char number[12];
+    snprintf(number, sizeof(number), "%d", rcpt_engine_slot_partition(app->engine, slot));
+    const char *const *labels = RCPT_LABELS(rcpt_engine_slot_topic(app->engine, slot), number);
+    if (consume_view(app, slot, &high, &lag))
+        rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_RECORDS, labels, (double)lag);
+    int64_t shows = shows_ms(app, &view, lag, now_ms);
+    double seconds = now_ms > shows ? (double)(now_ms - shows) / 1000 : 0;
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels, seconds);
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_SHOWS, labels, (double)shows / 1000);
+    return seconds;
+}
+
+static void collect_partitions(struct app *app)
+{
+    static const enum rcpt_metric each[] = {
+        RCPT_METRIC_PARTITION_POSITION, RCPT_METRIC_PARTITION_LAG_RECORDS,
+        RCPT_METRIC_PARTITION_LAG_SECONDS, RCPT_METRIC_PARTITION_SHOWS};
+    int64_t now_ms = measure_wall_ms();
+    double oldest = 0;
+    unsigned assigned = 0;
+    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+        rcpt_metrics_begin(app->figures.metrics, each[index]);
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
+        if (!rcpt_engine_is_assigned(app->engine, slot))
+            continue;
+        double seconds = collect_partition(app, slot, now_ms);
+        oldest = seconds > oldest ? seconds : oldest;
+        assigned++;
+    }
+    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+        rcpt_metrics_end(app->figures.metrics, each[index]);
+    set(app, RCPT_METRIC_OLDEST_UNAPPLIED, oldest);
+    set(app, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
+}
+
+static void collect_connections(struct app *app)
+{
+    rcpt_metrics_begin(app->figures.metrics, RCPT_METRIC_CONNECTION_UP);
+    set_of(app, RCPT_METRIC_CONNECTION_UP, "control", app->control_up);
+    for (unsigned index = 0; index < app->config->postgres.connections; index++)
+        set_of(app, RCPT_METRIC_CONNECTION_UP, app->connections[index].name,
+               app->connections[index].up);
+    rcpt_metrics_end(app->figures.metrics, RCPT_METRIC_CONNECTION_UP);
+    set(app, RCPT_METRIC_KAFKA_UP, app->kafka_healthy);
+    set(app, RCPT_METRIC_SNAPSHOT_AGE, (double)app->figures.snapshot_age_ms / 1000);
+    set(app, RCPT_METRIC_BACKENDS, (double)app->figures.backends);
+    set(app, RCPT_METRIC_BACKENDS_MOST, (double)app->figures.backends_most);
+}
+
+/* The second number of /proc/self/statm, in pages. */
+static double resident_bytes(void)
+{
+    char text[128] = "";
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file == NULL)
+        return 0;
+    const char *pages = fgets(text, sizeof(text), file) != NULL ? strchr(text, ' ') : NULL;
+    fclose(file);
+    return pages != NULL ? (double)strtoul(pages, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+static unsigned open_descriptors(void)
+{
+    unsigned count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    if (directory == NULL)
+        return 0;
+    while (readdir(directory) != NULL)
+        count++;
+    closedir(directory);
+    return count > 3 ? count - 3 : 0; /* itself, and the two dots */
+}
+
+static void collect_process(struct app *app)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    set(app, RCPT_METRIC_PROCESS_CPU,
+        (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    set(app, RCPT_METRIC_PROCESS_RSS, resident_bytes());
+    set(app, RCPT_METRIC_PROCESS_START, (double)app->figures.started_ms / 1000);
+    set(app, RCPT_METRIC_PROCESS_FDS, open_descriptors());
+}
+
+static void collect_log(struct app *app)
+{
+    struct rcpt_log_counts counts = rcpt_log_get_counts();
+    for (int level = 0; level < RCPT_LOG_LEVEL__COUNT; level++)
+        set_of(app, RCPT_METRIC_LOG_LINES, rcpt_log_level_name((enum rcpt_log_level)level),
+               (double)counts.lines[level]);
+    set(app, RCPT_METRIC_LOG_SUPPRESSED, (double)counts.suppressed);
+    set(app, RCPT_METRIC_LOG_DROPPED, (double)counts.dropped);
+}
+
+static void collect_http(struct app *app)
+{
+    if (app->http == NULL)
+        return;
+    const struct rcpt_http_stats *stats = rcpt_http_stats(app->http);
+    for (int status = 100; status < 600; status++) {
+        char text[12];
+        snprintf(text, sizeof(text), "%d", status);
+        if (stats->status[status] > 0)
+            set_of(app, RCPT_METRIC_HTTP_REQUESTS, text, (double)stats->status[status]);
+    }
+}
+
+static void collect_state(struct app *app)
+{
+    struct rcpt_metrics *metrics = app->figures.metrics;
+    rcpt_metrics_begin(metrics, RCPT_METRIC_BUILD);
+    rcpt_metrics_set(metrics, RCPT_METRIC_BUILD,
+                     RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), app->figures.config_hash), 1);
+    rcpt_metrics_end(metrics, RCPT_METRIC_BUILD);
+    set(app, RCPT_METRIC_READY, app->ready);
+    set(app, RCPT_METRIC_HALTED, app->halted);
+    set(app, RCPT_METRIC_PAUSED, app->hold != APP_HOLD_NONE);
+    set(app, RCPT_METRIC_EVICTIONS, (double)app->evictions);
+    set(app, RCPT_METRIC_LAST_COMMIT, (double)app->figures.last_commit_ms / 1000);
+    set(app, RCPT_METRIC_PARKED, (double)app->parked_rows);
+    set(app, RCPT_METRIC_PARKED_OLDEST, (double)app->figures.parked_oldest_ms / 1000);
+    set(app, RCPT_METRIC_LAST_RELOAD, (double)app->figures.loaded_ms / 1000);
+}
+
+char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *size)
+{
+    collect_state(app);
+    collect_engine(app);
+    collect_gateways(app);
+    collect_lanes(app);
+    collect_partitions(app);
+    collect_connections(app);
+    collect_log(app);
+    collect_http(app);
+    collect_process(app);
+    return rcpt_metrics_render(app->figures.metrics, format, size);
+}

@@ -1,0 +1,15 @@
+/* What the files of the log share: log.c makes lines, log_output.c gets rid of them. */
+#ifndef RECEIPTD_BASE_LOG_INTERNAL_H
+#define RECEIPTD_BASE_LOG_INTERNAL_H
+
+#include "receiptd/base/log.h"
+
+/* The caller holds the log's lock. */
+
+/* Looks at stderr; true: it is the journal's. */
+bool log_output_open(void);
+/* False: the line is lost. `size` is at most PIPE_BUF, so that a pipe takes all of it or nothing.
+ */
+bool log_output_write(const char *line, size_t size);
+
+#endif

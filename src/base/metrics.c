@@ -1,0 +1,255 @@
+/* The registry: series of each row, found by their labels. */
+#include "metrics_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LABELS_BYTES 2048u
+#define VALUE_BYTES  250u /* of one label's value; the rest is cut */
+#define OTHER        "other"
+
+static void free_series(struct metrics_series *series)
+{
+    free(series->labels);
+    free(series->buckets);
+    free(series);
+}
+
+void rcpt_metrics_free(struct rcpt_metrics *metrics)
+{
+    if (metrics == NULL)
+        return;
+    for (size_t index = 0; index < metrics->count; index++) {
+        struct metrics_family *family = &metrics->families[index];
+        for (size_t at = 0; at < family->count; at++)
+            free_series(family->series[at]);
+        free(family->series);
+        free(family->buckets);
+    }
+    free(metrics->families);
+    free(metrics);
+}
+
+size_t metrics_bound_count(const struct rcpt_metric_row *row)
+{
+    size_t count = 0;
+    while (row->bounds[count] > 0)
+        count++;
+    return count;
+}
+
+/* ---- labels: the text between the braces is the key ---- */
+
+static size_t put_value(char *out, const char *value)
+{
+    size_t used = 0;
+    for (size_t index = 0; value[index] != '\0' && index < VALUE_BYTES; index++) {
+        char byte = value[index];
+        if (byte == '"' || byte == '\\')
+            out[used++] = '\\';
+        /* Prometheus refuses a whole page for one byte that is no UTF-8. */
+        out[used++] = byte >= ' ' && byte <= '~' ? byte : '?';
+    }
+    return used;
+}
+
+/* `values` NULL with labels in the row: all of them are "other". Returns the size. */
+static size_t write_labels(const struct rcpt_metric_row *row, const char *const *values,
+                           char text[LABELS_BYTES])
+{
+    size_t used = 0;
+    for (size_t index = 0; index < RCPT_METRIC_MAX_LABELS && row->labels[index] != NULL; index++) {
+        size_t name = strlen(row->labels[index]);
+        const char *value = values != NULL ? values[index] : OTHER;
+        char escaped[2 * VALUE_BYTES];
+        size_t size = put_value(escaped, value);
+        RCPT_ASSERT(used + name + size + 5 < LABELS_BYTES);
+        if (index > 0)
+            text[used++] = ',';
+        memcpy(text + used, row->labels[index], name);
+        used += name;
+        text[used++] = '=';
+        text[used++] = '"';
+        memcpy(text + used, escaped, size);
+        used += size;
+        text[used++] = '"';
+    }
+    text[used] = '\0';
+    return used;
+}
+
+static uint32_t hash_of(const char *text, size_t size)
+{
+    uint32_t hash = 2166136261u;
+    for (size_t index = 0; index < size; index++)
+        hash = (hash ^ (unsigned char)text[index]) * 16777619u;
+    return hash;
+}
+
+/* ---- finding ---- */
+
+static void index_series(struct metrics_family *family, uint32_t number)
+{
+    uint32_t mask = family->bucket_count - 1, bucket = family->series[number]->hash & mask;
+    while (family->buckets[bucket] != 0)
+        bucket = (bucket + 1) & mask;
+    family->buckets[bucket] = number + 1;
+}
+
+static void index_all(struct metrics_family *family)
+{
+    uint32_t wanted = 8;
+    while (wanted < family->capacity * 2)
+        wanted *= 2;
+    if (wanted != family->bucket_count) {
+        free(family->buckets);
+        family->buckets = rcpt_malloc(wanted * sizeof(*family->buckets));
+        family->bucket_count = wanted;
+    }
+    memset(family->buckets, 0, wanted * sizeof(*family->buckets));
+    for (uint32_t number = 0; number < family->count; number++)
+        index_series(family, number);
+}
+
+static struct metrics_series *find(const struct metrics_family *family, const char *labels,
+                                   size_t size, uint32_t hash)
+{
+    uint32_t mask = family->bucket_count - 1, bucket = hash & mask;
+    if (family->bucket_count == 0)
+        return NULL;
+    for (; family->buckets[bucket] != 0; bucket = (bucket + 1) & mask) {
+        struct metrics_series *series = family->series[family->buckets[bucket] - 1];
+        if (series->hash == hash && series->labels_size == size &&
+            memcmp(series->labels, labels, size) == 0)
+            return series;
+    }
+    return NULL;
+}
+
+static struct metrics_series *add_series(struct metrics_family *family,
+                                         const struct rcpt_metric_row *row, const char *labels,
+                                         size_t size, uint32_t hash)
+{
+    struct metrics_series *series = rcpt_calloc(1, sizeof(*series));
+    series->labels = rcpt_strndup(labels, size);
+    series->labels_size = size;
+    series->hash = hash;
+    if (row->type == RCPT_METRIC_HISTOGRAM)
+        series->buckets = rcpt_calloc(metrics_bound_count(row) + 1, sizeof(*series->buckets));
+    if (family->count == family->capacity) {
+        family->capacity = family->capacity > 0 ? family->capacity * 2 : 4;
+        family->series =
+            rcpt_realloc(family->series, family->capacity * sizeof(struct metrics_series *));
+        family->series[family->count++] = series;
+        index_all(family);
+    } else {
+        family->series[family->count++] = series;
+        index_series(family, family->count - 1);
+    }
+    return series;
+}
+
+static struct metrics_series *series_of(struct rcpt_metrics *metrics, unsigned metric,
+                                        const char *const *values)
+{
+    RCPT_ASSERT(metric < metrics->count);
+    const struct rcpt_metric_row *row = &metrics->rows[metric];
+    struct metrics_family *family = &metrics->families[metric];
+    RCPT_ASSERT((row->labels[0] == NULL) == (values == NULL));
+    char labels[LABELS_BYTES];
+    size_t size = write_labels(row, values, labels);
+    uint32_t hash = hash_of(labels, size);
+    struct metrics_series *series = find(family, labels, size, hash);
+    uint32_t most = row->most > 0 ? row->most : 1;
+    if (series == NULL && family->count >= most && values != NULL) {
+        size = write_labels(row, NULL, labels);
+        hash = hash_of(labels, size);
+        series = find(family, labels, size, hash);
+    }
+    if (series == NULL)
+        series = add_series(family, row, labels, size, hash);
+    series->seen = true;
+    return series;
+}
+
+struct rcpt_metrics *rcpt_metrics_new(const struct rcpt_metric_row *rows, size_t count)
+{
+    struct rcpt_metrics *metrics = rcpt_calloc(1, sizeof(*metrics));
+    metrics->rows = rows;
+    metrics->count = count;
+    metrics->families = rcpt_calloc(count, sizeof(*metrics->families));
+    /* What has no labels is there from the beginning: a rate from 0 to 1 is seen. */
+    for (unsigned metric = 0; metric < count; metric++) {
+        if (rows[metric].labels[0] == NULL)
+            (void)series_of(metrics, metric, RCPT_NO_LABELS);
+    }
+    return metrics;
+}
+
+/* ---- values ---- */
+
+void rcpt_metrics_add(struct rcpt_metrics *metrics, unsigned metric, const char *const *labels,
+                      double value)
+{
+    RCPT_ASSERT(value >= 0 || metrics->rows[metric].type == RCPT_METRIC_GAUGE);
+    series_of(metrics, metric, labels)->value += value;
+}
+
+void rcpt_metrics_set(struct rcpt_metrics *metrics, unsigned metric, const char *const *labels,
+                      double value)
+{
+    series_of(metrics, metric, labels)->value = value;
+}
+
+void rcpt_metrics_observe(struct rcpt_metrics *metrics, unsigned metric, const char *const *labels,
+                          double value)
+{
+    const double *bounds = metrics->rows[metric].bounds;
+    struct metrics_series *series = series_of(metrics, metric, labels);
+    size_t bucket = 0;
+    while (bounds[bucket] > 0 && value > bounds[bucket])
+        bucket++;
+    series->buckets[bucket]++;
+    series->observations++;
+    series->value += value;
+}
+
+double rcpt_metrics_value(const struct rcpt_metrics *metrics, unsigned metric,
+                          const char *const *labels)
+{
+    char text[LABELS_BYTES];
+    size_t size = write_labels(&metrics->rows[metric], labels, text);
+    const struct metrics_series *series =
+        find(&metrics->families[metric], text, size, hash_of(text, size));
+    if (series == NULL)
+        return 0;
+    return series->buckets != NULL ? (double)series->observations : series->value;
+}
+
+size_t rcpt_metrics_series_count(const struct rcpt_metrics *metrics, unsigned metric)
+{
+    return metrics->families[metric].count;
+}
+
+void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric)
+{
+    struct metrics_family *family = &metrics->families[metric];
+    for (uint32_t index = 0; index < family->count; index++)
+        family->series[index]->seen = false;
+}
+
+void rcpt_metrics_end(struct rcpt_metrics *metrics, unsigned metric)
+{
+    struct metrics_family *family = &metrics->families[metric];
+    uint32_t kept = 0;
+    for (uint32_t index = 0; index < family->count; index++) {
+        if (family->series[index]->seen)
+            family->series[kept++] = family->series[index];
+        else
+            free_series(family->series[index]);
+    }
+    if (kept == family->count)
+        return;
+    family->count = kept;
+    index_all(family);
+}

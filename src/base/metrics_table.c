@@ -1,0 +1,192 @@
+/* The metrics of receiptd, one row each: code, docs/metrics.md and a test come from it. */
+#include "receiptd/base/metrics.h"
+
+#define COUNTER     .type = RCPT_METRIC_COUNTER
+#define GAUGE       .type = RCPT_METRIC_GAUGE
+#define HISTOGRAM   .type = RCPT_METRIC_HISTOGRAM
+#define LABELS(...) .labels = {__VA_ARGS__}
+#define SECONDS     .unit = "seconds"
+#define BYTES       .unit = "bytes"
+
+#define MOST_GATEWAYS    16
+#define MOST_PARTITIONS  10000
+#define MOST_CONNECTIONS 65
+
+static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                       0.5,   1,      2.5,   5,    10,    30,   0};
+static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};
+static const double event_bounds[] = {1, 10, 50, 100, 250, 500, 1000, 2000, 4000, 8000, 0};
+
+static const struct rcpt_metric_row rows[] = {
+    [RCPT_METRIC_BUILD] = {"receiptd_build_info", .type = RCPT_METRIC_INFO,
+                           LABELS("version", "librdkafka", "config_hash"), .most = 4,
+                           .help = "Versions, and the hash of the configuration that is in effect"},
+    [RCPT_METRIC_READY] = {"receiptd_ready", GAUGE,
+                           .help = "1 while consuming with all connections, as /readyz says"},
+    [RCPT_METRIC_HALTED] = {"receiptd_halted", GAUGE,
+                            .help = "1 while some of the work stands still until a person decides"},
+    [RCPT_METRIC_PAUSED] = {"receiptd_paused", GAUGE,
+                            .help = "1 while an operator has paused or drained the instance"},
+
+    [RCPT_METRIC_RECORDS_RECEIVED] = {"receiptd_records_received_total", COUNTER,
+                                      .help = "Records that were taken in from Kafka"},
+    [RCPT_METRIC_RECORDS_DROPPED] =
+        {"receiptd_records_dropped_total", COUNTER, LABELS("cause"), .most = 2,
+         .help = "Records that Kafka delivered and that were not taken in: old (applied already) "
+                 "or rewinding (above a position that is read again)"},
+    [RCPT_METRIC_OFFSETS_SKIPPED] =
+        {"receiptd_offsets_skipped_total", COUNTER,
+         .help = "Offsets that the log does not have: retention, compaction, aborted transactions"},
+    [RCPT_METRIC_EVENTS_RECEIVED] =
+        {"receiptd_events_received_total", COUNTER, LABELS("gateway"), .most = MOST_GATEWAYS,
+         .help = "Valid receipts in the records received, by the `gateway` that they name"},
+
+    [RCPT_METRIC_EVENTS_APPLIED] = {"receiptd_events_applied_total", COUNTER, LABELS("gateway"),
+                                    .most = MOST_GATEWAYS,
+                                    .help = "Receipts that changed their message's row"},
+    [RCPT_METRIC_EVENTS_STALE] = {"receiptd_events_stale_total", COUNTER, LABELS("gateway"),
+                                  .most = MOST_GATEWAYS,
+                                  .help = "Receipts of a stage that the message has passed"},
+    [RCPT_METRIC_EVENTS_DUPLICATE] = {"receiptd_events_duplicate_total", COUNTER, LABELS("gateway"),
+                                      .most = MOST_GATEWAYS,
+                                      .help =
+                                          "Receipts of the status or flag that the message has"},
+    [RCPT_METRIC_EVENTS_CONTRADICTION] =
+        {"receiptd_events_contradiction_total", COUNTER, LABELS("gateway", "side"),
+         .most = 2 * MOST_GATEWAYS,
+         .help = "Receipts of another branch of the ladder than the message stood in: side won "
+                 "(they moved it across; counted as applied too) or lost"},
+    [RCPT_METRIC_EVENTS_UNCLASSIFIED] =
+        {"receiptd_events_unclassified_total", COUNTER,
+         .help = "Receipts of batches too diverse to tell applied, stale and duplicate apart"},
+    [RCPT_METRIC_EVENTS_PARKED] = {"receiptd_events_parked_total", COUNTER,
+                                   .help = "Receipts put aside until their message's row exists"},
+    [RCPT_METRIC_EVENTS_WOKEN] = {"receiptd_events_woken_total", COUNTER,
+                                  .help = "Parked receipts that were applied since"},
+    [RCPT_METRIC_EVENTS_AGED_OUT] =
+        {"receiptd_events_aged_out_total", COUNTER,
+         .help = "Parked receipts that became dead letters after parked.max_age"},
+    [RCPT_METRIC_EVENTS_DEAD] = {"receiptd_events_dead_total", COUNTER, LABELS("reason"),
+                                 .most = 32, .help = "Dead letters written, by reason"},
+    [RCPT_METRIC_STATUSES_IMPLIED] =
+        {"receiptd_statuses_implied_total", COUNTER, LABELS("gateway"), .most = MOST_GATEWAYS,
+         .help = "Stages counted because a later one was reported and they were not"},
+    [RCPT_METRIC_MESSAGES_CHANGED] = {"receiptd_messages_changed_total", COUNTER,
+                                      .help = "Message rows that were updated"},
+    [RCPT_METRIC_TRANSITIONS] = {"receiptd_transitions_total", COUNTER, LABELS("status"),
+                                 .most = 128, .help = "Messages that came to stand in the status"},
+
+    [RCPT_METRIC_TRANSACTIONS] =
+        {"receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 40,
+         .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost)"},
+    [RCPT_METRIC_BATCH_EVENTS] = {"receiptd_batch_events", HISTOGRAM, .bounds = event_bounds,
+                                  .help = "Receipts of a committed batch"},
+    [RCPT_METRIC_BATCH_BYTES] = {"receiptd_batch_payload_bytes_total", COUNTER, BYTES,
+                                 .help = "Payload of the receipts in committed batches"},
+    [RCPT_METRIC_TRANSACTION_SECONDS] = {"receiptd_transaction_seconds", HISTOGRAM, SECONDS,
+                                         .bounds = second_bounds,
+                                         .help = "From sending a lane's transaction to its answer"},
+    [RCPT_METRIC_RETRIES] = {"receiptd_retries_total", COUNTER,
+                             .help = "Transactions rolled back for a passing reason"},
+    [RCPT_METRIC_FENCE_CONFLICTS] =
+        {"receiptd_fence_conflicts_total", COUNTER,
+         .help = "Transactions that found another position than they expected"},
+    [RCPT_METRIC_EXCLUSIVITY_CONFLICTS] =
+        {"receiptd_exclusivity_conflicts_total", COUNTER,
+         .help = "Positions that another owner had moved while this instance owned the partition"},
+    [RCPT_METRIC_RESYNCS] =
+        {"receiptd_resyncs_total", COUNTER, LABELS("direction"), .most = 3,
+         .help = "Positions compared with the database: same, ahead (others moved it) or back"},
+    [RCPT_METRIC_EVENTS_ROLLED_BACK] =
+        {"receiptd_events_rolled_back_total", COUNTER, LABELS("outcome"), .most = 8,
+         .help = "Receipts of transactions that did not commit, or whose answer was lost"},
+    [RCPT_METRIC_RECORDS_REPLAYED] =
+        {"receiptd_records_replayed_total", COUNTER,
+         .help = "Offsets that are read again because the database went back"},
+    [RCPT_METRIC_REWINDS] = {"receiptd_rewinds_total", COUNTER,
+                             .help = "Times that a partition was set back"},
+    [RCPT_METRIC_EVICTIONS] = {"receiptd_evictions_total", COUNTER,
+                               .help = "Stalled sessions that were ended for blocking a lane"},
+    [RCPT_METRIC_LAST_COMMIT] = {"receiptd_last_commit_timestamp_seconds", GAUGE, SECONDS,
+                                 .help = "When a lane's transaction was committed last"},
+
+    [RCPT_METRIC_PARTITION_POSITION] = {"receiptd_partition_position", GAUGE,
+                                        LABELS("topic", "partition"), .most = MOST_PARTITIONS,
+                                        .help = "Everything below this offset is applied"},
+    [RCPT_METRIC_PARTITION_LAG_RECORDS] = {"receiptd_partition_lag_records", GAUGE,
+                                           LABELS("topic", "partition"), .most = MOST_PARTITIONS,
+                                           .help = "Records in the log that are not applied"},
+    [RCPT_METRIC_PARTITION_LAG_SECONDS] =
+        {"receiptd_partition_lag_seconds", GAUGE, SECONDS, LABELS("topic", "partition"),
+         .most = MOST_PARTITIONS,
+         .help = "Age of the oldest record that is not applied; 0 without any"},
+    [RCPT_METRIC_PARTITION_SHOWS] = {"receiptd_partition_applied_timestamp_seconds", GAUGE, SECONDS,
+                                     LABELS("topic", "partition"), .most = MOST_PARTITIONS,
+                                     .help = "The database shows this partition as of this time"},
+    [RCPT_METRIC_OLDEST_UNAPPLIED] =
+        {"receiptd_oldest_unapplied_seconds", GAUGE, SECONDS,
+         .help = "Age of the oldest record that is not applied, over all partitions"},
+    [RCPT_METRIC_PARKED] = {"receiptd_parked_events", GAUGE,
+                            .help = "Receipts that wait for their message's row"},
+    [RCPT_METRIC_PARKED_OLDEST] = {"receiptd_parked_oldest_seconds", GAUGE, SECONDS,
+                                   .help = "Age of the oldest parked receipt"},
+    [RCPT_METRIC_QUEUE_BYTES] = {"receiptd_queue_bytes", GAUGE, BYTES,
+                                 .help = "Memory of records that are queued or in flight"},
+    [RCPT_METRIC_QUEUE_BUDGET] = {"receiptd_queue_budget_bytes", GAUGE, BYTES,
+                                  .help = "Limit of that memory, memory.budget"},
+    [RCPT_METRIC_LANES] = {"receiptd_lanes", GAUGE, LABELS("state"), .most = 8,
+                           .help = "Lanes in each state"},
+    [RCPT_METRIC_LANE_RECORDS] = {"receiptd_lane_queued_records", GAUGE, LABELS("lane"),
+                                  .most = 256, .help = "Records that the lane holds"},
+
+    [RCPT_METRIC_PARTITIONS_ASSIGNED] = {"receiptd_partitions_assigned", GAUGE,
+                                         .help = "Partitions that this instance consumes"},
+    [RCPT_METRIC_REBALANCES] =
+        {"receiptd_rebalances_total", COUNTER, LABELS("kind"), .most = 3,
+         .help = "Times that the group gave partitions (assigned) or took them (revoked, lost)"},
+    [RCPT_METRIC_KAFKA_UP] = {"receiptd_kafka_up", GAUGE, .help = "1 while the brokers answer"},
+    [RCPT_METRIC_CONNECTION_UP] =
+        {"receiptd_postgres_connection_up", GAUGE, LABELS("connection"), .most = MOST_CONNECTIONS,
+         .help = "1 while the connection is ready: control, or the lanes' by number"},
+    [RCPT_METRIC_CONNECTION_FAILURES] =
+        {"receiptd_postgres_connection_failures_total", COUNTER, LABELS("connection"),
+         .most = MOST_CONNECTIONS,
+         .help = "Times that the connection was lost or could not be made"},
+    [RCPT_METRIC_SNAPSHOT_AGE] =
+        {"receiptd_postgres_oldest_xmin_age_seconds", GAUGE, SECONDS,
+         .help = "Age of the oldest transaction that keeps dead rows alive (backend_xmin)"},
+    [RCPT_METRIC_BACKENDS] = {"receiptd_postgres_server_connections", GAUGE,
+                              .help = "Client connections that the server has"},
+    [RCPT_METRIC_BACKENDS_MOST] = {"receiptd_postgres_server_connections_max", GAUGE,
+                                   .help = "Its max_connections"},
+
+    [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
+                                .bounds = delay_bounds,
+                                .help = "How late the loop's 50 ms timer comes"},
+    [RCPT_METRIC_RELOADS] = {"receiptd_reloads_total", COUNTER, LABELS("result"), .most = 2,
+                             .help = "Reloads of the configuration: applied or refused"},
+    [RCPT_METRIC_LAST_RELOAD] = {"receiptd_last_reload_timestamp_seconds", GAUGE, SECONDS,
+                                 .help = "When the configuration in effect was read"},
+    [RCPT_METRIC_LOG_LINES] = {"receiptd_log_lines_total", COUNTER, LABELS("level"), .most = 4,
+                               .help = "Log lines written"},
+    [RCPT_METRIC_LOG_SUPPRESSED] = {"receiptd_log_lines_suppressed_total", COUNTER,
+                                    .help = "Log lines above log.burst of one kind"},
+    [RCPT_METRIC_LOG_DROPPED] = {"receiptd_log_lines_dropped_total", COUNTER,
+                                 .help = "Log lines lost because nobody read the error output"},
+    [RCPT_METRIC_HTTP_REQUESTS] = {"receiptd_http_requests_total", COUNTER, LABELS("code"),
+                                   .most = 32, .help = "Answers of the HTTP server by status"},
+    [RCPT_METRIC_PROCESS_CPU] = {"process_cpu_seconds_total", COUNTER, SECONDS,
+                                 .help = "Processor time, user and system"},
+    [RCPT_METRIC_PROCESS_RSS] = {"process_resident_memory_bytes", GAUGE, BYTES,
+                                 .help = "Resident memory"},
+    [RCPT_METRIC_PROCESS_START] = {"process_start_time_seconds", GAUGE, SECONDS,
+                                   .help = "When the process started"},
+    [RCPT_METRIC_PROCESS_FDS] = {"process_open_fds", GAUGE, .help = "Open file descriptors"},
+};
+
+_Static_assert(sizeof(rows) / sizeof(rows[0]) == RCPT_METRIC__COUNT, "one row per metric");
+
+const struct rcpt_metric_row *rcpt_metrics_table(void)
+{
+    return rows;
+}

@@ -1,0 +1,91 @@
+#include "receiptd/core/outcome.h"
+
+static const char *const names[RCPT_RECEIPT__COUNT] = {
+    [RCPT_RECEIPT_APPLIED] = "applied",
+    [RCPT_RECEIPT_STALE] = "stale",
+    [RCPT_RECEIPT_DUPLICATE] = "duplicate",
+    [RCPT_RECEIPT_LOST] = "contradicted",
+};
+
+const char *rcpt_outcome_name(enum rcpt_outcome outcome)
+{
+    return names[outcome];
+}
+
+/* The parent of a status; RCPT_LADDER_NO_STATUS above the root and for codes of another ladder. */
+static int16_t parent_of(const struct rcpt_ladder *ladder, int16_t status)
+{
+    int index = rcpt_ladder_find_code(ladder, status, NULL, 0);
+    return index >= 0 ? rcpt_ladder_entry(ladder, (size_t)index)->parent : RCPT_LADDER_NO_STATUS;
+}
+
+bool rcpt_outcome_is_on_path(const struct rcpt_ladder *ladder, int16_t ancestor, int16_t status)
+{
+    while (status > ancestor) /* a parent's code is smaller */
+        status = parent_of(ladder, status);
+    return status == ancestor;
+}
+
+bool rcpt_outcome_is_correction(const struct rcpt_ladder *ladder, int16_t old, int16_t new)
+{
+    return new > old && !rcpt_outcome_is_on_path(ladder, old, new);
+}
+
+static enum rcpt_outcome outcome_of_flag(uint32_t gained, int16_t code, bool first)
+{
+    bool is_new = (gained >> (code - RCPT_LADDER_FIRST_FLAG_CODE) & 1u) != 0;
+    return is_new && first ? RCPT_RECEIPT_APPLIED : RCPT_RECEIPT_DUPLICATE;
+}
+
+enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
+                                  uint32_t gained, int16_t code, bool first)
+{
+    if (code >= RCPT_LADDER_FIRST_FLAG_CODE)
+        return outcome_of_flag(gained, code, first);
+    if (code == old)
+        return RCPT_RECEIPT_DUPLICATE;
+    if (!rcpt_outcome_is_on_path(ladder, code, new))
+        return RCPT_RECEIPT_LOST;
+    if (code < old && rcpt_outcome_is_on_path(ladder, code, old))
+        return RCPT_RECEIPT_STALE;
+    return first ? RCPT_RECEIPT_APPLIED : RCPT_RECEIPT_DUPLICATE;
+}
+
+static bool is_named(const int16_t *codes, uint32_t size, int16_t code)
+{
+    for (uint32_t index = 0; index < size; index++) {
+        if (codes[index] == code)
+            return true;
+    }
+    return false;
+}
+
+/* Stages that the move counts although no receipt named them. */
+static uint32_t count_implied(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
+                              const int16_t *codes, uint32_t size)
+{
+    uint32_t implied = 0;
+    for (int16_t stage = new; stage > 0; stage = parent_of(ladder, stage)) {
+        if (rcpt_outcome_is_on_path(ladder, stage, old))
+            break;
+        implied += !is_named(codes, size, stage);
+    }
+    return implied;
+}
+
+void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladder *ladder,
+                        int16_t old, int16_t new, uint32_t gained, const int16_t *codes,
+                        const int32_t *counts, uint32_t size, uint32_t messages)
+{
+    for (uint32_t index = 0; index < size; index++) {
+        uint64_t more = (uint64_t)(counts[index] - 1) * messages;
+        sums->receipts[rcpt_outcome_of(ladder, old, new, gained, codes[index], true)] += messages;
+        if (more > 0)
+            sums->receipts[rcpt_outcome_of(ladder, old, new, gained, codes[index], false)] += more;
+    }
+    if (new <= old)
+        return;
+    sums->implied += (uint64_t)count_implied(ladder, old, new, codes, size) * messages;
+    if (rcpt_outcome_is_correction(ladder, old, new))
+        sums->corrections += messages;
+}

@@ -1,0 +1,15 @@
+/* What a committed batch did, read from the arrays that its statement returns. Private to
+ * src/postgres. */
+#ifndef RECEIPTD_SRC_POSTGRES_EFFECTS_H
+#define RECEIPTD_SRC_POSTGRES_EFFECTS_H
+
+#include "receiptd/postgres/statements.h"
+
+/* Does nothing where nobody looks (on_effects NULL), or where the kind has no effects. */
+void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                       enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);
+
+/* Reads '{1,2,3}' into `values`, at most `capacity` of them. Returns how many; NULL is empty. */
+uint32_t rcpt_effects_read_array(const char *text, int64_t *values, uint32_t capacity);
+
+#endif

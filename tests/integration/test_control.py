@@ -1,0 +1,314 @@
+"""What an operator does to a running receiptd: over the socket, by SIGHUP, and what the log makes of it."""
+
+import fcntl
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+from support.operations import ControlSocket, Operations
+
+EX_USAGE, EX_UNAVAILABLE, EX_TEMPFAIL, EX_CONFIG = 64, 69, 75, 78
+
+
+@pytest.fixture
+def control(receiptd):
+    made = ControlSocket(receiptd)
+    yield made
+    made.close()
+
+
+def start(world):
+    process = world.installation.start()
+    pages = Operations(process)
+    pages.wait_until_ready()
+    return process, pages
+
+
+def sent(*ids):
+    return [{"message_id": id, "status": "SENT"} for id in ids]
+
+
+def test_the_socket_is_for_its_user_alone_and_tells_what_goes_on(create_world, control):
+    world = create_world(partitions=2, lanes=4)
+    assert control.ctl("status", check=False).returncode == EX_UNAVAILABLE
+    process, pages = start(world)
+    assert stat.S_IMODE(os.stat(control.path).st_mode) == 0o600
+    assert re.search(r"^ready +yes$", control.ctl("status").stdout, re.MULTILINE)
+    assert control.json("status")["config"]["hash"] == pages.get("/statusz").json["config"]["hash"]
+    assert [lane["lane"] for lane in control.json("lanes")] == [0, 1, 2, 3]
+    assert "ready" in control.ctl("lanes").stdout
+    wrong = control.ctl("dance", check=False)
+    assert wrong.returncode == EX_USAGE and "unknown verb" in wrong.stderr
+    assert control.ctl("resync", "9", check=False).returncode == EX_USAGE
+    process.stop()
+    assert not control.path.exists()
+
+
+def test_pause_resume_and_drain_lose_nothing(create_world, control):
+    world = create_world(25_000, seed=71, batch={"max_events": 500})
+    world.insert(world.stream.late)
+    process, pages = start(world)
+    feeder = world.feed(per_second=10_000)
+    world.wait_for_progress(process)
+    control.ctl("pause")
+    assert pages.get("/readyz").json["reasons"] and pages.get("/livez").status == 200
+    assert "drained" in control.ctl("drain").stdout
+    at_rest = world.position_sum()
+    assert pages.figures().get_one("receiptd_queue_bytes") == 0
+    assert pages.figures().get_one("receiptd_paused") == 1
+    control.ctl("resync")
+    time.sleep(0.5)
+    assert world.position_sum() == at_rest
+    control.ctl("resume")
+    feeder.join()
+    world.finish(process)
+    process.stop()
+
+
+def test_it_answers_while_the_process_is_ending(create_world, control):
+    patient = {"lock_timeout": "30s", "zombie_timeout": "30s"}
+    world = create_world(partitions=1, lanes=2, shutdown={"deadline": "20s"}, postgres=patient)
+    world.insert_ids("m")
+    process, _ = start(world)
+    with world.database.connect() as operator, operator.transaction():
+        operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
+        world.topic.send(sent("m"))
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'receiptd.message_inbox'::regclass"
+        world.wait(lambda: world.database.value(waiting) > 0, process)
+        process.signal(signal.SIGTERM)
+        process.wait_for_log("stopping: SIGTERM")
+        assert control.json("status")["stopping"]
+        assert control.ctl("resume", check=False).returncode == EX_TEMPFAIL
+    process.expected_status = process.wait()
+    assert process.expected_status == 0
+
+
+def test_a_client_that_says_nothing_or_nonsense_harms_nobody(create_world, control):
+    world = create_world(partitions=1, lanes=2)
+    process, _ = start(world)
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(10)]
+    for client in silent:
+        client.connect(str(control.path))
+    for nonsense in (b"\n", b"x" * 10_000, b"text \x00\xff\n", b"json\n", b"json status extra words here too many\n"):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(control.path))
+            try:
+                client.sendall(nonsense)
+                client.settimeout(10)
+                client.recv(100)
+            except ConnectionError:
+                pass
+    assert control.json("status")["readiness"]["ready"]
+    for client in silent:
+        client.close()
+    process.stop()
+
+
+def test_a_second_instance_leaves_the_socket_of_the_first_alone(create_world, control):
+    world = create_world(partitions=1, lanes=2)
+    first, _ = start(world)
+    second = world.installation.start("b")
+    second.wait_for_log("another instance answers")
+    second.stop()
+    assert control.json("status")["pid"] == first.pid
+    first.kill()
+    third = world.installation.start("c")
+    third.wait_for_log("metrics and status at")
+    assert control.json("status")["pid"] == third.pid
+    third.stop()
+
+
+# ---- reload
+
+
+def test_a_reload_says_what_is_applied_and_what_needs_a_restart(create_world, control):
+    world = create_world(partitions=1, lanes=4)
+    process, pages = start(world)
+    before = pages.get("/statusz").json["config"]["hash"]
+    assert "nothing has changed" in control.ctl("reload").stdout
+    world.installation.configure(batch={"max_events": 77}, log={"level": "debug", "levels": {"kafka": "warn"}},
+                                 kafka={"group": "another"}, memory={"budget": "1MiB"})
+    told = control.ctl("reload").stdout
+    assert re.search(r"^applied: batch.max_events memory.budget log.level log.levels$", told, re.MULTILINE), told
+    assert re.search(r"^needs a restart: kafka.group$", told, re.MULTILINE), told
+    status = pages.get("/statusz").json
+    assert status["config"]["hash"] != before and status["kafka"]["group"] == "receiptd"
+    assert pages.figures().get_one("receiptd_queue_budget_bytes") == 1 << 20
+    assert pages.figures().get_one("receiptd_reloads_total", result="applied") == 2
+    process.stop()
+
+
+def test_a_wrong_configuration_is_refused_as_a_whole(create_world, control):
+    world = create_world(partitions=1, lanes=4)
+    process, pages = start(world)
+    before = pages.get("/statusz").json["config"]["hash"]
+    good = world.installation.config_path.read_text()
+    world.installation.write_config(good + "batch: {max_events: 5, linger: never}\n")
+    assert "--socket" in control.ctl("reload", check=False).stderr
+    refused = world.installation.command("ctl", "--socket", str(control.path), "reload", check=False)
+    assert refused.returncode == EX_CONFIG and "batch.linger" in refused.stderr
+    process.signal(signal.SIGHUP)
+    pages.wait_for_figure("receiptd_reloads_total", lambda value: value == 2, result="refused")
+    world.installation.config_path.unlink()
+    process.signal(signal.SIGHUP)
+    pages.wait_for_figure("receiptd_reloads_total", lambda value: value == 3, result="refused")
+    world.installation.write_config(good)
+    assert pages.get("/statusz").json["config"]["hash"] == before
+    assert control.ctl("reload").returncode == 0
+    process.stop()
+
+
+def test_the_number_of_connections_changes_under_load(create_world, control):
+    world = create_world(80_000, seed=72, batch={"max_events": 300})
+    world.insert(world.stream.late)
+    process, pages = start(world)
+    feeder = world.feed(per_second=12_000)
+    for count in (1, 8, 3, 2):
+        world.wait_for_progress(process)
+        world.installation.configure(postgres={"connections": count})
+        assert "postgres.connections" in control.ctl("reload").stdout
+        pages.wait_for_figure("receiptd_postgres_connection_up", lambda value, count=count: value == count + 1)
+        pages.wait_until_ready()
+    feeder.join()
+    world.finish(process)
+    process.stop()
+
+
+def test_a_hundred_reloads_under_load_lose_nothing(create_world, control):
+    world = create_world(80_000, seed=73, batch={"max_events": 500})
+    world.insert(world.stream.late)
+    process, pages = start(world)
+    feeder = world.feed(per_second=20_000)
+    for turn in range(100):
+        world.installation.configure(batch={"max_events": 200 + turn % 7 * 100}, memory={"budget": f"{1 + turn % 5}MiB"})
+        process.signal(signal.SIGHUP)
+        pages.wait_for_figure("receiptd_reloads_total", lambda value, turn=turn: value > turn, result="applied")
+    feeder.join()
+    world.finish(process)
+    assert pages.figures().get_one("receiptd_reloads_total", result="refused") == 0
+    assert pages.figures().get_one("process_resident_memory_bytes") < 300e6 or "RECEIPTD_BINARY" in os.environ
+    process.stop()
+
+
+def test_a_new_password_is_taken_for_the_next_connection(create_world, control, services):
+    world = create_world(partitions=1, lanes=2)
+    world.insert_ids("m", "n")
+    role = f"rotating_{os.getpid()}"
+    with world.database.connect() as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN SUPERUSER PASSWORD 'first'")
+    secret = world.installation.directory / "dsn"
+    try:
+        tcp = dict(part.split("=", 1) for part in services.tcp_dsn.split() if not part.startswith(("user", "password")))
+        place = f"host={tcp['host']} port={tcp['port']} dbname={world.database.name} user={role} password="
+        secret.write_text(place + "first")
+        world.installation.configure(postgres={"dsn": f"file:{secret}"})
+        process, pages = start(world)
+        with world.database.connect() as owner:
+            owner.execute(f"ALTER ROLE {role} PASSWORD 'second'")
+        secret.write_text(place + "second")
+        assert "postgres.dsn" in control.ctl("reload").stdout
+        with world.database.connect() as owner:
+            owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
+        process.wait_for_log("is not connected")
+        world.topic.send(sent("m"))
+        world.wait_until_consumed(process)
+        pages.wait_until_ready()
+        for text in (process.log(), pages.get("/statusz").text, control.ctl("reload").stdout):
+            assert "second" not in text and "password=first" not in text
+        process.stop()
+    finally:
+        with world.database.connect() as owner:
+            owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
+            owner.execute(f"DROP ROLE {role}")
+
+
+# ---- log
+
+
+def test_levels_are_per_room_and_change_while_running(create_world, control):
+    world = create_world(partitions=1, lanes=2, log={"levels": {"postgres": "debug"}})
+    world.insert_ids("m", "n")
+    process, _ = start(world)
+    world.topic.send(sent("m"))
+    world.wait_until_consumed(process)
+    process.wait_for_log("level=debug room=postgres")
+    assert "level=debug room=core" not in process.log()
+    control.ctl("log-level", "postgres", "warn")
+    control.ctl("log-level", "error")
+    quiet = len(process.log())
+    world.topic.send(sent("n"))
+    world.wait_until_consumed(process)
+    assert "level=debug" not in process.log()[quiet:] and "level=info room=postgres" not in process.log()[quiet:]
+    assert control.ctl("log-level", "loud", check=False).returncode == EX_USAGE
+    assert control.ctl("log-level", "attic", "info", check=False).returncode == EX_USAGE
+    process.stop()
+
+
+def test_lines_of_one_kind_are_limited_and_the_rest_is_counted(create_world):
+    world = create_world(partitions=1, lanes=2, log={"burst": 5})
+    process, pages = start(world)
+    world.topic.send(*[[{"message_id": "+491701234567", "status": "NONSENSE"}] for _ in range(100)])
+    world.wait_until_consumed(process)
+    assert process.log().count("dead letter: topic") == 5
+    pages.wait_for_figure("receiptd_log_lines_suppressed_total", lambda value: value >= 95)
+    process.wait_for_log("95 more lines like this were suppressed: dead letter")
+    assert "+491701234567" not in process.log()
+    process.stop()
+
+
+def test_a_stuck_reader_of_the_log_stops_nothing(create_world):
+    world = create_world(3_000, seed=74, log={"level": "debug", "burst": 0})
+    world.insert(world.stream.late)
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    process = subprocess.Popen([world.installation.command_binary(), "run", "--config", world.installation.config_path],
+                               stdout=subprocess.DEVNULL, stderr=writer, stdin=subprocess.DEVNULL)
+    try:
+        os.close(writer)
+        world.produce()
+        world.finish()
+        os.set_blocking(reader, False)
+        seen = os.read(reader, 1 << 20)
+        assert all(line.startswith(b"time=") for line in seen.splitlines()[1:-1])
+        deadline = time.monotonic() + 20
+        while b"lines were lost: nobody read" not in seen and time.monotonic() < deadline:
+            time.sleep(0.05)
+            try:
+                seen += os.read(reader, 1 << 20)
+            except BlockingIOError:
+                pass
+        assert b"lines were lost: nobody read" in seen
+    finally:
+        process.terminate()
+        status = process.wait(30)
+        os.close(reader)
+    assert status == 0
+
+
+def test_the_journal_gets_priorities_and_json_stays_json(create_world):
+    world = create_world(partitions=1, lanes=2, log={"format": "json"})
+    ours, theirs = socket.socketpair()
+    place = os.fstat(theirs.fileno())
+    environment = {**os.environ, "JOURNAL_STREAM": f"{place.st_dev}:{place.st_ino}"}
+    process = subprocess.Popen([world.installation.command_binary(), "run", "--config", world.installation.config_path],
+                               stdout=subprocess.DEVNULL, stderr=theirs.fileno(), stdin=subprocess.DEVNULL,
+                               env=environment)
+    theirs.close()
+    ours.settimeout(30)
+    lines = b""
+    while b'"ready"' not in lines:
+        lines += ours.recv(65536)
+    process.terminate()
+    while data := ours.recv(65536):
+        lines += data
+    assert process.wait(30) == 0
+    for line in lines.splitlines():
+        priority, text = re.fullmatch(rb"<(\d)>(.*)", line).groups()
+        assert {3: "error", 4: "warn", 6: "info", 7: "debug"}[int(priority)] == json.loads(text)["level"]

@@ -1,0 +1,91 @@
+"""receiptd explain: the row, and what each receipt did and why."""
+
+from support.operations import ControlSocket, Operations
+
+EX_USAGE, EX_NOINPUT = 64, 66
+
+
+def receipt(status, id="m"):
+    return [{"message_id": id, "status": status}]
+
+
+def test_every_receipt_is_explained_by_what_it_did(create_world):
+    world = create_world(partitions=1, lanes=1, postgres={"connections": 1}, timeline={"retention": "1h"})
+    world.insert_ids("m", campaign="spring")
+    process = world.installation.start()
+    for status in ("SENT", "FAILED", "DELIVERED", "SENT", "DELIVERED", "FAILED", "COMPLAINED", "COMPLAINED", "CLICKED"):
+        world.topic.send(receipt(status))
+        world.wait_until_consumed(process)
+    world.topic.send(receipt("OPENED") + receipt("OPENED"), [{"message_id": "m", "status": "NONSENSE"}])
+    world.topic.send(receipt("SENT", "late"))
+    world.wait_until_consumed(process)
+    told = world.installation.json("explain", "m")
+    assert told["message"]["status_name"] == "CLICKED" and told["message"]["campaign_id"] == "spring"
+    assert told["message"]["path"] == ["TARGETED", "IN_GTW", "SENT", "DELIVERED", "OPENED", "CLICKED"]
+    assert told["message"]["flags"] == ["COMPLAINED"]
+    assert [(r["status_name"], r["effect"]) for r in told["receipts"]] == [
+        ("SENT", "applied"), ("FAILED", "applied"), ("DELIVERED", "applied"), ("SENT", "stale"),
+        ("DELIVERED", "duplicate"), ("FAILED", "contradicted"), ("COMPLAINED", "applied"), ("COMPLAINED", "duplicate"),
+        ("CLICKED", "applied"), ("OPENED", "stale"), ("OPENED", "stale"),
+    ]
+    assert told["receipts"][2]["why"] == "FAILED → DELIVERED, a correction"
+    assert [letter["reason"] for letter in told["dead_letters"]] == ["unknown_status"]
+    text = world.installation.command("explain", "m").stdout
+    assert "CLICKED" in text and "a correction" in text and "unknown_status" in text
+    waiting = world.installation.json("explain", "late")
+    assert waiting["message"] is None and waiting["receipts"][0]["effect"] == "waiting"
+    world.insert_ids("late")
+    world.wait_until_woken(process)
+    assert world.installation.json("explain", "late")["receipts"][0]["effect"] == "woken"
+    assert world.installation.command("explain", "nobody", check=False).returncode == EX_NOINPUT
+    assert world.installation.command("explain", check=False).returncode == EX_USAGE
+    world.finish(process)
+    process.stop()
+
+
+def test_without_a_retention_nothing_is_written_and_it_can_be_switched_while_running(create_world, receiptd):
+    control = ControlSocket(receiptd)
+    try:
+        world = create_world(4_000, seed=91, batch={"max_events": 300})
+        world.insert(world.stream.late)
+        process = world.installation.start()
+        Operations(process).wait_until_ready()
+        world.produce()
+        world.wait_until_consumed(process)
+        rows = "SELECT count(*) FROM receiptd.message_timeline"
+        assert world.database.value(rows) == 0
+        world.insert_ids("m")
+        world.installation.configure(timeline={"retention": "1h"})
+        assert "timeline.retention" in control.ctl("reload").stdout
+        world.topic.send(receipt("SENT"))
+        world.wait_until_consumed(process)
+        assert world.database.value(rows) == 1
+        world.installation.configure(timeline={"retention": "0s"})
+        control.ctl("reload")
+        world.wait(lambda: world.database.value(rows) == 0, process, what="the timeline is emptied")
+        told = world.installation.json("explain", "m")
+        assert told["message"]["status_name"] == "SENT" and told["receipts"] == []
+        world.finish(process)
+        process.stop()
+    finally:
+        control.close()
+
+
+def test_the_timeline_holds_every_receipt_once_whatever_happens(create_world):
+    world = create_world(30_000, seed=92, batch={"max_events": 300}, timeline={"retention": "1h"})
+    world.insert(world.stream.late)
+    feeder = world.feed(per_second=15_000)
+    for turn in range(3):
+        process = world.installation.start(str(turn))
+        world.wait_for_progress(process)
+        process.kill()
+    feeder.join()
+    process = world.installation.start("last")
+    world.finish(process)
+    total, distinct = world.database.query(
+        'SELECT count(*), count(DISTINCT (partition, "offset", index)) FROM receiptd.message_timeline'
+    )[0]
+    events = world.database.value("SELECT sum(events)::int8 FROM receiptd.campaign_funnel")
+    parked = world.database.value("SELECT count(*) FROM receiptd.parked_event")
+    assert total == distinct == events + parked
+    process.stop()
