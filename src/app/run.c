@@ -213,6 +213,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     struct app *app = context;
     (void)pg;
     app->control_up = true;
+    memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
     rcpt_log_info("postgres", "control is connected");
     positions_step(app);
     app_update_readiness(app);
