@@ -17,6 +17,8 @@ import tempfile
 import psycopg
 import pytest
 
+from support.wait import wait_for
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SQL = ROOT / "sql"
 SCHEMA = "receiptd"
@@ -215,6 +217,12 @@ class Database:
             session.close()
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+
+
+def wait_for_lock(watcher, waiting):
+    """Until the session, busy in another thread, waits for somebody."""
+    pid = waiting.connection.info.backend_pid
+    wait_for(lambda: watcher.query("SELECT pg_blocking_pids(%s) <> '{}'", [pid]) == [(True,)], 10, f"backend {pid} waits")
 
 
 @pytest.fixture

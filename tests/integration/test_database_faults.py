@@ -113,21 +113,31 @@ def test_backends_that_are_terminated_at_random_are_exact(create_world):
 
 @contextmanager
 def zombie(world, kind):
-    """A client of our role that holds every fence row of partition 0 and will never say anything again."""
-    hold = "UPDATE receiptd.consumer_progress SET next_offset = next_offset WHERE partition = 0"
+    """A client of our role that holds every fence row of partition 0 and will never say anything again.
+
+    In the middle of its transaction, or, like an instance that is stopped, after all of it was sent: it has moved the
+    positions and changed messages, its results fill the socket, and nobody reads them.
+    """
+    hold = "UPDATE receiptd.consumer_progress SET next_offset = next_offset + 1 WHERE partition = 0"
+    batch = "UPDATE receiptd.message_inbox SET prev_status = status, status = 800 WHERE status < 800"
     client = psycopg.pq.PGconn.connect(world.database.dsn.encode())
     try:
         pid = client.backend_pid
         if kind == "idle in transaction":
             client.exec_(f"BEGIN; {hold}".encode())
-        else:  # active for ever: its results fill the socket and nobody reads them
-            client.send_query(f"BEGIN; {hold}; SELECT repeat('x', 1000000) FROM generate_series(1, 50)".encode())
+        else:  # one implicit transaction, as a lane's is
+            client.send_query(f"{hold}; {batch}; SELECT repeat('x', 1000000) FROM generate_series(1, 50)".encode())
             client.flush()
             query = "SELECT wait_event = 'ClientWrite' FROM pg_stat_activity WHERE pid = %s"
             wait_for(lambda: world.database.value(query, pid), 10, "the zombie is stuck with unread results")
         yield pid
     finally:
         client.finish()
+
+
+def waits_for(world, pid):
+    return world.database.value(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'receiptd/%%' AND %s = ANY (pg_blocking_pids(pid))", pid)
 
 
 @pytest.mark.parametrize("kind", ["idle in transaction", "results not read"])
@@ -139,6 +149,7 @@ def test_a_zombie_that_holds_the_fence_is_evicted_and_the_lane_goes_on(create_wo
     world.wait_until_consumed(process)
     with zombie(world, kind) as pid:
         world.produce()
+        process.wait_for(lambda: waits_for(world, pid), 30, "a lane waits for the zombie")
         world.wait_until_consumed(process, timeout=30)
         assert not world.database.query("SELECT FROM pg_stat_activity WHERE pid = %s", pid)
     world.finish(process)

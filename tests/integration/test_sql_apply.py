@@ -7,7 +7,7 @@ import pytest
 
 from sql_batch import (Event, add_messages, apply, drift, expected_funnel, expected_rows, fold, stored_funnel,
                        stored_rows)
-from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server  # noqa: F401
+from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
 
 CODES = list(STATUSES) + [9001 + b for b in FLAGS]
 
@@ -33,7 +33,7 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
         assert answer["events_counted"] == len(batch) and answer["events_parked"] == 0
         assert answer["messages_known"] == len({e.message_id for e in batch})
         if rng.random() < 0.3:
-            session.one("control/rollup", rng.choice([1, 3, 1000]))
+            session.one("control/rollup", rng.choice([1, 3, 1000]), 0)
     assert stored_rows(session) == expected_rows(inbox, events)
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert drift(session) == []
@@ -194,9 +194,7 @@ def test_the_old_status_is_that_of_the_row_after_a_wait_not_of_the_snapshot(data
     waiting = threading.Thread(target=apply, args=(second, [Event("m", 600, 1), Event("m", 9001, 2)]))
     waiting.start()
     watcher = database.session("watcher")
-    while watcher.query("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-                        " AND wait_event_type = 'Lock'") == [(0,)]:
-        time.sleep(0.01)
+    wait_for_lock(watcher, second)
     first.do("COMMIT")
     waiting.join()
     events = [Event("m", 440, 0), Event("m", 600, 1), Event("m", 9001, 2)]
@@ -224,7 +222,7 @@ def test_two_writers_of_the_same_messages_stay_exact_without_deadlock(database):
     reader = database.session("reader")
     while any(w.is_alive() for w in writers):
         assert drift(reader) == []
-        reader.one("control/rollup", rng.choice([1, 20]))
+        reader.one("control/rollup", rng.choice([1, 20]), 0)
     for writer in writers:
         writer.join()
     assert failures == []

@@ -2,10 +2,12 @@
 import random
 import threading
 
+import psycopg
 import pytest
 
 from sql_batch import Event, add_messages, apply, drift, expected_funnel, stored_funnel
-from sql_fixture import FLAGS, STATUSES, Database, SqlError, database, sql_server  # noqa: F401
+from sql_fixture import (FLAGS, SCHEMA, SQL, STATUSES, Database, SqlError, database, fill_in, sql_server,  # noqa: F401
+                         wait_for_lock)
 from test_sql_apply import make_events
 
 
@@ -55,7 +57,7 @@ def test_readers_see_exact_counters_while_rows_are_rolled_up(database):
         roller = database.session("roller")
         try:
             while not done.is_set():
-                roller.one("control/rollup", 3)
+                roller.one("control/rollup", 3, 0)
         except SqlError as error:
             failures.append(error)
 
@@ -71,7 +73,7 @@ def test_readers_see_exact_counters_while_rows_are_rolled_up(database):
     for roller in rollers:
         roller.join()
     assert failures == []
-    while session.one("control/rollup", 100)["rows"] != "0":
+    while session.one("control/rollup", 100, 0)["rows"] != "0":
         pass
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(0,)]
@@ -81,9 +83,19 @@ def test_a_roll_up_takes_the_oldest_rows_and_says_how_many(database):
     session = database.session()
     for n in range(5):
         add_messages(session, {f"m{n}": "c"})
-    assert session.one("control/rollup", 2) == {"rows": "2"}
+    assert session.one("control/rollup", 2, 0) == {"rows": "2", "last": "2"}
     assert session.query("SELECT messages FROM campaign_funnel_total") == [(2,)]
-    assert session.one("control/rollup", 10) == {"rows": "3"}
+    assert session.one("control/rollup", 10, 2) == {"rows": "3", "last": "5"}
+
+
+def test_a_roll_up_above_an_id_leaves_what_lies_below_to_a_whole_one(database):
+    session = database.session()
+    for n in range(3):
+        add_messages(session, {f"m{n}": "c"})
+    assert session.one("control/rollup", 10, 1) == {"rows": "2", "last": "3"}
+    assert session.one("control/rollup", 10, 3) == {"rows": "0", "last": "0"}
+    assert session.query("SELECT id FROM campaign_funnel_delta") == [(1,)]
+    assert session.one("control/rollup", 10, 0) == {"rows": "1", "last": "1"}
 
 
 def repair(session, campaign):
@@ -125,6 +137,7 @@ def test_two_repairs_at_once_repair_once(database):
     answers = []
     other = threading.Thread(target=lambda: answers.append(repair(two, "c")))
     other.start()
+    wait_for_lock(one, two)
     apply(database.session("lane"), [Event("m", 600, 0)])  # a lane does not wait for it
     one.do("COMMIT")
     other.join()
@@ -174,6 +187,37 @@ def test_the_platform_cannot_write_what_is_not_its_own(database):
 def kpis(session, campaign="c"):
     return {r["kpi"]: (r["value"] and float(r["value"]), int(r["numerator"]), int(r["denominator"]))
             for r in session.run("command/kpis", campaign)}
+
+
+def test_a_platform_that_would_reset_a_status_is_refused_and_nothing_counts_twice(database):
+    """R7 as it was seen: an upsert of its own took DELIVERED back to 0, and the next receipt counted it again."""
+    session, platform = database.session(), database.session("platform")
+    roles = [f"{name}_{database.name}" for name in ("platform", "receiptd")]
+    for role in roles:
+        session.do(f"CREATE ROLE {role}")
+    try:
+        variables = {"schema": SCHEMA, "platform_role": roles[0], "receiptd_role": roles[1]}
+        session.do(fill_in((SQL / "migrate/role.sql").read_text(), variables))
+        session.do(f"SET ROLE {roles[1]}")
+        platform.do(f"SET ROLE {roles[0]}")
+        platform.do("INSERT INTO message_inbox (message_id, org_id, campaign_id) VALUES ('m', 'o', 'c')")
+        apply(session, [Event("m", 600, 0)])
+        reset = " ON CONFLICT (message_id) DO UPDATE SET status = 0"
+        own = "INSERT INTO message_inbox (message_id, org_id, campaign_id) VALUES ('m', 'o', 'c'), ('n', 'o', 'c')"
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            platform.do(own + reset)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            platform.do("UPDATE message_inbox SET campaign_id = 'other'")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            platform.do("DELETE FROM message_inbox")
+        platform.do(own + " ON CONFLICT (message_id) DO NOTHING")
+        apply(session, [Event("m", 600, 1)])
+        session.do("RESET ROLE")
+        assert stored_funnel(session) == expected_funnel({"m": "c", "n": "c"}, [Event("m", 600, 0), Event("m", 600, 1)])
+        assert drift(session) == []
+    finally:
+        platform.do("RESET ROLE")
+        session.do("RESET ROLE; " + "".join(f"DROP OWNED BY {role}; DROP ROLE {role};" for role in roles))
 
 
 def test_rates_are_named_after_their_denominator_and_right(database):

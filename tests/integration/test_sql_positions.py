@@ -5,7 +5,7 @@ import time
 import pytest
 
 from sql_batch import TOPIC, Event, add_messages, apply, stored_funnel
-from sql_fixture import SqlError, database, sql_server  # noqa: F401
+from sql_fixture import SqlError, database, sql_server, wait_for_lock  # noqa: F401
 
 
 def bootstrap(session, lanes=2, starts=(0, 100)):
@@ -103,12 +103,13 @@ def test_a_probe_leaves_nothing_behind(database):
 
 def test_of_two_instances_that_bootstrap_one_wins_whole(database):
     """R5: with different numbers of lanes there is never a mixed set of rows."""
-    one, two = database.session("one"), database.session("two")
+    one, two, watcher = database.session("one"), database.session("two"), database.session("watcher")
     one.do("BEGIN")
     assert one.one("control/pins_insert", TOPIC, "cluster", 2, 1, "aaaa") == {"inserted": "t"}
     answers = []
     other = threading.Thread(target=lambda: answers.append(two.one("control/pins_insert", TOPIC, "cluster", 4, 1, "bbbb")))
     other.start()
+    wait_for_lock(watcher, two)
     one.do("COMMIT")
     other.join()
     assert answers == [{"inserted": "f"}]
@@ -117,7 +118,7 @@ def test_of_two_instances_that_bootstrap_one_wins_whole(database):
     assert one.one("control/partitions_add", TOPIC, 0, [5, 6]) == {"added": "t"}
     other = threading.Thread(target=lambda: answers.append(two.one("control/partitions_add", TOPIC, 0, [0])))
     other.start()
-    time.sleep(0.05)
+    wait_for_lock(watcher, two)
     one.do("COMMIT")
     other.join()
     assert answers[1] == {"added": "f"}

@@ -1,0 +1,146 @@
+"""Two sessions meet, and one really waits for the other: what each then sees and does. R1 … R8 are the transcripts of a review
+of the protocol; those that need no wait are in the other test_sql_ files. docs/model.md lists them all."""
+import threading
+
+import pytest
+
+from sql_batch import TOPIC, Event, add_messages, apply, drift, expected_funnel, stored_funnel, stored_rows
+from sql_fixture import SqlError, database, sql_server, wait_for_lock  # noqa: F401
+from test_sql_parking import parked, probe, wake
+from test_sql_positions import bootstrap, fence, positions
+
+
+class Waiting(threading.Thread):
+    """Work of one session that has to wait for another; done() gives what it returned, or its error."""
+
+    def __init__(self, watcher, session, work, *arguments):
+        super().__init__(daemon=True)
+        self.work, self.arguments, self.result = work, arguments, None
+        self.start()
+        wait_for_lock(watcher, session)
+
+    def run(self):
+        try:
+            self.result = self.work(*self.arguments)
+        except SqlError as error:
+            self.result = error
+
+    def done(self):
+        self.join(30)
+        assert not self.is_alive()
+        return self.result
+
+
+def send(session, lane, moves, events, generation=1):
+    """A lane's transaction."""
+    with session.transaction():
+        fence(session, lane, moves, generation)
+        return apply(session, events, lane)
+
+
+def test_a_message_that_lands_while_its_batch_waits_is_parked_and_woken(database):
+    """R2, R8: the batch's snapshot is as old as its wait, and all its parts share it; a trigger on the platform's INSERT
+    would have found nothing to wake."""
+    lane, other, platform = (database.session(name) for name in ("lane", "other", "platform"))
+    add_messages(platform, {"a": "c"})
+    other.do("BEGIN; UPDATE message_inbox SET org_id = 'x' WHERE message_id = 'a'")
+    events = [Event("a", 600, 0), Event("m", 600, 1)]
+    batch = Waiting(platform, lane, apply, lane, events)
+    add_messages(platform, {"m": "c"})
+    assert probe(platform) == {}
+    other.do("COMMIT")
+    answer = batch.done()
+    assert (answer["events_counted"], answer["events_parked"]) == (1, 1)
+    assert probe(platform) == {0: (True, False, 1)}
+    assert wake(lane)["rows"] == "1"
+    assert stored_funnel(lane) == expected_funnel({"a": "c", "m": "c"}, events)
+
+
+def test_a_message_that_lands_while_the_fence_waits_is_known(database):
+    """The fence is a statement of its own: the snapshot of what follows is taken after the wait for its rows."""
+    lane, rival, platform = (database.session(name) for name in ("lane", "rival", "platform"))
+    bootstrap(platform)
+    rival.do("BEGIN")
+    fence(rival, 0, [(0, 0, 1)])
+    batch = Waiting(platform, lane, send, lane, 0, [(0, 0, 1)], [Event("m", 600, 0)])
+    add_messages(platform, {"m": "c"})
+    rival.do("ROLLBACK")
+    answer = batch.done()
+    assert (answer["events_counted"], answer["events_parked"]) == (1, 0)
+
+
+def test_of_two_owners_whose_fences_meet_one_is_counted(database):
+    owner, zombie, watcher = (database.session(name) for name in ("owner", "zombie", "watcher"))
+    bootstrap(watcher)
+    add_messages(watcher, {"m": "c"})
+    events = [Event("m", 600, 0), Event("m", 700, 1)]
+    owner.do("BEGIN")
+    fence(owner, 0, [(0, 0, 2)])
+    apply(owner, events)
+    late = Waiting(watcher, zombie, send, zombie, 0, [(0, 0, 2)], events)
+    owner.do("COMMIT")
+    assert late.done().sqlstate == "RD001"
+    assert stored_funnel(watcher) == expected_funnel({"m": "c"}, events)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_waker_that_waited_for_another_applies_what_is_left(database, end):
+    """R3: both have seen the parked row; the second applies what its own DELETE returns, and that is nothing."""
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    events = [Event("m", 600, 0), Event("m", 600, 1)]
+    apply(one, events)
+    add_messages(one, {"m": "c"})
+    one.do("BEGIN")
+    assert wake(one)["rows"] == "2"
+    second = Waiting(watcher, two, wake, two)
+    one.do(end)
+    assert second.done()["rows"] == ("0" if end == "COMMIT" else "2")
+    assert stored_funnel(watcher) == expected_funnel({"m": "c"}, events)
+    assert parked(watcher) == 0
+
+
+def test_a_receipt_expires_or_is_woken_never_both(database):
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    apply(one, [Event("m", 600, 0)])
+    one.do("UPDATE parked_event SET parked_at = now() - interval '1 hour'")
+    one.do("BEGIN")
+    assert one.one("lane/expire", [TOPIC], [0], 0, 10, 60_000) == {"rows": "1"}
+    add_messages(watcher, {"m": "c"})
+    late = Waiting(watcher, two, wake, two)
+    one.do("COMMIT")
+    assert late.done()["rows"] == "0"
+    assert watcher.query("SELECT reason FROM dead_letter") == [("aged_out",)]
+    assert stored_rows(watcher) == {"m": (0, 0)} and drift(watcher) == []
+
+
+def test_a_batch_of_the_old_layout_that_waits_for_the_new_one_is_fenced(database):
+    """R4: from one lane to two while a batch is on its way, the rows begin at the same offset again."""
+    old, operator, new = (database.session(name) for name in ("old", "operator", "new"))
+    bootstrap(operator, lanes=1, starts=[0])
+    add_messages(operator, {"m0": "c", "m1": "c"})
+    events = [Event("m0", 600, 0), Event("m1", 600, 1)]
+    operator.do("BEGIN")
+    operator.one("control/synchronous")
+    operator.do("UPDATE consumer_topic SET lanes = 2, generation = generation + 1")
+    operator.do("UPDATE consumer_progress SET generation = 2")
+    operator.do("INSERT INTO consumer_progress (topic, partition, lane, next_offset, generation)"
+                " SELECT topic, partition, 1, next_offset, 2 FROM consumer_progress")
+    late = Waiting(new, old, send, old, 0, [(0, 0, 2)], events)
+    operator.do("COMMIT")
+    error = late.done()
+    assert error.sqlstate == "RD001" and "found 0 of generation 2" in error.text
+    for lane in (0, 1):
+        send(new, lane, [(0, 0, 2)], [events[lane]], generation=2)
+    assert stored_funnel(new) == expected_funnel({"m0": "c", "m1": "c"}, events)
+
+
+def test_lanes_that_lock_the_same_positions_in_one_order_wait_and_do_not_deadlock(database):
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    bootstrap(watcher)
+    one.do("BEGIN")
+    fence(one, 0, [(0, 0, 5)])
+    late = Waiting(watcher, two, fence, two, 0, [(0, 0, 7), (1, 100, 107)])
+    fence(one, 0, [(1, 100, 105)])
+    one.do("COMMIT")
+    assert late.done().sqlstate == "RD001"
+    assert positions(watcher, 0)[:2] == [("105", "1"), ("5", "1")]
