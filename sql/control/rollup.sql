@@ -1,14 +1,13 @@
--- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 the id to begin at. Returns rows (handled; equal to
--- $1: there may be more), last (the highest id handled, 0: none), given (the highest id that a lane has drawn).
--- While some snapshot stays open the rows that were taken stay too, and a look from the beginning would pass by all of
--- them each time: so the next look begins behind the last one. Ids become visible in another order than they are drawn:
--- whoever calls leaves some room, and begins at 0 from time to time.
+-- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one. Returns rows (handled; equal
+-- to $1: there may be more) and last (the largest id handled, 0 if none).
+-- The bound keeps the scan away from rows that were rolled up long ago and that an open snapshot keeps from being removed.
+-- Whoever commits late may lie below it: so now and then the bound is 0.
 -- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so two roll-ups lock in
 -- the same order; the second finds the rows deleted. Totals are upserted in their own order for the same reason.
 WITH
 taken AS (
     DELETE FROM campaign_funnel_delta
-    WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d WHERE d.id >= $2::int8 ORDER BY d.id LIMIT $1::int4))
+    WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
     RETURNING id, campaign_id, status, messages, events
 ),
 moved AS (
@@ -20,6 +19,4 @@ moved AS (
     ON CONFLICT (campaign_id, status) DO UPDATE
     SET messages = t.messages + excluded.messages, events = t.events + excluded.events
 )
-SELECT count(*) AS rows, COALESCE(max(id), 0) AS last,
-       COALESCE(pg_sequence_last_value('campaign_funnel_delta_id_seq'), 0) AS given
-FROM taken;
+SELECT count(*) AS rows, COALESCE(max(id), 0) AS last FROM taken;

@@ -88,13 +88,6 @@ struct app_range {     /* a partition whose log does not have what was wanted */
     bool stands_still; /* halted until its next assignment */
 };
 
-struct app_rollup {
-    bool flying;
-    uint32_t turns;
-    int64_t from;  /* the next one looks at deltas from this id on */
-    int64_t given; /* the highest id drawn when the last one looked */
-};
-
 struct app_timers {
     uv_timer_t tick, rollup, parked, evict, commit, stats, watch;
 };
@@ -147,8 +140,13 @@ struct app {
     struct app_timers timers;
     uv_signal_t signals[3];
     uv_timer_t deadline;
-    struct app_rollup rollup;
-    bool trim_flying, probe_flying, evict_flying, parking_full;
+    /* Roll-ups look above `bound` only, but for a whole one now and then; see
+     * sql/control/rollup.sql. */
+    struct {
+        int64_t bound, last, started_ms, whole_at_ms;
+        bool whole;
+    } rollup;
+    bool rollup_flying, trim_flying, probe_flying, evict_flying, parking_full;
     int64_t probe_started_ms, parked_rows;
     uint64_t evictions;
     struct rcpt_engine_stats last_stats;

@@ -83,11 +83,19 @@ def test_a_roll_up_takes_the_oldest_rows_and_says_how_many(database):
     session = database.session()
     for n in range(5):
         add_messages(session, {f"m{n}": "c"})
-    assert session.one("control/rollup", 2, 0) == {"rows": "2", "last": "2", "given": "5"}
+    assert session.one("control/rollup", 2, 0) == {"rows": "2", "last": "2"}
     assert session.query("SELECT messages FROM campaign_funnel_total") == [(2,)]
-    assert session.one("control/rollup", 10, 4) == {"rows": "2", "last": "5", "given": "5"}
-    assert session.one("control/rollup", 10, 5) == {"rows": "0", "last": "0", "given": "5"}
-    assert session.one("control/rollup", 10, 0)["rows"] == "1"
+    assert session.one("control/rollup", 10, 2) == {"rows": "3", "last": "5"}
+
+
+def test_a_roll_up_above_an_id_leaves_what_lies_below_to_a_whole_one(database):
+    session = database.session()
+    for n in range(3):
+        add_messages(session, {f"m{n}": "c"})
+    assert session.one("control/rollup", 10, 1) == {"rows": "2", "last": "3"}
+    assert session.one("control/rollup", 10, 3) == {"rows": "0", "last": "0"}
+    assert session.query("SELECT id FROM campaign_funnel_delta") == [(1,)]
+    assert session.one("control/rollup", 10, 0) == {"rows": "1", "last": "1"}
 
 
 def repair(session, campaign):

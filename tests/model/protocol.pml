@@ -701,7 +701,9 @@ inline on_positions() {
     for_each_partition
         if
         :: !LANE.sent.moves[p] || SLOT.state != ASSIGNED -> skip
+#ifndef STALE_ANSWERS  /* an answer older than the assignment is used for it: safe, but for a needless rewind */
         :: LANE.sent.moves[p] && SLOT.state == ASSIGNED && LANE.sent.old[p] -> again = 1
+#endif
         :: else ->
            if
            :: LANE.sent.batch[p] || LANE.sent.generation[p] != SLOT.generation ->
