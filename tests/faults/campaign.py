@@ -12,7 +12,7 @@ from faults.era import Era
 from faults.lab import Lab
 from support.services import ROOT
 
-ERA = 24  # cycles on one database and topic
+ERA = 16  # cycles on one database and topic
 CLUSTER_EVERY = 4  # one era in so many has three brokers
 
 

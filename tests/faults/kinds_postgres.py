@@ -319,10 +319,10 @@ def wrong_password(cycle):
 def position_deleted(cycle):
     cycle.wait_for_receipts()
     with cycle.era.database.connect() as operator:
-        with operator.transaction():
-            cursor = operator.execute("DELETE FROM receiptd.consumer_progress WHERE ctid IN (SELECT ctid"
-                                      " FROM receiptd.consumer_progress ORDER BY random() LIMIT 1 FOR UPDATE) RETURNING *")
-            row, columns = cursor.fetchone(), [column.name for column in cursor.description]
+        cursor = operator.execute(
+            "DELETE FROM receiptd.consumer_progress WHERE (topic, partition, lane) ="
+            " (SELECT topic, partition, lane FROM receiptd.consumer_progress ORDER BY random() LIMIT 1) RETURNING *")
+        row, columns = cursor.fetchone(), [column.name for column in cursor.description]
         try:
             wait_for(lambda: any("stopped consuming" in seat.process.log() for seat in cycle.era.occupied()), 8,
                      "somebody says so")
