@@ -121,6 +121,7 @@ class Campaign:
             anomalies = {"end of era": [text] for text in self.enter(number)}
             if not available(kind, line["brokers"], self.lab.disk):
                 return {**line, "skipped": f"needs {kind.needs}"}
+            began = time.monotonic()
             before, cycle = self.era.ledger.receipts, kinds.Cycle(self.era, source.random())
             anomalies |= self.play(kind, cycle, seats, source)
             receipts = self.era.ledger.receipts - before
