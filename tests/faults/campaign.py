@@ -12,7 +12,7 @@ from faults.era import Era
 from faults.lab import Lab
 from support.services import ROOT
 
-ERA = 24  # cycles on one database and topic
+ERA = 16  # cycles on one database and topic
 CLUSTER_EVERY = 4  # one era in so many has three brokers
 
 
@@ -121,6 +121,7 @@ class Campaign:
             anomalies = {"end of era": [text] for text in self.enter(number)}
             if not available(kind, line["brokers"], self.lab.disk):
                 return {**line, "skipped": f"needs {kind.needs}"}
+            began = time.monotonic()
             before, cycle = self.era.ledger.receipts, kinds.Cycle(self.era, source.random())
             anomalies |= self.play(kind, cycle, seats, source)
             receipts = self.era.ledger.receipts - before

@@ -23,8 +23,8 @@ from support.wait import wait_for
 from support.world import Feeder, World
 
 RECORD_SIZES = (1, 1, 1, 2, 5, 20, 50)
-EVENTS = 16_000  # at most in a cycle: the feeder stops when the faults have ended
-RATE = 4_000  # events a second
+EVENTS = 12_000  # at most in a cycle: the feeder stops when the faults have ended
+RATE = 3_000  # events a second
 RSS_LIMIT = 256 * 1024 * 1024
 DESCRIPTOR_LIMIT = 200
 CLEAN = frozenset({0})

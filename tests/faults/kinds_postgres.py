@@ -187,19 +187,20 @@ def cancelled(cycle):
             cycle.value("SELECT pg_cancel_backend(%s)", pid)
 
 
-@kind("F18", "deadlocks: the platform updates rows in any order")
+@kind("F18", "deadlocks: the platform locks rows from the other end")
 def deadlocks(cycle):
-    deadline = time.monotonic() + cycle.random.uniform(1, 2.5)
-    found = 0
+    count = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    before, deadline = cycle.value(count), time.monotonic() + cycle.random.uniform(1, 2.5)
+    first = f"m-{cycle.era.first_message - len(cycle.era.stream.messages):07d}"
     with cycle.operator() as operator:
         while time.monotonic() < deadline:
             try:
-                operator.execute(
-                    "UPDATE receiptd.message_inbox SET updated_at = updated_at WHERE message_id IN (SELECT message_id"
-                    " FROM receiptd.message_inbox TABLESAMPLE SYSTEM (20) ORDER BY random() LIMIT 300)")
+                operator.execute("SELECT FROM receiptd.message_inbox WHERE message_id >= %s"
+                                 " ORDER BY message_id DESC FOR UPDATE", (first,))
             except psycopg.errors.DeadlockDetected:
-                found += 1
-    cycle.notes.append(f"{found} deadlocks of the platform's")
+                pass
+    cycle.execute("SELECT pg_stat_force_next_flush()")
+    cycle.notes.append(f"{cycle.value(count) - before} deadlocks")
 
 
 @kind("F18", "single rows held for longer than lock_timeout")
@@ -319,10 +320,10 @@ def wrong_password(cycle):
 def position_deleted(cycle):
     cycle.wait_for_receipts()
     with cycle.era.database.connect() as operator:
-        with operator.transaction():
-            cursor = operator.execute("DELETE FROM receiptd.consumer_progress WHERE ctid IN (SELECT ctid"
-                                      " FROM receiptd.consumer_progress ORDER BY random() LIMIT 1 FOR UPDATE) RETURNING *")
-            row, columns = cursor.fetchone(), [column.name for column in cursor.description]
+        cursor = operator.execute(
+            "DELETE FROM receiptd.consumer_progress WHERE (topic, partition, lane) ="
+            " (SELECT topic, partition, lane FROM receiptd.consumer_progress ORDER BY random() LIMIT 1) RETURNING *")
+        row, columns = cursor.fetchone(), [column.name for column in cursor.description]
         try:
             wait_for(lambda: any("stopped consuming" in seat.process.log() for seat in cycle.era.occupied()), 8,
                      "somebody says so")

@@ -300,7 +300,9 @@ def other_lanes(cycle):
     lanes = cycle.era.lanes
     seat.installation.configure(lanes=lanes * 2)
     seat.start()
-    seat.installation.configure(lanes=lanes)
-    seat.ended((78,), 20)
+    try:
+        seat.ended((78,), 20)
+    finally:
+        seat.installation.configure(lanes=lanes)
     cycle.pause(0, 0.2)
     seat.start()

@@ -98,6 +98,7 @@ class Sender:
     def send(self, outgoing):
         self.sent += 1
         producer = self.producers[self.sent // 16 % len(self.producers)]
+        deadline = time.monotonic() + 20
         while True:
             try:
                 producer.produce(
@@ -107,6 +108,11 @@ class Sender:
                 return
             except BufferError:
                 producer.poll(0.1)
+            except KafkaException as error:  # a partition that was added and that this producer has not heard of
+                if error.args[0].name() != "_UNKNOWN_PARTITION" or time.monotonic() > deadline:
+                    raise
+                producer.list_topics(self.topic, timeout=10)
+                producer.poll(0.05)
 
     def flush(self, timeout=120):
         left = sum(producer.flush(timeout) for producer in self.producers)
