@@ -44,7 +44,8 @@ FLIPS = (
 # Played by the simulator, and by these unit tests.
 ENGINE = ("engine", "lane", "lane_queue", "batch_build")
 ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_fairness"]
-SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf)|_Static_assert|RCPT_ASSERT|rcpt_error_")
+# Also what only the sanitizers can tell: leaks.
+SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf|(rcpt_\w*_)?(free|fini)\()|_Static_assert|RCPT_ASSERT|rcpt_error_")
 
 
 class Mutant:

@@ -264,6 +264,25 @@ static void positions_that_come_after_their_connection_went_are_not_believed(voi
     close_world(&world);
 }
 
+static void a_reading_of_positions_that_fails_is_done_again(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    struct rcpt_engine_position row = {slot, 10, 1, true};
+    rcpt_engine_connection_up(world.engine, 0, 0);
+    rcpt_engine_on_positions_failed(world.engine, 0, 0); /* a statement time-out, say */
+    rcpt_engine_tick(world.engine, 0);
+    assert_int_equal(world.reading[0], 1); /* not at once */
+    rcpt_engine_tick(world.engine, 1000);
+    assert_int_equal(world.reading[0], 2);
+    rcpt_engine_on_positions(world.engine, 0, &row, 1, 1000);
+    rcpt_engine_tick(world.engine, 1001);
+    assert_int_equal(world.reading[0], 2);
+    close_world(&world);
+}
+
 static void what_has_nothing_is_freed_without_harm(void **state)
 {
     (void)state;
@@ -280,6 +299,7 @@ int main(void)
         cmocka_unit_test(an_anchor_whose_record_is_gone_is_no_reason_to_halt),
         cmocka_unit_test(what_comes_after_the_end_of_an_epoch_changes_nothing),
         cmocka_unit_test(positions_that_come_after_their_connection_went_are_not_believed),
+        cmocka_unit_test(a_reading_of_positions_that_fails_is_done_again),
         cmocka_unit_test(what_has_nothing_is_freed_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
