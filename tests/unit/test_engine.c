@@ -258,6 +258,7 @@ static void positions_that_come_after_their_connection_went_are_not_believed(voi
     rcpt_engine_connection_down(world.engine, 0, 0);
     rcpt_engine_on_positions(world.engine, 0, &row, 1, 0);
     rcpt_engine_on_positions_failed(world.engine, 0, 0);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->resync_ahead, 0);
     assert_int_equal(rcpt_engine_committed(world.engine, slot), 10);
     rcpt_engine_connection_up(world.engine, 0, 0);
     assert_int_equal(world.reading[0], 2);
