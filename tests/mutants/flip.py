@@ -25,6 +25,9 @@ OUT = ROOT / "build" / "flip"
 SURVIVORS = HERE / "survivors.txt"
 sys.path.insert(0, str(ROOT / "tests"))
 
+sys.path.insert(0, str(HERE))
+
+from mutants import Tree  # noqa: E402
 from support.record import commit_of, write_section  # noqa: E402
 
 # (what it is called, pattern, what it becomes); each match on a line is a mutant of its own
@@ -44,7 +47,8 @@ FLIPS = (
 # Played by the simulator, and by these unit tests.
 ENGINE = ("engine", "lane", "lane_queue", "batch_build")
 ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_engine_rewind", "build/tests/unit/test_fairness"]
-SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf)|_Static_assert|RCPT_ASSERT|rcpt_error_")
+# Also what only the sanitizers can tell: leaks.
+SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf|(rcpt_\w*_)?(free|fini)\()|_Static_assert|RCPT_ASSERT|rcpt_error_")
 
 
 class Mutant:
@@ -70,11 +74,11 @@ def mutants_of(path):
 
 
 class Builder:
-    """Compiles and links with the commands that make would use."""
+    """Compiles and links with the commands that make would use, in a copy of the tree that nobody else builds in."""
 
-    def __init__(self, programs):
-        self.programs = programs
-        dry = subprocess.run(["make", "--no-print-directory", "-n", "-B", "V=1", "unit-programs", "simulation-programs"], cwd=ROOT,
+    def __init__(self, root, programs):
+        self.root, self.programs = root, programs
+        dry = subprocess.run(["make", "--no-print-directory", "-n", "-B", "V=1", "unit-programs", "simulation-programs"], cwd=root,
                              check=True, capture_output=True, text=True).stdout.splitlines()
         self.compile = {match[2]: match[0].strip() for line in dry for match in [re.search(r"\S.* -c -o (\S+) (src/core/\S+\.c)$", line)] if match}
         self.link = {match[1]: line.strip() for line in dry for match in [re.search(r" -o (build/tests/\S+) .*-lcmocka", line)] if match}
@@ -84,7 +88,7 @@ class Builder:
 
     def build(self, mutant, folder, optimise=False):
         """The object's path; None if it does not compile."""
-        lines = (ROOT / mutant.path).read_text().splitlines()
+        lines = (self.root / mutant.path).read_text().splitlines()
         lines[mutant.number - 1] = mutant.new
         source = folder / pathlib.Path(mutant.path).name
         source.write_text("\n".join(lines) + "\n")
@@ -93,7 +97,7 @@ class Builder:
         words[words.index("-o") + 1] = str(out)
         words[-1] = str(source)
         words = [word for word in words if word not in ("-MMD", "-MP", "-g", "-Werror")] + ["-w", "-Isrc/core"]
-        return out if subprocess.run(words, cwd=ROOT, capture_output=True).returncode == 0 else None
+        return out if subprocess.run(words, cwd=self.root, capture_output=True).returncode == 0 else None
 
     def link_program(self, program, mutant, mutated, folder):
         words = shlex.split(self.link[program].split(";")[-1])
@@ -101,7 +105,7 @@ class Builder:
         words[at] = str(mutated)
         out = folder / pathlib.Path(program).name
         words[words.index("-o") + 1] = str(out)
-        subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+        subprocess.run(words, cwd=self.root, check=True, capture_output=True)
         return out
 
 
@@ -123,7 +127,8 @@ def hunt(mutant, builder, arguments):
             return ""
         same = folder / "same"
         same.mkdir()
-        sound = builder.build(Mutant(mutant.path, mutant.number, "", "", (ROOT / mutant.path).read_text().splitlines()[mutant.number - 1]), same)
+        as_it_is = (builder.root / mutant.path).read_text().splitlines()[mutant.number - 1]
+        sound = builder.build(Mutant(mutant.path, mutant.number, "", as_it_is, as_it_is), same)
         if code_of(mutated) == code_of(sound):
             return ""
         for program in runs_of(mutant.path, builder.programs):
@@ -179,7 +184,7 @@ def main():
     chosen = everything
     if arguments.sample and arguments.sample < len(everything):
         chosen = random.Random(arguments.seed).sample(everything, arguments.sample)
-    builder = Builder(sorted(f"build/tests/unit/{path.stem}" for path in (ROOT / "tests/unit").glob("test_*.c")))
+    builder = Builder(Tree("flip").root, sorted(f"build/tests/unit/{path.stem}" for path in (ROOT / "tests/unit").glob("test_*.c")))
     reasons, caught, explained, survivors, void = read_survivors(), 0, 0, [], 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for mutant, found in zip(chosen, pool.map(lambda mutant: hunt(mutant, builder, arguments), chosen)):
@@ -193,6 +198,7 @@ def main():
                 survivors.append(mutant)
                 print(f"{mutant.path}:{mutant.number}: {mutant.old.strip()} => {mutant.new.strip()}", flush=True)
     shutil.rmtree(OUT, ignore_errors=True)
+    shutil.rmtree(builder.root, ignore_errors=True)
     line = (f"{caught + explained + len(survivors)} mutants of {len(everything)} possible ({void} did not compile or change the code), {caught} caught, "
             f"{explained} survived with a reason, {len(survivors)} survived")
     if arguments.record:

@@ -55,13 +55,14 @@ static void on_halt(void *context, const struct rcpt_error *error)
     snprintf(world->reason, sizeof(world->reason), "%s", error->text);
 }
 
-static void open_world(struct world *world)
+static void open_with(struct world *world, int64_t linger_ms, uint32_t batch_max_events)
 {
-    static const struct rcpt_engine_settings settings = {
+    struct rcpt_engine_settings settings = {
         .lanes = 4,
         .connections = 2,
         .depth = 2,
-        .batch_max_events = 100,
+        .batch_max_events = batch_max_events,
+        .linger_ms = linger_ms,
         .batch_max_bytes = 1u << 20,
         .budget_bytes = 1u << 20,
         .idle_advance_ms = 1000,
@@ -79,6 +80,11 @@ static void open_world(struct world *world)
     struct rcpt_engine_ports ports = {
         world, on_submit, on_read_positions, on_rewind, on_reassign, on_refresh, on_halt};
     world->engine = rcpt_engine_new(&settings, world->bench.ladder, &ports);
+}
+
+static void open_world(struct world *world)
+{
+    open_with(world, 0, 100);
 }
 
 static void close_world(struct world *world)
@@ -258,8 +264,86 @@ static void positions_that_come_after_their_connection_went_are_not_believed(voi
     rcpt_engine_connection_down(world.engine, 0, 0);
     rcpt_engine_on_positions(world.engine, 0, &row, 1, 0);
     rcpt_engine_on_positions_failed(world.engine, 0, 0);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->resync_ahead, 0);
     assert_int_equal(rcpt_engine_committed(world.engine, slot), 10);
     rcpt_engine_connection_up(world.engine, 0, 0);
+    assert_int_equal(world.reading[0], 2);
+    close_world(&world);
+}
+
+/* Beginnings of eight bytes decide most comparisons; here the rest of long ids has to. */
+static void messages_of_a_batch_are_in_the_order_of_their_bytes(void **state)
+{
+    static const char *const tails[] = {"", "!", "!!", "~", "a", "ab", "\xc3\xa9", " "};
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL);
+    int64_t offset = 0;
+    for (int number = 0; number < 40; number++) {
+        for (size_t tail = 0; tail < COUNT(tails); tail++) {
+            char id[64];
+            snprintf(id, sizeof(id), "a-long-beginning-%d%s", number % 20, tails[tail]);
+            deliver(&world, slot, offset++, id);
+        }
+    }
+    bring_up(&world, 0, slot, 0);
+    const struct rcpt_batch *batch = world.flying[2];
+    assert_non_null(batch);
+    assert_true(batch->message_count > 10);
+    for (uint32_t index = 1; index < batch->message_count; index++) {
+        const struct rcpt_batch_message *left = &batch->messages[index - 1], *right = left + 1;
+        size_t common = left->id_size < right->id_size ? left->id_size : right->id_size;
+        int order = memcmp(left->id, right->id, common);
+        assert_true(order < 0 || (order == 0 && left->id_size < right->id_size));
+    }
+    commit(&world, 2);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+static void a_full_batch_does_not_linger(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    open_with(&world, 50, 3);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    for (int64_t offset = 0; offset < 2; offset++)
+        deliver(&world, slot, offset, id);
+    rcpt_engine_tick(world.engine, 10);
+    assert_null(world.flying[0]); /* more may come to be folded with */
+    deliver(&world, slot, 2, id);
+    rcpt_engine_tick(world.engine, 11);
+    assert_non_null(world.flying[0]);
+    assert_int_equal(world.flying[0]->event_count, 3);
+    commit(&world, 0);
+    deliver(&world, slot, 3, id);
+    rcpt_engine_tick(world.engine, 49);
+    assert_null(world.flying[0]);
+    rcpt_engine_tick(world.engine, 50);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+static void a_reading_of_positions_that_fails_is_done_again(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    struct rcpt_engine_position row = {slot, 10, 1, true};
+    rcpt_engine_connection_up(world.engine, 0, 0);
+    rcpt_engine_on_positions_failed(world.engine, 0, 0); /* a statement time-out, say */
+    rcpt_engine_tick(world.engine, 0);
+    assert_int_equal(world.reading[0], 1); /* not at once */
+    rcpt_engine_tick(world.engine, 1000);
+    assert_int_equal(world.reading[0], 2);
+    rcpt_engine_on_positions(world.engine, 0, &row, 1, 1000);
+    rcpt_engine_tick(world.engine, 1001);
     assert_int_equal(world.reading[0], 2);
     close_world(&world);
 }
@@ -280,6 +364,9 @@ int main(void)
         cmocka_unit_test(an_anchor_whose_record_is_gone_is_no_reason_to_halt),
         cmocka_unit_test(what_comes_after_the_end_of_an_epoch_changes_nothing),
         cmocka_unit_test(positions_that_come_after_their_connection_went_are_not_believed),
+        cmocka_unit_test(messages_of_a_batch_are_in_the_order_of_their_bytes),
+        cmocka_unit_test(a_full_batch_does_not_linger),
+        cmocka_unit_test(a_reading_of_positions_that_fails_is_done_again),
         cmocka_unit_test(what_has_nothing_is_freed_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
