@@ -16,7 +16,7 @@ endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 
-PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto
+PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto libcurl
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all

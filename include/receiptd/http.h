@@ -3,7 +3,7 @@
  * The parser is a library (http_parser), the room is the only user of it and of OpenSSL's libssl.
  * A handler sees complete requests only: the body is collected, chunks joined, gzip undone, limits
  * kept; what breaks a rule is answered by the server itself and never reaches a handler. Does not
- * know what the routes are for. Call from the loop's thread only.
+ * know what the routes are for. Call from the loop's thread only; the process ignores SIGPIPE.
  *
  * Codes that the server gives by itself: 400 (not HTTP, no Host, damaged gzip), 401 (bearer token),
  * 404 (no route), 405 (method), 408 (slow), 411 (POST without a length), 413, 414, 415 (encoding),

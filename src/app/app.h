@@ -12,6 +12,7 @@
 #include <uv.h>
 
 #include "receiptd/app/config.h"
+#include "receiptd/app/intake.h"
 #include "receiptd/core/engine.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/arrays.h"
@@ -88,6 +89,8 @@ struct app {
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
     struct rcpt_kafka *kafka;
+    struct rcpt_intake *intake; /* NULL: not enabled, or closed */
+    bool intake_wanted, intake_ready;
     struct app_lane_connection *connections;
     struct app_lane_read *lane_reads;
     struct app_lane_flight *lane_flights;

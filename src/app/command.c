@@ -16,14 +16,19 @@ static const struct command commands[] = {
     },
     {
         .name = "intake",
-        .summary = "try a gateway's request on an account",
-        .doc = "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
+        .summary = "take webhooks of gateways and send their receipts to Kafka",
+        .doc = "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
+               "within\n"
+               "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
+               "answered after\n"
+               "Kafka has acknowledged all that it held.\n\n"
+               "With --try: reads one HTTP/1.1 request from the standard input, prints its events "
                "as JSON lines,\n"
                "or says on the standard error output why there are none. Exit code 65: something "
                "in it is not\n"
                "understood; 77: refused. Its age is not looked at. Connects to nothing.",
-        .options = {{"try", "ACCOUNT", "name of an entry of intake.accounts"}},
-        .run = command_intake_try,
+        .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"}},
+        .run = command_intake,
     },
     {
         .name = "migrate",

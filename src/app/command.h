@@ -73,7 +73,8 @@ int command_printed(int exit_code);
 
 /* ---- the commands ---- */
 int command_run(const struct command_call *call);
-/* Both are `intake`; the second one where --try is given. */
+/* The second one where --try is given. */
+int command_intake(const struct command_call *call);
 int command_intake_try(const struct command_call *call);
 int command_migrate(const struct command_call *call);
 int command_check_config(const struct command_call *call);

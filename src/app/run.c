@@ -39,6 +39,8 @@ static const char *reason_not_ready(const struct app *app)
         return app->kafka_reason[0] != '\0' ? app->kafka_reason : "connecting to Kafka";
     if (app->assignment.state != ASSIGNMENT_NONE)
         return "reading positions";
+    if (app->intake_wanted && !app->intake_ready)
+        return "the intake is not ready";
     return NULL;
 }
 
@@ -133,7 +135,8 @@ static void close_kafka(struct app *app)
 
 void app_check_drain(struct app *app)
 {
-    if (!app->stopping || app->closing || !rcpt_engine_is_settled(app->engine))
+    if (!app->stopping || app->closing || app->intake != NULL ||
+        !rcpt_engine_is_settled(app->engine))
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -163,6 +166,8 @@ static void begin_stop(struct app *app, const char *why)
     rcpt_log_info("app", "stopping: %s", why);
     app_update_readiness(app);
     uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->config->shutdown.deadline_ms, 0);
+    if (app->intake != NULL)
+        rcpt_intake_drain(app->intake);
     if (app->kafka != NULL)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
@@ -182,6 +187,8 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct app *app = handle->data;
     if (number == SIGHUP) {
+        if (app->intake != NULL)
+            rcpt_intake_reload(app->intake);
         rcpt_log_info("app",
                       "SIGHUP: the configuration is read at start only; restart to apply changes");
         return;
@@ -291,6 +298,40 @@ static void start_engine(struct app *app)
     app->decoder = rcpt_decoder_new(config->ladder, config->lanes);
 }
 
+/* ---- the intake, where it runs in this process ---- */
+
+static void on_intake_ready(void *context, bool ready, const char *reason)
+{
+    struct app *app = context;
+    (void)reason; /* logged by the intake */
+    app->intake_ready = ready;
+    app_update_readiness(app);
+}
+
+static void on_intake_closed(void *context)
+{
+    struct app *app = context;
+    app->intake = NULL;
+    app_check_drain(app);
+}
+
+static bool start_intake(struct app *app, struct rcpt_error *error)
+{
+    struct rcpt_intake_settings settings = {
+        .loop = &app->loop,
+        .config = app->config,
+        .instance = app->instance,
+        .context = app,
+        .on_ready = on_intake_ready,
+        .on_closed = on_intake_closed,
+    };
+    app->intake_wanted = app->config->intake.enabled;
+    if (!app->intake_wanted)
+        return true;
+    app->intake = rcpt_intake_start(&settings, error);
+    return app->intake != NULL;
+}
+
 static void name_topics(struct app *app)
 {
     app->topic_count = app->config->kafka.topics_count;
@@ -314,7 +355,7 @@ static void start(struct app *app)
     lanes_start(app);
     janitor_start(app);
     struct rcpt_error error;
-    if (!consume_start(app, &error))
+    if (!consume_start(app, &error) || !start_intake(app, &error))
         app_fail(app, &error);
 }
 

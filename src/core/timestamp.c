@@ -1,6 +1,5 @@
 #include "receiptd/core/timestamp.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "receiptd/base/error.h"
@@ -241,6 +240,15 @@ bool rcpt_timestamp_parse_epoch(const char *text, size_t size, int64_t *at_us)
     return true;
 }
 
+/* With leading zeros, and what follows. By hand, for the intake does it for every event. */
+static char *put_digits(char *at, int value, int width, char next)
+{
+    for (int place = width - 1; place >= 0; place--, value /= 10)
+        at[place] = (char)('0' + value % 10);
+    at[width] = next;
+    return at + width + 1;
+}
+
 void rcpt_timestamp_format(int64_t at_us, char text[28])
 {
     RCPT_ASSERT(at_us >= 0 && at_us <= LATEST_US);
@@ -255,9 +263,12 @@ void rcpt_timestamp_format(int64_t at_us, char text[28])
     while (days_from_march(year, month, 1) - epoch > days)
         month--;
     int day = (int)(days - (days_from_march(year, month, 1) - epoch)) + 1;
-    char buffer[64]; /* what the compiler thinks that the numbers might take */
-    snprintf(buffer, sizeof(buffer), "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", year, month, day,
-             day_seconds / 3600, day_seconds / 60 % 60, day_seconds % 60,
-             (int)(at_us % US_PER_SECOND));
-    memcpy(text, buffer, 28);
+    text = put_digits(text, year, 4, '-');
+    text = put_digits(text, month, 2, '-');
+    text = put_digits(text, day, 2, 'T');
+    text = put_digits(text, day_seconds / 3600, 2, ':');
+    text = put_digits(text, day_seconds / 60 % 60, 2, ':');
+    text = put_digits(text, day_seconds % 60, 2, '.');
+    text = put_digits(text, (int)(at_us % US_PER_SECOND), 6, 'Z');
+    *text = '\0';
 }

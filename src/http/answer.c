@@ -61,6 +61,32 @@ static void append_text(struct http_bytes *out, const char *text)
     http_append(out, text, strlen(text));
 }
 
+/* Formatting costs as much as parsing the request did: numbers are written by hand. */
+static void append_number(struct http_bytes *out, size_t value)
+{
+    char digits[24];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    http_append(out, digits + at, sizeof(digits) - at);
+}
+
+static void append_field(struct http_bytes *out, const char *name, const char *value)
+{
+    append_text(out, name);
+    append_text(out, value);
+    append_text(out, "\r\n");
+}
+
+static void append_number_field(struct http_bytes *out, const char *name, size_t value)
+{
+    append_text(out, name);
+    append_number(out, value);
+    append_text(out, "\r\n");
+}
+
 RCPT_PRINTF(2, 3)
 static void append_line(struct http_bytes *out, const char *format, ...)
 {
@@ -77,18 +103,20 @@ static void write_head(struct rcpt_http_request *request, struct http_bytes *out
                        const struct rcpt_http_answer *answer)
 {
     bool bodiless = answer->status == 204 || answer->status == 304;
-    append_line(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n", answer->status,
-                reason_phrase(answer->status), date_line(request->server));
+    append_text(out, "HTTP/1.1 ");
+    append_number(out, (size_t)answer->status);
+    append_field(out, " ", reason_phrase(answer->status));
+    append_field(out, "Date: ", date_line(request->server));
     if (answer->content_type != NULL)
-        append_line(out, "Content-Type: %s\r\n", answer->content_type);
+        append_field(out, "Content-Type: ", answer->content_type);
     if (answer->retry_after_s > 0)
-        append_line(out, "Retry-After: %u\r\n", answer->retry_after_s);
+        append_number_field(out, "Retry-After: ", answer->retry_after_s);
     if (answer->headers != NULL)
         append_text(out, answer->headers);
     if (request->chunked_answer)
         append_text(out, "Transfer-Encoding: chunked\r\n");
     else if (!bodiless && !request->streaming)
-        append_line(out, "Content-Length: %zu\r\n", answer->body_size);
+        append_number_field(out, "Content-Length: ", answer->body_size);
     if (request->next == NULL && request->connection->close_after)
         append_text(out, "Connection: close\r\n");
     else if (!request->http_1_1)

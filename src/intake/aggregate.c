@@ -11,6 +11,8 @@ struct partition {
     struct rcpt_aggregate_batch *sealed, *last_sealed; /* full, in order */
     struct rcpt_aggregate_batch *open;                 /* takes the next event */
     uint32_t flying;
+    uint32_t last_requests; /* in the record that left last, at last_sent_ms */
+    int64_t last_sent_ms;
     bool listed; /* in `waiting` */
 };
 
@@ -204,11 +206,15 @@ static bool is_due(const struct rcpt_aggregate *aggregate, const struct partitio
 {
     const struct rcpt_aggregate_batch *batch =
         partition->sealed != NULL ? partition->sealed : partition->open;
-    if (partition->flying == 0)
-        return true;
     if (partition->flying >= aggregate->settings.max_flights)
         return false;
-    return partition->sealed != NULL || now_ms - batch->opened_ms >= aggregate->settings.linger_ms;
+    if (partition->sealed != NULL || now_ms - batch->opened_ms >= aggregate->settings.linger_ms)
+        return true;
+    /* Where the last record took along what several requests brought, there is a crowd: waiting a
+     * little makes fewer and larger records. One client that asks again and again never waits. */
+    return partition->flying == 0 &&
+           (partition->last_requests < 2 ||
+            now_ms - partition->last_sent_ms >= aggregate->settings.linger_ms);
 }
 
 static struct rcpt_aggregate_batch *take(struct rcpt_aggregate *aggregate,
@@ -242,6 +248,8 @@ struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregat
         if (!is_due(aggregate, partition, now_ms))
             continue;
         struct rcpt_aggregate_batch *batch = take(aggregate, partition);
+        partition->last_requests = batch->ticket_count;
+        partition->last_sent_ms = now_ms;
         if (partition->sealed == NULL && partition->open == NULL) {
             partition->listed = false;
             aggregate->waiting[i] = aggregate->waiting[--aggregate->waiting_count];

@@ -19,12 +19,13 @@ def parts():
     """Name to function; imported late, so that a part's missing tool stops only that part."""
     from part_cost import part_cost
     from part_growth import part_growth
+    from part_intake import part_intake
     from part_latency import part_latency
     from part_replaced import part_replaced
     from part_rivals import part_rivals
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
-            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth}
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "intake": part_intake}
 
 
 def arguments(known):

@@ -161,8 +161,25 @@ def section_growth(result):
         table(("what", "value", "events/s", "daemon, µs", "server, µs", "RSS, MiB"), rows)
 
 
+def section_intake(result):
+    f = result["figures"]
+    names = {"intake": "one receipt a request, acknowledged by Kafka", "nginx": "nginx, one worker, an empty 200"}
+    rows = [(text, spread(f[name]["per_second"]), spread(f[name]["per_core"]), spread(f[name]["cpu_us"], 1)) for name, text in names.items()]
+    half, batches = result["half"], f["batches"]
+    return f"""## Intake
+
+Form posts of Twilio's kind over {result['connections']} kept connections (wrk), {result['partitions']} partitions, answered after the acknowledgement. Generator, broker and
+intake share the cores, so the rate by core divides by the CPU that the process used, kernel and librdkafka's threads included.
+
+""" + table(("", "requests/s by the clock", "requests/s and core", "µs of CPU a request"), rows) + f"""
+Share of nginx's rate: {spread(result['share_by_core'], 2)} by core, {spread(result['share_by_clock'], 2)} by the clock. Batches of 1 000 events of SendGrid's kind:
+{spread(batches['per_second'])} events/s by the clock, {spread(batches['per_core'])} by core. At {number(half['rate'])} requests/s over 32 connections: p50 {number(half['p50'], 1)} ms,
+p99 {number(half['p99'], 1)} ms, {half['refused']} refused. Peak RSS {number(result['peak_rss_mib'])} MiB.
+"""
+
+
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
-            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth}
+            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "intake": section_intake}
 
 
 def readme_figures(results):

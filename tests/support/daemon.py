@@ -44,7 +44,7 @@ def merge(base, extra):
 
 
 class Process:
-    """A running `receiptd run`; its output goes to a log file."""
+    """A running `receiptd run` or `receiptd intake`; its output goes to a log file."""
 
     def __init__(self, arguments, log_path, environment):
         self.log_path = log_path
@@ -157,10 +157,10 @@ class Receiptd:
     def migrate(self):
         self.command("migrate")
 
-    def start(self, name="a", config=None, environment=None):
-        """`receiptd run` as process; `name` tells log files of several instances apart."""
+    def start(self, name="a", config=None, environment=None, command="run"):
+        """`receiptd run` (or intake) as process; `name` tells log files of several instances apart."""
         log_path = self.directory / f"receiptd-{name}.log"
-        arguments = [binary(), "run", "--config", config or self.config_path]
+        arguments = [binary(), command, "--config", config or self.config_path]
         process = Process(arguments, log_path, self._environment(environment))
         self.processes.append(process)
         return process

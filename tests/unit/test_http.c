@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -667,6 +668,7 @@ static void test_a_stream_is_told_that_its_client_left(void **state)
 
 int main(void)
 {
+    signal(SIGPIPE, SIG_IGN);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_form_of_request_gets_its_code),
         cmocka_unit_test(test_pieces_make_no_difference),

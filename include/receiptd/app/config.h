@@ -95,7 +95,7 @@ struct rcpt_config {
         enum rcpt_letter_payload dead_letters; /* intake.dead_letters: raw | masked | none */
         char *compression;                     /* intake.compression, lz4 */
         uint64_t max_events, max_bytes;        /* intake.batch.max_events, max_bytes */
-        int64_t linger_ms;                     /* intake.batch.linger, 5ms */
+        int64_t linger_ms;                     /* intake.batch.linger, 4ms */
         uint64_t memory_bytes;                 /* intake.memory, 128MiB */
         int64_t ack_timeout_ms;                /* intake.ack_timeout, 10s */
         enum rcpt_alias_policy alias;          /* intake.alias: required | optional | off */

@@ -1,0 +1,129 @@
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "receiptd/app/intake.h"
+
+/* The process: a loop, signals, the intake. */
+struct intake_process {
+    const struct rcpt_config *config;
+    uv_loop_t loop;
+    uv_signal_t signals[3];
+    uv_timer_t deadline;
+    struct rcpt_intake *intake;
+    char instance[80];
+    bool stopping;
+    int exit_code;
+};
+
+static void on_ready(void *context, bool ready, const char *reason)
+{
+    (void)context;
+    (void)ready;
+    (void)reason;
+}
+
+static void close_handles(struct intake_process *process)
+{
+    for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
+        uv_close((uv_handle_t *)&process->signals[i], NULL);
+    uv_close((uv_handle_t *)&process->deadline, NULL);
+}
+
+static void on_closed(void *context)
+{
+    close_handles(context);
+}
+
+/* What was not acknowledged has not been answered with 2xx: the gateways send it again. */
+static void on_deadline(uv_timer_t *timer)
+{
+    const struct intake_process *process = timer->data;
+    rcpt_log_warn("intake", "the drain took longer than shutdown.deadline; requests that wait are "
+                            "abandoned and will be sent again");
+    _exit(process->exit_code);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct intake_process *process = handle->data;
+    if (number == SIGHUP) {
+        rcpt_intake_reload(process->intake);
+        return;
+    }
+    if (process->stopping) {
+        rcpt_log_warn("intake", "second signal: leaving at once");
+        _exit(EX_TEMPFAIL);
+    }
+    process->stopping = true;
+    rcpt_log_info("intake", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
+                   0);
+    rcpt_intake_drain(process->intake);
+}
+
+static void start_signals(struct intake_process *process)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uv_signal_init(&process->loop, &process->signals[i]);
+        process->signals[i].data = process;
+        uv_signal_start(&process->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static void start(struct intake_process *process)
+{
+    char host[48] = "localhost";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(process->instance, sizeof(process->instance), "%s-%d", host, (int)getpid());
+    uv_loop_init(&process->loop);
+    uv_timer_init(&process->loop, &process->deadline);
+    process->deadline.data = process;
+    start_signals(process);
+    struct rcpt_error error = {0};
+    struct rcpt_intake_settings settings = {
+        .loop = &process->loop,
+        .config = process->config,
+        .instance = process->instance,
+        .context = process,
+        .on_ready = on_ready,
+        .on_closed = on_closed,
+    };
+    process->intake = rcpt_intake_start(&settings, &error);
+    if (process->intake != NULL)
+        return;
+    process->exit_code = command_fail(&error);
+    close_handles(process);
+}
+
+static int run(const struct rcpt_config *config)
+{
+    struct intake_process *process = rcpt_calloc(1, sizeof(*process));
+    process->config = config;
+    start(process);
+    uv_run(&process->loop, UV_RUN_DEFAULT);
+    RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    int exit_code = process->exit_code;
+    rcpt_log_info("intake", "stopped, exit code %d", exit_code);
+    free(process);
+    return exit_code;
+}
+
+int command_intake(const struct command_call *call)
+{
+    if (command_option(call, "try") != NULL)
+        return command_intake_try(call);
+    struct rcpt_error error = {0};
+    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    rcpt_log_configure(config->log.level, config->log.format);
+    int exit_code = run(config);
+    rcpt_config_free(config);
+    return exit_code;
+}

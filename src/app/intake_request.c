@@ -1,0 +1,413 @@
+/* A request: to its account, through the adapter, into records, and answered when all of it is
+ * acknowledged. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "intake.h"
+#include "receiptd/core/hash.h"
+
+#define ARENA_CHUNK_BYTES 8192u
+#define ARENA_KEEP_BYTES  65536u
+#define MAX_HEADERS       100u
+#define RETRY_AFTER_S     2u
+#define WAITING_BYTES     5120u /* what a request that waits holds beside its body */
+#define TRACEPARENT_BYTES 55u
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- memory ---- */
+
+static struct intake_arena *take_arena(struct rcpt_intake *intake)
+{
+    struct intake_arena *arena = intake->spare_arenas;
+    if (arena == NULL) {
+        arena = rcpt_calloc(1, sizeof(*arena));
+        rcpt_arena_init(&arena->arena, ARENA_CHUNK_BYTES);
+        return arena;
+    }
+    intake->spare_arenas = arena->next;
+    return arena;
+}
+
+static void give_arena(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    struct intake_arena *arena = delivery->arena;
+    delivery->arena = NULL;
+    rcpt_arena_reset(&arena->arena, ARENA_KEEP_BYTES);
+    arena->next = intake->spare_arenas;
+    intake->spare_arenas = arena;
+}
+
+static void on_settled(struct rcpt_ticket *ticket);
+
+static struct delivery *take_delivery(struct rcpt_intake *intake, struct intake_account *account,
+                                      struct rcpt_http_request *request)
+{
+    struct delivery *delivery = intake->spare_deliveries;
+    if (delivery != NULL)
+        intake->spare_deliveries = delivery->next;
+    else
+        delivery = rcpt_malloc(sizeof(*delivery));
+    *delivery = (struct delivery){
+        .intake = intake, .account = account, .request = request, .received_us = now_us()};
+    rcpt_ticket_begin(&delivery->ticket, on_settled);
+    delivery->arena = take_arena(intake);
+    return delivery;
+}
+
+static void give_delivery(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    free(delivery->body);
+    delivery->next = intake->spare_deliveries;
+    intake->spare_deliveries = delivery;
+}
+
+void intake_free_spares(struct rcpt_intake *intake)
+{
+    while (intake->spare_deliveries != NULL) {
+        struct delivery *delivery = intake->spare_deliveries;
+        intake->spare_deliveries = delivery->next;
+        free(delivery);
+    }
+    while (intake->spare_arenas != NULL) {
+        struct intake_arena *arena = intake->spare_arenas;
+        intake->spare_arenas = arena->next;
+        rcpt_arena_fini(&arena->arena);
+        free(arena);
+    }
+}
+
+/* ---- answers ---- */
+
+static void answer(struct delivery *delivery, unsigned code, const char *content_type,
+                   const void *body, size_t size, unsigned retry_after_s)
+{
+    struct rcpt_http_answer answer = {
+        .status = (int)code,
+        .content_type = content_type,
+        .retry_after_s = retry_after_s,
+        .body = body,
+        .body_size = size,
+    };
+    rcpt_intake_count_code(&delivery->account->stats, code);
+    rcpt_http_answer(delivery->request, &answer);
+}
+
+/* What Kafka did not acknowledge the gateway sends again. */
+static void on_settled(struct rcpt_ticket *ticket)
+{
+    struct delivery *delivery = (struct delivery *)ticket;
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    double seconds = (double)(uv_hrtime() - rcpt_http_received_ns(delivery->request)) / 1e9;
+    rcpt_intake_observe(&stats->ack_seconds, rcpt_intake_second_bounds, seconds);
+    if (ticket->failed) {
+        stats->failed++;
+        answer(delivery, 503, NULL, NULL, 0, RETRY_AFTER_S);
+    } else {
+        if (delivery->has_key)
+            rcpt_replay_remember(delivery->intake->replay, delivery->key,
+                                 intake_now(delivery->intake) + delivery->account->max_age_ms);
+        answer(delivery, delivery->code, delivery->content_type, delivery->body,
+               delivery->body_size, 0);
+    }
+    give_delivery(delivery);
+}
+
+/* At once, without Kafka: a refusal, or a request that held no receipt. */
+static void answer_now(struct delivery *delivery)
+{
+    const struct rcpt_intake_answer *given = &delivery->result.answer;
+    char header[256] = "";
+    if (given->www_authenticate != NULL)
+        snprintf(header, sizeof(header), "WWW-Authenticate: %s\r\n", given->www_authenticate);
+    struct rcpt_http_answer answer = {
+        .status = (int)given->code,
+        .content_type = given->content_type,
+        .headers = header,
+        .body = given->body.at,
+        .body_size = given->body.at != NULL ? given->body.size : 0,
+    };
+    rcpt_intake_count_code(&delivery->account->stats, given->code);
+    rcpt_http_answer(delivery->request, &answer);
+    give_arena(delivery);
+    give_delivery(delivery);
+}
+
+void intake_refuse(struct delivery *delivery)
+{
+    delivery->account->stats.turned_away++;
+    answer(delivery, 503, NULL, NULL, 0, RETRY_AFTER_S);
+    give_arena(delivery);
+    give_delivery(delivery);
+}
+
+/* The arena goes before the answer does. */
+static void keep_answer(struct delivery *delivery)
+{
+    const struct rcpt_intake_answer *given = &delivery->result.answer;
+    delivery->code = given->code;
+    delivery->content_type = given->content_type;
+    if (given->body.at == NULL || given->body.size == 0)
+        return;
+    delivery->body = rcpt_strndup(given->body.at, given->body.size);
+    delivery->body_size = given->body.size;
+}
+
+/* ---- into records ---- */
+
+static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
+                       const struct rcpt_aggregate_origin *origin)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    struct rcpt_text id = event->message_id;
+    if (id.size == 0) {
+        id.at = intake_resolve(intake, delivery->account, event, &id.size);
+        if (id.at != NULL)
+            stats->aliased++;
+        else
+            stats->unrouted++;
+    }
+    if (id.at == NULL)
+        id = event->gateway_message_id;
+    struct rcpt_text json =
+        rcpt_intake_event_json(delivery->account->adapter, event, id, &delivery->arena->arena);
+    rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(id.at, id.size, 0), json.at,
+                       json.size, &delivery->ticket, origin, intake_now(intake));
+    stats->events++;
+}
+
+static void emit_drop(struct delivery *delivery, const struct rcpt_intake_drop *drop)
+{
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    stats->drops[drop->kind]++;
+    if (drop->kind == RCPT_INTAKE_UNMAPPED)
+        rcpt_intake_note_unmapped(stats, drop->status);
+    if (drop->kind != RCPT_INTAKE_IGNORED)
+        intake_send_letter(delivery, drop);
+}
+
+void intake_emit(struct delivery *delivery)
+{
+    const struct rcpt_intake_result *result = &delivery->result;
+    struct rcpt_aggregate_origin origin = {
+        .name = delivery->account->name,
+        .received_us = delivery->received_us,
+        .traceparent = delivery->traceparent,
+    };
+    rcpt_intake_observe(&delivery->account->stats.request_events, rcpt_intake_event_bounds,
+                        (double)result->event_count);
+    keep_answer(delivery);
+    for (size_t i = 0; i < result->event_count; i++)
+        emit_event(delivery, &result->events[i], &origin);
+    for (size_t i = 0; i < result->drop_count; i++)
+        emit_drop(delivery, &result->drops[i]);
+    if (result->confirm_url != NULL)
+        intake_confirm(delivery);
+    give_arena(delivery);
+    rcpt_ticket_release(&delivery->ticket, true);
+}
+
+/* ---- reading ---- */
+
+static struct rcpt_text text_of(struct rcpt_http_text text)
+{
+    return (struct rcpt_text){text.bytes, text.size};
+}
+
+static struct rcpt_text method_text(enum rcpt_http_method method)
+{
+    return method == RCPT_HTTP_POST ? (struct rcpt_text){"POST", 4} : (struct rcpt_text){"GET", 3};
+}
+
+static bool is_hex(char byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+}
+
+/* W3C Trace Context, version 00: 00-<32 hex>-<16 hex>-<2 hex>. */
+static void note_traceparent(struct delivery *delivery)
+{
+    struct rcpt_http_text given = rcpt_http_header(delivery->request, "traceparent");
+    if (given.size != TRACEPARENT_BYTES)
+        return;
+    for (size_t i = 0; i < TRACEPARENT_BYTES; i++) {
+        bool dash = i == 2 || i == 35 || i == 52;
+        if (dash ? given.bytes[i] != '-' : !is_hex(given.bytes[i]))
+            return;
+    }
+    memcpy(delivery->traceparent, given.bytes, TRACEPARENT_BYTES);
+}
+
+static void adapt(struct delivery *delivery)
+{
+    struct rcpt_http_request *request = delivery->request;
+    struct rcpt_intake_header headers[MAX_HEADERS];
+    struct rcpt_http_text rest = rcpt_http_rest(request);
+    size_t count = rcpt_http_header_count(request);
+    for (size_t i = 0; i < count && i < MAX_HEADERS; i++) {
+        struct rcpt_http_text name, value;
+        rcpt_http_header_at(request, i, &name, &value);
+        headers[i] = (struct rcpt_intake_header){text_of(name), text_of(value)};
+    }
+    const char *source = rcpt_http_source(request);
+    struct rcpt_intake_request given = {
+        .method = method_text(rcpt_http_method(request)),
+        .tail = {rest.bytes + delivery->consumed, rest.size - delivery->consumed},
+        .query = text_of(rcpt_http_query(request)),
+        .headers = headers,
+        .header_count = count,
+        .body = text_of(rcpt_http_body(request)),
+        .source = {source, strlen(source)},
+        .received_us = delivery->received_us,
+        .find_certificate = intake_find_certificate,
+        .context = delivery->intake,
+    };
+    note_traceparent(delivery);
+    rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
+                      &delivery->result);
+    delivery->account->stats.verdicts[delivery->result.verdict]++;
+}
+
+/* ---- deciding ---- */
+
+static bool is_refused(enum rcpt_intake_verdict verdict)
+{
+    return verdict != RCPT_INTAKE_VERIFIED && verdict != RCPT_INTAKE_UNVERIFIED;
+}
+
+static bool is_copy(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    struct rcpt_text key = delivery->result.replay_key;
+    if (key.size == 0)
+        return false;
+    delivery->has_key = true;
+    delivery->key = rcpt_replay_key(intake->replay, delivery->account->number, key.at, key.size);
+    return rcpt_replay_is_known(intake->replay, delivery->key, intake_now(intake));
+}
+
+static bool needs_lookup(struct delivery *delivery)
+{
+    const struct rcpt_intake_result *result = &delivery->result;
+    size_t size;
+    for (size_t i = 0; i < result->event_count; i++) {
+        const struct rcpt_intake_event *event = &result->events[i];
+        if (event->message_id.size == 0 &&
+            intake_resolve(delivery->intake, delivery->account, event, &size) == NULL)
+            return true;
+    }
+    return false;
+}
+
+static void decide(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    const struct rcpt_intake_result *result = &delivery->result;
+    if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE) {
+        intake_await_certificate(delivery);
+    } else if (is_refused(result->verdict)) {
+        rcpt_log_debug("intake", "account %s: request refused: %s", delivery->account->name,
+                       result->verdict_reason);
+        answer_now(delivery);
+    } else if (is_copy(delivery)) {
+        delivery->account->stats.copies++;
+        answer_now(delivery);
+    } else if (intake->database == INTAKE_DATABASE_UNUSED || !needs_lookup(delivery)) {
+        intake_emit(delivery);
+    } else if (intake_can_look_up(intake)) {
+        intake_look_up(delivery);
+    } else if (intake->config->intake.alias == RCPT_ALIAS_REQUIRED) {
+        intake_refuse(delivery);
+    } else {
+        intake_emit(delivery);
+    }
+}
+
+void intake_adapt_again(struct delivery *delivery)
+{
+    rcpt_arena_reset(&delivery->arena->arena, ARENA_KEEP_BYTES);
+    adapt(delivery);
+    decide(delivery);
+}
+
+/* ---- arriving ---- */
+
+static int compare_names(const void *key, const void *member)
+{
+    const struct rcpt_http_text *name = key;
+    const struct intake_account *account = member;
+    size_t common = name->size < account->name_size ? name->size : account->name_size;
+    int order = memcmp(name->bytes, account->name, common);
+    if (order != 0)
+        return order;
+    return name->size < account->name_size ? -1 : name->size > account->name_size;
+}
+
+/* "/acme-twilio/whatever": the first segment names the account. */
+static struct intake_account *find_account(const struct rcpt_intake *intake,
+                                           struct rcpt_http_text rest, size_t *consumed)
+{
+    if (rest.size < 2)
+        return NULL;
+    const char *slash = memchr(rest.bytes + 1, '/', rest.size - 1);
+    struct rcpt_http_text name = {rest.bytes + 1,
+                                  slash != NULL ? (size_t)(slash - rest.bytes - 1) : rest.size - 1};
+    *consumed = name.size + 1;
+    return bsearch(&name, intake->accounts, intake->account_count, sizeof(*intake->accounts),
+                   compare_names);
+}
+
+/* Room for one more, and somewhere to send it to. */
+static bool can_take(const struct rcpt_intake *intake, size_t body_bytes)
+{
+    size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
+    size_t records = rcpt_aggregate_bytes(intake->aggregate);
+    return intake_obstacle(intake) == NULL &&
+           waiting + records + body_bytes <= intake->config->intake.memory_bytes / 2;
+}
+
+static void turn_away(struct intake_account *account, struct rcpt_http_request *request, int status,
+                      unsigned wait_s)
+{
+    struct rcpt_http_answer answer = {.status = status, .retry_after_s = wait_s};
+    rcpt_intake_count_code(&account->stats, (unsigned)status);
+    rcpt_http_answer(request, &answer);
+}
+
+void intake_on_request(void *context, struct rcpt_http_request *request)
+{
+    struct rcpt_intake *intake = context;
+    size_t consumed = 0;
+    unsigned wait_s = 0;
+    struct intake_account *account = find_account(intake, rcpt_http_rest(request), &consumed);
+    if (account == NULL) {
+        rcpt_http_answer_text(request, 404, "no such account\n");
+        return;
+    }
+    account->stats.requests++;
+    if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* somebody looks whether we are here */
+        turn_away(account, request, 200, 0);
+    } else if (!rcpt_rate_admit(&account->rate, intake->config->intake.limits.rate_per_account,
+                                intake_now(intake), &wait_s)) {
+        account->stats.throttled++;
+        turn_away(account, request, 429, wait_s);
+    } else if (!can_take(intake, rcpt_http_body(request).size)) {
+        account->stats.turned_away++;
+        turn_away(account, request, 503, RETRY_AFTER_S);
+    } else {
+        struct delivery *delivery = take_delivery(intake, account, request);
+        delivery->consumed = consumed;
+        adapt(delivery);
+        decide(delivery);
+    }
+}

@@ -1,0 +1,328 @@
+"""The intake over real Kafka and PostgreSQL: what is answered with 2xx is there, whatever happens in between."""
+
+import gzip
+import json
+import os
+import random
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from oracle.ledger import Row
+from support import intake
+from support.intake import ACCOUNTS, Client, Gateway, request, sendgrid, twilio
+from support.servers import Kafka
+from support.wait import wait_for
+
+CYCLES = int(os.environ.get("RECEIPTD_TEST_CYCLES", "4"))
+STATUS = {"sent": "SENT", "delivered": "DELIVERED", "read": "OPENED"}
+
+
+class Site:
+    """An installation with its topics; `configure` changes the intake section."""
+
+    def __init__(self, receiptd, events, letters):
+        self.receiptd, self.events, self.letters = receiptd, events, letters
+        self.configure(listen="127.0.0.1:0", topic=str(events), dead_letter_topic=str(letters), accounts=ACCOUNTS)
+
+    def configure(self, **settings):
+        self.receiptd.configure(intake=settings)
+
+    def start(self, **settings):
+        if settings:
+            self.configure(**settings)
+        self.process = intake.start(self.receiptd)
+        return self.process
+
+
+@pytest.fixture
+def site(receiptd, topic, create_topic):
+    receiptd.configure(kafka={"topics": [str(topic)]})
+    receiptd.migrate()
+    return Site(receiptd, topic, create_topic(1))
+
+
+@pytest.fixture
+def kafka(services):
+    server = Kafka(services)
+    yield server
+    if not server.answers():
+        server.start()
+
+
+# ---- what arrives
+
+
+def test_a_receipt_becomes_an_event_with_its_trace(site):
+    process = site.start()
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with Client(process.port) as client:
+        head, _, body = twilio("m1").partition(b"\r\n\r\n")
+        client.send(head + f"\r\ntraceparent: {trace}".encode() + b"\r\n\r\n" + body)
+        assert client.answer().status // 100 == 2
+    ((value, headers),) = intake.read_topic(site.events)
+    (event,) = json.loads(value)
+    wanted = {"message_id": "m1", "gateway_message_id": "SMm1", "gateway": "acme", "gateway_status": "delivered",
+              "status": "DELIVERED", "org_id": "o1"}
+    assert {key: event.get(key) for key in wanted} == wanted
+    assert headers["gateway"] == "acme" and headers["traceparent"] == trace
+    assert headers["received_at"].startswith("20") and headers["received_at"].endswith("Z")
+    process.stop()
+
+
+def test_good_ones_land_and_bad_ones_become_dead_letters(site):
+    process = site.start(dead_letters="masked")
+    good = {"email": "a@example.com", "timestamp": 1769000000, "event": "delivered", "sg_message_id": "sg1.filter",
+            "sg_event_id": "e1"}
+    strange = dict(good, event="levitated", sg_event_id="e2", phone="15551234567")
+    with Client(process.port) as client:
+        client.send(sendgrid([good, strange, dict(good, event="open", sg_event_id="e3")]))
+        assert client.answer().status // 100 == 2
+        client.send(request("POST", "/dlr/mail", b"{no json 15551234567"))
+        assert client.answer().status < 500
+    events = intake.read_events(site.events)
+    assert sorted(event["status"] for event in events) == ["DELIVERED", "OPENED"]
+    letters = intake.read_topic(site.letters)
+    assert all(headers["gateway"] == "mail" and headers["reason"] for _, headers in letters)
+    assert any(b"levitated" in value for value, _ in letters)
+    assert not any(b"15551234567" in value for value, _ in letters) and any(b"###########" in value for value, _ in letters)
+    process.stop()
+
+
+def test_every_form_of_body_arrives(site):
+    process = site.start()
+    _, _, body = twilio("x").partition(b"\r\n\r\n")
+    kind = ["Content-Type: application/x-www-form-urlencoded"]
+    with Client(process.port) as client:
+        assert client.request("POST", "/dlr/acme?mid=zipped", gzip.compress(body), [*kind, "Content-Encoding: gzip"]).status // 100 == 2
+        client.send(request("POST", "/dlr/acme?mid=chunked", None, [*kind, "Transfer-Encoding: chunked"]))
+        for byte in body:
+            client.send(b"1\r\n" + bytes([byte]) + b"\r\n")
+        client.send(b"0\r\n\r\n")
+        assert client.answer().status // 100 == 2
+        client.send(b"".join(twilio(f"pipelined-{number}") for number in range(100)))
+        assert all(client.answer().status // 100 == 2 for _ in range(100))
+    ids = {event["message_id"] for event in intake.read_events(site.events)}
+    assert ids == {"zipped", "chunked", *(f"pipelined-{number}" for number in range(100))}
+    process.stop()
+
+
+def test_aliases_become_our_ids_and_accounts_do_not_mix(site, database):
+    rows = [("acme", "SM1", "ours-1"), ("bird", "SM1", "theirs-1"), ("acme", "SM2", "ours-2")]
+    for row in rows:
+        database.execute("INSERT INTO receiptd.message_alias VALUES (%s, %s, %s)", *row)
+    process = site.start()
+    with Client(process.port) as client:
+        for account, gateway_id in (("acme", "SM1"), ("bird", "SM1"), ("bird", "SM2"), ("acme", "SM2"), ("acme", "SM1")):
+            client.send(twilio(None, gateway_id=gateway_id, account=account))
+            assert client.answer().status // 100 == 2
+    found = sorted((event["org_id"], event["message_id"]) for event in intake.read_events(site.events))
+    assert found == [("o1", "ours-1"), ("o1", "ours-1"), ("o1", "ours-2"), ("o2", "SM2"), ("o2", "theirs-1")]
+    process.stop()
+
+
+def test_required_aliases_are_waited_for(site):
+    site.receiptd.configure(postgres={"dsn": "host=127.0.0.1 port=1 dbname=nobody"})
+    site.configure(alias="required")
+    process = site.receiptd.start("intake", command="intake")
+    process.port = int(process.wait_for_log(intake.LISTENS).group(1))
+    process.wait_for_log("aliases cannot be looked up")
+    with Client(process.port) as client:
+        client.send(twilio(None, gateway_id="SM1"))
+        answer = client.answer()
+        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0
+    process.stop()
+
+
+# ---- limits
+
+
+def test_limits_have_their_codes(site):
+    process = site.start(limits={"body": "4KiB", "headers": "2KiB", "header_time": "300ms", "rate_per_account": 20})
+    with Client(process.port) as client:
+        codes = [
+            client.request("GET", "/nowhere").status,
+            client.request("GET", "/dlr/nobody").status,
+            client.request("PUT", "/dlr/acme", b"x").status,
+            client.request("HEAD", "/dlr/acme").status,
+            client.request("OPTIONS", "/dlr/acme").status,
+            client.request("POST", "/dlr/acme", b"x", ["Content-Encoding: br"]).status,
+            client.request("POST", "/dlr/acme").status,
+            client.request("POST", "/dlr/acme", b"x" * 5000).status,
+        ]
+        assert codes == [404, 404, 405, 200, 204, 415, 411, 413]
+    for data, status in (
+        (request("GET", "/dlr/acme", None, ["X: " + "y" * 3000]), 431),
+        (request("POST", "/dlr/acme", gzip.compress(bytes(1 << 20)), ["Content-Encoding: gzip"]), 413),
+        (b"GARBAGE\r\n\r\n", 400),
+        (b"GET /dlr/acme HTTP/1.1\r\nHo", 408),
+    ):
+        with Client(process.port) as client:
+            client.send(data)
+            assert client.answer().status == status, data[:40]
+    with Client(process.port) as client:
+        client.send(b"".join(twilio(f"m{number}") for number in range(60)))
+        codes = [client.answer().status for _ in range(60)]
+        assert codes.count(429) >= 15 and codes.count(429) + sum(code // 100 == 2 for code in codes) == 60
+    process.stop()
+
+
+@pytest.mark.speed
+@pytest.mark.slow
+def test_attackers_do_not_slow_the_others(site):
+    """Slow heads, slow bodies and too much of both: the p99 of well-behaved clients stays within twice."""
+    process = site.start(limits={"connections": 400, "header_time": "2s", "body_time": "2s"})
+
+    def p99(seconds):
+        gateways = [Gateway(lambda: process.port, f"{time.monotonic_ns()}-{number}", pause=0.002) for number in range(4)]
+        time.sleep(seconds)
+        for gateway in gateways:
+            gateway.stop()
+        times = sorted(duration for gateway in gateways for duration in gateway.times)
+        assert not set().union(*(gateway.codes for gateway in gateways)) - {200, 204}
+        return times[int(len(times) * 0.99)]
+
+    calm = p99(6)
+    attackers = [subprocess.Popen(["slowhttptest", "-c", "1000", *kind, "-i", "1", "-r", "200", "-l", "8", "-u",
+                                   f"http://127.0.0.1:{process.port}/dlr/acme"], stdout=subprocess.DEVNULL)
+                 for kind in (["-H"], ["-B", "-s", "100000"])]
+    try:
+        time.sleep(2)
+        attacked = p99(6)
+    finally:
+        for attacker in attackers:
+            attacker.terminate()
+            attacker.wait()
+    print(f"p99 {calm * 1000:.1f} ms, under attack {attacked * 1000:.1f} ms")
+    assert attacked < max(2 * calm, 0.02)
+    process.stop()
+
+
+# ---- faults
+
+
+def under_load(process, seed, count=4):
+    return [Gateway(lambda: process().port, f"{seed}-{number}") for number in range(count)]
+
+
+def total(gateways):
+    for gateway in gateways:
+        assert gateway.error is None, repr(gateway.error)
+    return sum(len(gateway.acknowledged) for gateway in gateways)
+
+
+def test_nothing_acknowledged_is_lost_when_the_intake_is_killed(site):
+    dice = random.Random(5)
+    site.start()
+    gateways = under_load(lambda: site.process, "k")
+    for _ in range(CYCLES):
+        before = total(gateways)
+        wait_for(lambda: total(gateways) > before + 20, 30, "receipts are acknowledged")
+        time.sleep(dice.uniform(0, 0.2))
+        site.process.kill()
+        site.start()
+    for gateway in gateways:
+        gateway.stop()
+    assert total(gateways) > 20 * CYCLES and intake.missing(gateways, site.events) == []
+    site.process.stop()
+
+
+@pytest.mark.slow
+def test_nothing_acknowledged_is_lost_when_the_broker_is_killed(site, kafka):
+    site.start(ack_timeout="2s")
+    gateways = under_load(lambda: site.process, "b")
+    for _ in range(max(2, CYCLES // 4)):
+        before = total(gateways)
+        wait_for(lambda: total(gateways) > before + 20, 60, "receipts are acknowledged")
+        kafka.kill()
+        refused = lambda: sum(gateway.codes.get(503, 0) for gateway in gateways)  # noqa: E731
+        seen = refused()
+        wait_for(lambda: refused() > seen, 30, "requests are refused")
+        kafka.start()
+    before = total(gateways)
+    wait_for(lambda: total(gateways) > before + 20, 60, "receipts are acknowledged again")
+    for gateway in gateways:
+        gateway.stop()
+    assert intake.missing(gateways, site.events) == []
+    site.process.stop()
+
+
+def test_a_stop_answers_what_is_there(site):
+    site.start()
+    gateways = under_load(lambda: site.process, "s", count=8)
+    wait_for(lambda: total(gateways) > 200, 30, "receipts are acknowledged")
+    site.process.stop()
+    for gateway in gateways:
+        gateway.stopped.set()
+    for gateway in gateways:
+        gateway.stop()
+    assert intake.log_count(site.process, "every request is answered") == 1
+    assert intake.missing(gateways, site.events) == []
+
+
+# ---- TLS
+
+
+def make_certificate(directory, name):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", f"/CN={name}", "-keyout", directory / "key.pem", "-out",
+                    directory / "certificate.pem"], check=True, capture_output=True)
+
+
+def certificate_of(port):
+    return ssl.get_server_certificate(("127.0.0.1", port))
+
+
+def test_tls_and_a_certificate_that_is_renewed(site, tmp_path):
+    make_certificate(tmp_path, "one")
+    process = site.start(tls={"certificate": str(tmp_path / "certificate.pem"), "key": str(tmp_path / "key.pem")})
+    context = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+    context.check_hostname = False
+    with Client(process.port, wrap=context.wrap_socket) as client:
+        client.send(b"".join(twilio(f"t{number}") for number in range(300)))
+        assert all(client.answer().status // 100 == 2 for _ in range(300))
+        first = certificate_of(process.port)
+        make_certificate(tmp_path, "two")
+        process.signal(1)
+        process.wait_for(lambda: certificate_of(process.port) != first, what="the new certificate is shown")
+        client.send(twilio("after"))  # the old connection goes on
+        assert client.answer().status // 100 == 2
+        (tmp_path / "key.pem").write_text("broken")
+        process.signal(1)
+        process.wait_for_log("the old certificate stays")
+        certificate_of(process.port)
+    with pytest.raises((ConnectionError, OSError, ValueError)):
+        with Client(process.port) as plain:
+            plain.send(twilio("in the clear"))
+            plain.answer()
+    assert len(intake.read_events(site.events)) == 301
+    process.stop()
+
+
+# ---- the whole
+
+
+def test_from_the_gateways_to_the_funnel_in_one_process(create_world, create_topic):
+    """Retries, a crash and aliases: the funnel is what the receipts say."""
+    world = create_world(lanes=8)
+    messages = 400
+    world.insert({f"g{worker}-{number}": Row("o1", f"c{number % 3}") for worker in range(4) for number in range(messages)})
+    world.installation.configure(intake={"enabled": True, "listen": "127.0.0.1:0", "topic": str(world.topic),
+                                         "dead_letter_topic": str(create_topic(1)), "accounts": ACCOUNTS})
+    current = intake.start(world.installation, command="run")
+    gateways = [Gateway(lambda: current.port, f"g{worker}", count=messages * 3, statuses=("sent", "delivered", "read"))
+                for worker in range(4)]
+    wait_for(lambda: total(gateways) > messages, 60, "receipts are acknowledged")
+    current.kill()
+    current = intake.start(world.installation, command="run")
+    for gateway in gateways:
+        gateway.join(120)
+        assert gateway.error is None and len(gateway.acknowledged) == messages * 3
+    world.finish(current)
+    funnel = dict(world.database.query("SELECT status, sum(messages)::int FROM receiptd.campaign_funnel GROUP BY status"))
+    codes = dict(world.database.query("SELECT name, code FROM receiptd.message_status_priority"))
+    for status in STATUS.values():
+        assert funnel[codes[status]] == 4 * messages
+    current.stop()

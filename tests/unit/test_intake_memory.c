@@ -1,0 +1,115 @@
+/* Aliases, keys and rates: bounded, and scoped by account. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "receiptd/intake/memory.h"
+
+static const char *get(struct rcpt_alias_cache *cache, uint32_t scope, const char *id)
+{
+    size_t size = 0;
+    const char *found = rcpt_alias_cache_get(cache, scope, id, strlen(id), &size);
+    assert_true(found == NULL || strlen(found) == size);
+    return found;
+}
+
+static void put(struct rcpt_alias_cache *cache, uint32_t scope, const char *id, const char *ours)
+{
+    rcpt_alias_cache_put(cache, scope, id, strlen(id), ours, strlen(ours));
+}
+
+static void test_equal_ids_of_two_accounts_do_not_mix(void **state)
+{
+    (void)state;
+    struct rcpt_alias_cache *cache = rcpt_alias_cache_new(10);
+    put(cache, 1, "g", "one");
+    put(cache, 2, "g", "two");
+    assert_string_equal(get(cache, 1, "g"), "one");
+    assert_string_equal(get(cache, 2, "g"), "two");
+    assert_null(get(cache, 3, "g"));
+    put(cache, 1, "g", "another");
+    assert_string_equal(get(cache, 1, "g"), "another");
+    assert_int_equal(rcpt_alias_cache_count(cache), 2);
+    rcpt_alias_cache_free(cache);
+}
+
+static void test_the_alias_not_used_for_longest_is_forgotten(void **state)
+{
+    (void)state;
+    struct rcpt_alias_cache *cache = rcpt_alias_cache_new(100);
+    char id[32];
+    for (int i = 0; i < 5000; i++) {
+        snprintf(id, sizeof(id), "g%d", i);
+        put(cache, 0, id, id + 1);
+        assert_string_equal(get(cache, 0, "g0"), "0"); /* always in use */
+    }
+    assert_int_equal(rcpt_alias_cache_count(cache), 100);
+    for (int i = 1; i < 5000; i++) {
+        snprintf(id, sizeof(id), "g%d", i);
+        if (i < 4901)
+            assert_null(get(cache, 0, id));
+        else
+            assert_string_equal(get(cache, 0, id), id + 1);
+    }
+    rcpt_alias_cache_free(cache);
+}
+
+static struct rcpt_replay_key key(const struct rcpt_replay_memory *memory, uint32_t scope,
+                                  const char *text)
+{
+    return rcpt_replay_key(memory, scope, text, strlen(text));
+}
+
+static void test_keys_are_known_for_their_time_and_account(void **state)
+{
+    (void)state;
+    struct rcpt_replay_memory *memory = rcpt_replay_memory_new(50, 42);
+    assert_false(rcpt_replay_is_known(memory, key(memory, 1, "k"), 0));
+    rcpt_replay_remember(memory, key(memory, 1, "k"), 100);
+    assert_true(rcpt_replay_is_known(memory, key(memory, 1, "k"), 99));
+    assert_false(rcpt_replay_is_known(memory, key(memory, 1, "k"), 100));
+    assert_false(rcpt_replay_is_known(memory, key(memory, 2, "k"), 50));
+    rcpt_replay_remember(memory, key(memory, 1, "k"), 200);
+    assert_true(rcpt_replay_is_known(memory, key(memory, 1, "k"), 150));
+    char text[16];
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        rcpt_replay_remember(memory, key(memory, 1, text), 1000);
+        for (int j = i < 49 ? 0 : i - 49; j <= i; j++) {
+            snprintf(text, sizeof(text), "%d", j);
+            assert_true(rcpt_replay_is_known(memory, key(memory, 1, text), 0));
+        }
+    }
+    assert_false(rcpt_replay_is_known(memory, key(memory, 1, "900"), 0));
+    rcpt_replay_memory_free(memory);
+}
+
+static void test_a_rate_allows_bursts_of_two_seconds(void **state)
+{
+    (void)state;
+    struct rcpt_rate rate = {0};
+    unsigned wait_s = 0, taken = 0;
+    for (int i = 0; i < 100; i++)
+        taken += rcpt_rate_admit(&rate, 10, 1000, &wait_s);
+    assert_int_equal(taken, 20);
+    assert_int_equal(wait_s, 1);
+    for (int i = 0; i < 100; i++)
+        taken += rcpt_rate_admit(&rate, 10, 1500, &wait_s);
+    assert_int_equal(taken, 25);
+    assert_true(rcpt_rate_admit(&rate, 0, 1500, &wait_s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equal_ids_of_two_accounts_do_not_mix),
+        cmocka_unit_test(test_the_alias_not_used_for_longest_is_forgotten),
+        cmocka_unit_test(test_keys_are_known_for_their_time_and_account),
+        cmocka_unit_test(test_a_rate_allows_bursts_of_two_seconds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
