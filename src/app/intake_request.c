@@ -309,9 +309,21 @@ static bool needs_lookup(struct delivery *delivery)
     return false;
 }
 
-static void decide(struct delivery *delivery)
+/* Events that carry only the gateway's id may have to wait for ours. */
+static void route(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
+    bool looks = intake->database != INTAKE_DATABASE_UNUSED && needs_lookup(delivery);
+    if (looks && intake_can_look_up(intake))
+        intake_look_up(delivery);
+    else if (looks && intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
+        intake_refuse(delivery);
+    else
+        intake_emit(delivery);
+}
+
+static void decide(struct delivery *delivery)
+{
     const struct rcpt_intake_result *result = &delivery->result;
     if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE) {
         intake_await_certificate(delivery);
@@ -322,14 +334,8 @@ static void decide(struct delivery *delivery)
     } else if (is_copy(delivery)) {
         delivery->account->stats.copies++;
         answer_now(delivery);
-    } else if (intake->database == INTAKE_DATABASE_UNUSED || !needs_lookup(delivery)) {
-        intake_emit(delivery);
-    } else if (intake_can_look_up(intake)) {
-        intake_look_up(delivery);
-    } else if (intake->config->intake.alias == RCPT_ALIAS_REQUIRED) {
-        intake_refuse(delivery);
     } else {
-        intake_emit(delivery);
+        route(delivery);
     }
 }
 

@@ -193,11 +193,11 @@ static void allowed_methods(const struct rcpt_http_request *request, char line[9
         {RCPT_HTTP_PUT, ", PUT"}, {RCPT_HTTP_PATCH, ", PATCH"}, {RCPT_HTTP_DELETE, ", DELETE"},
     };
     unsigned methods = request->route != NULL ? request->route->is.methods : 0;
-    strcpy(line, "Allow: OPTIONS");
+    size_t used = (size_t)snprintf(line, 96, "Allow: OPTIONS");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (methods & names[i].method)
-            strcat(line, names[i].name);
-    strcat(line, "\r\n");
+            used += (size_t)snprintf(line + used, 96 - used, "%s", names[i].name);
+    snprintf(line + used, 96 - used, "\r\n");
 }
 
 void answer_refusal(struct rcpt_http_request *request)
@@ -207,9 +207,9 @@ void answer_refusal(struct rcpt_http_request *request)
     if (status == 405 || status == 204)
         allowed_methods(request, headers);
     else if (status == 401)
-        strcpy(headers, "WWW-Authenticate: Bearer\r\n");
+        snprintf(headers, sizeof(headers), "WWW-Authenticate: Bearer\r\n");
     else if (status == 415)
-        strcpy(headers, "Accept-Encoding: gzip, deflate\r\n");
+        snprintf(headers, sizeof(headers), "Accept-Encoding: gzip, deflate\r\n");
     snprintf(text, sizeof(text), "%s\n", reason_phrase(status));
     struct rcpt_http_answer answer = {
         .status = status,

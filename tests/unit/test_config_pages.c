@@ -169,6 +169,13 @@ static void uncomment(char *text)
     *out = '\0';
 }
 
+static void take_away(char **value, const char *expected)
+{
+    assert_string_equal(*value, expected);
+    free(*value);
+    *value = NULL;
+}
+
 static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void **state)
 {
     (void)state;
@@ -178,18 +185,18 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     uncomment(example);
     struct rcpt_config *config = parse_good(example);
     /* Those that have no default stand there with an example. */
-    assert_string_equal(config->kafka.instance_id, "receiptd-0");
-    assert_string_equal(config->inbox.table, "messaging.outbound");
-    assert_string_equal(config->http.tls_certificate, "/etc/receiptd/tls.crt");
-    assert_string_equal(config->http.tls_key, "/etc/receiptd/tls.key");
-    assert_string_equal(config->http.token, "change-this-token");
+    take_away(&config->kafka.instance_id, "receiptd-0");
+    take_away(&config->inbox.table, "messaging.outbound");
+    take_away(&config->intake.topic, "dlr-events");
+    take_away(&config->intake.trusted_proxies, "10.0.0.0/8, ::1");
+    take_away(&config->intake.tls_certificate, "/etc/receiptd/tls/fullchain.pem");
+    take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");
+    take_away(&config->http.tls_certificate, "/etc/receiptd/tls.crt");
+    take_away(&config->http.tls_key, "/etc/receiptd/tls.key");
+    take_away(&config->http.token, "change-this-token");
+    char *whole = printed(config);
+    assert_string_equal(whole, expected);
     rcpt_config_free(config);
-    char *whole = printed_of(example);
-    assert_int_equal(strlen(whole), strlen(expected) +
-                                        strlen("receiptd-0messaging.outbound"
-                                               "\"/etc/receiptd/tls.crt\"\"/etc/receiptd/tls.key\""
-                                               "\"<redacted>\"") -
-                                        5 * strlen("null"));
     free(example);
     free(expected);
     free(active);

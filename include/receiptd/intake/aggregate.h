@@ -1,9 +1,10 @@
 /* Events of all requests, gathered into one Kafka record per target partition.
  *
  * Pure: no I/O and no clock. Nothing waits while its partition is idle: what arrives while the last
- * record is on its way, or within linger_ms of one that several requests shared, is the next record,
- * up to so many events and bytes, and not longer than linger_ms. A request holds a ticket that settles when the last record that has something of it
- * has settled. The value of a record is a JSON array as the core reads it.
+ * record is on its way, or within linger_ms of one that several requests shared, is the next
+ * record, up to so many events and bytes, and not longer than linger_ms. A request holds a ticket
+ * that settles when the last record that has something of it has settled. The value of a record is
+ * a JSON array as the core reads it.
  */
 #ifndef RECEIPTD_INTAKE_AGGREGATE_H
 #define RECEIPTD_INTAKE_AGGREGATE_H
