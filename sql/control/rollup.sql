@@ -1,11 +1,14 @@
--- Moves the oldest deltas into the totals: $1 int4 most rows. Returns rows (handled; equal to $1: there may be more).
+-- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one. Returns rows (handled; equal
+-- to $1: there may be more) and last (the largest id handled, 0 if none).
+-- The bound keeps the scan away from rows that were rolled up long ago and that an open snapshot keeps from being removed.
+-- Whoever commits late may lie below it: so now and then the bound is 0.
 -- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so two roll-ups lock in
 -- the same order; the second finds the rows deleted. Totals are upserted in their own order for the same reason.
 WITH
 taken AS (
     DELETE FROM campaign_funnel_delta
-    WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d ORDER BY d.id LIMIT $1::int4))
-    RETURNING campaign_id, status, messages, events
+    WHERE id = ANY (ARRAY(SELECT d.id FROM campaign_funnel_delta d WHERE d.id > $2::int8 ORDER BY d.id LIMIT $1::int4))
+    RETURNING id, campaign_id, status, messages, events
 ),
 moved AS (
     INSERT INTO campaign_funnel_total AS t (campaign_id, status, messages, events)
@@ -16,4 +19,4 @@ moved AS (
     ON CONFLICT (campaign_id, status) DO UPDATE
     SET messages = t.messages + excluded.messages, events = t.events + excluded.events
 )
-SELECT count(*) AS rows FROM taken;
+SELECT count(*) AS rows, COALESCE(max(id), 0) AS last FROM taken;

@@ -1,4 +1,4 @@
--- Our own inbox, the default. Variables: fillfactor (80; 50 where ids are time-ordered, so that updates stay HOT).
+-- Our own inbox, the default. Variables: fillfactor (50: all rows of a page can be updated once without a new index entry).
 -- The platform inserts message_id, org_id and campaign_id and never touches the rest. Only what never changes is indexed:
 -- an index on status would end HOT updates.
 CREATE TABLE message_inbox (

@@ -137,6 +137,12 @@ struct app {
     struct app_timers timers;
     uv_signal_t signals[3];
     uv_timer_t deadline;
+    /* Roll-ups look above `bound` only, but for a whole one now and then; see
+     * sql/control/rollup.sql. */
+    struct {
+        int64_t bound, last, started_ms, whole_at_ms;
+        bool whole;
+    } rollup;
     bool rollup_flying, trim_flying, probe_flying, evict_flying, parking_full;
     int64_t probe_started_ms, parked_rows;
     uint64_t evictions;

@@ -255,10 +255,10 @@ static const struct rcpt_config_row rows[] = {
      CHOICES(targeted_policies),
      .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
             "TARGETED uncounted"},
-    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "80", .min = 10,
+    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
-     .doc = "room for updates in each page of the own table, set when it is made; 50 where ids are "
-            "ordered by time"},
+     .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "
+            "each row, so that updates need no new index entries"},
 
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
      .initial = "20s", .min = 100, .max = HOUR,

@@ -8,6 +8,7 @@
 #define BLOCKED_AFTER_MS                                                                           \
     1500                    /* a transaction in flight for this long may be waiting for somebody */
 #define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
+#define WHOLE_ROLLUP_MS  60000
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 #define WATCH_MS         10000
 #define TRIM_ROWS        10000
@@ -36,6 +37,20 @@ static bool can_ask(const struct app *app)
 
 static void roll_up(struct app *app);
 
+/* The next pass begins where the one before the last ended: whoever takes longer than an interval
+ * to commit is found by the next whole pass. */
+static void note_rollup(struct app *app, int64_t last)
+{
+    int64_t now = app_now(app);
+    app->rollup.bound = app->rollup.last;
+    if (last > app->rollup.last)
+        app->rollup.last = last;
+    if (!app->rollup.whole)
+        return;
+    int64_t wait = (now - app->rollup.started_ms) * PROBE_SHARE;
+    app->rollup.whole_at_ms = now + (wait > WHOLE_ROLLUP_MS ? wait : WHOLE_ROLLUP_MS);
+}
+
 static void on_rolled_up(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -44,6 +59,7 @@ static void on_rolled_up(void *context, struct rcpt_pg_rows *const *rows, size_t
     if (failed(app, "roll-up of counters", error))
         return;
     RCPT_ASSERT(row_count == 1);
+    note_rollup(app, rcpt_pg_rows_int(rows[0], 0, 1));
     if (rcpt_pg_rows_int(rows[0], 0, 0) >= (int64_t)app->config->counters.rollup_rows)
         roll_up(app);
 }
@@ -53,9 +69,12 @@ static void roll_up(struct app *app)
     if (!can_ask(app) || app->rollup_flying)
         return;
     app->rollup_flying = true;
+    app->rollup.started_ms = app_now(app);
+    app->rollup.whole = app->rollup.started_ms >= app->rollup.whole_at_ms;
     struct rcpt_pg_query query = {.statement = "rollup"};
     rcpt_pg_encoder_reset(app->encoder);
     rcpt_pg_add_int4(app->encoder, (int32_t)app->config->counters.rollup_rows);
+    rcpt_pg_add_int8(app->encoder, app->rollup.whole ? 0 : app->rollup.bound);
     rcpt_pg_encoder_params(app->encoder, &query.params);
     rcpt_pg_submit(app->control, &query, 1, on_rolled_up, app);
 }

@@ -245,6 +245,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     struct app *app = context;
     (void)pg;
     app->control_up = true;
+    memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
     rcpt_log_info("postgres", "control is connected");
     positions_step(app);
     app_update_readiness(app);
@@ -387,8 +388,8 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
      * a fixed threshold for large blocks keep what is resident near what is used. */
     mallopt(M_ARENA_MAX, 2);
-    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",

@@ -36,6 +36,8 @@ void rcpt_engine_free(struct rcpt_engine *engine)
     free(engine->slots);
     free(engine->order);
     free(engine->sources);
+    free(engine->shares);
+    free(engine->rest);
     free(engine->lanes);
     free(engine->connections);
     rcpt_batch_builder_free(engine->builder);
@@ -49,6 +51,7 @@ void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
         return;
     RCPT_ASSERT(engine->stats.bytes >= record->memory_bytes);
     engine->stats.bytes -= record->memory_bytes;
+    engine->slots[record->slot].bytes -= record->memory_bytes;
     rcpt_record_free(record);
 }
 
@@ -86,6 +89,7 @@ static void grow_slots(struct rcpt_engine *engine)
     uint32_t capacity = engine->slot_capacity > 0 ? engine->slot_capacity * 2 : 16;
     engine->slots = rcpt_realloc(engine->slots, capacity * sizeof(*engine->slots));
     engine->order = rcpt_realloc(engine->order, capacity * sizeof(*engine->order));
+    engine->shares = rcpt_realloc(engine->shares, capacity * sizeof(*engine->shares));
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
         struct lane *lane = &engine->lanes[index];
         lane->positions = rcpt_realloc(lane->positions, capacity * sizeof(*lane->positions));
@@ -155,6 +159,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
         start = anchor->offset;
     }
     part->assigned = true;
+    engine->assigned++;
     part->epoch = ++engine->epochs;
     part->generation = generation;
     part->position = start;
@@ -166,6 +171,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
 void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
 {
     struct slot *part = &engine->slots[slot];
+    engine->assigned -= part->assigned;
     part->assigned = false;
     part->rewinding = part->comparing = false;
     part->epoch = ++engine->epochs;
@@ -175,10 +181,20 @@ void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
 
 /* ---- delivery ---- */
 
+/* The last quarter of the budget is for partitions that hold less than an equal part of it, so that
+ * one with a backlog cannot keep the others out. */
+static bool has_budget(const struct rcpt_engine *engine, const struct slot *part)
+{
+    uint64_t budget = engine->settings.budget_bytes, reserve = budget / 4;
+    if (engine->stats.bytes < budget - reserve)
+        return true;
+    return engine->stats.bytes < budget && part->bytes < reserve / engine->assigned;
+}
+
 bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
 {
     return !engine->stopped && !engine->halted && !engine->parking_full &&
-           engine->slots[slot].assigned && engine->stats.bytes < engine->settings.budget_bytes;
+           engine->slots[slot].assigned && has_budget(engine, &engine->slots[slot]);
 }
 
 static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
@@ -252,6 +268,7 @@ static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record 
 {
     record->refs = 1; /* ours, until all lanes have theirs */
     engine->stats.bytes += record->memory_bytes;
+    engine->slots[slot].bytes += record->memory_bytes;
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
         struct lane *lane = &engine->lanes[index];
         struct lane_position *position = &lane->positions[slot];
@@ -550,8 +567,7 @@ static void check_lane(const struct rcpt_engine *engine, const struct lane *lane
         int64_t last = -1;
         uint32_t queued = 0;
         for (uint32_t index = 0; index < lane->count; index++) {
-            const struct rcpt_record *record =
-                lane->ring[(lane->head + index) & (lane->capacity - 1)];
+            const struct rcpt_record *record = lane_record(lane, index);
             if (record->slot != slot)
                 continue;
             queued++;

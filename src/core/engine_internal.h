@@ -31,6 +31,11 @@ struct refusal { /* an event that PostgreSQL refuses, and what it said */
     char detail[120];
 };
 
+struct lane_entry {
+    struct rcpt_record *record;
+    uint32_t slot, events; /* of the record; here, so that counting does not touch it */
+};
+
 struct lane {
     uint32_t index, connection;
     enum lane_state state;
@@ -40,7 +45,7 @@ struct lane {
 
     /* Raw records in order of arrival, a ring; the first `flying` of them are in the batch in
      * flight. */
-    struct rcpt_record **ring;
+    struct lane_entry *ring;
     uint32_t head, count, capacity, flying;
     int64_t oldest_ms; /* when the first record that is not in flight came */
 
@@ -71,6 +76,7 @@ struct slot {
     bool assigned;
     uint32_t epoch;
     int64_t generation;
+    uint64_t bytes;                 /* its records in memory */
     int64_t position;               /* next offset that Kafka is expected to deliver */
     struct rcpt_engine_anchor last; /* of the last record delivered in this epoch */
 
@@ -81,6 +87,11 @@ struct slot {
      * where it began. */
     bool rewinding;
     int64_t rewind_from, rewind_to, rewind_deadline_ms;
+};
+
+struct share { /* of a slot in the batch that is being chosen; in events */
+    uint64_t queued, quota, taken;
+    bool settled, ended;
 };
 
 struct connection {
@@ -101,21 +112,37 @@ struct rcpt_engine {
     struct connection *connections;
     struct rcpt_batch_source *sources; /* scratch */
     uint32_t source_capacity;
+    struct share *shares;    /* scratch, by slot */
+    struct lane_entry *rest; /* scratch */
+    uint32_t rest_capacity;
     uint32_t epochs;
+    uint32_t assigned; /* slots */
     uint64_t batch_number;
     bool stopped, halted, held, parking_full;
 };
 
-/* ---- lane.c ---- */
-void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index);
-void lane_fini(struct rcpt_engine *engine, struct lane *lane);
-void lane_set_state(struct lane *lane, enum lane_state state);
+/* ---- lane_queue.c ---- */
+void lane_queue_fini(struct rcpt_engine *engine, struct lane *lane);
 void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms);
+struct rcpt_record *lane_record(const struct lane *lane, uint32_t index);
 /* Drops the queued records of the slot with offset < below that are not in flight. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
 /* The batch in flight is settled without a commit: its records are queued again, but for those of
  * ended epochs. */
 void lane_unfly(struct rcpt_engine *engine, struct lane *lane);
+/* The batch in flight is committed: its records are done. */
+void lane_release_flying(struct rcpt_engine *engine, struct lane *lane);
+bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane);
+/* Brings whole records for the next batch to the front, within the bounds but at least one. Returns
+ * how many. */
+uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane);
+
+/* ---- lane.c ---- */
+void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index);
+void lane_fini(struct rcpt_engine *engine, struct lane *lane);
+void lane_set_state(struct lane *lane, enum lane_state state);
+/* Ends the search for an event that PostgreSQL refuses. */
+void lane_forget_refusals(struct lane *lane);
 /* Makes the lane compare its positions with the database before anything else. */
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms);
 /* One step if the lane has something to do: reads positions or submits. True if it did. */

@@ -35,138 +35,19 @@ void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index)
 
 void lane_fini(struct rcpt_engine *engine, struct lane *lane)
 {
-    for (uint32_t at = 0; at < lane->count; at++)
-        engine_release(engine, lane->ring[(lane->head + at) & (lane->capacity - 1)]);
-    free(lane->ring);
+    lane_queue_fini(engine, lane);
     free(lane->positions);
     free(lane->refusals);
     rcpt_batch_fini(&lane->batch);
 }
 
-/* ---- the queue ---- */
-
-static struct rcpt_record **at(const struct lane *lane, uint32_t index)
-{
-    return &lane->ring[(lane->head + index) & (lane->capacity - 1)];
-}
-
-static void grow_ring(struct lane *lane)
-{
-    uint32_t capacity = lane->capacity > 0 ? lane->capacity * 2 : 64;
-    struct rcpt_record **ring = rcpt_malloc(capacity * sizeof(struct rcpt_record *));
-    for (uint32_t index = 0; index < lane->count; index++)
-        ring[index] = *at(lane, index);
-    free(lane->ring);
-    lane->ring = ring;
-    lane->head = 0;
-    lane->capacity = capacity;
-}
-
-void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
-{
-    if (lane->count == lane->capacity)
-        grow_ring(lane);
-    if (lane->count == lane->flying)
-        lane->oldest_ms = now_ms;
-    *at(lane, lane->count) = record;
-    lane->count++;
-    if (lane->positions[record->slot].queued++ == 0)
-        lane->positions[record->slot].oldest_ms = record->timestamp_ms;
-}
-
-static void forget_refusals(struct lane *lane)
+void lane_forget_refusals(struct lane *lane)
 {
     lane->refusal_count = 0;
     lane->searching = false;
 }
 
-/* Keeps what `keeps` says from index `from` on, in order. */
-static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
-                   bool (*keeps)(const struct rcpt_engine *, const struct rcpt_record *, uint32_t,
-                                 int64_t),
-                   uint32_t slot, int64_t below)
-{
-    uint32_t kept = from;
-    for (uint32_t index = from; index < lane->count; index++) {
-        struct rcpt_record *record = *at(lane, index);
-        if (keeps(engine, record, slot, below)) {
-            *at(lane, kept++) = record;
-            continue;
-        }
-        lane->positions[record->slot].queued--;
-        engine_release(engine, record);
-    }
-    if (kept != lane->count)
-        forget_refusals(lane); /* the search counts events of records that may be gone */
-    lane->count = kept;
-}
-
-static bool keeps_above(const struct rcpt_engine *engine, const struct rcpt_record *record,
-                        uint32_t slot, int64_t below)
-{
-    (void)engine;
-    return record->slot != slot || record->offset >= below;
-}
-
-static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_record *record,
-                          uint32_t slot, int64_t below)
-{
-    (void)slot;
-    (void)below;
-    return engine->slots[record->slot].assigned &&
-           engine->slots[record->slot].epoch == record->epoch;
-}
-
-void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below)
-{
-    filter(engine, lane, lane->flying, keeps_above, slot, below);
-}
-
-void lane_unfly(struct rcpt_engine *engine, struct lane *lane)
-{
-    lane->flying = 0;
-    filter(engine, lane, 0, keeps_current, 0, 0);
-}
-
-static void release_flying(struct rcpt_engine *engine, struct lane *lane)
-{
-    for (uint32_t index = 0; index < lane->flying; index++) {
-        struct rcpt_record *record = *at(lane, index);
-        lane->positions[record->slot].queued--;
-        lane->positions[record->slot].oldest_ms = record->timestamp_ms;
-        engine_release(engine, record);
-    }
-    lane->head = lane->capacity > 0 ? (lane->head + lane->flying) & (lane->capacity - 1) : 0;
-    lane->count -= lane->flying;
-    lane->flying = 0;
-}
-
 /* ---- sealing ---- */
-
-static uint32_t lane_events_of(const struct rcpt_record *record, uint32_t lane)
-{
-    return record->lane_events[lane + 1] - record->lane_events[lane];
-}
-
-/* Whole records from the front within the bounds; at least one. */
-static uint32_t choose_records(const struct rcpt_engine *engine, const struct lane *lane)
-{
-    if (lane->searching || lane->refusal_count > 0)
-        return lane->search_records;
-    uint64_t events = 0, bytes = 0;
-    uint32_t taken = 0;
-    for (; taken < lane->count; taken++) {
-        const struct rcpt_record *record = *at(lane, taken);
-        uint32_t own = lane_events_of(record, lane->index);
-        events += own;
-        bytes +=
-            record->event_count > 0 ? (uint64_t)record->value_size * own / record->event_count : 0;
-        if (taken > 0 && (events > engine->settings.batch_max_events ||
-                          bytes > engine->settings.batch_max_bytes))
-            break;
-    }
-    return taken;
-}
 
 static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine,
                                                     const struct lane *lane, uint32_t record_count)
@@ -177,7 +58,7 @@ static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine,
             rcpt_realloc(engine->sources, engine->source_capacity * sizeof(*engine->sources));
     }
     for (uint32_t index = 0; index < record_count; index++) {
-        struct rcpt_record *record = *at(lane, index);
+        struct rcpt_record *record = lane_record(lane, index);
         const struct slot *part = &engine->slots[record->slot];
         engine->sources[index] = (struct rcpt_batch_source){record, part->topic, part->partition};
     }
@@ -192,7 +73,7 @@ static const struct rcpt_record *last_taken(const struct lane *lane, uint32_t re
     const struct rcpt_record *last = NULL;
     *taken = 0;
     for (uint32_t index = 0; index < record_count; index++) {
-        const struct rcpt_record *record = *at(lane, index);
+        const struct rcpt_record *record = lane_record(lane, index);
         if (record->slot != slot)
             continue;
         RCPT_ASSERT(record->offset >= lane->positions[slot].expected);
@@ -287,7 +168,7 @@ static void submit(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms
 
 static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    uint32_t record_count = choose_records(engine, lane);
+    uint32_t record_count = lane_choose(engine, lane);
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);
     rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
                     record_count, UINT32_MAX);
@@ -357,12 +238,8 @@ static void step_wake(struct rcpt_engine *engine, struct lane *lane, int64_t now
 
 static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, int64_t now_ms)
 {
-    if (engine->settings.linger_ms == 0 || now_ms - lane->oldest_ms >= engine->settings.linger_ms)
-        return false;
-    uint64_t events = 0;
-    for (uint32_t index = 0; index < lane->count; index++)
-        events += lane_events_of(*at(lane, index), lane->index);
-    return events < engine->settings.batch_max_events;
+    return engine->settings.linger_ms > 0 &&
+           now_ms - lane->oldest_ms < engine->settings.linger_ms && !lane_fills_batch(engine, lane);
 }
 
 static bool is_idle_advance_due(const struct rcpt_engine *engine, const struct lane *lane,
@@ -487,8 +364,8 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
         lane->wake_limit = engine->settings.wake_limit;
         break;
     default:
-        release_flying(engine, lane);
-        forget_refusals(lane);
+        lane_release_flying(engine, lane);
+        lane_forget_refusals(lane);
         break;
     }
     lane->flying = 0;

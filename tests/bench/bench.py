@@ -22,9 +22,11 @@ def parts():
     from part_latency import part_latency
     from part_replaced import part_replaced
     from part_rivals import part_rivals
+    from part_snapshot import part_snapshot
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
-            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth}
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth,
+            "snapshot": part_snapshot}
 
 
 def arguments(known):
@@ -34,6 +36,7 @@ def arguments(known):
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--events", type=int)
     parser.add_argument("--repeat", type=int)
+    parser.add_argument("--minutes", type=float)
     options = parser.parse_args()
     for name in options.part:
         if name not in known:

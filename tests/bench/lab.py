@@ -57,14 +57,17 @@ class Lab:
     def connect(self):
         return psycopg.connect(self.services.dsn, autocommit=True)
 
-    def template(self, stream):
+    def template(self, stream, fillfactor=None):
         """A database with the schema and the stream's messages, vacuumed. Made once."""
-        if stream.inbox_name in self.templates:
-            return self.templates[stream.inbox_name]
-        say(f"  inbox {stream.inbox_name}: {stream.message_count:,} messages")
-        name = "b_" + stream.inbox_name.replace("-", "_")
+        key = stream.inbox_name + (f"-{fillfactor}" if fillfactor else "")
+        if key in self.templates:
+            return self.templates[key]
+        say(f"  inbox {key}: {stream.message_count:,} messages")
+        name = "b_" + key.replace("-", "_")
         database = self.services.create_database(name)
         receiptd = Receiptd(self.workdir, database.dsn, self.services.brokers, ["none"])
+        if fillfactor:
+            receiptd.configure(inbox={"fillfactor": fillfactor})
         receiptd.migrate()
         database.execute("CREATE EXTENSION pg_prewarm")
         copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN"
@@ -74,13 +77,13 @@ class Lab:
         database.execute("VACUUM (FREEZE, ANALYZE) receiptd.message_inbox")
         database.execute("VACUUM (FREEZE, ANALYZE)")
         database.connection.close()
-        self.templates[stream.inbox_name] = name
+        self.templates[key] = name
         return name
 
     @contextmanager
-    def database(self, stream):
+    def database(self, stream, fillfactor=None):
         """A copy of the stream's template, in memory as far as it fits; right after a checkpoint. Gone afterwards."""
-        template = self.template(stream)
+        template = self.template(stream, fillfactor)
         name = f"b_{os.getpid()}_{time.monotonic_ns()}"
         with self.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')

@@ -1,4 +1,4 @@
-"""growth: the same work with more or fewer partitions, lanes, connections, larger batches, other ids."""
+"""growth: the same work with more or fewer partitions, lanes, connections, larger batches, fuller pages, other ids."""
 
 from lab import say
 from meter import summary
@@ -18,6 +18,8 @@ def cases():
         yield "connections", connections, {}, 8, {"connections": connections}
     for limit in (100, 500, 1_000, 4_000, 20_000):
         yield "batch limit", limit, {}, 8, {"settings": {"batch": {"max_events": limit, "max_bytes": "16MiB"}}}
+    for fillfactor in (50, 80, 100):
+        yield "fillfactor", fillfactor, {}, 8, {"fillfactor": fillfactor}
     for ids in ("uuid", "ulid", "smpp"):
         yield "ids", ids, {"ids": ids}, 8, {}
 

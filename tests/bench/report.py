@@ -46,7 +46,7 @@ with the smallest and the largest of {first['repeat']} runs behind them. Every r
 | Kafka | one broker, KRaft, no compression, 8 partitions |
 | together | broker, PostgreSQL, receiptd and the generator share the cores; loopback and unix socket |
 
-Each run starts from a copy of the same database (fillfactor 80, vacuumed, in memory, right after a checkpoint). Ids are random UUIDs as text, events have
+Each run starts from a copy of the same database (fillfactor 50, vacuumed, in memory, right after a checkpoint). Ids are random UUIDs as text, events have
 about 170 bytes, and, where every message gets one event, they come in no order at all: each touches another page.
 """
 
@@ -161,8 +161,18 @@ def section_growth(result):
         table(("what", "value", "events/s", "daemon, µs", "server, µs", "RSS, MiB"), rows)
 
 
+def section_snapshot(result):
+    rows = [(name, spread(result["rates"][name]), spread(result["server_us_per_event"][name], 1))
+            for name in ("without", "with")]
+    return (f"## A long open snapshot\n\nTwo databases get {number(result['paced_events'])} receipts of real traffic within "
+            f"{result['minutes']:g} minutes; in one of them a snapshot is open all the time. Then bursts of "
+            f"{number(result['burst_events'])} receipts at full speed, in turns.\n\n"
+            + table(("snapshot", "events/s", "server, µs an event"), rows)
+            + f"\nOf the rate without a snapshot: {spread(result['ratio'], 2)}.\n")
+
+
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
-            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth}
+            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "snapshot": section_snapshot}
 
 
 def readme_figures(results):

@@ -36,9 +36,10 @@ def _response_times(log):
     return found
 
 
-def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None):
+def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None,
+                 fillfactor=None):
     """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile."""
-    with lab.database(stream) as database:
+    with lab.database(stream, fillfactor) as database:
         receiptd = lab.receiptd(database, topic, lanes=lanes, postgres={"connections": connections},
                                 log={"level": "debug", "stats_interval": "0s"}, **(settings or {}))
         ends = sum(high for low, high in topic.watermarks().values())

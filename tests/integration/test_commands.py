@@ -387,9 +387,9 @@ def test_a_schema_of_a_newer_receiptd_is_refused(installed):
 
 
 def test_the_fillfactor_follows_the_configuration(installed):
-    installed.write(inbox={"fillfactor": 50})
+    installed.write(inbox={"fillfactor": 70})
     assert "fillfactor" in installed.migrate().out
-    assert installed.query("SELECT reloptions::text LIKE '%%fillfactor=50%%' FROM pg_class "
+    assert installed.query("SELECT reloptions::text LIKE '%%fillfactor=70%%' FROM pg_class "
                            "WHERE oid = 'receiptd.message_inbox'::regclass") == [(True,)]
     assert installed.migrate().out == "nothing to do\n"
 

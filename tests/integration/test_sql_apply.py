@@ -33,7 +33,7 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
         assert answer["events_counted"] == len(batch) and answer["events_parked"] == 0
         assert answer["messages_known"] == len({e.message_id for e in batch})
         if rng.random() < 0.3:
-            session.one("control/rollup", rng.choice([1, 3, 1000]))
+            session.one("control/rollup", rng.choice([1, 3, 1000]), 0)
     assert stored_rows(session) == expected_rows(inbox, events)
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert drift(session) == []
@@ -224,7 +224,7 @@ def test_two_writers_of_the_same_messages_stay_exact_without_deadlock(database):
     reader = database.session("reader")
     while any(w.is_alive() for w in writers):
         assert drift(reader) == []
-        reader.one("control/rollup", rng.choice([1, 20]))
+        reader.one("control/rollup", rng.choice([1, 20]), 0)
     for writer in writers:
         writer.join()
     assert failures == []

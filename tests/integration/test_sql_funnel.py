@@ -55,7 +55,7 @@ def test_readers_see_exact_counters_while_rows_are_rolled_up(database):
         roller = database.session("roller")
         try:
             while not done.is_set():
-                roller.one("control/rollup", 3)
+                roller.one("control/rollup", 3, 0)
         except SqlError as error:
             failures.append(error)
 
@@ -71,7 +71,7 @@ def test_readers_see_exact_counters_while_rows_are_rolled_up(database):
     for roller in rollers:
         roller.join()
     assert failures == []
-    while session.one("control/rollup", 100)["rows"] != "0":
+    while session.one("control/rollup", 100, 0)["rows"] != "0":
         pass
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(0,)]
@@ -81,9 +81,19 @@ def test_a_roll_up_takes_the_oldest_rows_and_says_how_many(database):
     session = database.session()
     for n in range(5):
         add_messages(session, {f"m{n}": "c"})
-    assert session.one("control/rollup", 2) == {"rows": "2"}
+    assert session.one("control/rollup", 2, 0) == {"rows": "2", "last": "2"}
     assert session.query("SELECT messages FROM campaign_funnel_total") == [(2,)]
-    assert session.one("control/rollup", 10) == {"rows": "3"}
+    assert session.one("control/rollup", 10, 2) == {"rows": "3", "last": "5"}
+
+
+def test_a_roll_up_above_an_id_leaves_what_lies_below_to_a_whole_one(database):
+    session = database.session()
+    for n in range(3):
+        add_messages(session, {f"m{n}": "c"})
+    assert session.one("control/rollup", 10, 1) == {"rows": "2", "last": "3"}
+    assert session.one("control/rollup", 10, 3) == {"rows": "0", "last": "0"}
+    assert session.query("SELECT id FROM campaign_funnel_delta") == [(1,)]
+    assert session.one("control/rollup", 10, 0) == {"rows": "1", "last": "1"}
 
 
 def repair(session, campaign):

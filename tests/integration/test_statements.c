@@ -232,7 +232,7 @@ static int migrate(void **state)
 {
     (void)state;
     const struct rcpt_pg_binding bindings[] = {
-        {"fillfactor", "80"},
+        {"fillfactor", "50"},
         {"inbox_schema", MY_SCHEMA},
         {"inbox_table", "message_inbox"},
         {"campaign_id", "campaign_id"},

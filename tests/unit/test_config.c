@@ -54,7 +54,7 @@ static void smallest_file_gives_the_documented_defaults(void **state)
         {(int64_t)config->parked.wake_limit, 1000},
         {config->counters.rollup_interval_ms, 1000},
         {(int64_t)config->counters.rollup_rows, 10000},
-        {config->inbox.fillfactor, 80},
+        {config->inbox.fillfactor, 50},
         {config->shutdown.deadline_ms, 20000},
         {config->log.stats_interval_ms, 10000},
     };

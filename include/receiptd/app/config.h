@@ -79,7 +79,7 @@ struct rcpt_config {
             *status_at, *updated_at;
         /* inbox.columns.*: names in that table, default the same name */
         bool count_targeted; /* inbox.targeted: trigger | none */
-        unsigned fillfactor; /* inbox.fillfactor, 80: 50 where ids are time-ordered */
+        unsigned fillfactor; /* inbox.fillfactor, 50 */
     } inbox;
     struct {
         int64_t deadline_ms; /* shutdown.deadline, 20s */

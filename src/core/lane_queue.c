@@ -1,0 +1,271 @@
+/* A lane's queue of raw records, and which of them make up the next batch.
+ *
+ * The queue is in order of arrival. A batch takes from its front, unless more is queued than a
+ * batch may hold and it comes from several partitions: then each of them gets the same share, and
+ * those that have less than theirs leave the rest to the others (max-min fairness). So the fresh
+ * receipts of one partition do not wait behind the backlog of another; and such a batch is smaller,
+ * for the next fresh ones wait until it is done. The records of one partition keep their order in
+ * any case.
+ */
+#include <stdlib.h>
+
+#include "engine_internal.h"
+
+#define FRESH_PART 4 /* a batch that mixes fresh receipts and a backlog: this part of the most */
+
+static struct lane_entry *at(const struct lane *lane, uint32_t index)
+{
+    return &lane->ring[(lane->head + index) & (lane->capacity - 1)];
+}
+
+struct rcpt_record *lane_record(const struct lane *lane, uint32_t index)
+{
+    return at(lane, index)->record;
+}
+
+void lane_queue_fini(struct rcpt_engine *engine, struct lane *lane)
+{
+    for (uint32_t index = 0; index < lane->count; index++)
+        engine_release(engine, lane_record(lane, index));
+    free(lane->ring);
+}
+
+static void grow_ring(struct lane *lane)
+{
+    uint32_t capacity = lane->capacity > 0 ? lane->capacity * 2 : 64;
+    struct lane_entry *ring = rcpt_malloc(capacity * sizeof(*ring));
+    for (uint32_t index = 0; index < lane->count; index++)
+        ring[index] = *at(lane, index);
+    free(lane->ring);
+    lane->ring = ring;
+    lane->head = 0;
+    lane->capacity = capacity;
+}
+
+void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
+{
+    if (lane->count == lane->capacity)
+        grow_ring(lane);
+    if (lane->count == lane->flying)
+        lane->oldest_ms = now_ms;
+    *at(lane, lane->count) = (struct lane_entry){
+        .record = record,
+        .slot = record->slot,
+        .events = record->lane_events[lane->index + 1] - record->lane_events[lane->index],
+    };
+    lane->count++;
+    if (lane->positions[record->slot].queued++ == 0)
+        lane->positions[record->slot].oldest_ms = record->timestamp_ms;
+}
+
+/* ---- leaving ---- */
+
+/* Keeps what `keeps` says from index `from` on, in order. */
+static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
+                   bool (*keeps)(const struct rcpt_engine *, const struct rcpt_record *, uint32_t,
+                                 int64_t),
+                   uint32_t slot, int64_t below)
+{
+    uint32_t kept = from;
+    for (uint32_t index = from; index < lane->count; index++) {
+        struct lane_entry entry = *at(lane, index);
+        if (keeps(engine, entry.record, slot, below)) {
+            *at(lane, kept++) = entry;
+            continue;
+        }
+        lane->positions[entry.slot].queued--;
+        engine_release(engine, entry.record);
+    }
+    if (kept != lane->count)
+        lane_forget_refusals(lane); /* the search counts events of records that may be gone */
+    lane->count = kept;
+}
+
+static bool keeps_above(const struct rcpt_engine *engine, const struct rcpt_record *record,
+                        uint32_t slot, int64_t below)
+{
+    (void)engine;
+    return record->slot != slot || record->offset >= below;
+}
+
+static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_record *record,
+                          uint32_t slot, int64_t below)
+{
+    (void)slot;
+    (void)below;
+    return engine->slots[record->slot].assigned &&
+           engine->slots[record->slot].epoch == record->epoch;
+}
+
+void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below)
+{
+    filter(engine, lane, lane->flying, keeps_above, slot, below);
+}
+
+void lane_unfly(struct rcpt_engine *engine, struct lane *lane)
+{
+    lane->flying = 0;
+    filter(engine, lane, 0, keeps_current, 0, 0);
+}
+
+void lane_release_flying(struct rcpt_engine *engine, struct lane *lane)
+{
+    for (uint32_t index = 0; index < lane->flying; index++) {
+        struct lane_entry *entry = at(lane, index);
+        lane->positions[entry->slot].queued--;
+        lane->positions[entry->slot].oldest_ms = entry->record->timestamp_ms;
+        engine_release(engine, entry->record);
+    }
+    lane->head = lane->capacity > 0 ? (lane->head + lane->flying) & (lane->capacity - 1) : 0;
+    lane->count -= lane->flying;
+    lane->flying = 0;
+}
+
+/* ---- the next batch ---- */
+
+static uint64_t bytes_of(const struct lane_entry *entry)
+{
+    const struct rcpt_record *record = entry->record;
+    return record->event_count > 0
+               ? (uint64_t)record->value_size * entry->events / record->event_count
+               : 0;
+}
+
+/* What a batch still has room for; the first record fits always. */
+struct room {
+    uint64_t events, bytes, most_events, most_bytes;
+    uint32_t taken;
+};
+
+static bool fits(struct room *room, const struct lane_entry *entry)
+{
+    uint64_t bytes = bytes_of(entry);
+    if (room->taken > 0 && (room->events + entry->events > room->most_events ||
+                            room->bytes + bytes > room->most_bytes))
+        return false;
+    room->events += entry->events;
+    room->bytes += bytes;
+    room->taken++;
+    return true;
+}
+
+static struct room whole_room(const struct rcpt_engine *engine)
+{
+    return (struct room){.most_events = engine->settings.batch_max_events,
+                         .most_bytes = engine->settings.batch_max_bytes};
+}
+
+static uint32_t take_front(const struct rcpt_engine *engine, const struct lane *lane)
+{
+    struct room room = whole_room(engine);
+    while (room.taken < lane->count && fits(&room, at(lane, room.taken)))
+        continue;
+    return room.taken;
+}
+
+/* Events queued by slot, into engine->shares. Returns the number of slots that have records. */
+static uint32_t count_by_slot(struct rcpt_engine *engine, const struct lane *lane)
+{
+    uint32_t slots = 0;
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        engine->shares[slot] = (struct share){0};
+        slots += lane->positions[slot].queued > 0;
+    }
+    if (slots < 2)
+        return slots;
+    for (uint32_t index = 0; index < lane->count; index++)
+        engine->shares[at(lane, index)->slot].queued += at(lane, index)->events;
+    return slots;
+}
+
+/* Max-min: whoever has less than an equal share of what is left gets all of it, until nobody has.
+ * True: somebody got all. */
+static bool share_out(struct rcpt_engine *engine, const struct lane *lane, uint32_t slots,
+                      uint64_t events)
+{
+    uint32_t unsettled = slots;
+    for (bool again = true; again && unsettled > 0;) {
+        uint64_t equal = events / unsettled;
+        again = false;
+        for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+            struct share *share = &engine->shares[slot];
+            if (lane->positions[slot].queued == 0 || share->settled)
+                continue;
+            share->quota = equal;
+            if (share->queued > equal)
+                continue;
+            share->settled = again = true;
+            share->quota = share->queued;
+            events -= share->queued;
+            unsettled--;
+        }
+    }
+    return unsettled < slots;
+}
+
+/* A record that does not fit into its partition's share ends that partition's part of the batch. */
+static bool takes(struct share *share, struct room *room, const struct lane_entry *entry)
+{
+    if (share->ended || (share->taken > 0 && share->taken + entry->events > share->quota) ||
+        !fits(room, entry)) {
+        share->ended = true;
+        return false;
+    }
+    share->taken += entry->events;
+    return true;
+}
+
+static void reserve_rest(struct rcpt_engine *engine, uint32_t count)
+{
+    if (count <= engine->rest_capacity)
+        return;
+    engine->rest_capacity = count * 2;
+    engine->rest = rcpt_realloc(engine->rest, engine->rest_capacity * sizeof(*engine->rest));
+}
+
+/* Moves the fair choice to the front; everything else follows in the order of arrival. */
+static uint32_t take_fairly(struct rcpt_engine *engine, struct lane *lane, uint64_t events)
+{
+    struct room room = whole_room(engine);
+    room.most_events = events;
+    uint32_t rest = 0;
+    reserve_rest(engine, lane->count);
+    for (uint32_t index = 0; index < lane->count; index++) {
+        struct lane_entry entry = *at(lane, index);
+        if (takes(&engine->shares[entry.slot], &room, &entry))
+            *at(lane, room.taken - 1) = entry;
+        else
+            engine->rest[rest++] = entry;
+    }
+    for (uint32_t index = 0; index < rest; index++)
+        *at(lane, room.taken + index) = engine->rest[index];
+    return room.taken;
+}
+
+bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane)
+{
+    uint64_t events = 0;
+    for (uint32_t index = 0; index < lane->count; index++) {
+        events += at(lane, index)->events;
+        if (events >= engine->settings.batch_max_events)
+            return true;
+    }
+    return false;
+}
+
+uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane)
+{
+    if (lane->searching || lane->refusal_count > 0)
+        return lane->search_records;
+    uint32_t taken = take_front(engine, lane);
+    if (taken == lane->count)
+        return taken;
+    uint32_t slots = count_by_slot(engine, lane);
+    if (slots < 2)
+        return taken;
+    uint64_t whole = engine->settings.batch_max_events, part = whole / FRESH_PART;
+    if (share_out(engine, lane, slots, part))
+        return take_fairly(engine, lane, part);
+    share_out(engine, lane, slots, whole);
+    return take_fairly(engine, lane, whole);
+}
