@@ -223,11 +223,11 @@ void measure_effects(void *context, uint32_t lane, const struct rcpt_lane_effect
 
 /* ---- the loop ---- */
 
-/* Memory is full and all is up, yet nothing is in flight: our own fault, whatever it is. */
+/* Memory is full (nearly: the last part is reserved) and all is up, yet nothing is in flight: our own fault, whatever it is. */
 static bool is_stuck(const struct app *app)
 {
     const char *reasons[APP_MOST_REASONS];
-    return rcpt_engine_bytes(app->engine) >= app->config->memory.budget_bytes &&
+    return rcpt_engine_bytes(app->engine) >= app->config->memory.budget_bytes / 4 * 3 &&
            rcpt_engine_is_settled(app->engine) && app_reasons(app, reasons) == 0 &&
            !app->parking_full;
 }

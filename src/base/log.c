@@ -1,5 +1,6 @@
 #include "receiptd/base/log.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -175,8 +176,8 @@ const char *rcpt_log_message_id(const char *id, size_t size, char out[RCPT_LOG_I
     for (size_t index = 0; index < size; index++)
         hash = (hash ^ (unsigned char)id[index]) * UINT64_C(0x100000001b3);
     hash ^= hash >> 32;
-    snprintf(out, RCPT_LOG_ID_BYTES, "#%016llx",
-             (unsigned long long)(hash * UINT64_C(0xd6e8feb86659fd93)));
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    snprintf(out, RCPT_LOG_ID_BYTES, "#%016" PRIx64, hash);
     return out;
 }
 

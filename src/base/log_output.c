@@ -28,11 +28,11 @@ static struct {
 
 static bool is_journal(const struct stat *status)
 {
-    unsigned long long device, inode;
-    const char *text = getenv("JOURNAL_STREAM");
-    return text != NULL && sscanf(text, "%llu:%llu", &device, &inode) == 2 &&
-           device == (unsigned long long)status->st_dev &&
-           inode == (unsigned long long)status->st_ino;
+    char *end = NULL;
+    const char *text = getenv("JOURNAL_STREAM"); /* "device:inode" */
+    if (text == NULL || strtoull(text, &end, 10) != status->st_dev || *end != ':')
+        return false;
+    return strtoull(end + 1, NULL, 10) == status->st_ino;
 }
 
 /* O_NONBLOCK belongs to the open file, which the parent and others share: so a file of our own. */

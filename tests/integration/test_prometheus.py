@@ -1,0 +1,114 @@
+"""Alerts and dashboard against Debian's Prometheus: the rules by themselves, and with a running receiptd behind them."""
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import urllib.parse
+import urllib.request
+
+import pytest
+
+from support.operations import Operations
+from support.services import ROOT
+from support.wait import wait_for
+
+RULES = ROOT / "config/prometheus/rules.yaml"
+CONFIG = """
+global: {{scrape_interval: 1s, evaluation_interval: 1s}}
+rule_files: [{rules}]
+scrape_configs:
+  - job_name: receiptd
+    static_configs: [{{targets: ["127.0.0.1:{target}"]}}]
+"""
+
+
+def alerts():
+    return re.findall(r"alert: (\w+)", RULES.read_text())
+
+
+def test_each_rule_is_tested_and_has_its_page():
+    tested = subprocess.run(["promtool", "test", "rules", ROOT / "tests/prometheus/rules_test.yaml"],
+                            capture_output=True, text=True)
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    cases = (ROOT / "tests/prometheus/rules_test.yaml").read_text()
+    pages = (ROOT / "docs/operations.md").read_text()
+    for name in alerts():
+        assert re.search(rf"alertname: {name}\n +exp_alerts:", cases), f"no case in which {name} fires"
+        assert re.search(rf"^### {name}$", pages, re.MULTILINE), f"docs/operations.md says nothing about {name}"
+        assert f"docs/operations.md#{name.lower()}" in RULES.read_text()
+
+
+def test_rules_and_dashboard_name_metrics_that_exist():
+    listed = set(re.findall(r"^\| `(\w+)`", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE))
+    for path in (RULES, ROOT / "config/grafana/receiptd.json"):
+        named = set(re.findall(r"\b((?:receiptd|process)_\w+?)(?:_bucket|_sum|_count)?\b(?=[{\[ )])", path.read_text()))
+        assert named and named <= listed, named - listed
+
+
+class Prometheus:
+    def __init__(self, directory, target):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        config = directory / "prometheus.yml"
+        config.write_text(CONFIG.format(rules=RULES, target=target))
+        self.log = open(directory / "prometheus.log", "wb")
+        self.process = subprocess.Popen(
+            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}",
+             f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log, cwd=directory)
+
+    def api(self, path, **parameters):
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as response:
+                return json.load(response)["data"]
+        except OSError:
+            return {}
+
+    def query(self, expression):
+        return self.api("query", query=expression).get("result", [])
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(20)
+        self.log.close()
+
+
+@pytest.fixture
+def prometheus(tmp_path):
+    made = []
+
+    def start(target):
+        made.append(Prometheus(tmp_path, target))
+        return made[-1]
+
+    yield start
+    for one in made:
+        one.close()
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+def test_a_real_prometheus_scrapes_evaluates_and_fills_the_dashboard(create_world, prometheus):
+    world = create_world(30_000, seed=65, batch={"max_events": 200})
+    world.insert(world.stream.late)
+    process = world.installation.start()
+    pages = Operations(process)
+    pages.wait_until_ready()
+    server = prometheus(pages.port)
+    feeder = world.feed(per_second=4_000)
+    wait_for(lambda: [r["value"][1] for r in server.query('up{job="receiptd"}')] == ["1"], 30, "up")
+    feeder.join()
+    world.finish(process)
+    wait_for(lambda: server.query("receiptd_batch_events_count > 0") and server.query("rate(receiptd_batch_events_count[20s])"),
+             30, "two scrapes")
+    groups = wait_for(lambda: server.api("rules").get("groups"), 30, "rules")
+    wait_for(lambda: all(rule["health"] == "ok" for group in server.api("rules")["groups"] for rule in group["rules"]),
+             30, "every rule is evaluated without an error", details=lambda: server.api("rules"))
+    assert sorted(rule["name"] for group in groups for rule in group["rules"]) == sorted(alerts())
+    dashboard = json.loads((ROOT / "config/grafana/receiptd.json").read_text())
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            expression = target["expr"].replace("$__rate_interval", "1m").replace("$instance", ".*")
+            assert server.query(expression), f"{panel['title']}: nothing for {expression}"
+    process.stop()
