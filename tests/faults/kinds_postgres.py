@@ -266,8 +266,9 @@ def read_only(cycle):
 
 @kind("F20", "the disk of PostgreSQL is full", needs="disk")
 def disk_full(cycle):
-    filler = cycle.lab.disk / "filler"
+    filler, complaint = cycle.lab.disk / "filler", "No space left on device"
     cycle.wait_for_receipts()
+    before = cycle.lab.primary.log.read_text(errors="replace").count(complaint)
     with open(filler, "wb") as file:
         size = 1 << 28
         while size >= 4096:
@@ -280,6 +281,8 @@ def disk_full(cycle):
                 size //= 2
     time.sleep(cycle.random.uniform(0.5, 2.5))
     filler.unlink()
+    complaints = cycle.lab.primary.log.read_text(errors="replace").count(complaint) - before
+    cycle.notes.append(f"PostgreSQL complained {complaints} times")
     if not cycle.lab.primary.running:
         cycle.notes.append("PostgreSQL ended for want of room")
 
