@@ -61,7 +61,7 @@ static const struct rcpt_config_row rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
      .doc = "the gateway calls `/dlr/NAME`; letters, digits, `-` and `_`"},
     {"gateway", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(gateway), .min = 1, .max = 63,
-     .doc = "an adapter (docs/intake.md lists them) or `custom`"},
+     .doc = "an adapter (docs/gateways.md lists them) or `custom`"},
     {"org_id", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(org_id), .min = 1, .max = 255,
      .doc = "organisation whose receipts come here"},
     {"verify", RCPT_CONFIG_CHOICE, 0, FIELD(verify), .initial = "required", CHOICES(verify_modes),

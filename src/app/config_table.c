@@ -357,7 +357,7 @@ static const struct rcpt_config_row rows[] = {
 
     {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
      .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
-     .doc = "one entry for each gateway and tenant; docs/intake.md shows some"},
+     .doc = "one entry for each gateway and tenant; docs/gateways.md shows some"},
 
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
      .initial = "20s", .min = 100, .max = HOUR,

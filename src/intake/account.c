@@ -138,10 +138,10 @@ static bool find_gateway(struct rcpt_intake_account *account,
                      config->name, config->gateway);
     const char *near = nearest_gateway(config->gateway);
     if (near != NULL)
-        rcpt_error_hint(error, "did you mean \"%s\"? docs/intake.md lists them; others: custom",
+        rcpt_error_hint(error, "did you mean \"%s\"? docs/gateways.md lists them; others: custom",
                         near);
     else
-        rcpt_error_hint(error, "docs/intake.md lists them; others: custom");
+        rcpt_error_hint(error, "docs/gateways.md lists them; others: custom");
     return false;
 }
 

@@ -16,14 +16,13 @@ const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
 
 /* ---- what comes out ---- */
 
+/* Memory for one element more than there are; the old one stays in the arena. */
 static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_t *room,
                   size_t size)
 {
-    if (count < *room)
-        return NULL;
     *room = *room > 0 ? *room * 2 : 8;
     void *larger = rcpt_arena_alloc(arena, *room * size);
-    if (count > 0)
+    if (old != NULL)
         memcpy(larger, old, count * size);
     return larger;
 }
@@ -31,9 +30,9 @@ static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_
 static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
 {
     struct rcpt_intake_result *result = reading->result;
-    struct rcpt_intake_drop *larger =
-        grow(reading->arena, reading->drops, result->drop_count, &reading->drop_room, sizeof(drop));
-    reading->drops = larger != NULL ? larger : reading->drops;
+    if (reading->drops == NULL || result->drop_count == reading->drop_room)
+        reading->drops = grow(reading->arena, reading->drops, result->drop_count,
+                              &reading->drop_room, sizeof(drop));
     reading->drops[result->drop_count++] = drop;
     result->drops = reading->drops;
 }
@@ -41,9 +40,9 @@ static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
 static void add_event(struct rcpt_reading *reading, const struct rcpt_intake_event *event)
 {
     struct rcpt_intake_result *result = reading->result;
-    struct rcpt_intake_event *larger = grow(reading->arena, reading->events, result->event_count,
-                                            &reading->event_room, sizeof(*event));
-    reading->events = larger != NULL ? larger : reading->events;
+    if (reading->events == NULL || result->event_count == reading->event_room)
+        reading->events = grow(reading->arena, reading->events, result->event_count,
+                               &reading->event_room, sizeof(*event));
     reading->events[result->event_count++] = *event;
     result->events = reading->events;
 }

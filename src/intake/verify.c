@@ -10,6 +10,8 @@ void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_intake_verdict verdict
 {
     reading->result->verdict = verdict;
     reading->result->verdict_reason = reason;
+    if (verdict != RCPT_INTAKE_VERIFIED)
+        reading->result->replay_key = (struct rcpt_text){NULL, 0};
 }
 
 void rcpt_verdict_of(struct rcpt_reading *reading, bool same)

@@ -1,4 +1,4 @@
-/* Signatures that are some gateway's own. The recipes are the gateways'; docs/intake.md lists them.
+/* Signatures that are some gateway's own. The recipes are the gateways'; docs/gateways.md lists them.
  */
 #include "account.h"
 #include "crypto.h"

@@ -5,7 +5,7 @@
  * clock: the time of receipt comes with the request. What needs the outside (the certificate of an
  * SNS message, keys that were seen before, the alias table, Kafka) is asked for in the result. An
  * account is immutable, so any number of threads may use it, each with an arena of its own.
- * What each gateway sends, and how an adapter is written: docs/intake.md.
+ * What each gateway sends, and how an adapter is written: docs/gateways.md.
  */
 #ifndef RECEIPTD_INTAKE_ADAPTER_H
 #define RECEIPTD_INTAKE_ADAPTER_H
@@ -58,7 +58,7 @@ struct rcpt_intake_pair {
     unsigned line, column; /* in the file, for errors */
 };
 
-/* `gateway: custom`: where things stand in a request. The texts are templates, see docs/intake.md:
+/* `gateway: custom`: where things stand in a request. The texts are templates, see docs/gateways.md:
  * "/a/b" (JSON), "key" (form, query or JSON member), "?key" (query), "@name" (header), or several
  * of them in braces with text between. NULL: not given. */
 struct rcpt_intake_custom {

@@ -1,0 +1,579 @@
+/* What holds for all adapters alike: who is let in, what is answered, what is set aside. */
+#include "intake_fixture.h"
+
+#include "../../src/intake/gateway.h"
+#include "../../src/intake/sns.h"
+
+#define JSON "application/json"
+#define FORM "application/x-www-form-urlencoded"
+
+static struct fixture *setup(struct fixture *fixture, const char *gateway)
+{
+    fixture_init(fixture);
+    fixture_gateway(fixture, gateway);
+    return fixture;
+}
+
+static void expect_drop(const struct fixture *fixture, enum rcpt_intake_drop_kind kind,
+                        const char *reason)
+{
+    assert_int_equal(fixture->result.drop_count, 1);
+    assert_int_equal(fixture->result.drops[0].kind, kind);
+    assert_string_equal(fixture->result.drops[0].reason, reason);
+}
+
+static void expect_member(struct fixture *fixture, size_t index, const char *name,
+                          const char *value)
+{
+    struct rcpt_text got = rcpt_node_text_of(fixture_event(fixture, index), name);
+    if (!rcpt_text_is(got, value))
+        fail_msg("%s is \"%.*s\", not \"%s\"", name, (int)got.size, got.at, value);
+}
+
+/* ---- what comes out ---- */
+
+static void a_probe_is_answered_before_it_is_verified(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "vonage_sms", secret[] = "s", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?");
+    assert_int_equal(fixture.result.answer.code, 200);
+    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "probe");
+    fixture_get(&fixture, "?messageId=1&status=delivered");
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_MISSING);
+    assert_int_equal(fixture.result.answer.code, 401);
+    assert_int_equal(fixture.result.event_count + fixture.result.drop_count, 0);
+    fixture_fini(&fixture);
+}
+
+static void what_is_no_json_is_a_dead_letter_and_400(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "sendgrid");
+    fixture_post(&fixture, JSON, "[{\"event\":");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_json");
+    assert_int_equal(fixture.result.answer.code, 400);
+    fixture_post(&fixture, JSON, "hello");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_json");
+    char deep[201];
+    memset(deep, '[', 200);
+    deep[200] = '\0';
+    fixture_post(&fixture, JSON, deep);
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "too_deep");
+    assert_int_equal(fixture.result.answer.code, 413);
+    fixture_fini(&fixture);
+}
+
+static void one_bad_element_does_not_hold_up_its_neighbours(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "sendgrid");
+    fixture_post(&fixture, JSON,
+                 "[{\"event\":\"open\",\"sg_message_id\":\"a\"},"
+                 "{\"event\":\"open\",\"sg_message_id\":\"\xff\"},"
+                 "{\"event\":\"zap\",\"sg_message_id\":\"b\"},{\"event\":\"open\"},"
+                 "{\"event\":\"click\",\"sg_message_id\":\"c\"}]");
+    assert_int_equal(fixture.result.answer.code, 200);
+    assert_int_equal(fixture.result.event_count, 2);
+    assert_int_equal(fixture.result.drop_count, 3);
+    assert_string_equal(fixture.result.drops[0].reason, "invalid_utf8");
+    assert_string_equal(fixture.result.drops[1].reason, "unknown_status");
+    assert_int_equal(fixture.result.drops[1].kind, RCPT_INTAKE_UNMAPPED);
+    assert_true(
+        rcpt_text_is(fixture.result.drops[1].raw, "{\"event\":\"zap\",\"sg_message_id\":\"b\"}"));
+    assert_string_equal(fixture.result.drops[2].reason, "missing_id");
+    fixture_fini(&fixture);
+}
+
+static void an_id_that_the_core_refuses_is_refused_here(void **state)
+{
+    struct fixture fixture;
+    char body[400] = "[{\"type\":\"message-sending\",\"message\":{\"id\":\"";
+    (void)state;
+    setup(&fixture, "bandwidth");
+    memset(body + strlen(body), 'x', 256);
+    strcat(body, "\"}}]");
+    fixture_post(&fixture, JSON, body);
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "id_too_long");
+    fixture_post(&fixture, JSON,
+                 "[{\"type\":\"message-sending\",\"message\":{\"id\":\"a\\u0000b\"}}]");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_id");
+    fixture_post(&fixture, JSON,
+                 "[{\"type\":\"message-sending\",\"message\":{\"id\":\"\\\"\\n\"}}]");
+    expect_member(&fixture, 0, "message_id", "\"");
+    fixture_fini(&fixture);
+}
+
+static void machine_opens_follow_the_account(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "sendgrid";
+    struct rcpt_intake_account_config config = account_config(gateway);
+    const char *open = "[{\"event\":\"open\",\"sg_message_id\":\"a\",\"sg_machine_open\":true}]";
+    (void)state;
+    setup(&fixture, "sendgrid");
+    fixture_post(&fixture, JSON, open);
+    expect_member(&fixture, 0, "status", "OPENED");
+    config.machine_opens = false;
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, JSON, open);
+    expect_member(&fixture, 0, "status", "DELIVERED");
+    assert_true(rcpt_text_is(fixture.result.events[0].flags[0], "MACHINE_OPEN"));
+    fixture_fini(&fixture);
+}
+
+static void a_zone_makes_a_hint_exact(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "jasmin", zone[] = "-03:00", channel[] = "rcs", id[] = "?m";
+    struct rcpt_intake_account_config config = account_config(gateway);
+    const char *target = "?id=j&message_status=DELIVRD&level=2&donedate=2510181210&m=our";
+    (void)state;
+    setup(&fixture, "jasmin");
+    fixture_get(&fixture, target);
+    expect_member(&fixture, 0, "gateway_at", "2025-10-18T12:10:00");
+    expect_member(&fixture, 0, "message_id", "j");
+    config.time_zone = zone;
+    config.channel = channel;
+    config.message_id = id;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, target);
+    expect_member(&fixture, 0, "at", "2025-10-18T15:10:00Z");
+    expect_member(&fixture, 0, "channel", "rcs");
+    expect_member(&fixture, 0, "message_id", "our");
+    expect_member(&fixture, 0, "gateway_message_id", "j");
+    fixture_fini(&fixture);
+}
+
+/* ---- the configurable adapter ---- */
+
+static void a_custom_gateway_is_described_by_its_account(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "custom", items[] = "/batch/*/reports/*", id[] = "{../id}|{/to,/msisdn}";
+    char status[] = "/state", at[] = "/when", reason[] = "/code", ref[] = "^/ref";
+    char event_id[] = "@x-event", part[] = "/part", type[] = "application/json", ok[] = "{}";
+    char names[][8] = {"OK", "ERR-*", "NOTE", "SPAM"};
+    char values[][24] = {"DELIVERED", "FAILED", "ignore", "DELIVERED+COMPLAINED"};
+    struct rcpt_intake_pair pairs[4];
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    for (size_t index = 0; index < COUNT(pairs); index++)
+        pairs[index] = (struct rcpt_intake_pair){names[index], values[index], 1, 1};
+    config.custom = (struct rcpt_intake_custom){.items = items,
+                                                .id = id,
+                                                .status = status,
+                                                .at = at,
+                                                .reason = reason,
+                                                .client_ref = ref,
+                                                .event_id = event_id,
+                                                .part = part,
+                                                .statuses = pairs,
+                                                .statuses_count = COUNT(pairs),
+                                                .answer_code = 202,
+                                                .answer_type = type,
+                                                .answer = ok};
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_request(&fixture, "POST", RCPT_TEXT(""),
+                    RCPT_TEXT("{\"ref\":\"r\",\"batch\":[{\"id\":7,\"reports\":["
+                              "{\"to\":\"1\",\"state\":\"ok\",\"when\":1760789441,\"part\":2},"
+                              "{\"msisdn\":\"2\",\"state\":\"ERR-12\",\"code\":12},"
+                              "{\"to\":\"3\",\"state\":\"NOTE\"},{\"to\":\"4\",\"state\":\"SPAM\"},"
+                              "{\"state\":\"OK\"}]}]}"));
+    fixture_header(&fixture, RCPT_TEXT("X-Event"), RCPT_TEXT("e-1"));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, 3);
+    expect_member(&fixture, 0, "gateway_message_id", "7|1");
+    expect_member(&fixture, 0, "at", "2025-10-18T12:10:41Z");
+    expect_member(&fixture, 0, "part", "2");
+    expect_member(&fixture, 0, "client_ref", "r");
+    expect_member(&fixture, 0, "event_id", "e-1");
+    expect_member(&fixture, 1, "gateway_message_id", "7|2");
+    expect_member(&fixture, 1, "status", "FAILED");
+    expect_member(&fixture, 1, "reason", "12");
+    assert_true(rcpt_text_is(fixture.result.events[2].flags[0], "COMPLAINED"));
+    assert_int_equal(fixture.result.drop_count, 2);
+    assert_string_equal(fixture.result.drops[1].reason, "missing_id");
+    assert_int_equal(fixture.result.answer.code, 202);
+    assert_string_equal(fixture.result.answer.content_type, "application/json");
+    fixture_fini(&fixture);
+}
+
+static void mistakes_in_an_account_are_named(void **state)
+{
+    static const struct {
+        const char *gateway, *id, *status, *value, *public_url, *zone, *message;
+        bool verified;
+    } mistakes[] = {
+        {"twillio", NULL, NULL, NULL, NULL, NULL, "there is no adapter \"twillio\"", false},
+        {"custom", NULL, "s", NULL, NULL, NULL, "custom: needs id", false},
+        {"custom", "{a", "s", NULL, NULL, NULL, "custom.id: a brace is not closed", false},
+        {"custom", "$x", "s", NULL, NULL, NULL, "behind $ stands the number", false},
+        {"custom", "id", "s", "DELIVERT", NULL, NULL, "\"DELIVERT\" is not in the ladder", false},
+        {"twilio", NULL, NULL, NULL, NULL, NULL, "public_url: is needed", true},
+        {"kannel", NULL, NULL, NULL, NULL, NULL, "secrets: verify: required needs", true},
+        {"kannel", NULL, NULL, NULL, NULL, "CET", "time_zone: must be an offset", false},
+    };
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    for (size_t index = 0; index < COUNT(mistakes); index++) {
+        char *texts[6] = {NULL}, word[] = "w";
+        const char *const given[] = {mistakes[index].gateway,    mistakes[index].id,
+                                     mistakes[index].status,     mistakes[index].value,
+                                     mistakes[index].public_url, mistakes[index].zone};
+        struct rcpt_error error;
+        for (size_t text = 0; text < COUNT(given); text++)
+            texts[text] = given[text] != NULL ? rcpt_strdup(given[text]) : NULL;
+        struct rcpt_intake_pair pair = {word, texts[3], 1, 1};
+        struct rcpt_intake_account_config config = account_config(texts[0]);
+        config.custom = (struct rcpt_intake_custom){.id = texts[1],
+                                                    .status = texts[2],
+                                                    .statuses = &pair,
+                                                    .statuses_count = texts[3] != NULL};
+        config.time_zone = texts[5];
+        if (mistakes[index].verified)
+            config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+        assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+        if (strstr(error.text, mistakes[index].message) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", error.text, mistakes[index].message);
+        for (size_t text = 0; text < COUNT(texts); text++)
+            free(texts[text]);
+    }
+    fixture_fini(&fixture);
+}
+
+/* ---- who is let in ---- */
+
+static void a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "kannel", secret[] = "u:p w", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    static const struct {
+        const char *target, *authorization;
+        enum rcpt_intake_verdict verdict;
+    } tries[] = {
+        {"?uuid=1&status=1", NULL, RCPT_INTAKE_MISSING},
+        {"?uuid=1&status=1", "Basic dTpwIHc=", RCPT_INTAKE_VERIFIED},
+        {"?uuid=1&status=1", "Basic dTpwIHd=", RCPT_INTAKE_BAD}, /* not canonical */
+        {"?uuid=1&status=1", "Bearer u:p w", RCPT_INTAKE_VERIFIED},
+        {"?uuid=1&status=1", "Bearer u:p", RCPT_INTAKE_BAD},
+        {"?uuid=1&status=1&token=u%3Ap+w", NULL, RCPT_INTAKE_VERIFIED},
+        {"/u%3Ap%20w?uuid=1&status=1", NULL, RCPT_INTAKE_VERIFIED},
+        {"/u:p?uuid=1&status=1", NULL, RCPT_INTAKE_BAD},
+    };
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    for (size_t index = 0; index < COUNT(tries); index++) {
+        fixture_request(&fixture, "GET", rcpt_text_of(tries[index].target), RCPT_TEXT(""));
+        if (tries[index].authorization != NULL)
+            fixture_header(&fixture, RCPT_TEXT("AUTHORIZATION"),
+                           rcpt_text_of(tries[index].authorization));
+        fixture_adapt(&fixture);
+        assert_int_equal(fixture.result.verdict, tries[index].verdict);
+        assert_int_equal(fixture.result.event_count, tries[index].verdict == RCPT_INTAKE_VERIFIED);
+    }
+    config.verify = RCPT_INTAKE_VERIFY_OPTIONAL;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, tries[0].target);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_UNVERIFIED);
+    assert_int_equal(fixture.result.event_count, 1);
+    fixture_fini(&fixture);
+}
+
+static void addresses_are_looked_at_first(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "kannel", v4[] = "192.0.2.0/25", v6[] = "2001:db8::/33", *allow[] = {v4, v6};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    static const struct {
+        const char *source;
+        bool good;
+    } tries[] = {{"192.0.2.1", true},
+                 {"192.0.2.127", true},
+                 {"192.0.2.128", false},
+                 {"::ffff:192.0.2.1", true},
+                 {"2001:db8:7fff::1", true},
+                 {"2001:db8:8000::1", false},
+                 {"", false},
+                 {"192.0.2.1.evil.x", false}};
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.allow = allow;
+    config.allow_count = COUNT(allow);
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    for (size_t index = 0; index < COUNT(tries); index++) {
+        fixture_request(&fixture, "GET", RCPT_TEXT("?uuid=1&status=1"), RCPT_TEXT(""));
+        fixture.request.source = rcpt_text_of(tries[index].source);
+        fixture_adapt(&fixture);
+        assert_int_equal(fixture.result.verdict,
+                         tries[index].good ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD);
+    }
+    fixture_fini(&fixture);
+}
+
+static void old_signatures_are_stale_and_carry_a_replay_key(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "mailgun", secret[] = "my-signing-key", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    const char *body =
+        "{\"signature\":{\"timestamp\":\"1760789441\",\"token\":"
+        "\"00000000000000000000000000000000000000000000000001\",\"signature\":"
+        "\"75421eaf4f6937b850c9c90bb2e4dbc1ab7c89f2f333fe5cacc973ea197155ab\"},"
+        "\"event-data\":{\"event\":\"opened\",\"message\":{\"headers\":{\"message-id\":\"m\"}}}}";
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    config.max_age_ms = 3600 * 1000;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, JSON, body);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_VERIFIED);
+    assert_int_equal(fixture.result.replay_key.size, 50);
+    fixture.request.received_us += INT64_C(3600) * 1000000;
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_STALE);
+    assert_int_equal(fixture.result.answer.code, 403);
+    assert_int_equal(fixture.result.replay_key.size, 0);
+    fixture.request.received_us = NOW_US - INT64_C(3600) * 1000000;
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_STALE); /* from the future */
+    fixture_fini(&fixture);
+}
+
+static void a_token_without_algorithm_is_refused(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "vonage_messages", secret[] = "s", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{}"));
+    /* {"alg":"none"}.{"payload_hash":…}. */
+    fixture_header(&fixture, RCPT_TEXT("Authorization"),
+                   RCPT_TEXT("Bearer eyJhbGciOiJub25lIn0.eyJpYXQiOjE3NjA3ODk0NDF9."));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_BAD);
+    fixture_fini(&fixture);
+}
+
+/* ---- challenges and subscriptions ---- */
+
+static void meta_gets_its_challenge_back(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "whatsapp_cloud", secret[] = "app", token[] = "tok", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    config.verify_token = token;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?hub.mode=subscribe&hub.verify_token=tok&hub.challenge=11%2022");
+    assert_int_equal(fixture.result.answer.code, 200);
+    assert_true(rcpt_text_is(fixture.result.answer.body, "11 22"));
+    fixture_get(&fixture, "?hub.mode=subscribe&hub.verify_token=tok2&hub.challenge=11");
+    assert_int_equal(fixture.result.answer.code, 403);
+    assert_int_equal(fixture.result.answer.body.size, 0);
+    fixture_get(&fixture, "?hub.mode=unsubscribe&hub.verify_token=tok&hub.challenge=11");
+    assert_int_equal(fixture.result.answer.code, 403);
+    fixture_fini(&fixture);
+}
+
+static void only_amazons_urls_are_handed_out(void **state)
+{
+    static const struct {
+        const char *url;
+        bool good;
+    } urls[] = {
+        {"https://sns.eu-west-1.amazonaws.com/x.pem", true},
+        {"https://sns.cn-north-1.amazonaws.com.cn/x.pem", true},
+        {"http://sns.eu-west-1.amazonaws.com/x.pem", false},
+        {"https://sns.eu-west-1.amazonaws.com.evil.example/x.pem", false},
+        {"https://sns.evil.example/.amazonaws.com/x.pem", false},
+        {"https://sns.eu-west-1.amazonaws.com:444/x.pem", false},
+        {"https://sns.a@evil.amazonaws.com/x.pem", false},
+        {"https://sns.a.b.amazonaws.com/x.pem", false},
+        {"https://sns..amazonaws.com/x.pem", false},
+        {"https://sns.eu-west-1.amazonaws.com", false},
+        {"https://evil.example/?https://sns.eu-west-1.amazonaws.com/x.pem", false},
+        {"https://SNS.eu-west-1.amazonaws.com/x.pem", false},
+    };
+    (void)state;
+    for (size_t index = 0; index < COUNT(urls); index++)
+        if (rcpt_sns_is_url(rcpt_text_of(urls[index].url)) != urls[index].good)
+            fail_msg("%s", urls[index].url);
+}
+
+static const char *find_nothing(void *context, const char *url)
+{
+    (void)context;
+    assert_non_null(url);
+    return NULL;
+}
+
+static void sns_asks_for_its_certificate_and_confirms_its_topic_only(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "ses_sns", arn[] = "arn:aws:sns:eu-west-1:1:t";
+    struct rcpt_intake_account_config config = account_config(gateway);
+    const char *body =
+        "{\"Type\":\"SubscriptionConfirmation\",\"MessageId\":\"1\",\"TopicArn\":"
+        "\"arn:aws:sns:eu-west-1:1:t\",\"Token\":\"t\",\"Message\":\"m\",\"Timestamp\":"
+        "\"2025-10-18T12:10:35.000Z\",\"SubscribeURL\":"
+        "\"https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription\",\"Signature\":"
+        "\"AAAA\",\"SignatureVersion\":\"2\",\"SigningCertURL\":"
+        "\"https://sns.eu-west-1.amazonaws.com/c.pem\"}";
+    (void)state;
+    config.topic_arn = arn;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, "text/plain", body);
+    assert_string_equal(fixture.result.confirm_url,
+                        "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription");
+    arn[0] = 'x';
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, "text/plain", body);
+    assert_null(fixture.result.confirm_url);
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, "text/plain", body);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_BAD);
+    arn[0] = 'a';
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, "text/plain", body);
+    fixture.request.find_certificate = find_nothing;
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_NEEDS_CERTIFICATE);
+    assert_string_equal(fixture.result.certificate_url,
+                        "https://sns.eu-west-1.amazonaws.com/c.pem");
+    assert_int_equal(fixture.result.answer.code, 503);
+    assert_null(fixture.result.confirm_url);
+    fixture_fini(&fixture);
+}
+
+/* ---- parts ---- */
+
+static void receipts_of_smpp_are_read_as_vendors_write_them(void **state)
+{
+    static const struct {
+        const char *text, *id, *stat, *err, *done;
+        unsigned sub, dlvrd;
+    } receipts[] = {
+        {"id:123 sub:001 dlvrd:002 submit date:2510181210 done date:2510181211 stat:DELIVRD "
+         "err:000 "
+         "text:hi",
+         "123", "DELIVRD", "000", "2510181211", 1, 2},
+        {"id:0af3-11e1 submit date:251018121041 done date:251018121042 stat:UNDELIV err:0x0b Text:",
+         "0af3-11e1", "UNDELIV", "0x0b", "251018121042", 0, 0},
+        {"stat:EXPIRED text:id:9 stat:DELIVRD err:1", "", "EXPIRED", "", "", 0, 0},
+        {"id: sub: dlvrd: stat:REJECTD err: text:x", "", "REJECTD", "", "", 0, 0},
+        {"ID:7 STAT:ACCEPTD", "7", "ACCEPTD", "", "", 0, 0},
+    };
+    struct rcpt_smpp_receipt receipt;
+    (void)state;
+    for (size_t index = 0; index < COUNT(receipts); index++) {
+        assert_true(rcpt_smpp_parse(rcpt_text_of(receipts[index].text), &receipt));
+        assert_true(rcpt_text_is(receipt.stat, receipts[index].stat));
+        assert_true(rcpt_text_is(receipt.id, receipts[index].id));
+        assert_true(rcpt_text_is(receipt.err, receipts[index].err));
+        assert_true(rcpt_text_is(receipt.done_date, receipts[index].done));
+        assert_int_equal(receipt.sub, receipts[index].sub);
+        assert_int_equal(receipt.dlvrd, receipts[index].dlvrd);
+    }
+    assert_false(rcpt_smpp_parse(RCPT_TEXT("text:stat:DELIVRD"), &receipt));
+    assert_false(rcpt_smpp_parse(RCPT_TEXT("NACK/11/Invalid destination address"), &receipt));
+    assert_string_equal(rcpt_smpp_state(2)->status, "DELIVERED");
+    assert_null(rcpt_smpp_state(9));
+}
+
+static void times_are_read_in_every_form(void **state)
+{
+    static const struct {
+        const char *text, *zone, *local;
+        enum rcpt_intake_time format;
+        int64_t at_us;
+    } times[] = {
+        {"2025-10-18T12:10:29.1234567Z", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429123456},
+        {"2025-10-18T09:10:29.000-0300", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
+        {"1760789429", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
+        {"1760789429001", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429001000},
+        {"1760789429.25", NULL, NULL, RCPT_INTAKE_TIME_AUTO, 1760789429250000},
+        {"2025-10-18 12:10:29", NULL, "2025-10-18T12:10:29", RCPT_INTAKE_TIME_AUTO, 0},
+        {"2025-10-18 12:10:29.5", NULL, "2025-10-18T12:10:29.500000", RCPT_INTAKE_TIME_AUTO, 0},
+        {"2025-10-18 17:40:29", "+05:30", NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
+        {"2510181210", NULL, "2025-10-18T12:10:00", RCPT_INTAKE_TIME_SHORT, 0},
+        {"251018121029", "Z", NULL, RCPT_INTAKE_TIME_SHORT, 1760789429000000},
+        {"202510181210", NULL, "2025-10-18T12:10:00", RCPT_INTAKE_TIME_SHORT, 0},
+        {"20251018121029", "Z", NULL, RCPT_INTAKE_TIME_SHORT, 1760789429000000},
+        {"201506201641", NULL, "2015-06-20T16:41:00", RCPT_INTAKE_TIME_SHORT, 0},
+        {"2402291200", NULL, "2024-02-29T12:00:00", RCPT_INTAKE_TIME_SHORT, 0},
+    };
+    struct rcpt_arena arena;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    for (size_t index = 0; index < COUNT(times); index++) {
+        struct rcpt_moment moment = {.exact = false};
+        assert_true(rcpt_moment_read(rcpt_text_of(times[index].text), times[index].format,
+                                     times[index].zone, &arena, &moment));
+        assert_int_equal(moment.exact, times[index].local == NULL);
+        if (moment.exact)
+            assert_int_equal(moment.at_us, times[index].at_us);
+        else
+            assert_true(rcpt_text_is(moment.local, times[index].local));
+    }
+    struct rcpt_moment moment;
+    assert_false(
+        rcpt_moment_read(RCPT_TEXT("yesterday"), RCPT_INTAKE_TIME_AUTO, NULL, &arena, &moment));
+    assert_false(
+        rcpt_moment_read(RCPT_TEXT("2513181210x"), RCPT_INTAKE_TIME_SHORT, NULL, &arena, &moment));
+    rcpt_arena_fini(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_probe_is_answered_before_it_is_verified),
+        cmocka_unit_test(what_is_no_json_is_a_dead_letter_and_400),
+        cmocka_unit_test(one_bad_element_does_not_hold_up_its_neighbours),
+        cmocka_unit_test(an_id_that_the_core_refuses_is_refused_here),
+        cmocka_unit_test(machine_opens_follow_the_account),
+        cmocka_unit_test(a_zone_makes_a_hint_exact),
+        cmocka_unit_test(a_custom_gateway_is_described_by_its_account),
+        cmocka_unit_test(mistakes_in_an_account_are_named),
+        cmocka_unit_test(a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways),
+        cmocka_unit_test(addresses_are_looked_at_first),
+        cmocka_unit_test(old_signatures_are_stale_and_carry_a_replay_key),
+        cmocka_unit_test(a_token_without_algorithm_is_refused),
+        cmocka_unit_test(meta_gets_its_challenge_back),
+        cmocka_unit_test(only_amazons_urls_are_handed_out),
+        cmocka_unit_test(sns_asks_for_its_certificate_and_confirms_its_topic_only),
+        cmocka_unit_test(receipts_of_smpp_are_read_as_vendors_write_them),
+        cmocka_unit_test(times_are_read_in_every_form),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
