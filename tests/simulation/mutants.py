@@ -14,7 +14,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "build" / "mutants"
 
-ENGINE, LANE, BUILD, RECORD = (f"src/core/{name}.c" for name in ("engine", "lane", "batch_build", "record"))
+ENGINE, LANE, QUEUE, BUILD, RECORD = (f"src/core/{name}.c" for name in
+                                      ("engine", "lane", "lane_queue", "batch_build", "record"))
 
 # name: (file, [(exact old text, new text) …])
 MUTANTS = {
@@ -22,8 +23,8 @@ MUTANTS = {
         ("int64_t accepted = engine->lanes[index].positions[slot].accepted;",
          "int64_t accepted = engine->lanes[index].positions[slot].expected;"),
         ("if (record->offset < position->accepted)", "if (record->offset < position->expected)")]),
-    "old epoch returns to the queue": (LANE, [
-        ("return engine->slots[record->slot].assigned && engine->slots[record->slot].epoch == record->epoch;",
+    "old epoch returns to the queue": (QUEUE, [
+        ("return engine->slots[record->slot].assigned &&\n           engine->slots[record->slot].epoch == record->epoch;",
          "return engine->slots[record->slot].assigned;")]),
     "fence conflict ignored": (LANE, [
         ("        engine->stats.fenced++;\n        lane_unfly(engine, lane);",
@@ -64,8 +65,8 @@ MUTANTS = {
          "        lane_set_state(&engine->lanes[index], LANE_READING);\n"
          "        lane_set_state(&engine->lanes[index], LANE_READY);\n    }\n    pump")]),
     "no idle verify": (LANE, [
-        ("    if (lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms)",
-         "    if (lane->count > 0 || now_ms >= 0)")]),
+        ("(lane->count > 0 || now_ms - lane->verified_ms < engine->settings.verify_interval_ms)",
+         "(lane->count > 0 || now_ms >= 0)")]),
     "idle advance past queued events": (LANE, [
         ("if (position->queued == taken) {", "if (position->queued >= taken) {")]),
     "epoch of a move not checked": (LANE, [
@@ -129,9 +130,11 @@ def build(name, compile_line, link_line):
     path, edits = MUTANTS[name]
     text = (ROOT / path).read_text()
     for old, new in edits:
-        if text.count(old) != 1:
-            raise SystemExit(f"mutants: {name}: {path} has this text {text.count(old)} times, not once: {old}")
-        text = text.replace(old, new)
+        # Where a line is broken is the formatter's matter.
+        found = list(re.finditer(r"\s+".join(re.escape(word) for word in old.split()), text))
+        if len(found) != 1:
+            raise SystemExit(f"mutants: {name}: {path} has this text {len(found)} times, not once: {old}")
+        text = text[:found[0].start()] + new.strip("\n") + "\n" * new.endswith("\n") + text[found[0].end():]
     folder = OUT / re.sub(r"[^a-z]+", "-", name)
     folder.mkdir(parents=True, exist_ok=True)
     stem = pathlib.Path(path).stem
