@@ -256,8 +256,7 @@ class Era(World):
                         " SELECT * FROM unnest(%s::text[], %s::text[], %s::text[]) ON CONFLICT DO NOTHING",
                         (list(ids), list(orgs), list(campaigns)))
                 return
-            except (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.UndefinedTable,
-                    psycopg.errors.InvalidSchemaName):
+            except psycopg.Error:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
