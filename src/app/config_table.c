@@ -315,7 +315,7 @@ static const struct rcpt_config_row rows[] = {
      .doc =
          "signed requests that are remembered, so that a copy is answered and not counted again"},
     {"intake.trusted_proxies", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.trusted_proxies), .min = 1,
-     .max = 1024, .example = "\"10.0.0.0/8, ::1\"",
+     .max = 1024, .example = "10.0.0.0/8, ::1",
      .doc = "addresses or networks whose `X-Forwarded-For` is believed, separated by commas"},
     {"intake.tls.certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_certificate), .min = 1,
      .max = 4096, .example = "/etc/receiptd/tls/fullchain.pem",
