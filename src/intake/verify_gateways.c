@@ -1,5 +1,4 @@
-/* Signatures that are some gateway's own. The recipes are the gateways'; docs/gateways.md lists them.
- */
+/* Signatures that are some gateway's own. The recipes are the gateways'; see docs/gateways.md. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"

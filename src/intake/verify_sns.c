@@ -8,10 +8,12 @@
 
 static bool is_region(struct rcpt_text text)
 {
-    for (size_t index = 0; index < text.size; index++)
-        if (strchr("abcdefghijklmnopqrstuvwxyz0123456789-", text.at[index]) == NULL)
+    for (size_t index = 0; index < text.size; index++) {
+        char byte = text.at[index];
+        if ((byte < 'a' || byte > 'z') && (byte < '0' || byte > '9') && byte != '-')
             return false;
-    return text.size > 0 && memchr(text.at, '\0', text.size) == NULL;
+    }
+    return text.size > 0;
 }
 
 bool rcpt_sns_is_url(struct rcpt_text url)

@@ -38,9 +38,11 @@ static void expect_flags(struct sample *sample, const struct rcpt_node *expected
     const struct rcpt_node *got = rcpt_node_get(event, "flags");
     got = got != NULL ? got->first : NULL;
     for (const struct rcpt_node *flag = expected->first; flag != NULL; flag = flag->next) {
-        if (got == NULL || !rcpt_text_equal(flag->text, got->text))
+        if (got == NULL || !rcpt_text_equal(flag->text, got->text)) {
             fail_msg("%s: %.*s: other flags", sample->file, (int)sample->name.size,
                      sample->name.at);
+            return;
+        }
         got = got->next;
     }
     assert_null(got);
@@ -105,9 +107,11 @@ static void run_sample(struct sample *sample, const struct rcpt_node *node)
     build_request(sample, rcpt_node_get(node, "request"));
     fixture_adapt(fixture);
     for (size_t index = 0; index < fixture->result.event_count; index++) {
-        if (expected == NULL)
+        if (expected == NULL) {
             fail_msg("%s: %.*s: more events than expected", sample->file, (int)sample->name.size,
                      sample->name.at);
+            return;
+        }
         expect_event(sample, expected, fixture_event(fixture, index));
         expected = expected->next;
     }

@@ -58,7 +58,8 @@ struct rcpt_intake_pair {
     unsigned line, column; /* in the file, for errors */
 };
 
-/* `gateway: custom`: where things stand in a request. The texts are templates, see docs/gateways.md:
+/* `gateway: custom`: where things stand in a request. The texts are templates, see
+ * docs/gateways.md:
  * "/a/b" (JSON), "key" (form, query or JSON member), "?key" (query), "@name" (header), or several
  * of them in braces with text between. NULL: not given. */
 struct rcpt_intake_custom {
