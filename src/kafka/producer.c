@@ -559,9 +559,10 @@ enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
     if (producer->bytes + record->value_size > producer->settings.budget_bytes)
         return RCPT_PRODUCER_FULL;
     rd_kafka_headers_t *headers = make_headers(record);
+    void *key = (void *)(uintptr_t)record->key; /* copied: the macro wants it writable */
     rd_kafka_resp_err_t code = rd_kafka_producev(
         producer->handle, RD_KAFKA_V_RKT(producer->topics[record->topic]),
-        RD_KAFKA_V_PARTITION(record->partition), RD_KAFKA_V_KEY(record->key, record->key_size),
+        RD_KAFKA_V_PARTITION(record->partition), RD_KAFKA_V_KEY(key, record->key_size),
         RD_KAFKA_V_VALUE(record->value, record->value_size),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_FREE), RD_KAFKA_V_HEADERS(headers),
         RD_KAFKA_V_OPAQUE(record->tag), RD_KAFKA_V_END);
