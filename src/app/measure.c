@@ -223,7 +223,8 @@ void measure_effects(void *context, uint32_t lane, const struct rcpt_lane_effect
 
 /* ---- the loop ---- */
 
-/* Memory is full (nearly: the last part is reserved) and all is up, yet nothing is in flight: our own fault, whatever it is. */
+/* Memory is full (nearly: the last part is reserved) and all is up, yet nothing is in flight: our
+ * own fault, whatever it is. */
 static bool is_stuck(const struct app *app)
 {
     const char *reasons[APP_MOST_REASONS];

@@ -165,6 +165,7 @@ def test_a_wrong_configuration_is_refused_as_a_whole(create_world, control):
     process.stop()
 
 
+@pytest.mark.slow
 def test_the_number_of_connections_changes_under_load(create_world, control):
     world = create_world(80_000, seed=72, batch={"max_events": 300})
     world.insert(world.stream.late)
@@ -181,6 +182,7 @@ def test_the_number_of_connections_changes_under_load(create_world, control):
     process.stop()
 
 
+@pytest.mark.slow
 def test_a_hundred_reloads_under_load_lose_nothing(create_world, control):
     world = create_world(80_000, seed=73, batch={"max_events": 500})
     world.insert(world.stream.late)

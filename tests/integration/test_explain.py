@@ -1,5 +1,7 @@
 """receiptd explain: the row, and what each receipt did and why."""
 
+import pytest
+
 from support.operations import ControlSocket, Operations
 
 EX_USAGE, EX_NOINPUT = 64, 66
@@ -71,6 +73,7 @@ def test_without_a_retention_nothing_is_written_and_it_can_be_switched_while_run
         control.close()
 
 
+@pytest.mark.slow
 def test_the_timeline_holds_every_receipt_once_whatever_happens(create_world):
     world = create_world(30_000, seed=92, batch={"max_events": 300}, timeline={"retention": "1h"})
     world.insert(world.stream.late)

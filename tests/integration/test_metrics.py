@@ -82,6 +82,7 @@ def test_every_receipt_is_counted_by_what_it_did_and_by_its_gateway(create_world
     process.stop()
 
 
+@pytest.mark.slow
 def test_figures_agree_with_the_ledger_under_load(create_world):
     world = create_world(60_000, seed=61, batch={"max_events": 500})
     world.insert(world.stream.late)
@@ -261,6 +262,7 @@ def test_an_address_that_is_taken_does_not_stop_the_stream(create_world):
     process.stop()
 
 
+@pytest.mark.slow
 def test_a_scrape_at_full_load_takes_less_than_5_ms(create_world):
     world = create_world(300_000, seed=63)
     world.insert(world.stream.late)
