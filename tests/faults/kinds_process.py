@@ -288,6 +288,7 @@ def two_groups(cycle):
 
 @kind("F52", "an instance with another number of lanes is started: it refuses, the others go on")
 def other_lanes(cycle):
+    cycle.wait_for_receipts()  # the number of lanes is pinned by the first instance that consumes
     seat = cycle.victim()
     seat.leave()
     lanes = cycle.era.lanes
