@@ -69,7 +69,9 @@ static bool basic_matches(const struct rcpt_reading *reading, struct rcpt_text g
 {
     struct rcpt_text pair = rcpt_base64_decode(given, reading->arena);
     struct rcpt_text password = rcpt_text_part(pair, rcpt_text_find(pair, ":") + 1, pair.size);
-    return pair.at != NULL && (is_secret(reading, pair) | is_secret(reading, password));
+    bool same = is_secret(reading, pair);
+    same |= is_secret(reading, password);
+    return pair.at != NULL && same;
 }
 
 void rcpt_verify_basic(struct rcpt_reading *reading)
@@ -117,8 +119,10 @@ void rcpt_verify_shared(struct rcpt_reading *reading)
     struct rcpt_text token = rcpt_form_get(&reading->source.query, RCPT_TEXT("token"));
     struct rcpt_text segment = last_segment(reading);
     bool given = basic.size + bearer.size + token.size + segment.size > 0;
-    bool same = basic_matches(reading, basic) | is_secret(reading, bearer) |
-                is_secret(reading, token) | is_secret(reading, segment);
+    bool same = basic_matches(reading, basic);
+    same |= is_secret(reading, bearer);
+    same |= is_secret(reading, token);
+    same |= is_secret(reading, segment);
     decide(reading, given, same, "no credentials, token or secret segment");
 }
 

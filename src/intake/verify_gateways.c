@@ -114,8 +114,9 @@ static struct rcpt_form vonage_signed(const struct rcpt_form *form, struct rcpt_
 /* The gateway writes small or capital digits, never both. */
 static bool same_hex(struct rcpt_text digest, struct rcpt_text given, struct rcpt_arena *arena)
 {
-    return rcpt_same(rcpt_hex(digest, arena), given) |
-           rcpt_same(rcpt_hex_upper(digest, arena), given);
+    bool same = rcpt_same(rcpt_hex(digest, arena), given);
+    same |= rcpt_same(rcpt_hex_upper(digest, arena), given);
+    return same;
 }
 
 static bool vonage_matches(const struct rcpt_reading *reading, struct rcpt_text given,
@@ -351,8 +352,9 @@ static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
         rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the body holds no signature");
         return;
     }
-    rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, false, texts) |
-                                 rcpt_hmac_matches(reading, parent, false, texts));
+    bool same = rcpt_hmac_matches(reading, given, false, texts);
+    same |= rcpt_hmac_matches(reading, parent, false, texts);
+    rcpt_verdict_of(reading, same);
     rcpt_verdict_once(reading, token);
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }

@@ -19,7 +19,7 @@ static bool is_region(struct rcpt_text text)
 bool rcpt_sns_is_url(struct rcpt_text url)
 {
     static const char *const ends[] = {".amazonaws.com", ".amazonaws.com.cn"};
-    if (!rcpt_text_begins(url, "https://sns."))
+    if (url.at == NULL || !rcpt_text_begins(url, "https://sns."))
         return false;
     struct rcpt_text rest = rcpt_text_part(url, strlen("https://sns."), url.size);
     struct rcpt_text host = rcpt_text_part(rest, 0, rcpt_text_find(rest, "/"));
