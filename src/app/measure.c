@@ -148,9 +148,14 @@ static void sum_effect(const struct app *app, const struct rcpt_batch *batch,
     const struct rcpt_batch_signature *signature = &batch->signatures[effect->signature];
     const int32_t *counts = batch->signature_counts + signature->first;
     sums->used[signature->gateway] = true;
-    rcpt_outcome_count(&sums->gateways[signature->gateway], app->config->ladder, effect->old,
-                       effect->new, effect->gained, batch->signature_codes + signature->first,
-                       counts, signature->size, effect->messages);
+    const struct rcpt_outcome_group group = {.old = effect->old,
+                                             .new = effect->new,
+                                             .gained = effect->gained,
+                                             .messages = effect->messages,
+                                             .codes = batch->signature_codes + signature->first,
+                                             .counts = counts,
+                                             .size = signature->size};
+    rcpt_outcome_count(&sums->gateways[signature->gateway], app->config->ladder, &group);
     for (uint32_t index = 0; index < signature->size; index++)
         sums->classified += (uint64_t)counts[index] * effect->messages;
 }
@@ -438,6 +443,7 @@ static void collect_state(struct app *app)
 
 char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *size)
 {
+    uint64_t began = uv_hrtime();
     collect_state(app);
     collect_engine(app);
     collect_gateways(app);
@@ -447,5 +453,7 @@ char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *siz
     collect_log(app);
     collect_http(app);
     collect_process(app);
-    return rcpt_metrics_render(app->figures.metrics, format, size);
+    char *page = rcpt_metrics_render(app->figures.metrics, format, size);
+    set(app, RCPT_METRIC_SCRAPE, (double)(uv_hrtime() - began) / NS_PER_SECOND);
+    return page;
 }

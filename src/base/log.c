@@ -14,7 +14,7 @@
 #define QUOTED_BYTES (RCPT_LOG_TEXT_BYTES + 1024u)
 #define STAMP_BYTES  32u
 #define FIELD_BYTES  700u
-#define KINDS        64u
+#define KINDS        256u /* more than there are format texts in the program */
 
 struct kind { /* lines of one format text, within the window that is open */
     const char *format, *room;
@@ -270,14 +270,28 @@ static void close_window(struct kind *kind)
     kind->lines = kind->suppressed = 0;
 }
 
-/* Two kinds in one place share their limit: rare, and no line is lost silently. */
+/* Format texts are constants: their addresses tell them apart. Were there too many of them, some
+ * would share a limit. */
+static struct kind *kind_of(const char *format)
+{
+    unsigned place = (unsigned)((uintptr_t)format >> 3);
+    for (unsigned tried = 0; tried < KINDS; tried++) {
+        struct kind *kind = &state.kinds[(place + tried) % KINDS];
+        if (kind->format == NULL)
+            kind->format = format;
+        if (kind->format == format)
+            return kind;
+    }
+    return &state.kinds[place % KINDS];
+}
+
 static bool is_too_many(enum rcpt_log_level level, const char *room, const char *format,
                         const char *text)
 {
     if (state.burst == 0 || level == RCPT_LOG_DEBUG)
         return false;
     int64_t now = monotonic_ms();
-    struct kind *kind = &state.kinds[((uintptr_t)format >> 3) % KINDS];
+    struct kind *kind = kind_of(format);
     if (now - kind->begun_ms >= RCPT_LOG_WINDOW_MS || kind->lines == 0) {
         close_window(kind);
         kind->begun_ms = now;

@@ -43,7 +43,8 @@ size_t metrics_bound_count(const struct rcpt_metric_row *row)
 static size_t put_value(char *out, const char *value)
 {
     size_t used = 0;
-    for (size_t index = 0; value[index] != '\0' && index < VALUE_BYTES; index++) {
+    size_t size = strnlen(value, VALUE_BYTES);
+    for (size_t index = 0; index < size; index++) {
         char byte = value[index];
         if (byte == '"' || byte == '\\')
             out[used++] = '\\';

@@ -163,6 +163,8 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,
                                 .help = "How late the loop's 50 ms timer comes"},
+    [RCPT_METRIC_SCRAPE] = {"receiptd_scrape_seconds", GAUGE, SECONDS,
+                            .help = "How long the loop took to make the page before this one"},
     [RCPT_METRIC_RELOADS] = {"receiptd_reloads_total", COUNTER, LABELS("result"), .most = 2,
                              .help = "Reloads of the configuration: applied or refused"},
     [RCPT_METRIC_LAST_RELOAD] = {"receiptd_last_reload_timestamp_seconds", GAUGE, SECONDS,

@@ -61,31 +61,32 @@ static bool is_named(const int16_t *codes, uint32_t size, int16_t code)
 }
 
 /* Stages that the move counts although no receipt named them. */
-static uint32_t count_implied(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
-                              const int16_t *codes, uint32_t size)
+static uint32_t count_implied(const struct rcpt_ladder *ladder,
+                              const struct rcpt_outcome_group *group)
 {
     uint32_t implied = 0;
-    for (int16_t stage = new; stage > 0; stage = parent_of(ladder, stage)) {
-        if (rcpt_outcome_is_on_path(ladder, stage, old))
+    for (int16_t stage = group->new; stage > 0; stage = parent_of(ladder, stage)) {
+        if (rcpt_outcome_is_on_path(ladder, stage, group->old))
             break;
-        implied += !is_named(codes, size, stage);
+        implied += !is_named(group->codes, group->size, stage);
     }
     return implied;
 }
 
 void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladder *ladder,
-                        int16_t old, int16_t new, uint32_t gained, const int16_t *codes,
-                        const int32_t *counts, uint32_t size, uint32_t messages)
+                        const struct rcpt_outcome_group *group)
 {
-    for (uint32_t index = 0; index < size; index++) {
-        uint64_t more = (uint64_t)(counts[index] - 1) * messages;
-        sums->receipts[rcpt_outcome_of(ladder, old, new, gained, codes[index], true)] += messages;
+    for (uint32_t index = 0; index < group->size; index++) {
+        uint64_t more = (uint64_t)(group->counts[index] - 1) * group->messages;
+        sums->receipts[rcpt_outcome_of(ladder, group->old, group->new, group->gained,
+                                       group->codes[index], true)] += group->messages;
         if (more > 0)
-            sums->receipts[rcpt_outcome_of(ladder, old, new, gained, codes[index], false)] += more;
+            sums->receipts[rcpt_outcome_of(ladder, group->old, group->new, group->gained,
+                                           group->codes[index], false)] += more;
     }
-    if (new <= old)
+    if (group->new <= group->old)
         return;
-    sums->implied += (uint64_t)count_implied(ladder, old, new, codes, size) * messages;
-    if (rcpt_outcome_is_correction(ladder, old, new))
-        sums->corrections += messages;
+    sums->implied += (uint64_t)count_implied(ladder, group) * group->messages;
+    if (rcpt_outcome_is_correction(ladder, group->old, group->new))
+        sums->corrections += group->messages;
 }

@@ -263,19 +263,17 @@ def test_an_address_that_is_taken_does_not_stop_the_stream(create_world):
 
 
 @pytest.mark.slow
-def test_a_scrape_at_full_load_takes_less_than_5_ms(create_world):
+def test_a_scrape_at_full_load_takes_the_loop_less_than_5_ms(create_world):
     world = create_world(300_000, seed=63)
     world.insert(world.stream.late)
     world.produce()
     process, pages = start(world)
     took = []
     while pages.figures().get_one("receiptd_partition_lag_records") > 0:
-        began = time.monotonic()
-        assert pages.get("/metrics").status == 200
-        took.append(time.monotonic() - began)
+        took.append(pages.figures().get_one("receiptd_scrape_seconds"))
         time.sleep(0.02)
     world.finish(process)
-    limit = 0.05 if "RECEIPTD_BINARY" in os.environ else 0.015  # with the client's own time, on a machine that is full
-    assert not took or sorted(took)[len(took) // 2] < limit, sorted(took)
-    print(f"{len(took)} scrapes, median {sorted(took)[len(took) // 2] * 1000 if took else 0:.1f} ms")
+    limit = 0.05 if "RECEIPTD_BINARY" in os.environ else 0.005
+    assert took and sorted(took)[len(took) // 2] < limit, sorted(took)
+    print(f"{len(took)} scrapes took the loop {sorted(took)[len(took) // 2] * 1000:.2f} ms in the median")
     process.stop()

@@ -90,14 +90,25 @@ static void sums_hold_every_receipt_once_and_every_stage_that_nobody_named(void 
     static const int16_t codes[] = {SENT, CLICKED, COMPLAINED};
     static const int32_t counts[] = {1, 3, 2};
     struct rcpt_outcome_counts sums = {0};
-    rcpt_outcome_count(&sums, ladder, FAILED, CLICKED, 1, codes, counts, 3, 10);
+    struct rcpt_outcome_group group = {.old = FAILED,
+                                       .new = CLICKED,
+                                       .gained = 1,
+                                       .messages = 10,
+                                       .codes = codes,
+                                       .counts = counts,
+                                       .size = 3};
+    rcpt_outcome_count(&sums, ladder, &group);
     assert_int_equal(sums.receipts[RCPT_RECEIPT_STALE], 10);
     assert_int_equal(sums.receipts[RCPT_RECEIPT_APPLIED], 20);
     assert_int_equal(sums.receipts[RCPT_RECEIPT_DUPLICATE], 30);
     assert_int_equal(sums.receipts[RCPT_RECEIPT_LOST], 0);
     assert_int_equal(sums.corrections, 10);
     assert_int_equal(sums.implied, 20); /* DELIVERED and OPENED; SENT was passed before */
-    rcpt_outcome_count(&sums, ladder, CLICKED, CLICKED, 0, codes, counts, 1, 5);
+    group.old = CLICKED;
+    group.gained = 0;
+    group.size = 1;
+    group.messages = 5;
+    rcpt_outcome_count(&sums, ladder, &group);
     assert_int_equal(sums.receipts[RCPT_RECEIPT_STALE], 15);
     assert_int_equal(sums.implied, 20);
 }

@@ -33,9 +33,15 @@ struct rcpt_outcome_counts { /* receipts; corrections and implied: messages and 
     uint64_t corrections, implied;
 };
 
-/* Adds `messages` messages of that fate whose receipts named `codes`, `counts` times each. */
+struct rcpt_outcome_group { /* messages of one fate, whose receipts named the same */
+    int16_t old, new;
+    uint32_t gained, messages;
+    const int16_t *codes;  /* what they named, */
+    const int32_t *counts; /* how often each, */
+    uint32_t size;         /* how many there are */
+};
+
 void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladder *ladder,
-                        int16_t old, int16_t new, uint32_t gained, const int16_t *codes,
-                        const int32_t *counts, uint32_t size, uint32_t messages);
+                        const struct rcpt_outcome_group *group);
 
 #endif
