@@ -166,8 +166,7 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
-        app->reload != NULL)
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 || app->reload != NULL)
         return;
     if (app->kafka != NULL) {
         close_kafka(app);

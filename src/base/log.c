@@ -323,8 +323,10 @@ static void say_dropped(void)
         state.counts.dropped = before; /* not a line that anybody misses */
 }
 
-static void log_text(enum rcpt_log_level level, const char *room,
-                     const struct rcpt_log_fields *fields, const char *format, va_list arguments)
+__attribute__((format(printf, 4, 0))) static void log_text(enum rcpt_log_level level,
+                                                           const char *room,
+                                                           const struct rcpt_log_fields *fields,
+                                                           const char *format, va_list arguments)
 {
     char text[RCPT_LOG_TEXT_BYTES];
     pthread_mutex_lock(&lock);
