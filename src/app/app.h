@@ -84,7 +84,8 @@ struct app_topic {
 };
 
 struct app_range {     /* a partition whose log does not have what was wanted */
-    int64_t asked_low; /* rows have been read again because the log begins here */
+    int64_t asked_low; /* rows have been read again because the log begins here … */
+    int64_t asked_at;  /* … above this position */
     bool stands_still; /* halted until its next assignment */
 };
 

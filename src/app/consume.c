@@ -147,10 +147,14 @@ static void go_on_at(struct app *app, uint32_t slot, int64_t low)
 static bool look_again(struct app *app, uint32_t slot, int64_t wanted, int64_t low)
 {
     struct app_range *range = range_of(app, slot);
-    if (range->asked_low < low && positions_refresh(app))
+    /* As long as they do go on, it is not given up either. */
+    bool moved = range->asked_low < low || wanted > range->asked_at;
+    if (moved && positions_refresh(app)) {
         range->asked_low = low;
-    else if (app->assignment.state == ASSIGNMENT_NONE)
+        range->asked_at = wanted;
+    } else if (app->assignment.state == ASSIGNMENT_NONE) {
         return false;
+    }
     /* It comes back here, whatever becomes of the reading. */
     rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
                         rcpt_engine_slot_partition(app->engine, slot), wanted);

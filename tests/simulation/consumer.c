@@ -24,10 +24,12 @@ static bool look_again(struct sim *sim, struct sim_instance *instance, uint32_t 
 {
     int64_t low = sim->traffic.logs[part].low;
     bool busy = instance->assignment.state != ASSIGNMENT_NONE;
-    if (instance->asked_low[part] >= low && !busy)
+    bool moved = instance->asked_low[part] < low || wanted > instance->asked_at[part];
+    if (!moved && !busy)
         return false;
-    if (instance->asked_low[part] < low && !busy) {
+    if (!busy) {
         instance->asked_low[part] = low;
+        instance->asked_at[part] = wanted;
         sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
     }
     sim_consumer_reassign(sim, instance, part, wanted);

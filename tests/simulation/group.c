@@ -7,6 +7,7 @@
 
 struct sim_group {
     bool joined[SIM_INSTANCES];
+    uint32_t joins[SIM_INSTANCES];
     uint32_t owned[SIM_INSTANCES]; /* masks of partitions */
     int64_t told_us[SIM_INSTANCES];
 };
@@ -97,7 +98,10 @@ void sim_group_step(struct sim *sim, struct sim_instance *instance)
 static void on_told(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
-    struct sim_group_event event = {(enum sim_group_kind)task->a, task->b};
+    struct sim_group_event event = {(enum sim_group_kind)(task->a & 0xff), task->b};
+    /* What was said to the member before it joined anew is void. */
+    if (task->a >> 8 != sim->group->joins[instance->number])
+        return;
     if (event.kind == GROUP_LOST) { /* does not wait for anything; what was said before is void */
         instance->event_count = 0;
         handle(sim, instance, event);
@@ -131,7 +135,7 @@ static void tell(struct sim *sim, uint32_t number, enum sim_group_kind kind, uin
                   (struct sim_task){.run = on_told,
                                     .instance = number + 1,
                                     .life = sim->instances[number]->life,
-                                    .a = (uint32_t)kind,
+                                    .a = (uint32_t)kind | group->joins[number] << 8,
                                     .b = parts});
 }
 
@@ -192,6 +196,7 @@ void sim_group_forget(struct sim *sim, uint32_t number)
 void sim_group_join(struct sim *sim, uint32_t number)
 {
     sim->group->joined[number] = true;
+    sim->group->joins[number]++;
     sim->group->owned[number] = 0;
     sim->group->told_us[number] = 0;
     sim_group_rebalance(sim);
@@ -218,7 +223,7 @@ void sim_group_leave(struct sim *sim, uint32_t number, int64_t after_us)
 static void on_rejoin(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
-    if (!instance->stopping)
+    if (!instance->stopping && !sim->group->joined[instance->number])
         sim_group_join(sim, instance->number);
 }
 
