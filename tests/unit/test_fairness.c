@@ -112,10 +112,11 @@ static void answer(struct world *world, enum rcpt_engine_outcome outcome)
 static uint32_t sent_of(const struct world *world, int32_t partition)
 {
     uint32_t count = 0;
-    assert_non_null(world->sent);
-    for (uint32_t index = 0; index < world->sent->event_count; index++)
-        count +=
-            world->sent->record_partitions[world->sent->events[index].record_index] == partition;
+    const struct rcpt_batch *sent = world->sent;
+    if (sent == NULL)
+        fail_msg("nothing was sent");
+    for (uint32_t index = 0; sent != NULL && index < sent->event_count; index++)
+        count += sent->record_partitions[sent->events[index].record_index] == partition;
     return count;
 }
 
