@@ -267,9 +267,25 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
     return true;
 }
 
+/* What the database refused before it may have gone back says nothing about it now: another row may
+ * be there, or none. The search begins anew if there is still a reason. */
+static void doubt_refusals(struct lane *lane)
+{
+    if (!lane->searching && lane->refusal_count == 0)
+        return;
+    for (uint32_t index = 0; index < lane->search_records && index < lane->count; index++) {
+        struct rcpt_record *record = lane_record(lane, index);
+        for (uint32_t event = record->lane_events[lane->index];
+             event < record->lane_events[lane->index + 1]; event++)
+            record->events[event].refused = false;
+    }
+    lane_forget_refusals(lane);
+}
+
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms)
 {
     (void)engine;
+    doubt_refusals(lane);
     lane->retry_at_ms = now_ms + delay_ms;
     lane_set_state(lane, LANE_UNSYNCED);
 }

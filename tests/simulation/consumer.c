@@ -132,6 +132,7 @@ static void step_back(struct sim *sim, struct sim_instance *instance, uint32_t p
     struct sim_session *session = &instance->sessions[part];
     int64_t low = sim->traffic.logs[part].low;
     if (!has_fault(sim, FAULT_OLDER) || session->position < low ||
+        session->position > sim->traffic.logs[part].high ||
         !sim_random_chance(&sim->kafka_random, 5))
         return;
     sim_cover(sim, FAULT_OLDER, instance, UINT32_MAX);

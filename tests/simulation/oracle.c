@@ -394,6 +394,20 @@ static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
     return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
 }
 
+/* The record to compare with is not there yet. */
+static bool waits_for_more(const struct sim *sim, uint32_t part, int64_t anchor_offset)
+{
+    const struct sim_log *log = &sim->traffic.logs[part];
+    for (uint32_t number = 0; number < sim->plan.instances; number++) {
+        const struct sim_instance *instance = sim->instances[number];
+        const struct sim_session *session = &instance->sessions[part];
+        if (instance->alive && session->assigned && session->incarnation == log->incarnation &&
+            session->position == log->high && log->high <= anchor_offset)
+            return true;
+    }
+    return false;
+}
+
 /* Of a log made anew: somebody noticed, or it is so short that it cannot be told from the old one's
  * end yet. */
 static bool is_told(const struct sim *sim, uint32_t part)
@@ -402,7 +416,8 @@ static bool is_told(const struct sim *sim, uint32_t part)
     uint32_t lowest = 0;
     for (uint32_t lane = 1; lane < sim->plan.engine.lanes; lane++)
         lowest = rows[lane].next < rows[lowest].next ? lane : lowest;
-    return is_halted(sim, part) || sim->traffic.logs[part].high == rows[lowest].anchor_offset;
+    return is_halted(sim, part) || sim->traffic.logs[part].high == rows[lowest].anchor_offset ||
+           waits_for_more(sim, part, rows[lowest].anchor_offset);
 }
 
 const char *sim_oracle_unfinished(const struct sim *sim)
