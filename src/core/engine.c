@@ -165,6 +165,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
     part->position = start;
     part->last.offset = -1;
     part->rewinding = false;
+    part->doubt_below = 0;
     return start;
 }
 
@@ -218,6 +219,16 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
          * assignment tells. */
         if (offset < part->rewind_from)
             part->rewind_deadline_ms = INT64_MIN;
+        engine->stats.dropped_rewinding++;
+        return false;
+    }
+    if (part->position < part->doubt_below && offset > part->position) {
+        /* A gap where there were records before the rewind: a seek before it, or a lost one, may
+         * have taken effect late. An assignment tells. */
+        part->rewinding = true;
+        part->rewind_to = part->position;
+        part->rewind_from = part->doubt_below;
+        part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
         return false;
     }
@@ -303,9 +314,11 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
         rcpt_record_free(record);
         return;
     }
-    if (part->rewinding) /* the record that was asked for: the rewind took effect */
+    if (part->rewinding) { /* the record that was asked for: the rewind took effect */
         part->rewinding = false;
-    else if (record->offset > part->position)
+        if (part->rewind_from > part->doubt_below)
+            part->doubt_below = part->rewind_from;
+    } else if (record->offset > part->position)
         engine->stats.gaps += (uint64_t)(record->offset - part->position);
     part->position = record->offset + 1;
     part->last = (struct rcpt_engine_anchor){
@@ -330,6 +343,7 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
             position->accepted = offset;
     }
     part->position = offset;
+    part->doubt_below = 0;
     part->rewinding = part->comparing = false;
 }
 
@@ -502,6 +516,7 @@ static void check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
         /* Nothing that was fetched before survives an assignment, so from here on a gap is a real
          * one. */
         part->rewinding = false;
+        part->doubt_below = 0;
         part->position = part->rewind_to;
         engine->stats.reassigns++;
         engine->ports.reassign(engine->ports.context, slot, part->rewind_to);

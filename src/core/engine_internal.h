@@ -87,6 +87,7 @@ struct slot {
      * where it began. */
     bool rewinding;
     int64_t rewind_from, rewind_to, rewind_deadline_ms;
+    int64_t doubt_below; /* a gap below it is no gap until an assignment says so; 0: none */
 };
 
 struct share { /* of a slot in the batch that is being chosen; in events */
