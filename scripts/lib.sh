@@ -9,7 +9,7 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
     libssl-dev libcurl4-openssl-dev libhttp-parser-dev
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_TEST="$PACKAGES_RUN libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
-    cppcheck git spin strace patch libjansson-dev openssl prometheus python3-prometheus-client"
+    cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client"
 
 say() {
     printf '%s\n' "$*" >&2
