@@ -182,8 +182,9 @@ def test_attackers_do_not_slow_the_others(site):
         for gateway in gateways:
             gateway.stop()
         times = sorted(duration for gateway in gateways for duration in gateway.times)
-        assert not set().union(*(gateway.codes for gateway in gateways)) - {200, 204}
-        assert all(len(gateway.times) >= 100 for gateway in gateways)
+        # Who comes anew while all connections are taken may be told to come again.
+        assert not set().union(*(gateway.codes for gateway in gateways)) - {200, 204, 503}
+        assert all(len(gateway.acknowledged) >= 100 for gateway in gateways)
         return times[int(len(times) * 0.99)]
 
     calm = p99(6)
