@@ -76,8 +76,8 @@ REASONS = {
     "F43": "follows from rewinds (F11, F13, F14) in librdkafka 2.0.2; every order of delivery: tests/simulation",
     "F44": "not run: no SASL or TLS broker in this laboratory; inside librdkafka, seen by receiptd as F45",
     "F45": "flipped bytes not run: the header of a record batch is outside its CRC, only TCP's checksum or TLS covers it",
-    "F50": "this version reads its file at the start only: SIGHUP changes nothing, and must not",
-    "F53": "not run: there is no earlier release yet",
+    "F50": "what a reload applies and refuses: tests/integration/test_control.py",
+    "F53": "two releases on one database under load, forward and back: tests/integration/test_upgrade.py",
     "F54": "the same command with LD_LIBRARY_PATH set to another librdkafka; not part of a campaign",
 }
 
