@@ -72,8 +72,10 @@ static const char introduction[] =
     "The file is YAML without aliases and tags, of at most 1 MiB. The exit code is 78 for a "
     "mistake in the file and 66\nfor a file that cannot be read.\n"
     "\n"
-    "The column *Reloadable* says which keys a reload (SIGHUP) may change. This version reads its "
-    "file at the start only, so\nfor now every change needs a restart.\n";
+    "The column *Reloadable* says which keys a reload (SIGHUP or `receiptd ctl reload`) changes; "
+    "the "
+    "others need a restart, and\nthe reload says so. After a mistake in the file all stays as it "
+    "was.\n";
 
 static const char *type_name(enum rcpt_config_type type)
 {
