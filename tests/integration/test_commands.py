@@ -266,7 +266,7 @@ def test_a_silent_server_is_given_up_after_the_connect_timeout(empty):
         empty.write(postgres={"dsn": f"host=127.0.0.1 port={listener.getsockname()[1]}", "connect_timeout": "1s"})
         begin = time.monotonic()
         assert "time-out" in empty.run("funnel", code=UNAVAILABLE).err
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 20
 
 
 def test_wrong_names_of_role_and_database_are_told_apart(empty):
