@@ -86,6 +86,8 @@ struct app_topic {
 struct app_range {     /* a partition whose log does not have what was wanted */
     int64_t asked_low; /* rows have been read again because the log begins here … */
     int64_t asked_at;  /* … above this position */
+    int64_t since_ms;  /* … which has not changed since */
+    int64_t look_ms;   /* when to look again; 0: not waiting for that */
     bool stands_still; /* halted until its next assignment */
 };
 
@@ -194,6 +196,8 @@ void consume_continue(struct app *app);
 void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
 /* After a refresh: what is assigned goes on at new offsets. */
 void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
+/* Looks again at the partitions whose time for it has come. */
+void consume_tick(struct app *app);
 void consume_commit(struct app *app);
 int64_t consume_lag(struct app *app);
 
