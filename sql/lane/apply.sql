@@ -9,6 +9,7 @@
 -- (1-based, one more), $15 bytea all payloads.
 -- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 text[] traceparent (NULL: none).
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
+-- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does.
 --
 -- Returns one row: messages_known, messages_changed, events_parked, events_dead, events_counted, and the transitions over all
 -- campaigns: old int2[], new int2[], n int8[]. Then, for figures, what became of the messages by what their receipts name:
@@ -97,9 +98,10 @@ x AS MATERIALIZED (
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
-    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload, traceparent)
+    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload,
+                              traceparent)
     SELECT ($16::text[])[x.record], ($17::int4[])[x.record], ($18::int8[])[x.record], ($13::int4[])[x.event], $20::int4,
-           x.id, ($10::int2[])[x.event], ($11::timestamptz[])[x.event],
+           x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0), ($11::timestamptz[])[x.event],
            substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
            ($19::text[])[x.record]
     FROM x

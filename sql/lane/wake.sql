@@ -30,7 +30,13 @@ taken AS (
     USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
                   AS k (topic, partition, at_offset, index, campaign)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
-    RETURNING p.message_id, p.status, p.at, k.campaign
+    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign
+),
+-- What a receipt names beside its status, where it does so.
+marked AS MATERIALIZED (
+    SELECT t.message_id, t.at, t.campaign, s.code, COALESCE(s.implies, 0::int2) AS top, 1 << s.flag_bit AS mask
+    FROM taken t JOIN message_status_priority s ON s.flag_bit IS NOT NULL AND (t.flags >> s.flag_bit) & 1 = 1
+    WHERE t.flags <> 0
 ),
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
 folded AS (
@@ -42,7 +48,9 @@ folded AS (
         FROM (SELECT t.message_id, t.at,
                      CASE WHEN s.flag_bit IS NULL THEN COALESCE(s.code, 0::int2) ELSE COALESCE(s.implies, 0::int2) END AS top,
                      CASE WHEN s.flag_bit IS NULL THEN 0 ELSE 1 << s.flag_bit END AS mask
-              FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status) v
+              FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status
+              UNION ALL
+              SELECT k.message_id, k.at, k.top, k.mask FROM marked k) v
         GROUP BY v.message_id
     ) f
 ),
@@ -79,6 +87,10 @@ counts AS (
     SELECT t.campaign, t.status, 0, count(*)
     FROM taken t
     GROUP BY t.campaign, t.status
+    UNION ALL
+    SELECT k.campaign, k.code, 0, count(*)
+    FROM marked k
+    GROUP BY k.campaign, k.code
 ),
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)

@@ -338,7 +338,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "bytes of request line and headers: 414 or 431 above"},
     {"intake.limits.connections", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.connections),
      .initial = "4096", .min = 1, .max = 1000000,
-     .doc = "connections at once; above it those that never end a request make room, then the idlest"},
+     .doc =
+         "connections at once; above it those that never end a request make room, then the idlest"},
     {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
      AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
      .doc = "connections of one address; 0: no limit"},
