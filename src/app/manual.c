@@ -113,13 +113,13 @@ static const char ending[] =
     ".TP\n.BR NOTIFY_SOCKET \", \" WATCHDOG_USEC\n"
     "of\n.BR systemd.service (5)\n"
     "with Type=notify: start, status, reload, drain and signs of life are told there.\n"
-    ".TP\n.B CREDENTIALS_DIRECTORY\n"
-    "where systemd puts what LoadCredential= names; secrets are written as\n"
-    "file:${CREDENTIALS_DIRECTORY}/NAME.\n"
+    ".TP\n.B RECEIPTD_SECRETS\n"
+    "set by the units to where the files of /etc/receiptd/secrets are for them; a secret is written\n"
+    "as file:${RECEIPTD_SECRETS:\\-/etc/receiptd/secrets/}NAME.\n"
     ".SH FILES\n"
     ".TP\n.I " RCPT_CONFIG_DEFAULT_PATH "\nthe configuration\n"
     ".TP\n.I /etc/receiptd/secrets/\n"
-    "what the units load as credentials: FILE becomes ${CREDENTIALS_DIRECTORY}/secret_FILE\n"
+    "secrets, for root alone; the units get them as credentials\n"
     ".TP\n.I /run/receiptd/control.sock\nwhere receiptd ctl finds the daemon\n"
     ".SH SEE ALSO\n.BR receiptd.yaml (5)\n";
 
