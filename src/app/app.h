@@ -260,7 +260,7 @@ void status_write_readiness(const struct app *app, struct rcpt_json *json);
 void status_write(struct app *app, struct rcpt_json *json);
 void status_print(struct app *app, FILE *out);
 /* One line with rate and lag, or what stands in the way; the rate is that since the last call. */
-void status_describe(void *app, char text[SUPERVISOR_STATUS_BYTES]);
+void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
 void status_write_lanes(struct app *app, struct rcpt_json *json);
 void status_print_lanes(struct app *app, FILE *out);
 
