@@ -8,8 +8,10 @@ PYTHON=/usr/bin/python3 # Debian's own: it has the packages below, a python3 fou
 PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev libyajl-dev zlib1g-dev
     libssl-dev libcurl4-openssl-dev libhttp-parser-dev
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
-PACKAGES_TEST="$PACKAGES_RUN libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
-    cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client"
+PACKAGES_PACKAGE="dpkg-dev gzip"
+PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
+    cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
+    systemd-container dbus lintian man-db bash-completion"
 
 say() {
     printf '%s\n' "$*" >&2

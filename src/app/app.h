@@ -25,6 +25,7 @@
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/arrays.h"
 #include "receiptd/postgres/statements.h"
+#include "supervisor.h"
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
 
@@ -99,8 +100,9 @@ struct app_figures { /* what metrics and status show and nothing else needs */
     struct rcpt_metrics *metrics;
     int64_t started_ms, loaded_ms, last_commit_ms; /* since 1970; 0: never */
     int64_t snapshot_age_ms, backends, backends_most, parked_oldest_ms;
-    uint64_t tick_ns;       /* of the last tick; 0: none yet */
-    uint64_t idle_since_ns; /* work is there, all is up, and nothing is done; 0: not so */
+    uint64_t tick_ns;              /* of the last tick; 0: none yet */
+    uint64_t idle_since_ns;        /* work is there, all is up, and nothing is done; 0: not so */
+    uint64_t told_events, told_ns; /* committed by the last status line, for its rate */
     char config_hash[17];
 };
 
@@ -162,6 +164,7 @@ struct app {
     struct rcpt_http_server *http;
     int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
     struct app_control *control_socket;
+    struct supervisor supervisor;
     struct app_reload *reload;
 
     bool ready, was_ready, stopping, closing, kafka_closing;
@@ -249,6 +252,12 @@ void measure_tick(struct app *app);
 /* Brings every metric up to date and writes the page; the caller frees it. */
 char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *size);
 int64_t measure_wall_ms(void); /* since 1970 */
+/* Of this process alone: the loop turns, and what it can do it does. An outage of Kafka or
+ * PostgreSQL is no reason to be restarted. */
+bool measure_turns(const struct app *app);
+bool measure_works(const struct app *app);
+/* How old the oldest receipt is that is not applied, over all partitions assigned. */
+double measure_lag_seconds(struct app *app);
 
 /* ---- status.c ---- */
 /* {"ready":…,"reasons":[…]} */
@@ -256,6 +265,8 @@ void status_write_readiness(const struct app *app, struct rcpt_json *json);
 /* Everything, for people and their tools; secrets are no part of it. */
 void status_write(struct app *app, struct rcpt_json *json);
 void status_print(struct app *app, FILE *out);
+/* One line with rate and lag, or what stands in the way; the rate is that since the last call. */
+void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
 void status_write_lanes(struct app *app, struct rcpt_json *json);
 void status_print_lanes(struct app *app, FILE *out);
 

@@ -99,6 +99,7 @@ static const struct command commands[] = {
     {
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
+        .choices = "status lanes pause resume drain log-level resync reload",
         .more = COMMAND_MAX_MORE,
         .summary = "ask the running daemon, or tell it what to do",
         .doc = "status               what it does, and why it is not ready\n"
@@ -113,6 +114,15 @@ static const struct command commands[] = {
         .options = {{"format", "table|json", "how to print (default: table)"},
                     {"socket", "PATH", "instead of the configuration's control.socket"}},
         .run = command_ctl,
+    },
+    {
+        .name = "generate",
+        .argument = "man|config-man|bash",
+        .choices = "man config-man bash",
+        .summary = "print a manual page, or the completion for bash",
+        .doc = "man: receiptd(1); config-man: receiptd.yaml(5); bash: to be sourced. Reads no "
+               "file.",
+        .run = command_generate,
     },
     {
         .name = "version",

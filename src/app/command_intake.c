@@ -1,11 +1,14 @@
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "receiptd/app/intake.h"
+#include "supervisor.h"
 
 /* The process: a loop, signals, the intake. */
 struct intake_process {
@@ -13,17 +16,44 @@ struct intake_process {
     uv_loop_t loop;
     uv_signal_t signals[3];
     uv_timer_t deadline;
-    struct rcpt_intake *intake;
-    char instance[80];
+    struct rcpt_intake *intake; /* NULL: not started, or closed */
+    struct supervisor supervisor;
+    char instance[80], reason[160]; /* "": requests are taken */
+    uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
 };
 
 static void on_ready(void *context, bool ready, const char *reason)
 {
+    struct intake_process *process = context;
+    snprintf(process->reason, sizeof(process->reason), "%s", ready ? "" : reason);
+    supervisor_set_ready(&process->supervisor, ready);
+}
+
+static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
+{
+    struct intake_process *process = context;
+    struct rcpt_intake_totals totals = {0};
+    uint64_t now = uv_hrtime();
+    if (process->intake != NULL)
+        rcpt_intake_totals(process->intake, &totals);
+    double seconds = process->told_ns > 0 ? (double)(now - process->told_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(totals.records - process->told_records) / seconds : 0;
+    process->told_records = totals.records;
+    process->told_ns = now;
+    if (process->stopping || process->intake == NULL)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
+    else if (process->reason[0] != '\0')
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->reason);
+    else
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f records/s to Kafka; %zu requests wait", rate,
+                 totals.waiting_requests);
+}
+
+static void on_nothing(void *context)
+{
     (void)context;
-    (void)ready;
-    (void)reason;
 }
 
 static void close_handles(struct intake_process *process)
@@ -31,11 +61,14 @@ static void close_handles(struct intake_process *process)
     for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
         uv_close((uv_handle_t *)&process->signals[i], NULL);
     uv_close((uv_handle_t *)&process->deadline, NULL);
+    supervisor_close(&process->supervisor, on_nothing);
 }
 
 static void on_closed(void *context)
 {
-    close_handles(context);
+    struct intake_process *process = context;
+    process->intake = NULL;
+    close_handles(process);
 }
 
 /* What was not acknowledged has not been answered with 2xx: the gateways send it again. */
@@ -51,7 +84,9 @@ static void on_signal(uv_signal_t *handle, int number)
 {
     struct intake_process *process = handle->data;
     if (number == SIGHUP) {
+        supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
+        supervisor_reload_ends(&process->supervisor);
         return;
     }
     if (process->stopping) {
@@ -60,6 +95,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     process->stopping = true;
     rcpt_log_info("intake", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    supervisor_stopping(&process->supervisor);
     uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
                    0);
     rcpt_intake_drain(process->intake);
@@ -85,6 +121,9 @@ static void start(struct intake_process *process)
     uv_timer_init(&process->loop, &process->deadline);
     process->deadline.data = process;
     start_signals(process);
+    const struct supervisor_settings supervised = {
+        .loop = &process->loop, .context = process, .describe = describe};
+    supervisor_start(&process->supervisor, &supervised);
     struct rcpt_error error = {0};
     struct rcpt_intake_settings settings = {
         .loop = &process->loop,
@@ -122,7 +161,8 @@ int command_intake(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    rcpt_log_configure(config->log.level, config->log.format);
+    rcpt_log_open();
+    rcpt_config_apply_log(config);
     int exit_code = run(config);
     rcpt_config_free(config);
     return exit_code;

@@ -13,6 +13,8 @@
 
 #define NS_PER_SECOND 1e9
 #define TICK_NS       UINT64_C(50000000) /* of the janitor's tick */
+#define STALLED_NS                                                                                 \
+    UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
 
 static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
     [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
@@ -253,6 +255,16 @@ void measure_tick(struct app *app)
                          took > TICK_NS ? (double)(took - TICK_NS) / NS_PER_SECOND : 0);
 }
 
+bool measure_turns(const struct app *app)
+{
+    return app->figures.tick_ns == 0 || uv_hrtime() - app->figures.tick_ns < STALLED_NS;
+}
+
+bool measure_works(const struct app *app)
+{
+    return app->figures.idle_since_ns == 0 || uv_hrtime() - app->figures.idle_since_ns < STALLED_NS;
+}
+
 /* ---- brought up to date for a page ---- */
 
 static void collect_engine(struct app *app)
@@ -309,6 +321,26 @@ static int64_t shows_ms(const struct app *app, const struct rcpt_engine_partitio
     return view->newest_ms >= 0 ? view->newest_ms : app->figures.started_ms;
 }
 
+static double seconds_between(int64_t shows_ms, int64_t now_ms)
+{
+    return now_ms > shows_ms ? (double)(now_ms - shows_ms) / 1000 : 0;
+}
+
+double measure_lag_seconds(struct app *app)
+{
+    int64_t now_ms = measure_wall_ms(), high, lag;
+    double oldest = 0;
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
+        if (!rcpt_engine_is_assigned(app->engine, slot))
+            continue;
+        struct rcpt_engine_partition_view view = rcpt_engine_view_partition(app->engine, slot);
+        (void)consume_view(app, slot, &high, &lag);
+        double seconds = seconds_between(shows_ms(app, &view, lag, now_ms), now_ms);
+        oldest = seconds > oldest ? seconds : oldest;
+    }
+    return oldest;
+}
+
 /* Returns the partition's lag in seconds. */
 static double collect_partition(struct app *app, uint32_t slot, int64_t now_ms)
 {
@@ -321,7 +353,7 @@ static double collect_partition(struct app *app, uint32_t slot, int64_t now_ms)
     if (consume_view(app, slot, &high, &lag))
         rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_RECORDS, labels, (double)lag);
     int64_t shows = shows_ms(app, &view, lag, now_ms);
-    double seconds = now_ms > shows ? (double)(now_ms - shows) / 1000 : 0;
+    double seconds = seconds_between(shows, now_ms);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels, seconds);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_SHOWS, labels, (double)shows / 1000);

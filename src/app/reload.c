@@ -114,6 +114,7 @@ static void on_worked(uv_work_t *work, int status)
     struct app *app = reload->app;
     app->reload = NULL;
     app->open--;
+    supervisor_reload_ends(&app->supervisor);
     if (status == 0 && !app->closing)
         finish(reload);
     else if (reload->on_done != NULL)
@@ -133,6 +134,7 @@ bool reload_begin(struct app *app, reload_on_done on_done, void *context)
     reload->work.data = reload;
     app->reload = reload;
     app->open++;
+    supervisor_reload_begins(&app->supervisor);
     RCPT_ASSERT(uv_queue_work(&app->loop, &reload->work, on_work, on_worked) == 0);
     return true;
 }

@@ -68,6 +68,7 @@ void app_update_readiness(struct app *app)
         rcpt_log_info("app", "ready");
     else
         rcpt_log_info("app", "not ready: %s", text);
+    supervisor_set_ready(&app->supervisor, app->ready);
 }
 
 void app_halt(struct app *app, const struct rcpt_error *error)
@@ -114,7 +115,7 @@ static void close_handle(struct app *app, uv_handle_t *handle)
     uv_close(handle, on_handle_closed);
 }
 
-static void on_postgres_closed(void *context)
+static void on_closed(void *context)
 {
     struct app *app = context;
     app->open--;
@@ -133,6 +134,8 @@ static void close_rest(struct app *app)
 {
     janitor_log_stats(app);
     rcpt_log_flush();
+    app->open++;
+    supervisor_close(&app->supervisor, on_closed);
     endpoints_close(app);
     control_close(app);
     close_timers(app);
@@ -140,10 +143,10 @@ static void close_rest(struct app *app)
         close_handle(app, (uv_handle_t *)&app->signals[index]);
     for (unsigned index = 0; index < app->config->postgres.connections; index++) {
         app->open++;
-        rcpt_pg_close(app->connections[index].pg, on_postgres_closed, app);
+        rcpt_pg_close(app->connections[index].pg, on_closed, app);
     }
     app->open++;
-    rcpt_pg_close(app->control, on_postgres_closed, app);
+    rcpt_pg_close(app->control, on_closed, app);
 }
 
 static int64_t remaining_ms(const struct app *app)
@@ -194,6 +197,7 @@ static void begin_stop(struct app *app, const char *why)
         return;
     app->stopping = true;
     rcpt_log_info("app", "stopping: %s", why);
+    supervisor_stopping(&app->supervisor);
     app_update_readiness(app);
     uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->config->shutdown.deadline_ms, 0);
     if (app->intake != NULL)
@@ -391,6 +395,21 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
     return app->intake != NULL;
 }
 
+/* ---- the service manager ---- */
+
+static bool is_alive(void *context)
+{
+    const struct app *app = context;
+    return measure_turns(app) && measure_works(app);
+}
+
+static void start_supervisor(struct app *app)
+{
+    const struct supervisor_settings settings = {
+        .loop = &app->loop, .context = app, .describe = status_describe, .is_alive = is_alive};
+    supervisor_start(&app->supervisor, &settings);
+}
+
 static void name_topics(struct app *app)
 {
     app->topic_count = app->config->kafka.topics_count;
@@ -409,6 +428,7 @@ static void start(struct app *app)
     name_topics(app);
     measure_start(app);
     start_engine(app);
+    start_supervisor(app);
     start_control(app);
     lanes_start(app);
     janitor_start(app);
