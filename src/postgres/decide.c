@@ -33,7 +33,8 @@ static const struct {
     {"42883", "a function is missing: run receiptd migrate"},
     {"42704", "an object or a setting is unknown to this server: run receiptd migrate; check the "
               "server's version"},
-    {"42501", "the role lacks a grant: run receiptd migrate as the owner of the schema"},
+    {"42501", "the role lacks a grant: run receiptd migrate --role with its name, as the owner of "
+              "the schema"},
     {"25006",
      "the server is read-only or a standby: point postgres.dsn at the primary, or list all hosts"},
     {"53300",
