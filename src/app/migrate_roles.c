@@ -13,8 +13,8 @@ static bool check_name(struct migrate_plan *plan, const char *option, const char
     size_t size = strlen(name);
     if (size > 0 && size <= ROLE_NAME_MAX)
         return true;
-    rcpt_error_fatal(&plan->context->error, EX_USAGE, "--%s: a name has 1 to %u bytes, this has %zu",
-                     option, ROLE_NAME_MAX, size);
+    rcpt_error_fatal(&plan->context->error, EX_USAGE,
+                     "--%s: a name has 1 to %u bytes, this has %zu", option, ROLE_NAME_MAX, size);
     return false;
 }
 
@@ -22,8 +22,8 @@ static bool refuse_owner(struct migrate_plan *plan, const char *name, const char
 {
     struct rcpt_error *error = &plan->context->error;
     rcpt_error_fatal(error, EX_CONFIG,
-                     "role \"%s\" can act as \"%s\", which owns schema %s: no grant limits it", name,
-                     owner, plan->context->config->postgres.schema);
+                     "role \"%s\" can act as \"%s\", which owns schema %s: no grant limits it",
+                     name, owner, plan->context->config->postgres.schema);
     rcpt_error_hint(error, "name another role, one that is no superuser and no member of \"%s\"",
                     owner);
     return false;
@@ -50,23 +50,23 @@ static bool plan_creation(struct migrate_plan *plan, const char *name,
 static bool plan_role(struct migrate_plan *plan, const char *option, const char *variable,
                       const char *file)
 {
-    const char *name = migrate_option(plan, option);
-    if (name == NULL)
+    const char *role = migrate_option(plan, option);
+    if (role == NULL)
         return true;
-    if (!check_name(plan, option, name))
+    if (!check_name(plan, option, role))
         return false;
-    const char *const values[] = {name, plan->context->config->postgres.schema};
+    const char *const values[] = {role, plan->context->config->postgres.schema};
     struct rcpt_session_rows *state = rcpt_session_query(
         plan->context->session, rcpt_sql("migrate/role_state"), 2, values, &plan->context->error);
     if (state == NULL)
         return false;
     bool good = rcpt_session_rows_bool(state, 0, "owns")
-                    ? refuse_owner(plan, name, rcpt_session_rows_text(state, 0, "owner"))
-                    : plan_creation(plan, name, state);
+                    ? refuse_owner(plan, role, rcpt_session_rows_text(state, 0, "owner"))
+                    : plan_creation(plan, role, state);
     rcpt_session_rows_free(state);
-    migrate_bind(plan, variable, name);
+    migrate_bind(plan, variable, role);
     return good && migrate_add(plan, file, "give role %s its rights, and no others, in schema %s",
-                               name, plan->context->config->postgres.schema);
+                               role, plan->context->config->postgres.schema);
 }
 
 bool migrate_roles_plan(struct migrate_plan *plan)

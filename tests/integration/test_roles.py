@@ -44,7 +44,6 @@ FORBIDDEN = [
     "CREATE SCHEMA own",
     "ALTER TABLE receiptd.message_inbox DISABLE TRIGGER ALL",
     "DROP TABLE receiptd.dead_letter",
-    "GRANT SELECT ON receiptd.message_inbox TO PUBLIC",
     "CREATE ROLE another",
     "SELECT secret FROM platform.customers",
     "COPY receiptd.message_inbox TO PROGRAM 'cat'",
