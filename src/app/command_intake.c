@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "receiptd/app/intake.h"
+#include "receiptd/kafka/consumer.h"
 
 /* The process: a loop, signals, the intake. */
 struct intake_process {
@@ -110,6 +111,8 @@ static int run(const struct rcpt_config *config)
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
     int exit_code = process->exit_code;
     rcpt_log_info("intake", "stopped, exit code %d", exit_code);
+    if (rcpt_kafka_has_threads())
+        _exit(exit_code);
     free(process);
     return exit_code;
 }
@@ -123,6 +126,7 @@ int command_intake(const struct command_call *call)
     if (config == NULL)
         return command_fail(&error);
     rcpt_log_configure(config->log.level, config->log.format);
+    rcpt_config_warn_of_secret(config);
     int exit_code = run(config);
     rcpt_config_free(config);
     return exit_code;

@@ -195,6 +195,7 @@ static void set_connect_error(struct rcpt_error *error, PGconn *connection, cons
              reason != NULL ? reason : plain);
     set_error(error, sqlstate[0] != '\0' ? sqlstate : "08001",
               sqlstate[0] != '\0' ? exit_code_of(sqlstate) : EX_UNAVAILABLE, text);
+    rcpt_error_hint(error, "%s", rcpt_pg_hint_of_message(sqlstate, plain));
     if (error->hint[0] == '\0')
         rcpt_error_hint(error,
                         "check postgres.dsn and that the server runs and accepts connections");
