@@ -115,6 +115,7 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 
 #define APP_MOST_REASONS 8u
 #define APP_MOST_BLOCKS  4u /* in a lane's statements */
+#define APP_REASON_BYTES 800u /* an error with its hint */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
@@ -169,8 +170,9 @@ struct app {
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
-    char halt_reason[512], kafka_reason[512], database_reason[512];
-    char said_reason[512]; /* what the last readiness line gave */
+    char halt_reason[APP_REASON_BYTES], kafka_reason[APP_REASON_BYTES];
+    char database_reason[APP_REASON_BYTES];
+    char said_reason[APP_REASON_BYTES]; /* what the last readiness line gave */
     int exit_code;
     unsigned open; /* things that have to say that they are closed */
 };
@@ -185,6 +187,8 @@ void app_fail(struct app *app, const struct rcpt_error *error);
 void app_update_readiness(struct app *app);
 /* Everything that stands in the way, the most important first; returns how many. */
 unsigned app_reasons(const struct app *app, const char *reasons[APP_MOST_REASONS]);
+/* The error with its hint, as a reason. */
+void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error);
 /* Nothing more is taken in, or again. */
 void app_set_hold(struct app *app, enum app_hold hold);
 /* Part of the work stands still: logs it, not ready from now on. */

@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "receiptd/app/intake.h"
+#include "receiptd/kafka/consumer.h"
 #include "supervisor.h"
 
 /* The process: a loop, signals, the intake. */
@@ -149,6 +150,8 @@ static int run(const struct rcpt_config *config)
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
     int exit_code = process->exit_code;
     rcpt_log_info("intake", "stopped, exit code %d", exit_code);
+    if (rcpt_kafka_has_threads())
+        _exit(exit_code);
     free(process);
     return exit_code;
 }
@@ -163,6 +166,7 @@ int command_intake(const struct command_call *call)
         return command_fail(&error);
     rcpt_log_open();
     rcpt_config_apply_log(config);
+    rcpt_config_warn_of_secret(config);
     int exit_code = run(config);
     rcpt_config_free(config);
     return exit_code;

@@ -200,8 +200,11 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
 {
     struct loading loading = {.name = name, .error = error, .partial = partial};
     if (load_document(&loading, text, size) && check_together(&loading) && make_ladder(&loading) &&
-        check_accounts(&loading))
+        check_accounts(&loading)) {
+        memcpy(loading.config->literal_secret, loading.places.literal_secret,
+               sizeof(loading.config->literal_secret));
         return loading.config;
+    }
     rcpt_config_free(loading.config);
     return NULL;
 }

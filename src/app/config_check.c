@@ -15,6 +15,7 @@ struct checker {
     const char *name; /* of the file */
     yaml_document_t *document;
     struct rcpt_config_writer writer;
+    struct rcpt_config_places *places;
     struct rcpt_error *error;
 };
 
@@ -70,6 +71,26 @@ static bool fail_empty(struct checker *checker, const struct value *value)
 
 /* ---- single values ---- */
 
+/* A connection string is a secret as a whole, but often it holds none. */
+static bool is_bare_dsn(const struct value *value)
+{
+    if (strcmp(value->label, "postgres.dsn") != 0)
+        return false;
+    char *redacted = rcpt_config_redact_dsn(value->text);
+    bool bare = strcmp(redacted, value->text) == 0;
+    free(redacted);
+    return bare;
+}
+
+static void note_literal(struct checker *checker, const struct value *value)
+{
+    char *noted = checker->places->literal_secret;
+    if (noted[0] != '\0' || strstr(rcpt_config_scalar(value->node), "${") != NULL ||
+        is_bare_dsn(value))
+        return;
+    snprintf(noted, sizeof(checker->places->literal_secret), "%s", value->label);
+}
+
 static bool resolve(struct checker *checker, struct value *value)
 {
     char problem[160];
@@ -78,6 +99,8 @@ static bool resolve(struct checker *checker, struct value *value)
         char *contents = rcpt_config_read_secret(value->text + 5, checker->name, problem);
         free(value->text);
         value->text = contents;
+    } else if (value->text != NULL && value->secret) {
+        note_literal(checker, value);
     }
     return value->text != NULL || fail(checker, value, problem);
 }
@@ -509,7 +532,7 @@ bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial
     if (!rcpt_config_collect(&keys, yaml_document_get_root_node(document), error))
         return false;
     note_places(document, nodes, places);
-    struct checker checker = {.name = name, .document = document, .error = error};
+    struct checker checker = {.name = name, .document = document, .places = places, .error = error};
     rcpt_config_writer_init(&checker.writer, normal);
     bool good = check_rows(&checker, nodes);
     rcpt_config_writer_fini(&checker.writer);

@@ -168,3 +168,13 @@ void rcpt_config_apply_log(const struct rcpt_config *config)
         RCPT_ASSERT(rcpt_log_set_room(rooms[index], level));
     }
 }
+
+void rcpt_config_warn_of_secret(const struct rcpt_config *config)
+{
+    if (config->literal_secret[0] != '\0')
+        rcpt_log_warn(
+            "app",
+            "%s: the secret stands in the configuration itself; HINT: put it into a file of "
+            "its own and write file:PATH (docs/security.md)",
+            config->literal_secret);
+}

@@ -274,7 +274,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     }
     app->kafka_healthy = healthy;
     if (!healthy)
-        memcpy(app->kafka_reason, error->text, sizeof(error->text));
+        app_set_reason(app->kafka_reason, error);
     app_update_readiness(app);
 }
 

@@ -170,9 +170,8 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     connection->up = false;
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(connection->name), 1);
-    memcpy(app->database_reason, error->text, sizeof(error->text));
-    rcpt_log_warn("postgres", "%s is not connected: %s%s%s", connection->name, error->text,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_set_reason(app->database_reason, error);
+    rcpt_log_warn("postgres", "%s is not connected: %s", connection->name, app->database_reason);
     app_update_readiness(app);
     app_check_drain(app);
 }

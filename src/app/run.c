@@ -26,6 +26,12 @@ static bool lanes_are_up(const struct app *app)
     return true;
 }
 
+void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
+{
+    snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
+             error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+}
+
 static const char *text_or(const char *text, const char *fallback)
 {
     return text[0] != '\0' ? text : fallback;
@@ -74,9 +80,8 @@ void app_update_readiness(struct app *app)
 void app_halt(struct app *app, const struct rcpt_error *error)
 {
     app->halted = true;
-    memcpy(app->halt_reason, error->text, sizeof(error->text));
-    rcpt_log_error("app", "stopped consuming: %s%s%s", error->text,
-                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_set_reason(app->halt_reason, error);
+    rcpt_log_error("app", "stopped consuming: %s", app->halt_reason);
     app_update_readiness(app);
 }
 
@@ -286,9 +291,8 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     app->control_up = false;
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("control"),
                      1);
-    memcpy(app->database_reason, error->text, sizeof(error->text));
-    rcpt_log_warn("postgres", "control is not connected: %s%s%s", error->text,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_set_reason(app->database_reason, error);
+    rcpt_log_warn("postgres", "control is not connected: %s", app->database_reason);
     app_update_readiness(app);
 }
 
@@ -468,6 +472,7 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
     rcpt_log_open();
     rcpt_config_apply_log(config);
+    rcpt_config_warn_of_secret(config);
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
                   config->kafka.group, config->lanes, config->postgres.connections,
                   rcpt_kafka_version());
@@ -480,6 +485,8 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     finish(app);
     int exit_code = app->exit_code;
     rcpt_log_info("app", "stopped, exit code %d", exit_code);
+    if (rcpt_kafka_has_threads())
+        _exit(exit_code);
     free(app);
     return exit_code;
 }

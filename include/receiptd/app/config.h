@@ -133,7 +133,8 @@ struct rcpt_config {
     struct {
         int64_t retention_ms; /* timeline.retention, 0: not written */
     } timeline;
-    struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
+    char literal_secret[128];   /* key of a secret that the file itself holds; "": none does */
+    struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
 
@@ -156,6 +157,8 @@ void rcpt_config_free(struct rcpt_config *config);
 bool rcpt_config_is_room(const char *name); /* that writes log lines */
 /* The levels of log.level and log.levels, log.format and the limits go into effect. */
 void rcpt_config_apply_log(const struct rcpt_config *config);
+/* One warning for a secret that stands in the configuration itself; where logs go by now. */
+void rcpt_config_warn_of_secret(const struct rcpt_config *config);
 /* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
  */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
