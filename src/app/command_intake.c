@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "intake_endpoints.h"
 #include "receiptd/app/intake.h"
 #include "receiptd/kafka/consumer.h"
 #include "supervisor.h"
@@ -19,7 +20,8 @@ struct intake_process {
     uv_timer_t deadline;
     struct rcpt_intake *intake; /* NULL: not started, or closed */
     struct supervisor supervisor;
-    char instance[80], reason[160]; /* "": requests are taken */
+    struct intake_endpoints endpoints;
+    char instance[80];
     uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
@@ -28,7 +30,7 @@ struct intake_process {
 static void on_ready(void *context, bool ready, const char *reason)
 {
     struct intake_process *process = context;
-    snprintf(process->reason, sizeof(process->reason), "%s", ready ? "" : reason);
+    intake_endpoints_set_ready(&process->endpoints, ready, reason);
     supervisor_set_ready(&process->supervisor, ready);
 }
 
@@ -45,8 +47,8 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
     process->told_ns = now;
     if (process->stopping || process->intake == NULL)
         snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
-    else if (process->reason[0] != '\0')
-        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->reason);
+    else if (!process->endpoints.ready)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.reason);
     else
         snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f records/s to Kafka; %zu requests wait", rate,
                  totals.waiting_requests);
@@ -62,13 +64,14 @@ static void close_handles(struct intake_process *process)
     for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
         uv_close((uv_handle_t *)&process->signals[i], NULL);
     uv_close((uv_handle_t *)&process->deadline, NULL);
+    intake_endpoints_close(&process->endpoints);
     supervisor_close(&process->supervisor, on_nothing);
 }
 
 static void on_closed(void *context)
 {
     struct intake_process *process = context;
-    process->intake = NULL;
+    process->intake = process->endpoints.intake = NULL;
     close_handles(process);
 }
 
@@ -87,6 +90,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGHUP) {
         supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
+        intake_endpoints_reload(&process->endpoints);
         supervisor_reload_ends(&process->supervisor);
         return;
     }
@@ -134,7 +138,8 @@ static void start(struct intake_process *process)
         .on_ready = on_ready,
         .on_closed = on_closed,
     };
-    process->intake = rcpt_intake_start(&settings, &error);
+    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
+    process->intake = process->endpoints.intake = rcpt_intake_start(&settings, &error);
     if (process->intake != NULL)
         return;
     process->exit_code = command_fail(&error);
@@ -148,6 +153,7 @@ static int run(const struct rcpt_config *config)
     start(process);
     uv_run(&process->loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    intake_endpoints_fini(&process->endpoints);
     int exit_code = process->exit_code;
     rcpt_log_info("intake", "stopped, exit code %d", exit_code);
     if (rcpt_kafka_has_threads())

@@ -277,6 +277,12 @@ static const struct rcpt_config_row rows[] = {
      CHOICES(booleans), .doc = "whether `receiptd run` takes webhooks as well, in one process"},
     {"intake.listen", RCPT_CONFIG_TEXT, 0, AT(intake.listen), .initial = "127.0.0.1:8080", .min = 2,
      .max = 120, .doc = "address to listen on: `host:port`, `[IPv6]:port`, `:port` for all"},
+    {"intake.metrics_listen", RCPT_CONFIG_TEXT, 0, AT(intake.metrics_listen),
+     .initial = "127.0.0.1:9465", .min = 0, .max = 255,
+     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz of "
+            "`receiptd intake`, with the token and the certificate of `http`; \"\": none. In one "
+            "process "
+            "with `receiptd run`: on http.listen"},
     {"intake.reuse_port", RCPT_CONFIG_CHOICE, 0, AT(intake.reuse_port), .initial = "false",
      CHOICES(booleans),
      .doc = "several processes share the address: the kernel spreads connections over them"},

@@ -13,6 +13,7 @@ import pytest
 from oracle.ledger import Row
 from support import intake
 from support.intake import ACCOUNTS, Client, Gateway, request, sendgrid, twilio
+from support.operations import Operations
 from support.servers import Kafka
 from support.wait import wait_for
 
@@ -25,7 +26,7 @@ class Site:
 
     def __init__(self, receiptd, events, letters):
         self.receiptd, self.events, self.letters = receiptd, events, letters
-        self.configure(listen="127.0.0.1:0", topic=str(events), dead_letter_topic=str(letters), accounts=ACCOUNTS)
+        self.configure(listen="127.0.0.1:0", metrics_listen="127.0.0.1:0", topic=str(events), dead_letter_topic=str(letters), accounts=ACCOUNTS)
 
     def configure(self, **settings):
         self.receiptd.configure(intake=settings)
@@ -133,6 +134,36 @@ def test_required_aliases_are_waited_for(site):
         client.send(twilio(None, gateway_id="SM1"))
         answer = client.answer()
         assert answer.status == 503 and int(answer.headers["retry-after"]) > 0
+    process.stop()
+
+
+# ---- what it tells about itself
+
+
+def test_figures_by_account_show_who_sends_what_nobody_understands(site):
+    process = site.start()
+    pages = Operations(process)
+    assert pages.get("/readyz").json == {"ready": True, "reasons": []} and pages.get("/startupz").status == 200
+    with Client(process.port) as client:
+        for status in ("sent", "delivered", "teleported", "delivered"):
+            client.send(twilio("m", status))
+            assert client.answer().status // 100 == 2
+        assert client.request("POST", "/dlr/acme", b"MessageStatus=sent").status // 100 == 2
+    checked = subprocess.run(["promtool", "check", "metrics"], input=pages.get("/metrics").body, capture_output=True)
+    assert checked.returncode == 0 and not checked.stderr, checked
+    figures = pages.figures()
+
+    def one(name, **labels):
+        return figures.get_one("receiptd_intake_" + name, account="acme", **labels)
+
+    assert one("requests_total") == 5 and one("events_total", id="request") == 3
+    assert one("drops_total", cause="unmapped") == 1 and one("drops_total", cause="rejected") == 1
+    assert one("unmapped_status_info", status="teleported") == 1 and one("account_info", gateway="twilio") == 1
+    assert one("ack_seconds_count") >= 3 and one("dead_letters_total") == 2
+    assert one("answers_total") == 5
+    assert figures.get_one("receiptd_ready") == 1 and not figures.label_values("receiptd_queue_bytes", "x")
+    account = next(each for each in pages.get("/statusz").json["accounts"] if each["account"] == "acme")
+    assert account["last_unmapped_status"] == "teleported" and account["requests"] == 5
     process.stop()
 
 

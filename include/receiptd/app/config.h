@@ -102,6 +102,7 @@ struct rcpt_config {
         int64_t alias_timeout_ms;              /* intake.alias_timeout, 1s */
         uint64_t alias_cache;                  /* intake.alias_cache, 100000 */
         uint64_t replay_keys;                  /* intake.replay_keys, 200000 */
+        char *metrics_listen;                  /* intake.metrics_listen, 127.0.0.1:9465 */
         char *trusted_proxies;                 /* intake.trusted_proxies, separated by commas */
         char *tls_certificate, *tls_key;       /* intake.tls.* */
         struct {
