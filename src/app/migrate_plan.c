@@ -16,7 +16,7 @@ static const struct {
 } migrations[] = {{1, "migrate/001_core"},
                   {2, "migrate/002_alias"},
                   {3, "migrate/003_timeline"},
-                  {4, "migrate/004_flags"}};
+                  {6, "migrate/006_flags"}};
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
 /* ---- bindings and steps ---- */
