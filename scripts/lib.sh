@@ -11,7 +11,7 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion"
+    systemd-container dbus lintian man-db bash-completion python3-pip"
 
 say() {
     printf '%s\n' "$*" >&2
@@ -425,4 +425,14 @@ on_exit() {
     trap 'exit 143' TERM
     # shellcheck disable=SC2064 # now is right
     trap "$*" EXIT
+}
+
+# ---- OpenTelemetry's messages for Python, which Debian does not have
+
+fetch_otlp() {
+    [ ! -f "$BUILD/otlp/complete" ] || return 0
+    rm -rf "$BUILD/otlp"
+    attempts 3 quietly pip-otlp.log "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+        --target "$BUILD/otlp" opentelemetry-proto==1.29.0 || die "pip could not fetch opentelemetry-proto"
+    : > "$BUILD/otlp/complete"
 }

@@ -456,6 +456,18 @@ static void collect_http(struct app *app)
     }
 }
 
+static void collect_tracing(struct app *app)
+{
+    if (app->tracer == NULL)
+        return;
+    const struct rcpt_tracer_stats *stats = rcpt_tracer_get_stats(app->tracer);
+    set(app, RCPT_METRIC_SPANS_EXPORTED, (double)stats->exported);
+    set_of(app, RCPT_METRIC_SPANS_DROPPED, "full", (double)stats->dropped_full);
+    set_of(app, RCPT_METRIC_SPANS_DROPPED, "refused", (double)stats->dropped_refused);
+    set_of(app, RCPT_METRIC_SPANS_DROPPED, "lost", (double)stats->dropped_lost);
+    set(app, RCPT_METRIC_SPANS_QUEUE_BYTES, (double)stats->queued_bytes);
+}
+
 static void collect_state(struct app *app)
 {
     struct rcpt_metrics *metrics = app->figures.metrics;
@@ -484,6 +496,7 @@ char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *siz
     collect_connections(app);
     collect_log(app);
     collect_http(app);
+    collect_tracing(app);
     collect_process(app);
     char *page = rcpt_metrics_render(app->figures.metrics, format, size);
     set(app, RCPT_METRIC_SCRAPE, (double)(uv_hrtime() - began) / NS_PER_SECOND);

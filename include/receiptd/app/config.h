@@ -131,6 +131,13 @@ struct rcpt_config {
         char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
     } control;
     struct {
+        char *endpoint;             /* tracing.endpoint, NULL: nothing is traced */
+        char *token;                /* tracing.token; NULL: none */
+        uint64_t sample_millionths; /* tracing.sample, 0.01 */
+        uint64_t queue_bytes;       /* tracing.queue, 4MiB */
+        int64_t timeout_ms;         /* tracing.timeout, 10s */
+    } tracing;
+    struct {
         int64_t retention_ms; /* timeline.retention, 0: not written */
     } timeline;
     struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
