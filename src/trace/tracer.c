@@ -10,14 +10,16 @@
 #include "receiptd/http_post.h"
 #include "span.h"
 
-#define EXPORT_MS      1000 /* how often; also the shortest back-off */
-#define EXPORT_SPANS   512u /* of one request; as many do not wait for the timer */
-#define MOST_ATTEMPTS  5u   /* of one request, with back-off between: about half a minute */
-#define LAST_EXPORT_MS 1500 /* at the end nobody waits longer for a collector */
+#define EXPORT_MS       1000 /* how often; also the shortest back-off */
+#define EXPORT_SPANS    512u /* of one request; as many do not wait for the timer */
+#define MOST_ATTEMPTS   5u   /* of one request, with back-off between: about half a minute */
+#define CLOCKS_APART_NS 1000000
+#define LAST_EXPORT_MS  1500 /* at the end nobody waits longer for a collector */
 
 struct rcpt_tracer {
     struct rcpt_tracer_settings settings;
     uint64_t random;
+    uint64_t wall_ahead_ns;         /* of the monotonic clock */
     struct rcpt_span *first, *last; /* that wait */
     size_t count, bytes;
     struct rcpt_span *flying; /* on their way, or to be sent again */
@@ -278,19 +280,32 @@ static uint64_t wall_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void set_times(struct rcpt_span *span, uint64_t end_ns)
+/* The distance of the two clocks changes when the wall clock is set, and not otherwise: a kept one
+ * leaves spans of one trace in the order in which they were. A look that was interrupted is no use.
+ */
+static void look_at_clocks(struct rcpt_tracer *tracer)
 {
-    uint64_t now_ns = uv_hrtime(), behind = wall_ns() - now_ns;
-    span->end_ns = (end_ns != 0 ? end_ns : now_ns);
+    uint64_t before_ns = uv_hrtime(), ahead_ns = wall_ns() - before_ns;
+    int64_t moved_ns = (int64_t)(ahead_ns - tracer->wall_ahead_ns);
+    bool is_exact = uv_hrtime() - before_ns < CLOCKS_APART_NS / 10;
+    if (tracer->wall_ahead_ns == 0 ||
+        (is_exact && (moved_ns > CLOCKS_APART_NS || moved_ns < -CLOCKS_APART_NS)))
+        tracer->wall_ahead_ns = ahead_ns;
+}
+
+static void set_times(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
+{
+    look_at_clocks(tracer);
+    span->end_ns = end_ns != 0 ? end_ns : uv_hrtime();
     if (span->end_ns < span->begin_ns)
         span->end_ns = span->begin_ns;
-    span->begin_ns += behind;
-    span->end_ns += behind;
+    span->begin_ns += tracer->wall_ahead_ns;
+    span->end_ns += tracer->wall_ahead_ns;
 }
 
 void rcpt_span_end_take(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
 {
-    set_times(span, end_ns);
+    set_times(tracer, span, end_ns);
     if (tracer->on_closed != NULL ||
         tracer->stats.queued_bytes + span->bytes > tracer->settings.queue_bytes) {
         tracer->stats.dropped_full++;
