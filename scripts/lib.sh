@@ -458,3 +458,13 @@ on_exit() {
     # shellcheck disable=SC2064 # now is right
     trap "$*" EXIT
 }
+
+# ---- OpenTelemetry's messages for Python, which Debian does not have
+
+fetch_otlp() {
+    [ ! -f "$BUILD/otlp/complete" ] || return 0
+    rm -rf "$BUILD/otlp"
+    attempts 3 quietly pip-otlp.log "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+        --target "$BUILD/otlp" opentelemetry-proto==1.29.0 || die "pip could not fetch opentelemetry-proto"
+    : > "$BUILD/otlp/complete"
+}

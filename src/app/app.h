@@ -10,6 +10,7 @@
  * endpoints.c the same over HTTP, with the metrics
  * control.c   what an operator asks for over the socket
  * reload.c    a new configuration while running
+ * trace.c     what batches do becomes spans
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -25,6 +26,7 @@
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/arrays.h"
 #include "receiptd/postgres/statements.h"
+#include "receiptd/trace/tracer.h"
 #include "supervisor.h"
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
@@ -52,6 +54,7 @@ struct app_lane_flight {            /* the batch in flight; a lane has at most o
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
+    struct rcpt_span *span; /* of the batch; NULL: not traced */
 };
 
 enum app_assignment_state {
@@ -166,6 +169,7 @@ struct app {
     int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
     struct app_control *control_socket;
     struct supervisor supervisor;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
 
     bool ready, was_ready, stopping, closing, kafka_closing;
@@ -280,6 +284,17 @@ void endpoints_tick(struct app *app); /* tries again to get the address */
 /* Reads the certificate again; false with the reason. */
 RCPT_MUST_CHECK bool endpoints_reload(struct app *app, struct rcpt_error *error);
 void endpoints_close(struct app *app);
+
+/* ---- trace.c ---- */
+void trace_start(struct app *app);
+/* Before a record is decoded, and after: when it came, and how long that took. */
+uint64_t trace_now(const struct app *app); /* 0: nothing is traced */
+/* The batch is about to be sent; its span, or NULL. */
+struct rcpt_span *trace_begin_batch(struct app *app, const struct rcpt_batch *batch);
+/* Its answer is here, and the batch still there. */
+void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_result *result,
+                     const struct rcpt_error *error);
+void trace_close(struct app *app);
 
 /* ---- control.c ---- */
 void control_start(struct app *app);

@@ -21,6 +21,7 @@ struct intake_process {
     struct rcpt_intake *intake; /* NULL: not started, or closed */
     struct supervisor supervisor;
     struct intake_endpoints endpoints;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
     char instance[80];
     uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
@@ -68,11 +69,25 @@ static void close_handles(struct intake_process *process)
     supervisor_close(&process->supervisor, on_nothing);
 }
 
-static void on_closed(void *context)
+static void on_tracer_closed(void *context)
 {
     struct intake_process *process = context;
-    process->intake = process->endpoints.intake = NULL;
+    process->endpoints.tracer = process->tracer = NULL;
     close_handles(process);
+}
+
+static void close_rest(struct intake_process *process)
+{
+    process->intake = process->endpoints.intake = NULL;
+    if (process->tracer != NULL)
+        rcpt_tracer_close(process->tracer, on_tracer_closed, process);
+    else
+        close_handles(process);
+}
+
+static void on_closed(void *context)
+{
+    close_rest(context);
 }
 
 /* What was not acknowledged has not been answered with 2xx: the gateways send it again. */
@@ -87,6 +102,8 @@ static void on_deadline(uv_timer_t *timer)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct intake_process *process = handle->data;
+    if (process->intake == NULL)
+        return; /* all that is left are spans on their way */
     if (number == SIGHUP) {
         supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
@@ -117,6 +134,20 @@ static void start_signals(struct intake_process *process)
     }
 }
 
+static struct rcpt_tracer *start_tracer(struct intake_process *process)
+{
+    const struct rcpt_config *config = process->config;
+    const struct rcpt_tracer_settings settings = {
+        .loop = &process->loop,
+        .endpoint = config->tracing.endpoint,
+        .token = config->tracing.token,
+        .instance = process->instance,
+        .queue_bytes = config->tracing.queue_bytes,
+        .timeout_ms = config->tracing.timeout_ms,
+    };
+    return config->tracing.endpoint != NULL ? rcpt_tracer_new(&settings) : NULL;
+}
+
 static void start(struct intake_process *process)
 {
     char host[48] = "localhost";
@@ -129,21 +160,23 @@ static void start(struct intake_process *process)
     const struct supervisor_settings supervised = {
         .loop = &process->loop, .context = process, .describe = describe};
     supervisor_start(&process->supervisor, &supervised);
+    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
+    process->endpoints.tracer = process->tracer = start_tracer(process);
     struct rcpt_error error = {0};
     struct rcpt_intake_settings settings = {
         .loop = &process->loop,
         .config = process->config,
         .instance = process->instance,
+        .tracer = process->tracer,
         .context = process,
         .on_ready = on_ready,
         .on_closed = on_closed,
     };
-    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
     process->intake = process->endpoints.intake = rcpt_intake_start(&settings, &error);
     if (process->intake != NULL)
         return;
     process->exit_code = command_fail(&error);
-    close_handles(process);
+    close_rest(process);
 }
 
 static int run(const struct rcpt_config *config)

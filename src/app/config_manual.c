@@ -13,7 +13,7 @@ static const char *type_name(const struct rcpt_config_row *row)
         [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
         [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
         [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
-        [RCPT_CONFIG_RECORDS] = "list",
+        [RCPT_CONFIG_RECORDS] = "list",       [RCPT_CONFIG_RATIO] = "ratio",
     };
     return names[row->type];
 }
@@ -40,7 +40,7 @@ static void write_range(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
     if (row->type != RCPT_CONFIG_INTEGER && row->type != RCPT_CONFIG_SIZE &&
-        row->type != RCPT_CONFIG_DURATION)
+        row->type != RCPT_CONFIG_DURATION && row->type != RCPT_CONFIG_RATIO)
         return;
     rcpt_config_format_number(row->type, row->min, min);
     rcpt_config_format_number(row->type, row->max, max);

@@ -139,6 +139,7 @@ static const struct rcpt_config_section sections[] = {
     {"log", "Log lines go to the standard error output."},
     {"http", "Metrics, health and status for machines."},
     {"control", "The socket that `receiptd ctl` talks to."},
+    {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP."},
     {"timeline", "What every receipt did, kept for `receiptd explain`."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
                "flags and overrides included."},
@@ -412,6 +413,22 @@ static const struct rcpt_config_row rows[] = {
      .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,
      .doc = "path of the socket, for the same user only; \"\": none; without its folder there is "
             "none either"},
+
+    {"tracing.endpoint", RCPT_CONFIG_TEXT, NULLABLE, AT(tracing.endpoint), .min = 8, .max = 2048,
+     .example = "http://127.0.0.1:4318/v1/traces",
+     .doc = "URL that takes OTLP over HTTP (JSON), with its path; not set: nothing is traced"},
+    {"tracing.sample", RCPT_CONFIG_RATIO, RELOADABLE, AT(tracing.sample_millionths),
+     .initial = "0.01", .min = 0, .max = 1000000,
+     .doc = "share that is traced of what has no sampled parent; what has one is traced always"},
+    {"tracing.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(tracing.token), .min = 1, .max = 4096,
+     .example = "${RECEIPTD_TRACING_TOKEN:-a-token}",
+     .doc = "bearer token that the collector asks for"},
+    {"tracing.queue", RCPT_CONFIG_SIZE, 0, AT(tracing.queue_bytes), .initial = "4MiB",
+     .min = 64 * KIB, .max = GIB,
+     .doc = "memory for spans that wait for the collector; what does not fit is dropped and "
+            "counted"},
+    {"tracing.timeout", RCPT_CONFIG_DURATION, 0, AT(tracing.timeout_ms), .initial = "10s",
+     .min = 100, .max = 10 * MINUTE, .doc = "limit of one request to the collector"},
 
     {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
      .initial = "0s", .min = 0, .max = 365 * DAY,

@@ -44,8 +44,15 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
         .traceparent = message->traceparent,
         .traceparent_size = message->traceparent_size,
     };
-    rcpt_engine_deliver_take(app->engine, slot, rcpt_record_decode(app->decoder, &input),
-                             app_now(app));
+    uint64_t received_ns = trace_now(app);
+    if (received_ns != 0) {
+        input.tracestate = message->tracestate;
+        input.tracestate_size = message->tracestate_size;
+    }
+    struct rcpt_record *record = rcpt_record_decode(app->decoder, &input);
+    record->received_ns = received_ns;
+    record->decoded_ns = trace_now(app);
+    rcpt_engine_deliver_take(app->engine, slot, record, app_now(app));
 }
 
 static void on_round(void *context)

@@ -24,6 +24,8 @@ static char *write_metrics(struct intake_endpoints *endpoints, enum rcpt_metrics
     rcpt_metrics_set(metrics, RCPT_METRIC_READY, RCPT_NO_LABELS, endpoints->ready);
     measure_process(metrics, endpoints->started_ms);
     measure_http(metrics, rcpt_http_stats(endpoints->http));
+    if (endpoints->tracer != NULL)
+        measure_tracing(metrics, rcpt_tracer_get_stats(endpoints->tracer));
     if (endpoints->intake != NULL)
         measure_intake(metrics, endpoints->intake);
     char *page = rcpt_metrics_render(metrics, format, size);

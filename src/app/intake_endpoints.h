@@ -7,11 +7,13 @@
 
 #include "receiptd/app/intake.h"
 #include "receiptd/base/metrics.h"
+#include "receiptd/trace/tracer.h"
 
 struct intake_endpoints {
     uv_loop_t *loop;
     const struct rcpt_config *config;
-    struct rcpt_intake *intake; /* NULL: not started, or closed */
+    struct rcpt_intake *intake;       /* NULL: not started, or closed */
+    const struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct rcpt_http_server *http;
     struct rcpt_metrics *metrics;
     uv_timer_t retry;

@@ -61,6 +61,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     if (result->outcome == RCPT_OUTCOME_COMMITTED)
         janitor_count_parked(app, result->events_parked);
     measure_result(app, lane, result);
+    trace_end_batch(app, lane, result, error);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
         result->outcome != RCPT_OUTCOME_UNKNOWN)
@@ -73,12 +74,15 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 {
     struct app *app = context;
     struct app_lane_connection *connection = &app->connections[connection_of(app, batch->lane)];
-    app->lane_flights[batch->lane] = (struct app_lane_flight){.batch = batch,
-                                                              .number = batch->number,
-                                                              .sent_ns = uv_hrtime(),
-                                                              .events = batch->event_count,
-                                                              .messages = batch->message_count};
-    rcpt_lane_send(connection->sender, connection->pg, batch, on_sent, connection);
+    app->lane_flights[batch->lane] =
+        (struct app_lane_flight){.batch = batch,
+                                 .number = batch->number,
+                                 .sent_ns = uv_hrtime(),
+                                 .events = batch->event_count,
+                                 .messages = batch->message_count,
+                                 .span = trace_begin_batch(app, batch)};
+    rcpt_lane_send(connection->sender, connection->pg, batch,
+                   app->lane_flights[batch->lane].span != NULL, on_sent, connection);
 }
 
 /* ---- positions ---- */

@@ -400,7 +400,6 @@ static void collect_connections(struct app *app)
     set(app, RCPT_METRIC_BACKENDS_MOST, (double)app->figures.backends_most);
 }
 
-/* The second number of /proc/self/statm, in pages. */
 static void collect_state(struct app *app)
 {
     struct rcpt_metrics *metrics = app->figures.metrics;
@@ -430,6 +429,8 @@ char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *siz
     if (app->intake != NULL)
         measure_intake(app->figures.metrics, app->intake);
     measure_process(app->figures.metrics, app->figures.started_ms);
+    if (app->tracer != NULL)
+        measure_tracing(app->figures.metrics, rcpt_tracer_get_stats(app->tracer));
     if (app->http != NULL)
         measure_http(app->figures.metrics, rcpt_http_stats(app->http));
     char *page = rcpt_metrics_render(app->figures.metrics, format, size);

@@ -78,6 +78,15 @@ void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *st
     }
 }
 
+void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stats *stats)
+{
+    set(metrics, RCPT_METRIC_SPANS_EXPORTED, (double)stats->exported);
+    set_of(metrics, RCPT_METRIC_SPANS_DROPPED, "full", (double)stats->dropped_full);
+    set_of(metrics, RCPT_METRIC_SPANS_DROPPED, "refused", (double)stats->dropped_refused);
+    set_of(metrics, RCPT_METRIC_SPANS_DROPPED, "lost", (double)stats->dropped_lost);
+    set(metrics, RCPT_METRIC_SPANS_QUEUE_BYTES, (double)stats->queued_bytes);
+}
+
 /* ---- the intake ---- */
 
 struct part {

@@ -5,10 +5,12 @@
 
 #include "receiptd/app/intake.h"
 #include "receiptd/base/metrics.h"
+#include "receiptd/trace/tracer.h"
 
 /* The process and its log; started_ms: since 1970. */
 void measure_process(struct rcpt_metrics *metrics, int64_t started_ms);
 void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats);
+void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stats *stats);
 void measure_intake(struct rcpt_metrics *metrics, const struct rcpt_intake *intake);
 
 #endif

@@ -141,6 +141,7 @@ static void close_rest(struct app *app)
     rcpt_log_flush();
     app->open++;
     supervisor_close(&app->supervisor, on_closed);
+    trace_close(app);
     endpoints_close(app);
     control_close(app);
     close_timers(app);
@@ -388,6 +389,7 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
         .loop = &app->loop,
         .config = app->config,
         .instance = app->instance,
+        .tracer = app->tracer,
         .context = app,
         .on_ready = on_intake_ready,
         .on_closed = on_intake_closed,
@@ -433,6 +435,7 @@ static void start(struct app *app)
     measure_start(app);
     start_engine(app);
     start_supervisor(app);
+    trace_start(app);
     start_control(app);
     lanes_start(app);
     janitor_start(app);

@@ -254,6 +254,15 @@ static const struct rcpt_metric_row rows[] = {
                                  .help = "Log lines lost because nobody read the error output"},
     [RCPT_METRIC_HTTP_REQUESTS] = {"receiptd_http_requests_total", COUNTER, LABELS("code"),
                                    .most = 32, .help = "Answers of the HTTP server by status"},
+    [RCPT_METRIC_SPANS_EXPORTED] = {"receiptd_spans_exported_total", COUNTER,
+                                    .help = "Spans that the collector has taken"},
+    [RCPT_METRIC_SPANS_DROPPED] = {"receiptd_spans_dropped_total", COUNTER, LABELS("reason"),
+                                   .most = 3,
+                                   .help = "Spans dropped: the queue was full (full), the "
+                                           "collector refused them (refused), or did not "
+                                           "answer (lost)"},
+    [RCPT_METRIC_SPANS_QUEUE_BYTES] = {"receiptd_spans_queue_bytes", GAUGE, BYTES,
+                                       .help = "Memory of spans that wait for the collector"},
     [RCPT_METRIC_PROCESS_CPU] = {"process_cpu_seconds_total", COUNTER, SECONDS,
                                  .help = "Processor time, user and system"},
     [RCPT_METRIC_PROCESS_RSS] = {"process_resident_memory_bytes", GAUGE, BYTES,

@@ -269,6 +269,8 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     struct flight flight = *(struct flight *)context;
     struct rcpt_engine_result result = {.outcome = outcome_of(error)};
     free(context);
+    if (row_count > 0)
+        result.answered_ns = rcpt_pg_rows_arrived_ns(rows[row_count - 1]);
     if (result.outcome == RCPT_OUTCOME_COMMITTED) {
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
         if (flight.work >= 0) {
@@ -285,10 +287,12 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 }
 
 void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
-                    const struct rcpt_batch *batch, rcpt_lane_on_result on_result, void *context)
+                    const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
+                    void *context)
 {
     struct pipeline pipeline = {.count = 0};
     build(&pipeline, sender, batch);
+    pipeline.queries[pipeline.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
     *flight = (struct flight){

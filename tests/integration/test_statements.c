@@ -194,7 +194,7 @@ static void lane_submit(struct lane *lane, enum rcpt_batch_kind kind, int64_t ex
 {
     struct fold *fold = fold_new(kind, expected, next, json);
     int answers = lane->answers;
-    rcpt_lane_send(lane->sender, lane->owner->pg, &fold->batch, on_lane_result, lane);
+    rcpt_lane_send(lane->sender, lane->owner->pg, &fold->batch, false, on_lane_result, lane);
     assert_int_equal(lane->answers, answers);
     fold_free(fold);
 }

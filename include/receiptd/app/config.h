@@ -132,6 +132,13 @@ struct rcpt_config {
         char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
     } control;
     struct {
+        char *endpoint;             /* tracing.endpoint, NULL: nothing is traced */
+        char *token;                /* tracing.token; NULL: none */
+        uint64_t sample_millionths; /* tracing.sample, 0.01 */
+        uint64_t queue_bytes;       /* tracing.queue, 4MiB */
+        int64_t timeout_ms;         /* tracing.timeout, 10s */
+    } tracing;
+    struct {
         int64_t retention_ms; /* timeline.retention, 0: not written */
     } timeline;
     char literal_secret[128];   /* key of a secret that the file itself holds; "": none does */

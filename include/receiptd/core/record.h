@@ -81,6 +81,8 @@ struct rcpt_record {
     int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
     uint32_t crc;         /* rcpt_hash_record */
     char traceparent[RCPT_RECORD_TRACEPARENT_BYTES + 1]; /* "" if none or malformed */
+    const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
+    uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
 
     const char *value; /* the record's own copy */
     uint32_t value_size;
@@ -106,6 +108,8 @@ struct rcpt_record_input {
     size_t value_size;
     const char *traceparent; /* NULL: none; checked for form */
     size_t traceparent_size;
+    const char *tracestate; /* NULL: none, or of no interest; checked for form */
+    size_t tracestate_size;
 };
 
 struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */

@@ -66,8 +66,10 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
                                     const struct rcpt_engine_result *result,
                                     const struct rcpt_error *error);
 
-/* Encodes and submits. The batch is borrowed for the call only. */
+/* Encodes and submits. The batch is borrowed for the call only. `traced`: the end of the work and
+ * that of the transaction are to be told apart, at the price of one more packet. */
 void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
-                    const struct rcpt_batch *batch, rcpt_lane_on_result on_result, void *context);
+                    const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
+                    void *context);
 
 #endif
