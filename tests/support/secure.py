@@ -47,17 +47,17 @@ class Authority:
 class SecurePostgres(Postgres):
     """TLS and SCRAM for everybody who comes over the network; the test itself comes by the socket."""
 
-    def create(self, authority):
-        authority.issue("postgres", "postgres", "DNS:localhost,IP:127.0.0.1")
+    def create(self, authority, host="127.0.0.1"):
+        authority.issue("postgres", "postgres", f"DNS:localhost,IP:127.0.0.1,IP:{host}")
         for kind in ("key", "crt"):
             self.own(self.directory / f"postgres.{kind}")
         super().create()
         self.end(2)
         with open(self.data / "postgresql.conf", "a") as conf:
-            conf.write(f"ssl = on\nssl_cert_file = '{self.directory}/postgres.crt'\n"
+            conf.write(f"listen_addresses = 'localhost,{host}'\nssl = on\nssl_cert_file = '{self.directory}/postgres.crt'\n"
                        f"ssl_key_file = '{self.directory}/postgres.key'\nssl_ca_file = '{authority.path}'\n")
         (self.data / "pg_hba.conf").write_text(
-            "local all all trust\nhostssl all certified 127.0.0.1/32 cert\nhostssl all all 127.0.0.1/32 scram-sha-256\n")
+            "local all all trust\nhostssl all certified 0.0.0.0/0 cert\nhostssl all all 0.0.0.0/0 scram-sha-256\n")
         self.start()
         with self.connect() as connection:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE_PASSWORD}'")
@@ -73,14 +73,14 @@ class SecureBroker(Server):
     """PLAINTEXT for the test's own look at the log; SASL_SSL with PLAIN and SCRAM, SSL with a certificate of the client, and
     ELSEWHERE, which presents the certificate of another host, for receiptd."""
 
-    def __init__(self, directory, name, authority, older=False):
+    def __init__(self, directory, name, authority, older=False, host="127.0.0.1"):
         super().__init__(directory, name)
         prepare = "use_older_kafka; " if older else ""
         self.class_path = library(f"{prepare}fetch_kafka; kafka_class_path")
         plain, sasl, ssl, elsewhere, controller = free_ports(5)
-        self.address = {"PLAINTEXT": f"127.0.0.1:{plain}", "SASL_SSL": f"127.0.0.1:{sasl}", "SSL": f"127.0.0.1:{ssl}",
-                        "ELSEWHERE": f"127.0.0.1:{elsewhere}"}
-        keys = {"here": authority.issue(f"{name}-here", "kafka", "DNS:localhost,IP:127.0.0.1"),
+        self.address = {"PLAINTEXT": f"{host}:{plain}", "SASL_SSL": f"{host}:{sasl}", "SSL": f"{host}:{ssl}",
+                        "ELSEWHERE": f"{host}:{elsewhere}"}
+        keys = {"here": authority.issue(f"{name}-here", "kafka", f"DNS:localhost,IP:{host}"),
                 "elsewhere": authority.issue(f"{name}-elsewhere", "other", "DNS:other.example")}
         for path in keys.values():
             path.chmod(0o644)
