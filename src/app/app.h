@@ -10,6 +10,7 @@
  * endpoints.c the same over HTTP, with the metrics
  * control.c   what an operator asks for over the socket
  * reload.c    a new configuration while running
+ * folds.c      bursts of changes become one publication (folds.h)
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -114,6 +115,7 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
+struct app_folds;   /* folds.h */
 
 struct app {
     struct rcpt_config *config; /* a reload exchanges single values */
@@ -161,6 +163,8 @@ struct app {
     int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
     struct app_control *control_socket;
     struct app_reload *reload;
+    struct app_folds *folds; /* NULL: never configured */
+    bool transitions_told;   /* the lanes' statements have the block of folds */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -210,6 +214,8 @@ void lanes_apply_config(struct app *app);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct app *app, unsigned connections);
 void lanes_tick(struct app *app);
+/* What wants to hear of transitions has changed: where it did, the connections are made anew. */
+void lanes_apply_blocks(struct app *app);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
@@ -261,6 +267,14 @@ void endpoints_tick(struct app *app); /* tries again to get the address */
 /* Reads the certificate again; false with the reason. */
 RCPT_MUST_CHECK bool endpoints_reload(struct app *app, struct rcpt_error *error);
 void endpoints_close(struct app *app);
+
+/* ---- folds.c ---- */
+void folds_start(struct app *app);
+void folds_apply_config(struct app *app); /* after a reload */
+bool folds_want_transitions(const struct app *app);
+void folds_stop(struct app *app); /* begins nothing more */
+bool folds_are_settled(const struct app *app);
+void folds_close(struct app *app);
 
 /* ---- control.c ---- */
 void control_start(struct app *app);

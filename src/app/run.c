@@ -144,6 +144,7 @@ static void close_rest(struct app *app)
     }
     app->open++;
     rcpt_pg_close(app->control, on_postgres_closed, app);
+    folds_close(app);
 }
 
 static int64_t remaining_ms(const struct app *app)
@@ -166,7 +167,8 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 || app->reload != NULL)
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
+        app->reload != NULL || !folds_are_settled(app))
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -201,6 +203,7 @@ static void begin_stop(struct app *app, const char *why)
     if (app->kafka != NULL)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
+    folds_stop(app);
     app_check_drain(app);
 }
 
@@ -411,6 +414,7 @@ static void start(struct app *app)
     start_engine(app);
     start_control(app);
     lanes_start(app);
+    folds_start(app);
     janitor_start(app);
     endpoints_start(app);
     control_start(app);

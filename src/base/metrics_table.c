@@ -160,6 +160,27 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_BACKENDS_MOST] = {"receiptd_postgres_server_connections_max", GAUGE,
                                    .help = "Its max_connections"},
 
+    [RCPT_METRIC_FOLD_EVENTS] = {"receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Events that a rule took into groups; like all of folds "
+                                         "from the database, the same on every instance"},
+    [RCPT_METRIC_FOLD_GROUPS] = {"receiptd_fold_groups_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Groups that were opened"},
+    [RCPT_METRIC_FOLD_FOLDED] = {"receiptd_fold_folded_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Events that found their group open: no publication of "
+                                         "their own"},
+    [RCPT_METRIC_FOLD_PUBLISHED] = {"receiptd_fold_published_total", COUNTER,
+                                    LABELS("rule", "cause"), .most = 400,
+                                    .help = "Publications claimed: the group was quiet, on hold "
+                                            "for too long, full, or its rule removed"},
+    [RCPT_METRIC_FOLD_AVOIDABLE] = {"receiptd_fold_avoidable_total", COUNTER, LABELS("rule"),
+                                    .most = 100,
+                                    .help = "Groups that opened again within the window after "
+                                            "their publication"},
+    [RCPT_METRIC_FOLD_OPEN] = {"receiptd_fold_open_groups", GAUGE, LABELS("rule"), .most = 100,
+                               .help = "Groups that wait to be published"},
+    [RCPT_METRIC_FOLD_RATIO] = {"receiptd_fold_ratio", GAUGE, LABELS("rule"), .most = 100,
+                                .help = "Share of the events that were folded"},
+
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,
                                 .help = "How late the loop's 50 ms timer comes"},

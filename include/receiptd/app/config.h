@@ -26,7 +26,47 @@ struct rcpt_config_pair {
     unsigned line, column; /* of the value in the file, for errors found later */
 };
 
+enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
+enum rcpt_fold_kind {
+    RCPT_FOLD_SET,
+    RCPT_FOLD_SUM,
+    RCPT_FOLD_MIN,
+    RCPT_FOLD_MAX,
+    RCPT_FOLD_COUNT,
+    RCPT_FOLD_FIRST,
+    RCPT_FOLD_LAST,
+    RCPT_FOLD_KIND__COUNT,
+};
+
+struct rcpt_fold_collect_config { /* an entry of folds.collect */
+    char *name;
+    char *field; /* NULL: the same as the name */
+    enum rcpt_fold_kind kind;
+};
+
+struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
+    char *name;
+    enum rcpt_fold_source source;
+    char *topic;                    /* that is read; NULL unless source is topic */
+    struct rcpt_config_pair *match; /* field and values, separated by | */
+    size_t match_count;
+    char **group_key;
+    size_t group_key_count;
+    int64_t window_ms, max_hold_ms;
+    uint64_t max_events, max_values;
+    struct rcpt_fold_collect_config *collect;
+    size_t collect_count;
+    bool funnel;
+    struct {
+        struct {
+            char *topic, *key;
+        } kafka;
+    } publish;
+};
+
 struct rcpt_config {
+    struct rcpt_fold_config *folds; /* folds */
+    size_t folds_count;
     struct {
         char *brokers; /* kafka.brokers */
         char **topics; /* kafka.topics */
