@@ -161,6 +161,41 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
 }
 
+static void on_reader_ready(void *context, struct rcpt_pg *pg)
+{
+    struct folds_reader *reader = context;
+    (void)pg;
+    reader->up = true;
+    rcpt_log_info("postgres", "fold-topics is connected");
+    folds_reader_up(reader);
+}
+
+static void on_reader_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct folds_reader *reader = context;
+    (void)pg;
+    reader->up = false;
+    rcpt_metrics_add(reader->folds->app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS("fold-topics"), 1);
+    rcpt_log_warn("postgres", "fold-topics is not connected: %s%s%s", error->text,
+                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+}
+
+static void start_reader(struct app_folds *folds)
+{
+    struct folds_reader *reader = &folds->reader;
+    struct rcpt_pg_settings settings = app_pg_settings(folds->app, "fold-topics");
+    reader->folds = folds;
+    reader->encoder = rcpt_pg_encoder_new();
+    settings.context = reader;
+    settings.on_ready = on_reader_ready;
+    settings.on_down = on_reader_down;
+    settings.statements = rcpt_fold_topic_statements(&settings.statement_count);
+    reader->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(reader->pg);
+    folds_reader_start(reader);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct app_folds *folds = timer->data;
@@ -168,6 +203,7 @@ static void on_tick(uv_timer_t *timer)
     read_totals(folds);
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         folds_lane_tick(&folds->lanes[index]);
+    folds_reader_tick(&folds->reader);
     if (folds->stopping)
         app_check_drain(folds->app);
 }
@@ -193,6 +229,7 @@ static void start(struct app *app)
     uv_timer_start(&folds->tick, on_tick, TICK_MS, TICK_MS);
     folds->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(folds->pg);
+    start_reader(folds);
 }
 
 void folds_start(struct app *app)
@@ -211,12 +248,16 @@ void folds_apply_config(struct app *app)
     app->folds->rules_again = app->folds->rules_flying;
     app->folds->rules_stored = false;
     store_rules(app->folds);
+    rcpt_pg_set_dsn(app->folds->reader.pg, app->config->postgres.dsn);
+    folds_reader_reload(&app->folds->reader);
 }
 
 void folds_stop(struct app *app)
 {
-    if (app->folds != NULL)
-        app->folds->stopping = true;
+    if (app->folds == NULL)
+        return;
+    app->folds->stopping = true;
+    folds_reader_stop(&app->folds->reader);
 }
 
 bool folds_are_settled(const struct app *app)
@@ -224,7 +265,7 @@ bool folds_are_settled(const struct app *app)
     for (uint32_t index = 0; app->folds != NULL && index < FOLDS_LANES; index++)
         if (!folds_lane_is_settled(&app->folds->lanes[index]))
             return false;
-    return true;
+    return app->folds == NULL || folds_reader_is_settled(&app->folds->reader);
 }
 
 static void on_part_closed(void *context)
@@ -234,6 +275,7 @@ static void on_part_closed(void *context)
     if (--folds->closing > 0)
         return;
     rcpt_pg_encoder_free(folds->encoder);
+    rcpt_pg_encoder_free(folds->reader.encoder);
     free(folds);
     app->folds = NULL;
     app->open--;
@@ -250,9 +292,10 @@ void folds_close(struct app *app)
     if (folds == NULL)
         return;
     app->open++;
-    folds->closing = FOLDS_LANES + 2;
+    folds->closing = FOLDS_LANES + 3;
     uv_close((uv_handle_t *)&folds->tick, on_tick_closed);
     rcpt_pg_close(folds->pg, on_part_closed, folds);
+    rcpt_pg_close(folds->reader.pg, on_part_closed, folds);
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         rcpt_transactor_close(folds->lanes[index].transactor, on_part_closed, folds);
 }

@@ -114,6 +114,45 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     rcpt_json_end_object(json);
 }
 
+static const char *copy(struct rcpt_arena *arena, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char *copied = rcpt_arena_alloc(arena, size);
+    memcpy(copied, text, size);
+    return copied;
+}
+
+struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena)
+{
+    struct rcpt_fold_match *matches =
+        rcpt_arena_alloc(arena, (fold->match_count + 1) * sizeof(*matches));
+    struct rcpt_fold_collect *collects =
+        rcpt_arena_alloc(arena, (fold->collect_count + 1) * sizeof(*collects));
+    const char **keys = rcpt_arena_alloc(arena, (fold->group_key_count + 1) * sizeof(*keys));
+    for (size_t index = 0; index < fold->match_count; index++)
+        matches[index] = (struct rcpt_fold_match){copy(arena, fold->match[index].name),
+                                                  copy(arena, fold->match[index].value)};
+    for (size_t index = 0; index < fold->group_key_count; index++)
+        keys[index] = copy(arena, fold->group_key[index]);
+    for (size_t index = 0; index < fold->collect_count; index++) {
+        const struct rcpt_fold_collect_config *collect = &fold->collect[index];
+        collects[index] = (struct rcpt_fold_collect){
+            copy(arena, collect->name),
+            copy(arena, collect->field != NULL ? collect->field : collect->name), collect->kind};
+    }
+    return (struct rcpt_fold_spec){
+        .rule = copy(arena, fold->name),
+        .topic = fold->topic != NULL ? copy(arena, fold->topic) : NULL,
+        .matches = matches,
+        .match_count = fold->match_count,
+        .keys = keys,
+        .key_count = fold->group_key_count,
+        .collects = collects,
+        .collect_count = fold->collect_count,
+        .max_values = (size_t)fold->max_values,
+    };
+}
+
 char *folds_rules_text(const struct rcpt_config *config)
 {
     char *text = NULL;

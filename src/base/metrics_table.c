@@ -180,6 +180,10 @@ static const struct rcpt_metric_row rows[] = {
                                .help = "Groups that wait to be published"},
     [RCPT_METRIC_FOLD_RATIO] = {"receiptd_fold_ratio", GAUGE, LABELS("rule"), .most = 100,
                                 .help = "Share of the events that were folded"},
+    [RCPT_METRIC_FOLD_SKIPPED] =
+        {"receiptd_fold_skipped_total", COUNTER, LABELS("topic"), .most = 100,
+         .help = "Records of topics that are no JSON object, or lack a group key of a rule that "
+                 "they match"},
 
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,

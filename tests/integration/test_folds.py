@@ -1,11 +1,13 @@
 """Folds: bursts become one publication, exactly once, whatever happens to those who publish."""
 
 import collections
+import json
 import random
 import time
 
 import psycopg
 import pytest
+from confluent_kafka import Producer
 
 from support import publications
 from support.servers import Postgres
@@ -142,3 +144,104 @@ def test_a_failover_that_lost_claims_tells_again_under_the_same_ids(create_folds
     publications.assert_once(told.values())
     assert publications.statuses(told.values(), "campaign_id") == publications.funnel(world.database)
     process.stop()
+
+
+# ---- source: topic -------------------------------------------------------------------------------------------------
+
+def produce_json(world, topic, events):
+    """events: (key, dict or bytes) in order."""
+    producer = Producer({"bootstrap.servers": world.brokers, "linger.ms": 20})
+    for key, value in events:
+        producer.produce(str(topic), value if isinstance(value, bytes) else json.dumps(value).encode(), key.encode())
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+@pytest.fixture
+def create_folder(create_world, create_topic):
+    """A world that folds a topic: world.events, world.out."""
+
+    def create(*rules, **settings):
+        out, events = create_topic(2), create_topic(4)
+        folds = [{"source": "topic", "topic": str(events), "publish": {"kafka": {"topic": str(out)}}, **rule}
+                 for rule in rules]
+        world = create_world(folds=folds, **settings)
+        world.out, world.events = out, events
+        return world
+
+    return create
+
+
+def wait_until_read(world, process=None):
+    """Until every event of the topic is folded."""
+    ends = {p: end for p, (_, end) in world.events.watermarks().items()}
+
+    def read():
+        rows = world.database.query("SELECT partition, next_offset FROM receiptd.fold_progress WHERE topic = %s",
+                                    str(world.events))
+        return dict(rows) == ends
+
+    world.wait(read, process, 90, f"events read up to {ends}")
+
+
+def test_the_published_example_gives_exactly_two_publications(create_folder):
+    world = create_folder({"name": "accounts", "group_key": ["account_id"], "window": "2s", "max_hold": "1m",
+                           "collect": {"metrics": {"field": "metrics", "kind": "set"}}})
+    events = [("1", {"account_id": "1", "metrics": {"likes": 10}}), ("2", {"account_id": "2", "metrics": {"likes": 1}}),
+              ("1", {"account_id": "1", "metrics": {"shares": 2}}), ("1", {"account_id": "1", "metrics": {"comments": 4}}),
+              ("2", {"account_id": "2", "metrics": {"shares": 7}}), ("1", {"account_id": "1", "metrics": {"impressions": 99}})]
+    produce_json(world, world.events, events)
+    process = world.installation.start()
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    found = {p["group"]["account_id"]: p for p in published(world)}
+    assert len(published(world)) == 2
+    assert found["1"]["collected"] == {"metrics": ["likes", "shares", "comments", "impressions"]}
+    assert found["2"]["collected"] == {"metrics": ["likes", "shares"]}
+    assert (found["1"]["events"], found["2"]["events"]) == (4, 2)
+    process.stop()
+
+
+def test_every_kind_is_collected_and_a_full_set_says_what_had_no_room(create_folder):
+    kinds = ("set", "sum", "min", "max", "count", "first", "last")
+    world = create_folder({"name": "r", "group_key": ["g.id"], "window": "1s", "max_values": 3, "match": {"type": "a|b"},
+                           "collect": {kind: {"field": "v.x", "kind": kind} for kind in kinds}})
+    values = [5, -2, 2.5, 7, 7, 9]
+    events = [("k", {"g": {"id": 1}, "type": "ab"[n % 2], "v": {"x": v}}) for n, v in enumerate(values)]
+    events += [("k", {"g": {"id": 1}, "type": "c", "v": {"x": 1000}}), ("k", b"no JSON"), ("k", {"type": "a"}),
+               ("k", {"g": {"id": 1}, "type": "a", "v": {"x": None}}), ("k", {"g": {"id": 1}, "type": "b"})]
+    process = world.installation.start()
+    produce_json(world, world.events, events)
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    (only,) = published(world)
+    assert only["collected"] == {"set": [5, -2, 2.5], "sum": 28.5, "min": -2, "max": 9, "count": 6, "first": 5, "last": 9}
+    assert only["overflow"] == {"set": 3} and only["events"] == 8 and only["group"] == {"g.id": 1}
+    process.stop()
+
+
+def test_events_of_a_topic_are_folded_once_under_kills_and_rebalances(create_folder):
+    world = create_folder({"name": "r", "group_key": ["account"], "window": "300ms", "max_hold": "1s",
+                           "collect": {"n": {"field": "n", "kind": "sum"}, "seen": {"field": "n", "kind": "count"}}})
+    chance, expected, events = random.Random(25), collections.Counter(), []
+    for n in range(60_000):
+        account = f"a{chance.randrange(40)}"
+        expected[account] += n
+        events.append((account, {"account": account, "n": n}))
+    running = {name: world.installation.start(name) for name in "ab"}
+    for start in range(0, len(events), 10_000):
+        produce_json(world, world.events, events[start : start + 10_000])
+        name = chance.choice("ab")
+        running[name].kill()
+        running[name] = world.installation.start(name)
+    wait_until_read(world)
+    wait_until_quiet(world)
+    found = published(world)
+    publications.assert_once(found)
+    sums, seen = collections.Counter(), 0
+    for publication in found:
+        sums[publication["group"]["account"]] += publication["collected"]["n"]
+        seen += publication["collected"]["seen"]
+    assert (sums, seen) == (expected, len(events))
+    for process in running.values():
+        process.stop(60)

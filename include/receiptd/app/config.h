@@ -14,6 +14,7 @@
 #include "receiptd/base/log.h"
 #include "receiptd/core/ladder.h"
 #include "receiptd/intake/adapter.h"
+#include "receiptd/outbox/fold_collect.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -27,17 +28,6 @@ struct rcpt_config_pair {
 };
 
 enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
-enum rcpt_fold_kind {
-    RCPT_FOLD_SET,
-    RCPT_FOLD_SUM,
-    RCPT_FOLD_MIN,
-    RCPT_FOLD_MAX,
-    RCPT_FOLD_COUNT,
-    RCPT_FOLD_FIRST,
-    RCPT_FOLD_LAST,
-    RCPT_FOLD_KIND__COUNT,
-};
-
 struct rcpt_fold_collect_config { /* an entry of folds.collect */
     char *name;
     char *field; /* NULL: the same as the name */
