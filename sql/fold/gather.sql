@@ -65,7 +65,51 @@ parts AS (
     FROM keyed k, jsonb_each_text(k.fields) f
     GROUP BY k.rule, k.key, f.key, f.value, k.kinds
 ),
-grouped AS (
+-- Of topics: parts that were folded in memory, several of a group where several transactions are gathered. What they hold is
+-- summed up by name; fold_merge, which is slow, sees one part of each group.
+given AS MATERIALIZED (
+    SELECT c.rule, c.key, c.part::jsonb AS part, c.n, t.at, row_number() OVER (ORDER BY t.id, c.i) AS ord
+    FROM taken t, unnest(t.rules, t.keys, t.parts, t.n) WITH ORDINALITY AS c (rule, key, part, n, i)
+    WHERE t.rules IS NOT NULL
+),
+named AS MATERIALIZED (
+    SELECT g.rule, g.key, g.ord, e.key AS name, e.value, r.kinds ->> e.key AS kind
+    FROM given g, fold_rule r, jsonb_each(g.part -> 'v') e
+    WHERE r.rule = g.rule AND r.kinds ? e.key
+),
+merged AS (
+    SELECT g.rule, g.key, NULL::text AS name, NULL::jsonb AS value, NULL::int8 AS overflow, sum(g.n)::int8 AS n,
+           min(g.at) AS first_at, max(g.at) AS last_at
+    FROM given g
+    GROUP BY g.rule, g.key
+    UNION ALL
+    SELECT n.rule, n.key, n.name,
+           CASE n.kind WHEN 'min' THEN to_jsonb(min(n.value::text::numeric))
+                       WHEN 'max' THEN to_jsonb(max(n.value::text::numeric))
+                       ELSE to_jsonb(sum(n.value::text::numeric)) END, NULL, NULL, NULL, NULL
+    FROM named n
+    WHERE n.kind IN ('sum', 'count', 'min', 'max')
+    GROUP BY n.rule, n.key, n.name, n.kind
+    UNION ALL
+    SELECT n.rule, n.key, n.name,
+           CASE n.kind WHEN 'first' THEN (array_agg(n.value ORDER BY n.ord))[1]
+                       ELSE (array_agg(n.value ORDER BY n.ord DESC))[1] END, NULL, NULL, NULL, NULL
+    FROM named n
+    WHERE n.kind IN ('first', 'last')
+    GROUP BY n.rule, n.key, n.name, n.kind
+    UNION ALL
+    SELECT d.rule, d.key, d.name, jsonb_agg(d.item ORDER BY d.ord, d.i), NULL, NULL, NULL, NULL
+    FROM (SELECT n.rule, n.key, n.name, e.item, min(n.ord) AS ord, min(e.i) AS i
+          FROM named n, jsonb_array_elements(n.value) WITH ORDINALITY AS e (item, i)
+          WHERE n.kind IN ('set', 'links')
+          GROUP BY n.rule, n.key, n.name, e.item) d
+    GROUP BY d.rule, d.key, d.name
+    UNION ALL
+    SELECT g.rule, g.key, e.key, NULL, sum(e.value::text::int8)::int8, NULL, NULL, NULL
+    FROM given g, jsonb_each(g.part -> 'o') e
+    GROUP BY g.rule, g.key, e.key
+),
+grouped AS MATERIALIZED (
     SELECT p.rule, p.key, sum(p.n) FILTER (WHERE p.name IS NULL)::int8 AS events, min(p.first_at) AS first_at,
            max(p.last_at) AS last_at,
            jsonb_build_object('v',
@@ -76,10 +120,12 @@ grouped AS (
     FROM parts p
     GROUP BY p.rule, p.key
     UNION ALL
-    SELECT c.rule, c.key, sum(c.n)::int8, min(t.at), max(t.at), fold_merged(r.kinds, r.max_values, c.part ORDER BY t.id, c.i)
-    FROM taken t, unnest(t.rules, t.keys, t.parts, t.n) WITH ORDINALITY AS c (rule, key, part, n, i), fold_rule r
-    WHERE t.rules IS NOT NULL AND r.rule = c.rule
-    GROUP BY c.rule, c.key
+    SELECT p.rule, p.key, sum(p.n)::int8, min(p.first_at), max(p.last_at),
+           jsonb_build_object('v', COALESCE(jsonb_object_agg(p.name, p.value) FILTER (WHERE p.value IS NOT NULL), '{}'),
+                              'o', COALESCE(jsonb_object_agg(p.name, p.overflow) FILTER (WHERE p.overflow IS NOT NULL),
+                                            '{}'))
+    FROM merged p
+    GROUP BY p.rule, p.key
 ),
 opened AS MATERIALIZED (
     INSERT INTO fold_group AS g (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)

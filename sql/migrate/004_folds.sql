@@ -29,11 +29,15 @@ CREATE TABLE fold_event (
     id bigserial PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT now(),
     orgs text[], campaigns text[], old smallint[], new smallint[], gained integer[],
-    rules text[], keys text[], parts jsonb[],
+    rules text[], keys text[], parts text[], -- JSON, read when it is gathered
     n bigint[] NOT NULL
 ) WITH (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
+
+-- Short-lived: to compress them costs more than it saves.
+ALTER TABLE fold_event ALTER COLUMN parts SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
+    ALTER COLUMN rules SET STORAGE EXTERNAL;
 
 -- A group, open while events > 0. due_at is never later than the moment at which the group has to be looked at again; events
 -- that come leave it alone, so that their update stays on the page. Closed groups keep their number until they are
@@ -197,7 +201,5 @@ BEGIN
     RETURN jsonb_build_object('v', v, 'o', o);
 END
 $$;
-
-CREATE AGGREGATE fold_merged(kinds jsonb, most int4, part jsonb) (SFUNC = fold_merge, STYPE = jsonb);
 
 INSERT INTO schema_version (version) VALUES (4);

@@ -7,7 +7,7 @@
 
 #include "folds.h"
 
-#define BATCH_EVENTS   50000u /* folded in memory before nothing more is taken in */
+#define BATCH_EVENTS   500000u /* folded in memory before nothing more is taken in */
 #define BATCH_BYTES    (8u * 1024 * 1024)
 #define RETRY_MS       1000
 #define REWIND_MS      10000

@@ -147,7 +147,7 @@ static bool is_number(const struct rcpt_node *node, double *number)
     memcpy(text, node->text.at, node->text.size);
     text[node->text.size] = '\0';
     *number = strtod(text, NULL);
-    return isfinite(*number);
+    return isfinite(*number) && (*number != 0 || strpbrk(text, "eE") == NULL);
 }
 
 static void write_text(FILE *out, struct rcpt_text text)
@@ -211,7 +211,9 @@ static struct rcpt_text key_of(struct rcpt_fold_collector *collector,
     rewind(out);
     for (size_t index = 0; index < spec->key_count; index++) {
         const struct rcpt_node *node = field(event, spec->keys[index]);
-        if (node == NULL || node->type == RCPT_NODE_ARRAY || node->type == RCPT_NODE_OBJECT)
+        if (node == NULL || node->type == RCPT_NODE_ARRAY || node->type == RCPT_NODE_OBJECT ||
+            (node->type == RCPT_NODE_STRING &&
+             memchr(node->text.at, '\0', node->text.size) != NULL))
             return (struct rcpt_text){NULL, 0};
         fputc(index == 0 ? '{' : ',', out);
         write_text(out, rcpt_text_of(spec->keys[index]));

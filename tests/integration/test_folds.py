@@ -3,6 +3,7 @@
 import collections
 import json
 import random
+import signal
 import time
 
 import psycopg
@@ -245,3 +246,95 @@ def test_events_of_a_topic_are_folded_once_under_kills_and_rebalances(create_fol
     assert (sums, seen) == (expected, len(events))
     for process in running.values():
         process.stop(60)
+
+
+# ---- rules come and go ---------------------------------------------------------------------------------------------
+
+def test_a_reload_adds_rules_and_publishes_the_open_groups_of_removed_ones(create_world, create_topic):
+    out = create_topic(2)
+    world = create_world()
+    world.out = out
+    rule = {"name": "slow", "group_key": ["org_id"], "window": "1h", "max_hold": "1h",
+            "collect": {"campaigns": {"field": "campaign_id", "kind": "set"}},
+            "publish": {"kafka": {"topic": str(out), "key": "org_id"}}}
+    process = world.installation.start()
+    world.insert_ids("before", "a", "b", campaign="x")
+    produce_json(world, world.topic, [("before", {"message_id": "before", "status": "SENT"})])
+    world.wait_until_consumed(process)
+
+    world.installation.configure(folds=[rule])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log(r"connections for lanes now", 60)
+    produce_json(world, world.topic, [(m, {"message_id": m, "status": "DELIVERED"}) for m in "ab"])
+    world.wait_until_consumed(process)
+    opened = "SELECT sum(events) FROM receiptd.fold_group WHERE rule = 'slow'"
+    world.wait(lambda: world.database.value(opened) == 2, process, 60, "the group has both transitions")
+    assert published(world) == []
+
+    world.installation.configure(folds=[])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log(r"1 rules are removed; their 1 open groups are published at once", 60)
+    wait_until_quiet(world, process)
+    (only,) = published(world)
+    assert (only["cause"], only["events"], only["group"], only["_key"]) == ("removed", 2, {"org_id": "o"}, "o")
+    assert only["collected"] == {"campaigns": ["x"]}
+    assert only["statuses"] == {"IN_GTW": 2, "SENT": 2, "DELIVERED": 2}
+    world.finish(process)
+    process.stop()
+
+
+def test_a_steady_stream_is_published_every_max_hold_and_a_full_group_at_once(create_folder):
+    world = create_folder({"name": "held", "group_key": ["id"], "window": "1s", "max_hold": "1500ms", "match": {"id": "a"}},
+                          {"name": "filled", "group_key": ["id"], "window": "1h", "max_hold": "1h", "max_events": 100,
+                           "match": {"id": "b"}})
+    process = world.installation.start()
+    produce_json(world, world.events, [("b", {"id": "b"})] * 100)
+    deadline = time.monotonic() + 90
+    while publications.totals(world.database).get("held", {}).get("hold", 0) < 2:
+        produce_json(world, world.events, [("a", {"id": "a"})])
+        assert time.monotonic() < deadline, "a steady stream is never published"
+        time.sleep(0.1)
+    wait_until_quiet(world, process)
+    found = published(world)
+    publications.assert_once(found)
+    assert [(p["cause"], p["events"]) for p in found if p["rule"] == "filled"] == [("full", 100)]
+    process.stop()
+
+
+# ---- fold-plan -----------------------------------------------------------------------------------------------------
+
+def replay(events, window, hold):
+    """(publications, avoidable) of a rule over (time, group), by the definition."""
+    open_groups, last_published, publications_, avoidable = {}, {}, 0, 0
+    for at, group in sorted(events):
+        first, last = open_groups.get(group, (None, None))
+        if first is not None and at >= min(last + window, first + hold):
+            publications_ += 1
+            last_published[group] = min(last + window, first + hold)
+            first = None
+        if first is None:
+            first = at
+            avoidable += at - last_published.get(group, -10**15) < window
+        open_groups[group] = (first, at)
+    return publications_ + len(open_groups), avoidable
+
+
+def test_fold_plan_says_what_other_windows_would_publish(create_folder, tmp_path):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "1s", "max_hold": "1m"})
+    chance, now, events = random.Random(7), 1_700_000_000_000, []
+    producer = Producer({"bootstrap.servers": world.brokers})
+    for _ in range(3_000):
+        now += chance.choice((1, 5, 200, 3_000))
+        events.append((now, f"g{chance.randrange(12)}"))
+        producer.produce(str(world.events), json.dumps({"id": events[-1][1]}), events[-1][1], timestamp=now)
+    assert producer.flush(60) == 0
+    picture = tmp_path / "plan.svg"
+    answer = world.installation.command("fold-plan", "--rule", "r", "--windows", "500ms,10s,2m", "--svg", str(picture))
+    rows = [line.split() for line in answer.stdout.splitlines()[1:]]
+    for row, (name, window) in zip(rows, (("500ms", 500), ("10s", 10_000), ("2m", 120_000)), strict=True):
+        published_, avoidable = replay(events, window, max(60_000, window))
+        assert (row[0], int(row[1]), int(row[2]), int(row[-1])) == (name, len(events), published_, avoidable)
+        assert row[3] == f"{100 * (1 - published_ / len(events)):.2f}%"
+    assert picture.read_text().startswith("<svg") and picture.read_text().rstrip().endswith("</svg>")
+    assert world.installation.command("fold-plan", "--rule", "none", check=False).returncode == 66
+    assert world.installation.command("fold-plan", "--rule", "r", "--windows", "x", check=False).returncode == 64
