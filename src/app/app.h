@@ -11,6 +11,7 @@
  * control.c   what an operator asks for over the socket
  * reload.c    a new configuration while running
  * trace.c     what batches do becomes spans
+ * folds.c      bursts of changes become one publication (folds.h)
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -122,6 +123,7 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
+struct app_folds;   /* folds.h */
 
 struct app {
     struct rcpt_config *config; /* a reload exchanges single values */
@@ -171,6 +173,8 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
+    struct app_folds *folds; /* NULL: never configured */
+    bool transitions_told;   /* the lanes' statements have the block of folds */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -225,6 +229,8 @@ void lanes_apply_config(struct app *app);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct app *app, unsigned connections);
 void lanes_tick(struct app *app);
+/* What wants to hear of transitions has changed: where it did, the connections are made anew. */
+void lanes_apply_blocks(struct app *app);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
@@ -295,6 +301,13 @@ struct rcpt_span *trace_begin_batch(struct app *app, const struct rcpt_batch *ba
 void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_result *result,
                      const struct rcpt_error *error);
 void trace_close(struct app *app);
+/* ---- folds.c ---- */
+void folds_start(struct app *app);
+void folds_apply_config(struct app *app); /* after a reload */
+bool folds_want_transitions(const struct app *app);
+void folds_stop(struct app *app); /* begins nothing more */
+bool folds_are_settled(const struct app *app);
+void folds_close(struct app *app);
 
 /* ---- control.c ---- */
 void control_start(struct app *app);

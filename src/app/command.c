@@ -106,6 +106,24 @@ static const struct command commands[] = {
         .run = command_explain,
     },
     {
+        .name = "fold-plan",
+        .summary = "say what a rule of folds would publish with other windows",
+        .doc =
+            "Reads the history of a topic and prints for each window: publications, the share of "
+            "events that\n"
+            "were folded, the delay that it adds, the most publications within a second, and "
+            "groups that\n"
+            "opened again within the window. max_hold is the rule's. Joins no group, changes "
+            "nothing.",
+        .options = {{"rule", "NAME", "one of folds"},
+                    {"topic", "TOPIC",
+                     "of JSON events with the rule's fields (default: the rule's)"},
+                    {"windows", "LIST", "durations (default: 1s,10s,1m,5m)"},
+                    {"svg", "FILE", "draw ratio and delay too"},
+                    {"limit", "N", "at most so many events"}},
+        .run = command_fold_plan,
+    },
+    {
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
         .choices = "status lanes pause resume drain log-level resync reload",

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config_folds.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #define MEMBER(type, member)                                                                       \
@@ -433,6 +435,10 @@ static const struct rcpt_config_row rows[] = {
     {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
      .initial = "0s", .min = 0, .max = 365 * DAY,
      .doc = "how long to keep what each receipt did; 0s: nothing is written"},
+
+    {"folds", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(folds, folds_count), .initial = "[]",
+     .max = 100, .record = &rcpt_config_fold_record,
+     .doc = "rules that tell others once when many things have changed; docs/folds.md shows some"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, 0,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,

@@ -261,7 +261,7 @@ void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
     endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
     /* What is there belongs to the consumer, but for the intake and the process. */
     rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_HALTED, RCPT_METRIC_INTAKE_ACCOUNT);
-    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_LOOP_DELAY, RCPT_METRIC_SCRAPE);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_INTAKE_CLOSED + 1, RCPT_METRIC_SCRAPE);
     rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_RELOADS, RCPT_METRIC_LOG_LINES);
     uv_timer_init(loop, &endpoints->retry);
     endpoints->retry.data = endpoints;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "receiptd/postgres/sql.h"
 
 static uint32_t connection_of(const struct app *app, uint32_t lane)
 {
@@ -181,11 +182,13 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 }
 
 /* What wants to hear of transitions adds its block here. */
-static struct rcpt_lane_statements *make_statements(const struct app *app)
+static struct rcpt_lane_statements *make_statements(struct app *app)
 {
     const char *blocks[APP_MOST_BLOCKS] = {NULL};
     size_t count = 0;
-    (void)app;
+    app->transitions_told = folds_want_transitions(app);
+    if (app->transitions_told)
+        blocks[count++] = rcpt_sql("lane/apply_folds");
     return rcpt_lane_statements_new(blocks, count);
 }
 
@@ -290,6 +293,15 @@ void lanes_resize(struct app *app, unsigned connections)
     if (app->closing_connections > 0)
         return; /* the reload that began it has not ended yet */
     app->wanted_connections = connections;
+    rcpt_engine_set_held(app->engine, true, app_now(app));
+    lanes_tick(app);
+}
+
+void lanes_apply_blocks(struct app *app)
+{
+    if (app->transitions_told == folds_want_transitions(app) || app->wanted_connections != 0)
+        return;
+    app->wanted_connections = app->config->postgres.connections;
     rcpt_engine_set_held(app->engine, true, app_now(app));
     lanes_tick(app);
 }

@@ -54,7 +54,8 @@ void measure_start(struct app *app)
 {
     app->figures.metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
     if (!app->config->intake.enabled)
-        rcpt_metrics_hide(app->figures.metrics, RCPT_METRIC_INTAKE_ACCOUNT, RCPT_METRIC_LOOP_DELAY);
+        rcpt_metrics_hide(app->figures.metrics, RCPT_METRIC_INTAKE_ACCOUNT,
+                          RCPT_METRIC_INTAKE_CLOSED + 1);
     app->figures.started_ms = app->figures.loaded_ms = measure_wall_ms();
     rcpt_config_hash(app->config, app->figures.config_hash);
     set_of(app, RCPT_METRIC_RELOADS, "applied", 0);

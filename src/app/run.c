@@ -153,6 +153,7 @@ static void close_rest(struct app *app)
     }
     app->open++;
     rcpt_pg_close(app->control, on_closed, app);
+    folds_close(app);
 }
 
 static int64_t remaining_ms(const struct app *app)
@@ -175,7 +176,8 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 || app->reload != NULL)
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
+        app->reload != NULL || !folds_are_settled(app))
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -211,6 +213,7 @@ static void begin_stop(struct app *app, const char *why)
     if (app->kafka != NULL)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
+    folds_stop(app);
     app_check_drain(app);
 }
 
@@ -438,6 +441,7 @@ static void start(struct app *app)
     trace_start(app);
     start_control(app);
     lanes_start(app);
+    folds_start(app);
     janitor_start(app);
     endpoints_start(app);
     control_start(app);

@@ -236,6 +236,30 @@ static const struct rcpt_metric_row rows[] = {
         {"receiptd_intake_connections_closed_total", COUNTER, LABELS("cause"), .most = 4,
          .help = "Connections that the intake ended: evicted (made room for others), refused (no "
                  "room), timeout (too slow), tls (no handshake)"},
+    [RCPT_METRIC_FOLD_EVENTS] = {"receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Events that a rule took into groups; like all of folds "
+                                         "from the database, the same on every instance"},
+    [RCPT_METRIC_FOLD_GROUPS] = {"receiptd_fold_groups_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Groups that were opened"},
+    [RCPT_METRIC_FOLD_FOLDED] = {"receiptd_fold_folded_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Events that found their group open: no publication of "
+                                         "their own"},
+    [RCPT_METRIC_FOLD_PUBLISHED] = {"receiptd_fold_published_total", COUNTER,
+                                    LABELS("rule", "cause"), .most = 400,
+                                    .help = "Publications claimed: the group was quiet, on hold "
+                                            "for too long, full, or its rule removed"},
+    [RCPT_METRIC_FOLD_AVOIDABLE] = {"receiptd_fold_avoidable_total", COUNTER, LABELS("rule"),
+                                    .most = 100,
+                                    .help = "Groups that opened again within the window after "
+                                            "their publication"},
+    [RCPT_METRIC_FOLD_OPEN] = {"receiptd_fold_open_groups", GAUGE, LABELS("rule"), .most = 100,
+                               .help = "Groups that wait to be published"},
+    [RCPT_METRIC_FOLD_RATIO] = {"receiptd_fold_ratio", GAUGE, LABELS("rule"), .most = 100,
+                                .help = "Share of the events that were folded"},
+    [RCPT_METRIC_FOLD_SKIPPED] =
+        {"receiptd_fold_skipped_total", COUNTER, LABELS("topic"), .most = 100,
+         .help = "Records of topics that are no JSON object, or lack a group key of a rule that "
+                 "they match"},
 
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,

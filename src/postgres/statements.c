@@ -50,6 +50,29 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     return with_texts(statements, *count, "intake");
 }
 
+const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "look"},  {.name = "take"},   {.name = "fence"}, {.name = "gather"},
+        {.name = "claim"}, {.name = "read"},   {.name = "done"},  {.name = "forget"},
+        {.name = "rules"}, {.name = "totals"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
+}
+
+const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "positions"},
+        {.name = "begin"},
+        {.name = "move"},
+        {.name = "append"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
+}
+
 /* ---- sending ---- */
 
 struct rcpt_lane_sender {

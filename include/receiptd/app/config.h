@@ -14,6 +14,7 @@
 #include "receiptd/base/log.h"
 #include "receiptd/core/ladder.h"
 #include "receiptd/intake/adapter.h"
+#include "receiptd/outbox/fold_collect.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -26,7 +27,36 @@ struct rcpt_config_pair {
     unsigned line, column; /* of the value in the file, for errors found later */
 };
 
+enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
+struct rcpt_fold_collect_config { /* an entry of folds.collect */
+    char *name;
+    char *field; /* NULL: the same as the name */
+    enum rcpt_fold_kind kind;
+};
+
+struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
+    char *name;
+    enum rcpt_fold_source source;
+    char *topic;                    /* that is read; NULL unless source is topic */
+    struct rcpt_config_pair *match; /* field and values, separated by | */
+    size_t match_count;
+    char **group_key;
+    size_t group_key_count;
+    int64_t window_ms, max_hold_ms;
+    uint64_t max_events, max_values;
+    struct rcpt_fold_collect_config *collect;
+    size_t collect_count;
+    bool funnel;
+    struct {
+        struct {
+            char *topic, *key;
+        } kafka;
+    } publish;
+};
+
 struct rcpt_config {
+    struct rcpt_fold_config *folds; /* folds */
+    size_t folds_count;
     struct {
         char *brokers; /* kafka.brokers */
         char **topics; /* kafka.topics */
