@@ -14,6 +14,10 @@
 -- campaigns: old int2[], new int2[], n int8[]. Then, for figures, what became of the messages by what their receipts name:
 -- was int2[], is int2[], gained int4[], signature int4[], messages int8[]; of at most 1 000 kinds, the largest, since the
 -- answer must stay small.
+--
+-- Lines that begin with "--+" are part of the statement only where something wants to hear of transitions (folds, actions): they
+-- bring the columns of `u` and `changed` that a block needs, and the blocks themselves (apply_*.sql, wake.sql takes the same
+-- ones). Without a block the text has no such line, so what nobody asked for costs nothing.
 WITH
 -- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
@@ -32,6 +36,7 @@ u AS (
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING e.n, e.signature, COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
+              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at
 ),
 -- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
@@ -46,8 +51,10 @@ r AS MATERIALIZED (
 -- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*) AS n
+           --+ , u.org
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained, u.signature
+             --+ , u.org
 ),
 same AS MATERIALIZED (
     SELECT r.campaign, r.status, r.signature, count(*) AS n
@@ -109,6 +116,7 @@ dead AS (
     WHERE $21::text = 'dead-letter'
     ON CONFLICT DO NOTHING
 )
+--+ :blocks
 SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
        CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
        CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,

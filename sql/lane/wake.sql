@@ -1,7 +1,7 @@
 -- Applies parked receipts whose message exists by now; after a fence with new = expected, so that a zombie stops there.
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair. Returns one row: rows (handled; equal to $4: there may be
--- more), messages_changed, and the transitions: old int2[], new int2[], n int8[].
+-- more), messages_changed, and the transitions: old int2[], new int2[], n int8[]. Lines that begin with "--+": see apply.sql.
 WITH
 -- A scalar subquery is always a look-up by key for each row; a join here would sooner or later be planned as a scan of the
 -- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
@@ -59,11 +59,14 @@ u AS (
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
+              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at
 ),
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n
+           --+ , u.org
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained
+             --+ , u.org
 ),
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
@@ -86,6 +89,7 @@ delta AS (
           HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
     HAVING count(*) > 0
 )
+--+ :blocks
 SELECT (SELECT count(*) FROM taken) AS rows,
        (SELECT COALESCE(sum(n), 0)::int8 FROM changed) AS messages_changed, t.old, t.new, t.n
 FROM (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n

@@ -110,6 +110,7 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 };
 
 #define APP_MOST_REASONS 8u
+#define APP_MOST_BLOCKS  4u /* in a lane's statements */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
@@ -124,6 +125,7 @@ struct app {
     struct rcpt_intake *intake; /* NULL: not enabled, or closed */
     bool intake_wanted, intake_ready;
     struct app_lane_connection *connections;
+    struct rcpt_lane_statements *lane_statements; /* what they prepare; made anew with them */
     struct app_lane_read *lane_reads;
     struct app_lane_flight *lane_flights;
     struct rcpt_pg *control;

@@ -177,6 +177,15 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     app_check_drain(app);
 }
 
+/* What wants to hear of transitions adds its block here. */
+static struct rcpt_lane_statements *make_statements(const struct app *app)
+{
+    const char *blocks[APP_MOST_BLOCKS] = {NULL};
+    size_t count = 0;
+    (void)app;
+    return rcpt_lane_statements_new(blocks, count);
+}
+
 static const char *unknown_policy(enum rcpt_unknown_policy policy)
 {
     switch (policy) {
@@ -205,7 +214,8 @@ static void start_connection(struct app *app, uint32_t index)
     settings.context = connection;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
-    settings.statements = rcpt_lane_statements(&settings.statement_count);
+    settings.statements =
+        rcpt_lane_statements_list(app->lane_statements, &settings.statement_count);
     connection->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(connection->pg);
 }
@@ -213,6 +223,7 @@ static void start_connection(struct app *app, uint32_t index)
 void lanes_start(struct app *app)
 {
     unsigned count = app->config->postgres.connections;
+    app->lane_statements = make_statements(app);
     app->connections = rcpt_calloc(count, sizeof(*app->connections));
     app->lane_reads = rcpt_calloc(app->config->lanes, sizeof(*app->lane_reads));
     app->lane_flights = rcpt_calloc(app->config->lanes, sizeof(*app->lane_flights));
@@ -253,6 +264,8 @@ static void finish_resize(struct app *app)
     app->wanted_connections = 0;
     app->connections = rcpt_calloc(app->config->postgres.connections, sizeof(*app->connections));
     rcpt_config_hash(app->config, app->figures.config_hash);
+    rcpt_lane_statements_free(app->lane_statements);
+    app->lane_statements = make_statements(app);
     for (uint32_t index = 0; index < app->config->postgres.connections; index++)
         start_connection(app, index);
     rcpt_engine_set_held(app->engine, false, app_now(app));
@@ -300,6 +313,7 @@ void lanes_tick(struct app *app)
 void lanes_fini(struct app *app)
 {
     free_connections(app);
+    rcpt_lane_statements_free(app->lane_statements);
     for (uint32_t lane = 0; lane < app->config->lanes; lane++)
         free(app->lane_reads[lane].rows);
     free(app->lane_reads);

@@ -29,19 +29,6 @@ static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *stat
     return statements;
 }
 
-const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count)
-{
-    static struct rcpt_pg_statement statements[] = {
-        {.name = "fence"},       {.name = "apply", .must_use_index_on = INBOX},
-        {.name = "insert"},      {.name = "letters"},
-        {.name = "probe_abort"}, {.name = "wake", .must_use_index_on = INBOX},
-        {.name = "discard"},     {.name = "expire"},
-        {.name = "positions"},   {.name = "timeline", .must_use_index_on = INBOX},
-    };
-    *count = sizeof(statements) / sizeof(statements[0]);
-    return with_texts(statements, *count, "lane");
-}
-
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
