@@ -9,3 +9,5 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON message_alias TO :"platform_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
+GRANT INSERT, UPDATE, DELETE ON pipeline, pipeline_step, pipeline_trigger, pipeline_pause, pipeline_delta, pipeline_total, run, action,
+    action_overlap, action_lane, action_instance, org_limit TO :"receiptd_role";

@@ -63,6 +63,17 @@ static bool same_pairs(const struct rcpt_config_pair *left, const struct rcpt_co
     return true;
 }
 
+static bool same_field(const struct rcpt_config_row *row, const void *left, const void *right)
+{
+    if (row->type != RCPT_CONFIG_LIST)
+        return same_single(row, left, right);
+    size_t count = count_of(row, left);
+    char *const *ours, *const *theirs;
+    memcpy(&ours, member(row, left), sizeof(ours));
+    memcpy(&theirs, member(row, right), sizeof(theirs));
+    return count == count_of(row, right) && same_topics(ours, theirs, count);
+}
+
 static bool same_records(const struct rcpt_config_table *fields, const char *left,
                          const char *right, size_t count)
 {
@@ -70,7 +81,7 @@ static bool same_records(const struct rcpt_config_table *fields, const char *lef
         const char *one = left + index * fields->record_size;
         const char *other = right + index * fields->record_size;
         for (size_t field = 0; field < fields->count; field++) {
-            if (!same_single(&fields->rows[field], one, other))
+            if (!same_field(&fields->rows[field], one, other))
                 return false;
         }
     }
