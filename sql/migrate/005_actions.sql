@@ -298,14 +298,16 @@ $$;
 -- more when every transaction that could have missed it is over: `settle` is '0' when new, then the number below which all
 -- transactions have to be gone.
 --
+-- `shut` are endpoints that are left alone for a while: what waits for them is held, so that it is out of the way. A goal
+-- ('webhook:crm', 'produce:topic') has room for so many; one that is not named has no limit.
+--
 -- Returns the claimed ones, and at last a row whose action_id is NULL: token = how many went on, attempt = how many were deferred.
-CREATE FUNCTION actions_claim(my_lane int4, me text, most int4, lease_ms int8, shut text[], busy text[],
-                              org_interval int8, org_burst int8, org_concurrency int4,
+CREATE FUNCTION actions_claim(my_lane int4, me text, most int4, lease_ms int8, shut text[],
+                              goals text[], rooms int4[], org_interval int8, org_burst int8, org_concurrency int4,
                               all_interval int8, all_burst int8, all_concurrency int4)
 RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8, pipeline text, stage text, op text, target text, key text,
-               org_id text, campaign_id text, message_id text, subject text, status text, age_ms int8, wait_ms int8,
-               late_ms int8, data text)
-LANGUAGE plpgsql AS $$
+               org_id text, age_ms int8, wait_ms int8, late_ms int8, body text)
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     now_at timestamptz := clock_timestamp();
@@ -454,21 +456,28 @@ BEGIN
     SELECT array_agg(f.id ORDER BY f.org_id, f.perform_at, f.id), array_agg(f.org_id ORDER BY f.org_id, f.perform_at, f.id)
     INTO ready, ready_orgs
     FROM (
-        SELECT x.*
-        FROM (SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at
-              FROM action a
-              JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-              WHERE a.id = ANY (due) AND a.status = 'pending' AND NOT (s.op || ':' || s.target = ANY (busy))
-                AND NOT EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')
-              ORDER BY a.subject_hash, a.perform_at, a.id) x
-        UNION ALL
-        (SELECT a.id, a.org_id, a.perform_at
-         FROM action a
-         JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-         WHERE a.lane = my_lane AND a.status = 'running' AND a.lease_until < now_at
-           AND NOT (s.op || ':' || s.target = ANY (busy)) AND NOT (s.op = 'webhook' AND s.target = ANY (shut))
-         ORDER BY a.lease_until LIMIT most)
-        ORDER BY perform_at, id
+        SELECT y.id, y.org_id, y.perform_at
+        FROM (
+            SELECT x.*, row_number() OVER (PARTITION BY x.goal ORDER BY x.perform_at, x.id) AS nth
+            FROM (
+                (SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS goal
+                 FROM action a
+                 JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
+                 WHERE a.id = ANY (due) AND a.status = 'pending'
+                   AND NOT EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')
+                 ORDER BY a.subject_hash, a.perform_at, a.id)
+                UNION ALL
+                (SELECT a.id, a.org_id, a.perform_at, s.op || ':' || s.target
+                 FROM action a
+                 JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
+                 WHERE a.lane = my_lane AND a.status = 'running' AND a.lease_until < now_at
+                   AND NOT (s.op = 'webhook' AND s.target = ANY (shut))
+                 ORDER BY a.lease_until LIMIT most)
+            ) x
+        ) y
+        LEFT JOIN unnest(goals, rooms) AS g (goal, room) ON g.goal = y.goal
+        WHERE g.room IS NULL OR y.nth <= g.room
+        ORDER BY y.perform_at, y.id
         LIMIT most
     ) f;
 
@@ -503,9 +512,12 @@ BEGIN
     SELECT t.id, t.token, t.attempt, t.run_id, p.name, s.stage, s.op, s.target,
            CASE s.key_field WHEN 'org_id' THEN t.org_id WHEN 'campaign_id' THEN u.campaign_id
                             WHEN 'message_id' THEN t.message_id ELSE u.subject END,
-           t.org_id, u.campaign_id, t.message_id, u.subject, k.name,
-           (extract(epoch FROM now_at - t.created_at) * 1000)::int8, t.wait_ms,
-           GREATEST((extract(epoch FROM now_at - t.perform_at) * 1000)::int8, 0), u.data::text
+           t.org_id, (extract(epoch FROM now_at - t.created_at) * 1000)::int8, t.wait_ms,
+           GREATEST((extract(epoch FROM now_at - t.perform_at) * 1000)::int8, 0),
+           jsonb_strip_nulls(jsonb_build_object(
+               'type', 'receiptd.action', 'action_id', t.id, 'run_id', t.run_id, 'pipeline', p.name, 'stage', s.stage,
+               'org_id', t.org_id, 'campaign_id', u.campaign_id, 'message_id', t.message_id, 'subject', u.subject,
+               'status', k.name, 'data', u.data))::text
     FROM taken t
     JOIN run u ON u.id = t.run_id
     JOIN pipeline p ON p.id = t.pipeline_id
@@ -524,7 +536,8 @@ $$;
 -- Results: done, retry (after so many ms), dead, back (was not tried). Returns how many counted, and how many overlapped.
 CREATE FUNCTION actions_finish(me text, ids int8[], tokens int8[], results text[], waits int8[], classes text[],
                                statuses int4[], answers text[])
-RETURNS TABLE (finished int8, overlapped int8) LANGUAGE plpgsql AS $$
+RETURNS TABLE (finished int8, overlapped int8)
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     runs int8[];
     steps int4[];

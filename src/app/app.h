@@ -10,6 +10,7 @@
  * endpoints.c the same over HTTP, with the metrics
  * control.c   what an operator asks for over the socket
  * reload.c    a new configuration while running
+ * actions.c   what happens after transitions: pipelines
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -114,6 +115,7 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
+struct app_actions; /* actions.c */
 
 struct app {
     struct rcpt_config *config; /* a reload exchanges single values */
@@ -161,6 +163,8 @@ struct app {
     int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
     struct app_control *control_socket;
     struct app_reload *reload;
+    struct app_actions *actions; /* NULL: no pipelines, or they have been stopped */
+    unsigned actions_open;       /* those that come to their end counted in */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -209,6 +213,8 @@ void lanes_fini(struct app *app);
 void lanes_apply_config(struct app *app);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct app *app, unsigned connections);
+/* The same number anew: their statements have changed. */
+void lanes_renew(struct app *app);
 void lanes_tick(struct app *app);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
@@ -267,6 +273,17 @@ void control_start(struct app *app);
 /* Something may have come to its end that somebody waits for. */
 void control_tick(struct app *app);
 void control_close(struct app *app);
+
+/* ---- actions.c ---- */
+bool actions_are_configured(const struct rcpt_config *config);
+/* Whether transitions may happen: the pipelines that they start are in the database. */
+bool actions_are_known(const struct app *app);
+/* Nothing without pipelines. */
+RCPT_MUST_CHECK bool actions_start(struct app *app, struct rcpt_error *error);
+/* Claims nothing more; calls under way come to their end, then app_check_drain. */
+void actions_stop(struct app *app);
+/* Another one takes over, with what the configuration says now. */
+RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
 
 /* ---- reload.c ---- */
 /* What became of a reload, as text for the log and for who asked. Called once. */

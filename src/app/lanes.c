@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "receiptd/postgres/sql.h"
 
 static uint32_t connection_of(const struct app *app, uint32_t lane)
 {
@@ -182,7 +183,8 @@ static struct rcpt_lane_statements *make_statements(const struct app *app)
 {
     const char *blocks[APP_MOST_BLOCKS] = {NULL};
     size_t count = 0;
-    (void)app;
+    if (actions_are_configured(app->config))
+        blocks[count++] = rcpt_sql("lane/apply_actions");
     return rcpt_lane_statements_new(blocks, count);
 }
 
@@ -287,6 +289,15 @@ void lanes_resize(struct app *app, unsigned connections)
     if (app->closing_connections > 0)
         return; /* the reload that began it has not ended yet */
     app->wanted_connections = connections;
+    rcpt_engine_set_held(app->engine, true, app_now(app));
+    lanes_tick(app);
+}
+
+void lanes_renew(struct app *app)
+{
+    if (app->wanted_connections > 0)
+        return;
+    app->wanted_connections = app->config->postgres.connections;
     rcpt_engine_set_held(app->engine, true, app_now(app));
     lanes_tick(app);
 }

@@ -13,7 +13,9 @@
 static const struct {
     int version;
     const char *file;
-} migrations[] = {{1, "migrate/001_core"}, {2, "migrate/002_alias"}, {3, "migrate/003_timeline"},
+} migrations[] = {{1, "migrate/001_core"},
+                  {2, "migrate/002_alias"},
+                  {3, "migrate/003_timeline"},
                   {5, "migrate/005_actions"}};
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 

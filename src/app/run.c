@@ -166,7 +166,8 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 || app->reload != NULL)
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
+        app->reload != NULL || app->actions_open > 0)
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -201,6 +202,7 @@ static void begin_stop(struct app *app, const char *why)
     if (app->kafka != NULL)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
+    actions_stop(app);
     app_check_drain(app);
 }
 
@@ -415,7 +417,7 @@ static void start(struct app *app)
     endpoints_start(app);
     control_start(app);
     struct rcpt_error error;
-    if (!consume_start(app, &error) || !start_intake(app, &error))
+    if (!consume_start(app, &error) || !start_intake(app, &error) || !actions_start(app, &error))
         app_fail(app, &error);
 }
 
