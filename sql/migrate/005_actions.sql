@@ -226,8 +226,10 @@ BEGIN
 END
 $$;
 
--- Runs go to a step, after a delay: a row for it, or the end of the run. Nothing happens to runs that are over.
-CREATE FUNCTION actions_go_on(runs int8[], steps int4[], delays int8[]) RETURNS void LANGUAGE sql AS $$
+-- Runs go to a step, after a delay: a row for it, or the end of the run. Nothing happens to runs that are over. (In plpgsql, since
+-- the inbox does not exist yet.)
+CREATE FUNCTION actions_go_on(runs int8[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
     WITH w AS (
         SELECT w.run, w.delay, r.org_id, r.subject_hash, r.message_id, s.*
         FROM unnest(runs, steps, delays) AS w (run, step, delay)
@@ -244,7 +246,8 @@ CREATE FUNCTION actions_go_on(runs int8[], steps int4[], delays int8[]) RETURNS 
     FROM w
     LEFT JOIN message_inbox m ON m.message_id = w.message_id
     CROSS JOIN LATERAL (SELECT COALESCE(action_reached(m.status, m.flags, w.awaits), false) AS reached) c
-    WHERE w.op <> 'end'
+    WHERE w.op <> 'end';
+END
 $$;
 
 -- How many of `wanted` attempts an organisation may make now, and charges them. Every claim that asks for the same row waits
