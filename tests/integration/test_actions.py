@@ -144,7 +144,7 @@ def test_a_dead_endpoint_costs_only_itself(create_actions, receiver):
     """The circuit opens; what waits for it is held, and goes when it answers again."""
     broken = Receiver(lambda call: (503, {}, 0))
     try:
-        endpoints = [{"name": "crm", "url": receiver.url}, {"name": "broken", "url": broken.url}]
+        endpoints = [{"name": name, "url": each.url, "timeout": "5s"} for name, each in (("crm", receiver), ("broken", broken))]
         world = create_actions([{"name": "good", "on": "SENT", "webhook": "crm"},
                                 {"name": "bad", "on": "SENT", "webhook": "broken", "subject": "campaign_id"}],
                                {"endpoints": endpoints, "breaker_failures": 3, "breaker_open": "200ms", "max_attempts": 1000})
