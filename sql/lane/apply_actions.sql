@@ -8,15 +8,21 @@ action_hit AS MATERIALIZED (
          OR EXISTS (SELECT FROM path_delta d WHERE d.old = g.old AND d.new = g.new AND d.code = t.code AND d.delta > 0)
 ),
 action_wanted AS MATERIALIZED (
-    SELECT p.id AS pipeline_id, p.name, COALESCE(f.row ->> p.org_field, '') AS org,
-           COALESCE(f.row ->> p.subject_field, u.id) AS subject, u.id, u.campaign, u.new, (f.row ->> 'flags')::int4 | u.gained AS flags,
+    SELECT p.id AS pipeline_id, p.name,
+           CASE WHEN p.org_field = 'org_id' THEN u.org ELSE COALESCE(
+               (SELECT to_jsonb(m) ->> p.org_field FROM message_inbox m WHERE m.message_id = u.id), '') END AS org,
+           CASE WHEN p.subject_field = 'message_id' THEN u.id ELSE COALESCE(
+               (SELECT to_jsonb(m) ->> p.subject_field FROM message_inbox m WHERE m.message_id = u.id), u.id) END AS subject,
+           u.id, u.campaign, u.new,
+           CASE WHEN u.gained <> 0 OR s.awaits >= 9001 THEN
+               (SELECT m.flags | u.gained FROM message_inbox m WHERE m.message_id = u.id) END AS flags,
            CASE WHEN p.once_fields IS NOT NULL THEN
-               (SELECT jsonb_build_array(p.name) || COALESCE(jsonb_agg(COALESCE(f.row ->> o.name, '') ORDER BY o.n), '[]')
-                FROM unnest(p.once_fields) WITH ORDINALITY AS o (name, n))::text END AS once
+               (SELECT (jsonb_build_array(p.name) || jsonb_agg(COALESCE(to_jsonb(m) ->> o.name, '') ORDER BY o.n))::text
+                FROM message_inbox m, unnest(p.once_fields) WITH ORDINALITY AS o (name, n) WHERE m.message_id = u.id) END AS once
     FROM action_hit h
     JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
     JOIN pipeline p ON p.id = h.pipeline_id
-    CROSS JOIN LATERAL (SELECT to_jsonb(m) AS row FROM message_inbox m WHERE m.message_id = u.id) f
+    JOIN pipeline_step s ON s.pipeline_id = p.id AND s.step = p.first_step
     WHERE NOT h.wakes AND (h.orgs IS NULL OR u.org = ANY (h.orgs)) AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))
 ),
 -- In the order of the keys: two lanes that begin the same runs do not wait for each other in a circle.
@@ -44,9 +50,17 @@ action_counted AS (
     JOIN pipeline p ON p.id = w.pipeline_id
     LEFT JOIN (SELECT pipeline_id, count(*) AS n FROM action_run GROUP BY pipeline_id) s ON s.pipeline_id = w.pipeline_id
 ),
+-- A look-up by message, always: a join with what waits would sooner or later be planned as a scan of all of it.
+action_reached_now AS MATERIALIZED (
+    SELECT w.id
+    FROM action_hit h
+    JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
+    CROSS JOIN LATERAL (SELECT a.id, a.pipeline_id, a.awaits FROM action a
+                        WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
+    WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id
+),
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
-    FROM action_hit h JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
-    WHERE h.wakes AND a.message_id = u.id AND a.status = 'pending' AND a.awaits = h.code AND a.pipeline_id = h.pipeline_id
-      AND a.perform_at > clock_timestamp()
+    FROM action_reached_now w
+    WHERE a.id = w.id AND a.status = 'pending' AND a.perform_at > clock_timestamp()
 )

@@ -123,7 +123,6 @@ CREATE INDEX action_lease ON action (lane, lease_until) WHERE status = 'running'
 CREATE INDEX action_org_running ON action (org_id) WHERE status = 'running';
 CREATE INDEX action_awaits ON action (message_id) WHERE status = 'pending' AND awaits IS NOT NULL;
 CREATE INDEX action_settle ON action (lane) WHERE settle IS NOT NULL;
-CREATE INDEX action_run ON action (run_id);
 CREATE INDEX action_ended ON action (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX action_dead ON action (id) WHERE status = 'dead';
 
@@ -403,12 +402,12 @@ BEGIN
         SELECT a.id, CASE WHEN o.paused THEN 'org:' || a.org_id
                           WHEN k.name IS NOT NULL THEN 'pipeline:' || k.name
                           WHEN s.op = 'webhook' AND s.target = ANY (shut) THEN 'endpoint:' || s.target END AS reason
-        FROM action a
+        FROM unnest(due) AS d (id)
+        CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
         JOIN pipeline p ON p.id = a.pipeline_id
         JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
         LEFT JOIN pipeline_pause k ON k.name = p.name
         LEFT JOIN org_limit o ON o.org_id = a.org_id AND o.paused
-        WHERE a.id = ANY (due)
     ),
     put AS (
         UPDATE action a SET status = 'held', held_by = held.reason FROM held
@@ -424,10 +423,10 @@ BEGIN
                AND NOT (SELECT COALESCE(bool_or(action_reached(m.status, m.flags, w)), false) FROM unnest(s.unless_codes) w)
                    AS holds,
                action_reached(m.status, m.flags, s.awaits) AS reached
-        FROM action a
+        FROM unnest(due) AS d (id)
+        CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
         JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
         LEFT JOIN message_inbox m ON m.message_id = a.message_id
-        WHERE a.id = ANY (due)
     ),
     decided AS (
         SELECT c.id, c.perform_at, c.holds AND (c.op <> 'await' OR c.reached) AS good, c.op, c.holds, c.next_step,
@@ -464,10 +463,11 @@ BEGIN
             SELECT x.*, row_number() OVER (PARTITION BY x.goal ORDER BY x.perform_at, x.id) AS nth
             FROM (
                 (SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS goal
-                 FROM action a
+                 FROM unnest(due) AS d (id)
+                 CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
                  JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-                 WHERE a.id = ANY (due) AND a.status = 'pending'
-                   AND NOT EXISTS (SELECT FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running')
+                 WHERE a.status = 'pending'
+                   AND (SELECT b.id FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running') IS NULL
                  ORDER BY a.subject_hash, a.perform_at, a.id)
                 UNION ALL
                 (SELECT a.id, a.org_id, a.perform_at, s.op || ':' || s.target

@@ -30,7 +30,7 @@ def create_actions(create_world, receiver):
     def create(pipelines, actions=None, events=None, **settings):
         endpoint = {"name": "crm", "url": receiver.url, "secrets": [SECRET], "timeout": "5s"}
         quick = {"allow_private": True, "endpoints": [endpoint], "poll_interval": "20ms", "lane_lease": "2s", "lease": "20s",
-                 "retry_min": "10ms", "retry_max": "100ms"}
+                 "retry_min": "10ms", "retry_max": "1s"}
         return create_world(events, partitions=2, actions=quick | (actions or {}), pipelines=pipelines, **settings)
 
     return create
