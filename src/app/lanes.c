@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "receiptd/postgres/sql.h"
 
 static uint32_t connection_of(const struct app *app, uint32_t lane)
 {
@@ -174,11 +175,21 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     connection->up = false;
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(connection->name), 1);
-    memcpy(app->database_reason, error->text, sizeof(error->text));
-    rcpt_log_warn("postgres", "%s is not connected: %s%s%s", connection->name, error->text,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_set_reason(app->database_reason, error);
+    rcpt_log_warn("postgres", "%s is not connected: %s", connection->name, app->database_reason);
     app_update_readiness(app);
     app_check_drain(app);
+}
+
+/* What wants to hear of transitions adds its block here. */
+static struct rcpt_lane_statements *make_statements(struct app *app)
+{
+    const char *blocks[APP_MOST_BLOCKS] = {NULL};
+    size_t count = 0;
+    app->transitions_told = folds_want_transitions(app);
+    if (app->transitions_told)
+        blocks[count++] = rcpt_sql("lane/apply_folds");
+    return rcpt_lane_statements_new(blocks, count);
 }
 
 static const char *unknown_policy(enum rcpt_unknown_policy policy)
@@ -209,7 +220,8 @@ static void start_connection(struct app *app, uint32_t index)
     settings.context = connection;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
-    settings.statements = rcpt_lane_statements(&settings.statement_count);
+    settings.statements =
+        rcpt_lane_statements_list(app->lane_statements, &settings.statement_count);
     connection->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(connection->pg);
 }
@@ -217,6 +229,7 @@ static void start_connection(struct app *app, uint32_t index)
 void lanes_start(struct app *app)
 {
     unsigned count = app->config->postgres.connections;
+    app->lane_statements = make_statements(app);
     app->connections = rcpt_calloc(count, sizeof(*app->connections));
     app->lane_reads = rcpt_calloc(app->config->lanes, sizeof(*app->lane_reads));
     app->lane_flights = rcpt_calloc(app->config->lanes, sizeof(*app->lane_flights));
@@ -257,6 +270,8 @@ static void finish_resize(struct app *app)
     app->wanted_connections = 0;
     app->connections = rcpt_calloc(app->config->postgres.connections, sizeof(*app->connections));
     rcpt_config_hash(app->config, app->figures.config_hash);
+    rcpt_lane_statements_free(app->lane_statements);
+    app->lane_statements = make_statements(app);
     for (uint32_t index = 0; index < app->config->postgres.connections; index++)
         start_connection(app, index);
     rcpt_engine_set_held(app->engine, false, app_now(app));
@@ -278,6 +293,15 @@ void lanes_resize(struct app *app, unsigned connections)
     if (app->closing_connections > 0)
         return; /* the reload that began it has not ended yet */
     app->wanted_connections = connections;
+    rcpt_engine_set_held(app->engine, true, app_now(app));
+    lanes_tick(app);
+}
+
+void lanes_apply_blocks(struct app *app)
+{
+    if (app->transitions_told == folds_want_transitions(app) || app->wanted_connections != 0)
+        return;
+    app->wanted_connections = app->config->postgres.connections;
     rcpt_engine_set_held(app->engine, true, app_now(app));
     lanes_tick(app);
 }
@@ -304,6 +328,7 @@ void lanes_tick(struct app *app)
 void lanes_fini(struct app *app)
 {
     free_connections(app);
+    rcpt_lane_statements_free(app->lane_statements);
     for (uint32_t lane = 0; lane < app->config->lanes; lane++)
         free(app->lane_reads[lane].rows);
     free(app->lane_reads);

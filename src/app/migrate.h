@@ -16,6 +16,7 @@ struct migrate_step {
 
 struct migrate_plan {
     struct command_context *context;
+    const struct command_call *call;
     bool dry_run; /* look without locks */
     struct rcpt_pg_binding bindings[MIGRATE_MAX_BINDINGS];
     size_t binding_count;
@@ -26,7 +27,8 @@ struct migrate_plan {
     bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
 };
 
-void migrate_plan_init(struct migrate_plan *plan, struct command_context *context, bool dry_run);
+void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
+                       const struct command_call *call, bool dry_run);
 void migrate_plan_fini(struct migrate_plan *plan);
 
 /* Looks at the database and fills the steps. Within the migration's transaction, after its lock;
@@ -40,6 +42,17 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name);
 /* A step from an embedded file, its variables bound. */
 RCPT_MUST_CHECK bool migrate_add(struct migrate_plan *plan, const char *file, const char *format,
                                  ...) RCPT_PRINTF(3, 4);
+
+/* The same with other variables than the plan's. */
+RCPT_MUST_CHECK bool migrate_add_bound(struct migrate_plan *plan, const char *file,
+                                       const struct rcpt_pg_binding *bindings, size_t count,
+                                       const char *format, ...) RCPT_PRINTF(5, 6);
+/* The value of an option of the command line; NULL: not given. */
+const char *migrate_option(const struct migrate_plan *plan, const char *name);
+
+/* ---- migrate_roles.c ---- */
+/* Adds the steps for --role and --platform-role, after all others: they grant what those made. */
+RCPT_MUST_CHECK bool migrate_roles_plan(struct migrate_plan *plan);
 
 /* ---- migrate_ladder.c ---- */
 /* Binds the ladder's arrays. */

@@ -13,7 +13,10 @@
 static const struct {
     int version;
     const char *file;
-} migrations[] = {{1, "migrate/001_core"}, {2, "migrate/002_alias"}, {3, "migrate/003_timeline"}};
+} migrations[] = {
+    {1, "migrate/001_core"},  {2, "migrate/002_alias"}, {3, "migrate/003_timeline"},
+    {4, "migrate/004_folds"}, {6, "migrate/006_flags"},
+};
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
 /* ---- bindings and steps ---- */
@@ -59,6 +62,23 @@ static bool add_bound(struct migrate_plan *plan, const char *file,
         return false;
     plan->steps[plan->step_count++] = (struct migrate_step){.what = rcpt_strdup(what), .sql = sql};
     return true;
+}
+
+bool migrate_add_bound(struct migrate_plan *plan, const char *file,
+                       const struct rcpt_pg_binding *bindings, size_t count, const char *format,
+                       ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    return add_bound(plan, file, bindings, count, what);
+}
+
+const char *migrate_option(const struct migrate_plan *plan, const char *name)
+{
+    return command_option(plan->call, name);
 }
 
 bool migrate_add(struct migrate_plan *plan, const char *file, const char *format, ...)
@@ -215,9 +235,8 @@ static bool is_base(const struct migrate_plan *plan, const struct rcpt_session_r
 static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, const char *table)
 {
     const struct rcpt_pg_binding bindings[] = {{"inbox_schema", schema}, {"inbox_table", table}};
-    char what[256];
-    snprintf(what, sizeof(what), "drop the trigger that counts TARGETED on %s.%s", schema, table);
-    return add_bound(plan, "migrate/inbox_trigger_drop", bindings, 2, what);
+    return migrate_add_bound(plan, "migrate/inbox_trigger_drop", bindings, 2,
+                             "drop the trigger that counts TARGETED on %s.%s", schema, table);
 }
 
 static bool plan_triggers(struct migrate_plan *plan)
@@ -248,10 +267,12 @@ static bool plan_triggers(struct migrate_plan *plan)
 
 /* ---- the whole ---- */
 
-void migrate_plan_init(struct migrate_plan *plan, struct command_context *context, bool dry_run)
+void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
+                       const struct command_call *call, bool dry_run)
 {
     memset(plan, 0, sizeof(*plan));
     plan->context = context;
+    plan->call = call;
     plan->dry_run = dry_run;
     migrate_bind(plan, "schema", context->config->postgres.schema);
     bind_inbox(plan);
@@ -315,7 +336,7 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
     else
         good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
                                       rcpt_session_rows_int(state, 0, "fillfactor"));
-    return good && plan_triggers(plan);
+    return good && plan_triggers(plan) && migrate_roles_plan(plan);
 }
 
 bool migrate_plan_make(struct migrate_plan *plan)

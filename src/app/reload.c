@@ -66,6 +66,7 @@ static bool take_over(struct app_reload *reload, FILE *out)
     app->config->postgres.connections = connections; /* until they are there */
     apply_limits(app);
     lanes_resize(app, wanted);
+    folds_apply_config(app);
     app->figures.loaded_ms = measure_wall_ms();
     rcpt_config_hash(app->config, app->figures.config_hash);
     list(out, "applied", changes.applied, changes.applied_count);

@@ -26,6 +26,12 @@ static bool lanes_are_up(const struct app *app)
     return true;
 }
 
+void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
+{
+    snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
+             error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+}
+
 static const char *text_or(const char *text, const char *fallback)
 {
     return text[0] != '\0' ? text : fallback;
@@ -74,9 +80,8 @@ void app_update_readiness(struct app *app)
 void app_halt(struct app *app, const struct rcpt_error *error)
 {
     app->halted = true;
-    memcpy(app->halt_reason, error->text, sizeof(error->text));
-    rcpt_log_error("app", "stopped consuming: %s%s%s", error->text,
-                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_set_reason(app->halt_reason, error);
+    rcpt_log_error("app", "stopped consuming: %s", app->halt_reason);
     app_update_readiness(app);
 }
 
@@ -148,6 +153,7 @@ static void close_rest(struct app *app)
     }
     app->open++;
     rcpt_pg_close(app->control, on_closed, app);
+    folds_close(app);
 }
 
 static int64_t remaining_ms(const struct app *app)
@@ -170,7 +176,8 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 || app->reload != NULL)
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
+        app->reload != NULL || !folds_are_settled(app))
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -206,6 +213,7 @@ static void begin_stop(struct app *app, const char *why)
     if (app->kafka != NULL)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
+    folds_stop(app);
     app_check_drain(app);
 }
 
@@ -287,9 +295,8 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     app->control_up = false;
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("control"),
                      1);
-    memcpy(app->database_reason, error->text, sizeof(error->text));
-    rcpt_log_warn("postgres", "control is not connected: %s%s%s", error->text,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    app_set_reason(app->database_reason, error);
+    rcpt_log_warn("postgres", "control is not connected: %s", app->database_reason);
     app_update_readiness(app);
 }
 
@@ -434,6 +441,7 @@ static void start(struct app *app)
     trace_start(app);
     start_control(app);
     lanes_start(app);
+    folds_start(app);
     janitor_start(app);
     endpoints_start(app);
     control_start(app);
@@ -471,6 +479,7 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
     rcpt_log_open();
     rcpt_config_apply_log(config);
+    rcpt_config_warn_of_secret(config);
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
                   config->kafka.group, config->lanes, config->postgres.connections,
                   rcpt_kafka_version());
@@ -483,6 +492,8 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     finish(app);
     int exit_code = app->exit_code;
     rcpt_log_info("app", "stopped, exit code %d", exit_code);
+    if (rcpt_kafka_has_threads())
+        _exit(exit_code);
     free(app);
     return exit_code;
 }

@@ -146,13 +146,15 @@ static void tell_if_healthy(struct rcpt_kafka *kafka)
 
 void rcpt_kafka_cluster_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
-    log_limited(kafka, error);
+    struct rcpt_error advised = *error;
+    rcpt_kafka_advise(&kafka->settings, &advised);
+    log_limited(kafka, &advised);
     bool news =
         !kafka->health.cluster_trouble || strcmp(kafka->health.cluster_code, error->code) != 0;
     kafka->health.cluster_trouble = true;
-    snprintf(kafka->health.cluster_code, sizeof(kafka->health.cluster_code), "%s", error->code);
+    snprintf(kafka->health.cluster_code, sizeof(kafka->health.cluster_code), "%.31s", error->code);
     if (news)
-        tell_trouble(kafka, error);
+        tell_trouble(kafka, &advised);
 }
 
 void rcpt_kafka_cluster_fine(struct rcpt_kafka *kafka)
@@ -231,6 +233,7 @@ void rcpt_kafka_on_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, con
     rcpt_kafka_describe(&error, code, kafka->settings.brokers, text);
     switch (known != NULL ? known->meaning : MEANS_NOTHING) {
     case MEANS_NOTHING:
+        rcpt_kafka_advise(&kafka->settings, &error);
         log_limited(kafka, &error);
         break;
     case MEANS_CLUSTER:

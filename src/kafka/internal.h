@@ -4,6 +4,7 @@
  * assignment.c  rebalances, partition queues, seek and re-assignment
  * messages.c    rounds over the partition queues, errors of one partition
  * cluster.c     look-ups in threads: cluster id, partition counts, watermarks
+ * advice.c      what to do about troubles of TLS and passwords, with the values that are set
  * health.c      which errors mean what, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
  * producer.c    the other direction: records, deliveries, a client that is replaced when it failed
@@ -113,6 +114,18 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
 RCPT_MUST_CHECK bool rcpt_kafka_set_property(rd_kafka_conf_t *conf, const char *name,
                                              const char *value, struct rcpt_error *error);
 void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings);
+/* The value of a property in kafka.properties, the last one if it is there more than once; NULL:
+ * not set. */
+const char *rcpt_kafka_property(const struct rcpt_kafka_settings *settings, const char *name);
+/* sasl.mechanism in either spelling; NULL: not set. */
+const char *rcpt_kafka_mechanism(const struct rcpt_kafka_settings *settings);
+/* Whether this librdkafka cannot do the SCRAM that is asked for where the broker is of release 4.
+ */
+bool rcpt_kafka_is_scram_broken(const struct rcpt_kafka_settings *settings);
+
+/* advice.c */
+/* Replaces the hint of an error of TLS or of a password by one that names what is set. */
+void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_error *error);
 
 /* assignment.c */
 struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,

@@ -183,6 +183,13 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
 
 /* ---- health ---- */
 
+/* What both directions have in common. */
+static struct rcpt_kafka_settings common_settings(const struct rcpt_producer *producer)
+{
+    return (struct rcpt_kafka_settings){.properties = producer->settings.properties,
+                                        .property_count = producer->settings.property_count};
+}
+
 static void tell_health(struct rcpt_producer *producer, bool healthy,
                         const struct rcpt_error *error)
 {
@@ -223,8 +230,10 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
         on_fatal(producer);
         return;
     }
+    const struct rcpt_kafka_settings settings = common_settings(producer);
     rcpt_kafka_describe(&error, code, producer->settings.brokers,
                         rd_kafka_event_error_string(event));
+    rcpt_kafka_advise(&settings, &error);
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
         code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
         tell_health(producer, false, &error);
@@ -627,6 +636,8 @@ struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *set
         free(producer);
         return NULL;
     }
+    const struct rcpt_kafka_settings common = common_settings(producer);
+    rcpt_kafka_warn_of_library(&common);
     RCPT_ASSERT(uv_poll_init(producer->loop, &producer->wake, producer->wake_fd) == 0);
     RCPT_ASSERT(uv_timer_init(producer->loop, &producer->tick) == 0);
     producer->wake.data = producer->tick.data = producer;

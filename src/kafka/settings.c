@@ -90,6 +90,11 @@ const char *rcpt_kafka_version(void)
     return rd_kafka_version_str();
 }
 
+bool rcpt_kafka_has_threads(void)
+{
+    return rd_kafka_thread_cnt() > 0;
+}
+
 static bool refuse(struct rcpt_error *error, const char *name, const char *reason, const char *hint)
 {
     rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: %s", name, reason);
@@ -275,18 +280,35 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
     return conf;
 }
 
+const char *rcpt_kafka_property(const struct rcpt_kafka_settings *settings, const char *name)
+{
+    for (size_t i = settings->property_count; i-- > 0;)
+        if (strcasecmp(settings->properties[i].name, name) == 0)
+            return settings->properties[i].value;
+    return NULL;
+}
+
+/* Both spellings are librdkafka's. */
+const char *rcpt_kafka_mechanism(const struct rcpt_kafka_settings *settings)
+{
+    const char *mechanism = rcpt_kafka_property(settings, "sasl.mechanism");
+    return mechanism != NULL ? mechanism : rcpt_kafka_property(settings, "sasl.mechanisms");
+}
+
+bool rcpt_kafka_is_scram_broken(const struct rcpt_kafka_settings *settings)
+{
+    const char *mechanism = rcpt_kafka_mechanism(settings);
+    return mechanism != NULL && strncasecmp(mechanism, "SCRAM", 5) == 0 &&
+           rd_kafka_version() < VERSION_SCRAM_MENDED;
+}
+
 void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings)
 {
-    for (size_t i = 0; i < settings->property_count; i++) {
-        const struct rcpt_kafka_property *property = &settings->properties[i];
-        if ((strcasecmp(property->name, "sasl.mechanism") == 0 ||
-             strcasecmp(property->name, "sasl.mechanisms") == 0) &&
-            strncasecmp(property->value, "SCRAM", 5) == 0 &&
-            rd_kafka_version() < VERSION_SCRAM_MENDED)
-            rcpt_log_warn("kafka",
-                          "librdkafka %s cannot authenticate with %s on Kafka 4 and later, which "
-                          "says \"invalid credentials\" (confluentinc/librdkafka#4895, mended in "
-                          "2.6.1): use PLAIN over TLS, or a later librdkafka",
-                          rd_kafka_version_str(), property->value);
-    }
+    if (rcpt_kafka_is_scram_broken(settings))
+        rcpt_log_warn(
+            "kafka",
+            "librdkafka %s cannot authenticate with %s on Kafka 4 and later, which says "
+            "\"invalid credentials\" (confluentinc/librdkafka#4895, mended in 2.6.1): use "
+            "PLAIN over TLS, or a later librdkafka",
+            rd_kafka_version_str(), rcpt_kafka_mechanism(settings));
 }

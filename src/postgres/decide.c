@@ -33,7 +33,8 @@ static const struct {
     {"42883", "a function is missing: run receiptd migrate"},
     {"42704", "an object or a setting is unknown to this server: run receiptd migrate; check the "
               "server's version"},
-    {"42501", "the role lacks a grant: run receiptd migrate as the owner of the schema"},
+    {"42501", "the role lacks a grant: run receiptd migrate --role with its name, as the owner of "
+              "the schema"},
     {"25006",
      "the server is read-only or a standby: point postgres.dsn at the primary, or list all hosts"},
     {"53300",
@@ -48,6 +49,35 @@ static const struct {
     {"0A000", "a table was altered: the statements are prepared anew on the next connection"},
     {"55P03", "another session holds the row: see pg_blocking_pids()"},
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
+};
+
+/* What libpq and the server say about TLS; the first that is part of the message counts. */
+static const struct {
+    const char *part;
+    const char *hint;
+} message_hints[] = {
+    {"certificate verify failed",
+     "the server's certificate is not signed by what sslrootcert in postgres.dsn names: check that "
+     "file, and who answers at this address"},
+    {"does not match host name",
+     "the certificate is another host's: write the name it was issued for as host in postgres.dsn "
+     "(and the address as hostaddr), or check who answers"},
+    {"root certificate file", "sslrootcert in postgres.dsn: no such file can be read"},
+    {"server does not support SSL", "this server speaks no TLS, and sslmode in postgres.dsn asks "
+                                    "for it: switch it on there (ssl = "
+                                    "on), or check who answers"},
+    {"no encryption",
+     "the server may want TLS (hostssl in pg_hba.conf): set sslmode=verify-full in postgres.dsn"},
+    {"valid client certificate",
+     "the server wants a certificate of ours: set sslcert and sslkey in postgres.dsn"},
+    {"certificate authentication failed",
+     "the certificate of sslcert is for another user than postgres.dsn names"},
+    {"unknown ca", "the server does not trust the certificate of sslcert in postgres.dsn"},
+    {"certificate file", "sslcert in postgres.dsn: no certificate can be read there"},
+    {"private key file",
+     "sslkey in postgres.dsn: the file must be there, for its owner only (chmod 600), and fit "
+     "sslcert"},
+    {"no password supplied", "put the password into the file that holds postgres.dsn"},
 };
 
 static bool starts_with(const char *text, const char *prefix)
@@ -69,4 +99,12 @@ const char *rcpt_pg_hint(const char *sqlstate)
         if (starts_with(sqlstate, hints[index].prefix))
             return hints[index].hint;
     return "";
+}
+
+const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message)
+{
+    for (size_t index = 0; index < sizeof(message_hints) / sizeof(message_hints[0]); index++)
+        if (strstr(message, message_hints[index].part) != NULL)
+            return message_hints[index].hint;
+    return rcpt_pg_hint(sqlstate);
 }

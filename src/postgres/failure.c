@@ -91,5 +91,6 @@ void rcpt_failure_of_message(const char *message, struct rcpt_error *error)
     }
     rcpt_error_set(error, RCPT_DECISION_RECONNECT, code, "%s",
                    used > 0 ? text : "connection to the server is gone");
-    rcpt_error_hint(error, "%s", code[0] != '\0' ? rcpt_pg_hint(code) : unreachable_hint);
+    const char *hint = rcpt_pg_hint_of_message(code, text);
+    rcpt_error_hint(error, "%s", code[0] != '\0' || hint[0] != '\0' ? hint : unreachable_hint);
 }

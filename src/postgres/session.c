@@ -195,6 +195,7 @@ static void set_connect_error(struct rcpt_error *error, PGconn *connection, cons
              reason != NULL ? reason : plain);
     set_error(error, sqlstate[0] != '\0' ? sqlstate : "08001",
               sqlstate[0] != '\0' ? exit_code_of(sqlstate) : EX_UNAVAILABLE, text);
+    rcpt_error_hint(error, "%s", rcpt_pg_hint_of_message(sqlstate, plain));
     if (error->hint[0] == '\0')
         rcpt_error_hint(error,
                         "check postgres.dsn and that the server runs and accepts connections");
@@ -283,8 +284,8 @@ static bool check_usage(const struct rcpt_session_rows *rows, const char *schema
     if (!rcpt_session_rows_bool(rows, 0, "barred"))
         return true;
     rcpt_error_fatal(error, EX_NOPERM, "permission denied for schema %s", schema);
-    rcpt_error_hint(
-        error, "the role of postgres.dsn needs USAGE on it; sql/migrate/role.sql has the grants");
+    rcpt_error_hint(error, "the role of postgres.dsn lacks its rights: run receiptd migrate --role "
+                           "with its name, as the owner of the schema");
     return false;
 }
 

@@ -29,19 +29,6 @@ static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *stat
     return statements;
 }
 
-const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count)
-{
-    static struct rcpt_pg_statement statements[] = {
-        {.name = "fence"},       {.name = "apply", .must_use_index_on = INBOX},
-        {.name = "insert"},      {.name = "letters"},
-        {.name = "probe_abort"}, {.name = "wake", .must_use_index_on = INBOX},
-        {.name = "discard"},     {.name = "expire"},
-        {.name = "positions"},   {.name = "timeline", .must_use_index_on = INBOX},
-    };
-    *count = sizeof(statements) / sizeof(statements[0]);
-    return with_texts(statements, *count, "lane");
-}
-
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
@@ -61,6 +48,29 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "intake");
+}
+
+const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "look"},  {.name = "take"},   {.name = "fence"}, {.name = "gather"},
+        {.name = "claim"}, {.name = "read"},   {.name = "done"},  {.name = "forget"},
+        {.name = "rules"}, {.name = "totals"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
+}
+
+const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "positions"},
+        {.name = "begin"},
+        {.name = "move"},
+        {.name = "append"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
 }
 
 /* ---- sending ---- */

@@ -197,7 +197,8 @@ def test_a_platform_that_would_reset_a_status_is_refused_and_nothing_counts_twic
         session.do(f"CREATE ROLE {role}")
     try:
         variables = {"schema": SCHEMA, "platform_role": roles[0], "receiptd_role": roles[1]}
-        session.do(fill_in((SQL / "migrate/role.sql").read_text(), variables))
+        for file in ("role", "platform_role"):
+            session.do(fill_in((SQL / f"migrate/{file}.sql").read_text(), variables))
         session.do(f"SET ROLE {roles[1]}")
         platform.do(f"SET ROLE {roles[0]}")
         platform.do("INSERT INTO message_inbox (message_id, org_id, campaign_id) VALUES ('m', 'o', 'c')")

@@ -57,6 +57,7 @@ struct rcpt_event {
     uint32_t payload;      /* offset of the event's own JSON text in the record's value … */
     uint32_t payload_size; /* … and its size in bytes */
     uint32_t index;        /* position in the record, from 0 */
+    uint32_t flags;        /* bits of the ladder's flags that it names beside its status */
     uint8_t id_size;       /* 1…255 */
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */

@@ -97,6 +97,9 @@ RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *val
 
 /* Version of librdkafka as text, e.g. "2.0.2". */
 const char *rcpt_kafka_version(void);
+/* Whether threads of librdkafka still run, such as those of a look-up that nobody waits for. exit()
+ * would take OpenSSL away from under them: then the process has to end by _exit(). */
+bool rcpt_kafka_has_threads(void);
 
 /* Copies the settings. Returns NULL on a configuration that librdkafka refuses. Begins to look at
  * the cluster. */

@@ -118,5 +118,8 @@ enum rcpt_decision rcpt_pg_decide(const char *sqlstate);
 /* What an operator should do about it, e.g. 42P01 → "run receiptd migrate"; "" if nothing special.
  */
 const char *rcpt_pg_hint(const char *sqlstate);
+/* The same for the message of a connection that failed. Its words count first: troubles of TLS have
+ * no SQLSTATE, or a general one. */
+const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message);
 
 #endif

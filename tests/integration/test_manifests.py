@@ -1,0 +1,161 @@
+"""config/kubernetes and config/container as they are: valid by the API's own schemas, and right in what no schema knows."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from faults.servers import library
+from support.daemon import Receiptd, binary
+from support.services import ROOT
+
+OVERLAYS = ("small", "large")
+RELEASE = "1.34"
+# Kinds of operators that a cluster may have; Kubernetes' own schemas do not know them.
+FOREIGN = {"PodMonitor": "monitoring.coreos.com/v1", "ScaledObject": "keda.sh/v1alpha1"}
+UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+MEMORY_AT_REST = 96 * 2**20
+
+
+def bytes_of(text):
+    number, unit = re.fullmatch(r"(\d+)(\w*)", text).groups()
+    return int(number) * UNITS[unit]
+
+
+def seconds_of(text):
+    number, unit = re.fullmatch(r"(\d+)(s|m)", text).groups()
+    return int(number) * {"s": 1, "m": 60}[unit]
+
+
+class Overlay:
+    def __init__(self, name):
+        command = library("fetch_kustomize").split()
+        self.text = subprocess.run([*command, ROOT / f"config/kubernetes/overlays/{name}"], check=True, text=True,
+                                   capture_output=True).stdout
+        self.objects = list(yaml.safe_load_all(self.text))
+
+    def get(self, kind):
+        return next(one for one in self.objects if one["kind"] == kind)
+
+    @property
+    def pod(self):
+        return self.get("Deployment")["spec"]["template"]["spec"]
+
+    @property
+    def container(self):
+        return self.pod["containers"][0]
+
+    @property
+    def config(self):
+        return self.get("ConfigMap")["data"]["receiptd.yaml"]
+
+
+@pytest.fixture(scope="module")
+def overlays():
+    return {name: Overlay(name) for name in OVERLAYS}
+
+
+@pytest.fixture(params=OVERLAYS)
+def overlay(request, overlays):
+    return overlays[request.param]
+
+
+def test_every_object_is_valid_by_the_schema_of_its_kind(overlay, tmp_path):
+    path = tmp_path / "all.yaml"
+    path.write_text(overlay.text)
+    package = library("fetch_kubernetes_validate")
+    checked = subprocess.run([sys.executable, "-c", "import sys; from kubernetes_validate.__main__ import main; sys.exit(main())",
+                              "-k", RELEASE, "--strict", str(path)], text=True, capture_output=True,
+                             env={**os.environ, "PYTHONPATH": package})
+    told = checked.stdout + checked.stderr
+    assert checked.returncode == 0, told
+    unknown = set(re.findall(r"find schema for kind (\w+)", told))
+    assert unknown <= set(FOREIGN) and told.count("passed") == len(overlay.objects) - len(unknown)
+    assert all(one["apiVersion"] == FOREIGN[one["kind"]] for one in overlay.objects if one["kind"] in FOREIGN)
+
+
+def test_a_misspelt_field_is_found(overlay, tmp_path):
+    """The check above would notice."""
+    path = tmp_path / "all.yaml"
+    path.write_text(overlay.text.replace("readOnlyRootFilesystem", "readOnlyRootFileSystem"))
+    checked = subprocess.run([sys.executable, "-c", "import sys; from kubernetes_validate.__main__ import main; sys.exit(main())",
+                              "-k", RELEASE, "--strict", str(path)], text=True, capture_output=True,
+                             env={**os.environ, "PYTHONPATH": library("fetch_kubernetes_validate")})
+    assert checked.returncode != 0
+
+
+def test_the_configuration_in_the_pod_is_one_that_receiptd_takes(overlay, tmp_path):
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    for name, text in overlay.get("Secret")["stringData"].items():
+        (secrets / name).write_text(text)
+    installation = Receiptd(tmp_path, "", "", [])
+    installation.write_config(overlay.config.replace("/etc/receiptd/secrets", str(secrets)))
+    result = installation.command("check-config")
+    assert not result.stderr, result.stderr  # no secret in the configuration itself
+
+
+def test_the_drain_ends_before_the_grace_period_does(overlay):
+    deadline = seconds_of(yaml.safe_load(overlay.config)["shutdown"]["deadline"])
+    assert overlay.pod["terminationGracePeriodSeconds"] >= deadline + 10
+
+
+def test_the_memory_limit_holds_the_byte_budgets(overlay):
+    config, resources = yaml.safe_load(overlay.config), overlay.container["resources"]
+    budgets = bytes_of(config["kafka"]["fetch_budget"]) + bytes_of(config["memory"]["budget"])
+    assert bytes_of(resources["limits"]["memory"]) >= MEMORY_AT_REST + 2 * budgets
+    assert resources["requests"]["memory"] == resources["limits"]["memory"]
+    assert "cpu" in resources["requests"] and "cpu" not in resources["limits"]
+
+
+def test_the_pod_has_no_right_that_it_does_not_need(overlay):
+    pod, container = overlay.pod, overlay.container
+    assert pod["automountServiceAccountToken"] is False and overlay.get("ServiceAccount")["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] >= 10000
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                                            "capabilities": {"drop": ["ALL"]}}
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod) and "env" not in container and "envFrom" not in container
+    assert overlay.get("Namespace")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_probes_ask_the_pages_that_are_meant_for_them(overlay):
+    container = overlay.container
+    paths = {kind: container[f"{kind}Probe"]["httpGet"]["path"] for kind in ("startup", "liveness", "readiness")}
+    assert paths == {"startup": "/startupz", "liveness": "/livez", "readiness": "/readyz"}
+    startup = container["startupProbe"]
+    assert startup["failureThreshold"] * startup["periodSeconds"] >= 120
+    assert all(container[f"{kind}Probe"]["timeoutSeconds"] >= 3 for kind in paths)
+    port = yaml.safe_load(overlay.config)["http"]["listen"].rpartition(":")[2]
+    assert container["ports"] == [{"name": "http", "containerPort": int(port)}]
+
+
+def test_selectors_find_the_pods_and_only_one_thing_scales_them(overlay):
+    labels = overlay.get("Deployment")["spec"]["template"]["metadata"]["labels"]
+    selectors = [overlay.get("Deployment")["spec"]["selector"]["matchLabels"], overlay.get("Service")["spec"]["selector"],
+                 overlay.get("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],
+                 overlay.get("NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+                 overlay.get("PodMonitor")["spec"]["selector"]["matchLabels"]]
+    assert all(selector and selector.items() <= labels.items() for selector in selectors)
+    assert overlay.get("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+    assert len([one for one in overlay.objects if one["kind"] in ("HorizontalPodAutoscaler", "ScaledObject")]) == 1
+
+
+def test_the_lag_that_scaling_asks_for_is_a_figure_of_receiptd(overlays):
+    page = (ROOT / "docs/metrics.md").read_text()
+    names = set(re.findall(r"receiptd_\w+", overlays["small"].text + overlays["large"].text))
+    assert names == {"receiptd_partition_lag_records"} and all(f"`{name}`" in page for name in names)
+
+
+def test_the_version_of_the_image_is_the_version_of_the_binary(overlay):
+    version = subprocess.run([binary(), "version"], check=True, text=True, capture_output=True).stdout.split()[1]
+    assert overlay.container["image"] == f"receiptd:{version}"
+
+
+def test_the_dockerfile_is_clean():
+    """hadolint's opinion, where the registry has it for this machine."""
+    checked = subprocess.run([library("fetch_hadolint"), ROOT / "config/container/Dockerfile"], text=True, capture_output=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr

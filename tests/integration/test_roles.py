@@ -1,0 +1,199 @@
+"""`receiptd migrate --role`: the daemon does all of its work as a role that can do nothing else."""
+
+import json
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from oracle.compare import Inbox
+from support.wait import wait_for
+
+SCHEMA = "receiptd"
+READ = {"SELECT"}
+EXPECTED = {
+    "campaign_funnel_delta": READ | {"INSERT", "DELETE"},
+    "campaign_funnel_total": READ | {"INSERT", "UPDATE"},
+    "consumer_topic": READ | {"INSERT", "UPDATE"},
+    "consumer_progress": READ | {"INSERT", "UPDATE"},
+    "parked_event": READ | {"INSERT", "DELETE"},
+    "dead_letter": READ | {"INSERT", "DELETE"},
+    "message_timeline": READ | {"INSERT", "DELETE"},
+}
+EXPECTED_COLUMNS = {
+    *(("message_inbox", column, "INSERT") for column in ("message_id", "org_id", "campaign_id")),
+    *(("message_inbox", column, "UPDATE")
+      for column in ("status", "prev_status", "flags", "prev_flags", "status_at", "updated_at")),
+}
+# What somebody with the daemon's password might try: each must be refused.
+FORBIDDEN = [
+    "DELETE FROM receiptd.message_inbox",
+    "UPDATE receiptd.message_inbox SET campaign_id = 'other'",
+    "TRUNCATE receiptd.message_inbox",
+    "DELETE FROM receiptd.consumer_progress",
+    "DELETE FROM receiptd.campaign_funnel_total",
+    "UPDATE receiptd.campaign_funnel_delta SET messages = '{9}'",
+    "UPDATE receiptd.parked_event SET message_id = 'x'",
+    "UPDATE receiptd.message_status_priority SET parent = 0",
+    "UPDATE receiptd.schema_version SET version = 99",
+    "SELECT receiptd.ladder_fill('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')",
+    "INSERT INTO receiptd.message_alias VALUES ('a', 'g', 'm')",
+    "CREATE TABLE receiptd.own (id int)",
+    "CREATE TABLE public.own (id int)",
+    "CREATE SCHEMA own",
+    "ALTER TABLE receiptd.message_inbox DISABLE TRIGGER ALL",
+    "DROP TABLE receiptd.dead_letter",
+    "CREATE ROLE another",
+    "SELECT secret FROM platform.customers",
+    "COPY receiptd.message_inbox TO PROGRAM 'cat'",
+    "SELECT pg_read_file('/etc/passwd')",
+    "ALTER SYSTEM SET fsync = off",
+]
+
+
+@pytest.fixture
+def role(database):
+    """A name for a role; what has it in the end is dropped."""
+    name = f"worker-{database.name}"  # one that has to be quoted
+    yield name
+    database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", name)
+    if database.value("SELECT 1 FROM pg_roles WHERE rolname = %s", name):
+        for statement in ("DROP OWNED BY {}", "DROP ROLE {}"):
+            with database.connect() as connection:
+                connection.execute(sql.SQL(statement).format(sql.Identifier(name)))
+
+
+def act_as(world, role):
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=role)})
+
+
+def rights(database, role):
+    """What the catalogs say that the role was given, by table; and by column."""
+    tables = {}
+    for table, right in database.query(
+            "SELECT table_name, privilege_type FROM information_schema.table_privileges"
+            " WHERE grantee = %s AND table_schema = %s", role, SCHEMA):
+        tables.setdefault(table, set()).add(right)
+    columns = set(database.query(
+        "SELECT table_name, column_name, privilege_type FROM information_schema.column_privileges"
+        " WHERE grantee = %s AND table_schema = %s AND table_name = 'message_inbox' AND privilege_type <> 'SELECT'",
+        role, SCHEMA))
+    return tables, columns
+
+
+def run_everything(world):
+    """Receipts that apply, wait, are given up and are set aside, a timeline, roll-ups; then the commands."""
+    process = world.installation.start()
+    feeder = world.feed()
+    world.wait_for_progress(process)
+    world.insert(world.stream.late)
+    feeder.join()
+    world.topic.send({"status": "DELIVERED"}, {"message_id": "here-later", "status": "NO_SUCH"}, "not json")
+    world.finish(process)
+    wait_for(lambda: world.database.value("SELECT count(*) FROM receiptd.dead_letter") >= 3, 60, "dead letters")
+    wait_for(lambda: world.database.value("SELECT count(*) FROM receiptd.campaign_funnel_delta") == 0, 60, "rolled up")
+    world.installation.command("dead-letters", "--redrive")
+    world.installation.command("funnel")
+    world.installation.command("audit", "--repair")
+    message = next(iter(world.platform))
+    assert json.loads(world.installation.command("explain", message, "--format", "json").stdout)
+    process.stop()
+    assert "permission denied" not in process.log()
+
+
+@pytest.mark.parametrize("mapped", (False, True), ids=("own inbox", "mapped inbox"))
+def test_the_daemon_does_all_its_work_as_the_role_that_migrate_made(create_world, role, mapped):
+    mapping = {"inbox": {"table": "platform.messages"}} if mapped else {}
+    world = create_world(20_000, seed=301, migrate=False, traffic={"late": 0.05}, timeline={"retention": "1h"}, **mapping)
+    if mapped:
+        world.inbox = Inbox("platform.messages", "message_id", "org_id", "campaign_id", "status", "flags")
+        world.database.execute("CREATE SCHEMA platform")
+        world.database.execute("CREATE TABLE platform.messages (message_id text PRIMARY KEY, org_id text, campaign_id text)")
+    told = world.installation.command("migrate", "--role", role).stdout
+    assert f"create role {role}, without a password" in told and f"give role {role} its rights, and no others" in told
+    world.insert(world.stream.early)
+    act_as(world, role)
+    run_everything(world)
+
+
+def test_the_role_has_the_rights_it_needs_and_not_one_more(create_world, role):
+    world = create_world()
+    with world.database.connect() as connection:
+        name = sql.Identifier(role)
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(name))
+        connection.execute(sql.SQL("GRANT ALL ON ALL TABLES IN SCHEMA receiptd TO {}").format(name))
+        connection.execute(sql.SQL("GRANT ALL ON SCHEMA receiptd TO {}").format(name))
+    world.installation.command("migrate", "--role", role)
+    tables, columns = rights(world.database, role)
+    assert {table: found for table, found in tables.items() if found != READ} == EXPECTED
+    assert columns == EXPECTED_COLUMNS
+    every = {name for name, in world.database.query(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'receiptd'::regnamespace AND relkind IN ('r', 'p', 'v')")}
+    assert set(tables) == every
+    assert not world.database.value("SELECT has_schema_privilege(%s, 'receiptd', 'CREATE')", role)
+    world.installation.command("migrate", "--role", role)  # once more: the same
+    assert rights(world.database, role) == (tables, columns)
+
+
+def test_who_has_the_role_can_do_nothing_else(create_world, role):
+    world = create_world()
+    world.installation.command("migrate", "--role", role)
+    world.database.execute("CREATE SCHEMA platform")
+    world.database.execute("CREATE TABLE platform.customers (secret text)")
+    allowed = []
+    with psycopg.connect(make_conninfo(world.database.dsn, user=role), autocommit=True) as connection:
+        connection.execute("SET search_path = receiptd")  # as the daemon has it
+        for statement in FORBIDDEN:
+            try:
+                connection.execute(statement)
+                allowed.append(statement)
+            except psycopg.errors.InsufficientPrivilege:
+                pass
+    assert not allowed
+
+
+def test_the_platform_cannot_count_what_it_did_not_insert(create_world, role):
+    """The trigger's function writes counters with its owner's rights: on a table of one's own it would count anything."""
+    world = create_world()
+    world.installation.command("migrate", "--platform-role", role)
+    with psycopg.connect(make_conninfo(world.database.dsn, user=role), autocommit=True) as connection:
+        connection.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id) VALUES ('m', 'o', 'c')")
+        connection.execute("CREATE TEMP TABLE bait (campaign_id text, status int2, flags int4)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("CREATE TRIGGER t AFTER INSERT ON bait REFERENCING NEW TABLE AS inserted"
+                               " FOR EACH STATEMENT EXECUTE FUNCTION receiptd.count_inserted()")
+        for statement in ("UPDATE receiptd.message_inbox SET status = 0", "DELETE FROM receiptd.message_inbox",
+                          "INSERT INTO receiptd.campaign_funnel_delta (campaign_id) VALUES ('{c}')"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                connection.execute(statement)
+    assert world.database.value("SELECT messages FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 0") == 1
+
+
+def test_a_role_that_owns_the_tables_is_refused(create_world):
+    world = create_world()
+    owner = world.database.value("SELECT current_user")
+    refused = world.installation.command("migrate", "--role", owner, check=False)
+    assert refused.returncode == 78
+    assert f'role "{owner}" can act as "{owner}", which owns schema receiptd' in refused.stderr
+    assert "HINT: name another role" in refused.stderr and "nothing was changed" in refused.stderr
+
+
+def test_who_may_not_make_roles_is_told_what_an_administrator_has_to_do(create_world, role):
+    world = create_world(migrate=False)
+    with world.database.connect() as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
+        connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(
+            sql.Identifier(world.database.name), sql.Identifier(role)))
+    act_as(world, role)
+    refused = world.installation.command("migrate", "--role", "nobody-yet", check=False)
+    assert refused.returncode == 77
+    assert f'role "nobody-yet" does not exist, and role "{role}" may not create it' in refused.stderr
+    assert 'HINT: have an administrator do it: CREATE ROLE "nobody-yet" LOGIN' in refused.stderr
+
+
+def test_a_dry_run_shows_the_grants_and_makes_none(create_world, role):
+    world = create_world()
+    shown = world.installation.command("migrate", "--dry-run", "--role", role).stdout
+    assert f'CREATE ROLE "{role}" LOGIN' in shown and "GRANT UPDATE (status" in shown
+    assert not world.database.value("SELECT 1 FROM pg_roles WHERE rolname = %s", role)

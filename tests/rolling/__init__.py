@@ -1,0 +1,1 @@
+"""scripts/rolling: see __main__.py."""
