@@ -16,7 +16,7 @@ struct rcpt_http_post {
     char error[CURL_ERROR_SIZE];
 };
 
-static size_t on_bytes(char *bytes, size_t one, size_t count, void *context)
+static size_t on_bytes(const char *bytes, size_t one, size_t count, void *context)
 {
     (void)bytes;
     (void)context;

@@ -229,18 +229,17 @@ static void on_posted(void *context, const struct rcpt_http_posted *posted)
 
 static void take_some(struct rcpt_tracer *tracer)
 {
-    struct rcpt_span *span = tracer->first, *last = NULL;
-    while (span != NULL && tracer->flying_count < EXPORT_SPANS) {
-        tracer->flying_count++;
-        tracer->flying_bytes += span->bytes;
-        last = span;
-        span = span->next;
-    }
+    struct rcpt_span **end = &tracer->flying;
     tracer->flying = tracer->first;
-    tracer->first = span;
-    if (span == NULL)
+    while (*end != NULL && tracer->flying_count < EXPORT_SPANS) {
+        tracer->flying_count++;
+        tracer->flying_bytes += (*end)->bytes;
+        end = &(*end)->next;
+    }
+    tracer->first = *end;
+    *end = NULL;
+    if (tracer->first == NULL)
         tracer->last = NULL;
-    last->next = NULL;
     tracer->count -= tracer->flying_count;
 }
 

@@ -35,7 +35,7 @@ After=sysinit.target dbus.socket
 AllowIsolate=yes
 UNIT
 rm -rf "$where/root/etc/receiptd" "$where/root/etc/systemd/system/receiptd"*
-rm -f "$where/root/usr/sbin/policy-rc.d" # of a container: "start nothing"
+rm -f "$where/root/usr/sbin/policy-rc.d" "$where/root/var/lib/man-db/auto-update" # "start nothing"; slow
 exec systemd-nspawn --quiet --register=no --keep-unit --link-journal=no --console=pipe --boot --directory="$where/root" \
     systemd.unit=tests.target systemd.journald.forward_to_console=no
 """
