@@ -1,7 +1,7 @@
 # receiptd. `make help` says what there is.
 #
 # Variables: CC (gcc, clang-14 …), CFLAGS, LDFLAGS, WERROR=-Werror, DEBUG=1, SANITIZE=address|thread|fuzzer, BUILD (each
-# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, V=1 to see the commands.
+# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, V=1 to see the commands.
 
 ifneq ($(SANITIZE),)
 BUILD ?= build/$(patsubst address,asan,$(patsubst thread,tsan,$(patsubst fuzzer,fuzz,$(SANITIZE))))
@@ -15,6 +15,7 @@ CC := $(if $(filter fuzzer,$(SANITIZE)),clang-14,gcc)
 endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 
 PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto libcurl
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
@@ -195,12 +196,29 @@ docs: all ## docs/configuration.md and config/receiptd.yaml from the table of ke
 	$(BUILD)/receiptd check-config --reference > docs/configuration.md
 	$(BUILD)/receiptd check-config --example > config/receiptd.yaml
 
-install: all ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
+SHARE = $(DESTDIR)$(PREFIX)/share
+UNITS := receiptd.service receiptd-intake.service
+
+$(BUILD)/receiptd.1: WHAT = man
+$(BUILD)/receiptd.yaml.5: WHAT = config-man
+$(BUILD)/receiptd.bash: WHAT = bash
+$(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash: $(BUILD)/receiptd
+	$(BUILD)/receiptd generate $(WHAT) > $@
+
+# The configuration is for every user to read, that of the unit has no name beforehand; secrets have a folder of their own.
+install: all $(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
 	install -D -m 755 $(BUILD)/receiptd $(DESTDIR)$(PREFIX)/bin/receiptd
-	install -d $(DESTDIR)$(PREFIX)/share/doc/receiptd $(DESTDIR)$(SYSCONFDIR)/receiptd
-	install -m 644 README.md $(wildcard docs/*.md) $(wildcard config/receiptd.yaml) $(DESTDIR)$(PREFIX)/share/doc/receiptd
+	install -d $(SHARE)/doc/receiptd/examples $(SHARE)/man/man1 $(SHARE)/man/man5 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/receiptd
+	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets
+	install -m 644 README.md $(wildcard docs/*.md) $(SHARE)/doc/receiptd
+	install -m 644 config/receiptd.yaml config/prometheus/rules.yaml config/grafana/receiptd.json $(SHARE)/doc/receiptd/examples
+	gzip -9nc $(BUILD)/receiptd.1 > $(SHARE)/man/man1/receiptd.1.gz
+	gzip -9nc $(BUILD)/receiptd.yaml.5 > $(SHARE)/man/man5/receiptd.yaml.5.gz
+	install -D -m 644 $(BUILD)/receiptd.bash $(SHARE)/bash-completion/completions/receiptd
+	for unit in $(UNITS); do sed 's|/usr/bin/receiptd|$(PREFIX)/bin/receiptd|; s|/etc/receiptd|$(SYSCONFDIR)/receiptd|' \
+		config/$$unit > $(DESTDIR)$(UNITDIR)/$$unit; done
 	test -e $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml || \
-		install -m 640 config/receiptd.yaml $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml
+		install -m 644 config/receiptd.yaml $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml
 
 clean: ## removes build/ and ends services that were left running there
 	scripts/services stop-all

@@ -8,9 +8,10 @@ PYTHON=/usr/bin/python3 # Debian's own: it has the packages below, a python3 fou
 PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev libyajl-dev zlib1g-dev
     libssl-dev libcurl4-openssl-dev libhttp-parser-dev
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
-PACKAGES_TEST="$PACKAGES_RUN libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
+PACKAGES_PACKAGE="dpkg-dev gzip"
+PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    python3-pip python3-yaml"
+    systemd-container dbus lintian man-db bash-completion python3-pip python3-yaml"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
 
@@ -493,4 +494,14 @@ on_exit() {
     trap 'exit 143' TERM
     # shellcheck disable=SC2064 # now is right
     trap "$*" EXIT
+}
+
+# ---- OpenTelemetry's messages for Python, which Debian does not have
+
+fetch_otlp() {
+    [ ! -f "$BUILD/otlp/complete" ] || return 0
+    rm -rf "$BUILD/otlp"
+    attempts 3 quietly pip-otlp.log "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+        --target "$BUILD/otlp" opentelemetry-proto==1.29.0 || die "pip could not fetch opentelemetry-proto"
+    : > "$BUILD/otlp/complete"
 }

@@ -58,8 +58,9 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
     const char *tls_certificate, *tls_key; /* PEM files, chain and key; NULL: plain HTTP */
     const char *const *trusted_proxies; /* "10.0.0.0/8", "::1": X-Forwarded-For is believed there */
     size_t trusted_proxy_count;
-    size_t max_connections;    /* [4096] above it the idlest is closed, or the new one gets 503 */
-    size_t max_per_source;     /* connections of one address [no limit] */
+    size_t
+        max_connections;   /* [4096] above it the least useful is closed, or the new one gets 503 */
+    size_t max_per_source; /* connections of one address [no limit] */
     size_t max_header_bytes;   /* request line and headers [16 KiB] */
     size_t max_body_bytes;     /* as sent and after decompression [1 MiB] */
     size_t max_memory_bytes;   /* bodies of all requests together [64 MiB]: 503 above it */

@@ -9,11 +9,16 @@
 -- (1-based, one more), $15 bytea all payloads.
 -- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 text[] traceparent (NULL: none).
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
+-- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does.
 --
 -- Returns one row: messages_known, messages_changed, events_parked, events_dead, events_counted, and the transitions over all
 -- campaigns: old int2[], new int2[], n int8[]. Then, for figures, what became of the messages by what their receipts name:
 -- was int2[], is int2[], gained int4[], signature int4[], messages int8[]; of at most 1 000 kinds, the largest, since the
 -- answer must stay small.
+--
+-- Lines that begin with "--+" are part of the statement only where something wants to hear of transitions (folds, actions): they
+-- bring the columns of `u` and `changed` that a block needs, and the blocks themselves (apply_*.sql, wake.sql takes the same
+-- ones). Without a block the text has no such line, so what nobody asked for costs nothing.
 WITH
 -- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
@@ -32,6 +37,7 @@ u AS (
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING e.n, e.signature, COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
+              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at
 ),
 -- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
@@ -46,8 +52,10 @@ r AS MATERIALIZED (
 -- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*) AS n
+           --+ , u.org
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained, u.signature
+             --+ , u.org
 ),
 same AS MATERIALIZED (
     SELECT r.campaign, r.status, r.signature, count(*) AS n
@@ -90,9 +98,10 @@ x AS MATERIALIZED (
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
-    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, at, payload, traceparent)
+    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload,
+                              traceparent)
     SELECT ($16::text[])[x.record], ($17::int4[])[x.record], ($18::int8[])[x.record], ($13::int4[])[x.event], $20::int4,
-           x.id, ($10::int2[])[x.event], ($11::timestamptz[])[x.event],
+           x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0), ($11::timestamptz[])[x.event],
            substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
            ($19::text[])[x.record]
     FROM x
@@ -109,6 +118,7 @@ dead AS (
     WHERE $21::text = 'dead-letter'
     ON CONFLICT DO NOTHING
 )
+--+ :blocks
 SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
        CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
        CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,

@@ -1,7 +1,7 @@
 -- Applies parked receipts whose message exists by now; after a fence with new = expected, so that a zombie stops there.
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair. Returns one row: rows (handled; equal to $4: there may be
--- more), messages_changed, and the transitions: old int2[], new int2[], n int8[].
+-- more), messages_changed, and the transitions: old int2[], new int2[], n int8[]. Lines that begin with "--+": see apply.sql.
 WITH
 -- A scalar subquery is always a look-up by key for each row; a join here would sooner or later be planned as a scan of the
 -- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
@@ -30,7 +30,13 @@ taken AS (
     USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
                   AS k (topic, partition, at_offset, index, campaign)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
-    RETURNING p.message_id, p.status, p.at, k.campaign
+    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign
+),
+-- What a receipt names beside its status, where it does so.
+marked AS MATERIALIZED (
+    SELECT t.message_id, t.at, t.campaign, s.code, COALESCE(s.implies, 0::int2) AS top, 1 << s.flag_bit AS mask
+    FROM taken t JOIN message_status_priority s ON s.flag_bit IS NOT NULL AND (t.flags >> s.flag_bit) & 1 = 1
+    WHERE t.flags <> 0
 ),
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
 folded AS (
@@ -42,7 +48,9 @@ folded AS (
         FROM (SELECT t.message_id, t.at,
                      CASE WHEN s.flag_bit IS NULL THEN COALESCE(s.code, 0::int2) ELSE COALESCE(s.implies, 0::int2) END AS top,
                      CASE WHEN s.flag_bit IS NULL THEN 0 ELSE 1 << s.flag_bit END AS mask
-              FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status) v
+              FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status
+              UNION ALL
+              SELECT k.message_id, k.at, k.top, k.mask FROM marked k) v
         GROUP BY v.message_id
     ) f
 ),
@@ -59,11 +67,14 @@ u AS (
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
+              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at
 ),
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n
+           --+ , u.org
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained
+             --+ , u.org
 ),
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
@@ -76,6 +87,10 @@ counts AS (
     SELECT t.campaign, t.status, 0, count(*)
     FROM taken t
     GROUP BY t.campaign, t.status
+    UNION ALL
+    SELECT k.campaign, k.code, 0, count(*)
+    FROM marked k
+    GROUP BY k.campaign, k.code
 ),
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
@@ -86,6 +101,7 @@ delta AS (
           HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
     HAVING count(*) > 0
 )
+--+ :blocks
 SELECT (SELECT count(*) FROM taken) AS rows,
        (SELECT COALESCE(sum(n), 0)::int8 FROM changed) AS messages_changed, t.old, t.new, t.n
 FROM (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n

@@ -10,6 +10,8 @@
  * endpoints.c the same over HTTP, with the metrics
  * control.c   what an operator asks for over the socket
  * reload.c    a new configuration while running
+ * trace.c     what batches do becomes spans
+ * folds.c      bursts of changes become one publication (folds.h)
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -25,6 +27,8 @@
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/arrays.h"
 #include "receiptd/postgres/statements.h"
+#include "receiptd/trace/tracer.h"
+#include "supervisor.h"
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
 
@@ -51,6 +55,7 @@ struct app_lane_flight {            /* the batch in flight; a lane has at most o
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
+    struct rcpt_span *span; /* of the batch; NULL: not traced */
 };
 
 enum app_assignment_state {
@@ -86,6 +91,8 @@ struct app_topic {
 struct app_range {     /* a partition whose log does not have what was wanted */
     int64_t asked_low; /* rows have been read again because the log begins here … */
     int64_t asked_at;  /* … above this position */
+    int64_t since_ms;  /* … which has not changed since */
+    int64_t look_ms;   /* when to look again; 0: not waiting for that */
     bool stands_still; /* halted until its next assignment */
 };
 
@@ -97,8 +104,9 @@ struct app_figures { /* what metrics and status show and nothing else needs */
     struct rcpt_metrics *metrics;
     int64_t started_ms, loaded_ms, last_commit_ms; /* since 1970; 0: never */
     int64_t snapshot_age_ms, backends, backends_most, parked_oldest_ms;
-    uint64_t tick_ns;       /* of the last tick; 0: none yet */
-    uint64_t idle_since_ns; /* work is there, all is up, and nothing is done; 0: not so */
+    uint64_t tick_ns;              /* of the last tick; 0: none yet */
+    uint64_t idle_since_ns;        /* work is there, all is up, and nothing is done; 0: not so */
+    uint64_t told_events, told_ns; /* committed by the last status line, for its rate */
     char config_hash[17];
 };
 
@@ -110,10 +118,12 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 };
 
 #define APP_MOST_REASONS 8u
+#define APP_MOST_BLOCKS  4u   /* in a lane's statements */
 #define APP_REASON_BYTES 800u /* an error with its hint */
 
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
+struct app_folds;   /* folds.h */
 
 struct app {
     struct rcpt_config *config; /* a reload exchanges single values */
@@ -125,6 +135,7 @@ struct app {
     struct rcpt_intake *intake; /* NULL: not enabled, or closed */
     bool intake_wanted, intake_ready;
     struct app_lane_connection *connections;
+    struct rcpt_lane_statements *lane_statements; /* what they prepare; made anew with them */
     struct app_lane_read *lane_reads;
     struct app_lane_flight *lane_flights;
     struct rcpt_pg *control;
@@ -159,7 +170,11 @@ struct app {
     struct rcpt_http_server *http;
     int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
     struct app_control *control_socket;
+    struct supervisor supervisor;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
+    struct app_folds *folds; /* NULL: never configured */
+    bool transitions_told;   /* the lanes' statements have the block of folds */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -198,6 +213,8 @@ void consume_continue(struct app *app);
 void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
 /* After a refresh: what is assigned goes on at new offsets. */
 void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
+/* Looks again at the partitions whose time for it has come. */
+void consume_tick(struct app *app);
 void consume_commit(struct app *app);
 int64_t consume_lag(struct app *app);
 
@@ -212,6 +229,8 @@ void lanes_apply_config(struct app *app);
 /* Another number of connections: what is in flight finishes first. */
 void lanes_resize(struct app *app, unsigned connections);
 void lanes_tick(struct app *app);
+/* What wants to hear of transitions has changed: where it did, the connections are made anew. */
+void lanes_apply_blocks(struct app *app);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
@@ -247,6 +266,12 @@ void measure_tick(struct app *app);
 /* Brings every metric up to date and writes the page; the caller frees it. */
 char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *size);
 int64_t measure_wall_ms(void); /* since 1970 */
+/* Of this process alone: the loop turns, and what it can do it does. An outage of Kafka or
+ * PostgreSQL is no reason to be restarted. */
+bool measure_turns(const struct app *app);
+bool measure_works(const struct app *app);
+/* How old the oldest receipt is that is not applied, over all partitions assigned. */
+double measure_lag_seconds(struct app *app);
 
 /* ---- status.c ---- */
 /* {"ready":…,"reasons":[…]} */
@@ -254,6 +279,8 @@ void status_write_readiness(const struct app *app, struct rcpt_json *json);
 /* Everything, for people and their tools; secrets are no part of it. */
 void status_write(struct app *app, struct rcpt_json *json);
 void status_print(struct app *app, FILE *out);
+/* One line with rate and lag, or what stands in the way; the rate is that since the last call. */
+void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
 void status_write_lanes(struct app *app, struct rcpt_json *json);
 void status_print_lanes(struct app *app, FILE *out);
 
@@ -263,6 +290,24 @@ void endpoints_tick(struct app *app); /* tries again to get the address */
 /* Reads the certificate again; false with the reason. */
 RCPT_MUST_CHECK bool endpoints_reload(struct app *app, struct rcpt_error *error);
 void endpoints_close(struct app *app);
+
+/* ---- trace.c ---- */
+void trace_start(struct app *app);
+/* Before a record is decoded, and after: when it came, and how long that took. */
+uint64_t trace_now(const struct app *app); /* 0: nothing is traced */
+/* The batch is about to be sent; its span, or NULL. */
+struct rcpt_span *trace_begin_batch(struct app *app, const struct rcpt_batch *batch);
+/* Its answer is here, and the batch still there. */
+void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_result *result,
+                     const struct rcpt_error *error);
+void trace_close(struct app *app);
+/* ---- folds.c ---- */
+void folds_start(struct app *app);
+void folds_apply_config(struct app *app); /* after a reload */
+bool folds_want_transitions(const struct app *app);
+void folds_stop(struct app *app); /* begins nothing more */
+bool folds_are_settled(const struct app *app);
+void folds_close(struct app *app);
 
 /* ---- control.c ---- */
 void control_start(struct app *app);

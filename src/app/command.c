@@ -106,8 +106,27 @@ static const struct command commands[] = {
         .run = command_explain,
     },
     {
+        .name = "fold-plan",
+        .summary = "say what a rule of folds would publish with other windows",
+        .doc =
+            "Reads the history of a topic and prints for each window: publications, the share of "
+            "events that\n"
+            "were folded, the delay that it adds, the most publications within a second, and "
+            "groups that\n"
+            "opened again within the window. max_hold is the rule's. Joins no group, changes "
+            "nothing.",
+        .options = {{"rule", "NAME", "one of folds"},
+                    {"topic", "TOPIC",
+                     "of JSON events with the rule's fields (default: the rule's)"},
+                    {"windows", "LIST", "durations (default: 1s,10s,1m,5m)"},
+                    {"svg", "FILE", "draw ratio and delay too"},
+                    {"limit", "N", "at most so many events"}},
+        .run = command_fold_plan,
+    },
+    {
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
+        .choices = "status lanes pause resume drain log-level resync reload",
         .more = COMMAND_MAX_MORE,
         .summary = "ask the running daemon, or tell it what to do",
         .doc = "status               what it does, and why it is not ready\n"
@@ -122,6 +141,15 @@ static const struct command commands[] = {
         .options = {{"format", "table|json", "how to print (default: table)"},
                     {"socket", "PATH", "instead of the configuration's control.socket"}},
         .run = command_ctl,
+    },
+    {
+        .name = "generate",
+        .argument = "man|config-man|bash",
+        .choices = "man config-man bash",
+        .summary = "print a manual page, or the completion for bash",
+        .doc = "man: receiptd(1); config-man: receiptd.yaml(5); bash: to be sourced. Reads no "
+               "file.",
+        .run = command_generate,
     },
     {
         .name = "version",

@@ -24,6 +24,7 @@ struct command_call;
 struct command {
     const char *name;
     const char *argument; /* the first positional argument, as shown in help; NULL: takes none */
+    const char *choices;  /* words it may be, separated by blanks; NULL: anything */
     unsigned more;        /* how many may follow it, named there as well */
     const char *summary;  /* one line */
     const char *doc;      /* paragraphs for --help */
@@ -86,6 +87,8 @@ int command_audit(const struct command_call *call);
 int command_dead_letters(const struct command_call *call);
 int command_ctl(const struct command_call *call);
 int command_explain(const struct command_call *call);
+int command_generate(const struct command_call *call);
+int command_fold_plan(const struct command_call *call);
 int command_version(const struct command_call *call);
 
 #endif

@@ -1,12 +1,16 @@
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "intake_endpoints.h"
 #include "receiptd/app/intake.h"
 #include "receiptd/kafka/consumer.h"
+#include "supervisor.h"
 
 /* The process: a loop, signals, the intake. */
 struct intake_process {
@@ -14,17 +18,46 @@ struct intake_process {
     uv_loop_t loop;
     uv_signal_t signals[3];
     uv_timer_t deadline;
-    struct rcpt_intake *intake;
+    struct rcpt_intake *intake; /* NULL: not started, or closed */
+    struct supervisor supervisor;
+    struct intake_endpoints endpoints;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
     char instance[80];
+    uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
 };
 
 static void on_ready(void *context, bool ready, const char *reason)
 {
+    struct intake_process *process = context;
+    intake_endpoints_set_ready(&process->endpoints, ready, reason);
+    supervisor_set_ready(&process->supervisor, ready);
+}
+
+static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
+{
+    struct intake_process *process = context;
+    struct rcpt_intake_totals totals = {0};
+    uint64_t now = uv_hrtime();
+    if (process->intake != NULL)
+        rcpt_intake_totals(process->intake, &totals);
+    double seconds = process->told_ns > 0 ? (double)(now - process->told_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(totals.records - process->told_records) / seconds : 0;
+    process->told_records = totals.records;
+    process->told_ns = now;
+    if (process->stopping || process->intake == NULL)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
+    else if (!process->endpoints.ready)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.reason);
+    else
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f records/s to Kafka; %zu requests wait", rate,
+                 totals.waiting_requests);
+}
+
+static void on_nothing(void *context)
+{
     (void)context;
-    (void)ready;
-    (void)reason;
 }
 
 static void close_handles(struct intake_process *process)
@@ -32,11 +65,29 @@ static void close_handles(struct intake_process *process)
     for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
         uv_close((uv_handle_t *)&process->signals[i], NULL);
     uv_close((uv_handle_t *)&process->deadline, NULL);
+    intake_endpoints_close(&process->endpoints);
+    supervisor_close(&process->supervisor, on_nothing);
+}
+
+static void on_tracer_closed(void *context)
+{
+    struct intake_process *process = context;
+    process->endpoints.tracer = process->tracer = NULL;
+    close_handles(process);
+}
+
+static void close_rest(struct intake_process *process)
+{
+    process->intake = process->endpoints.intake = NULL;
+    if (process->tracer != NULL)
+        rcpt_tracer_close(process->tracer, on_tracer_closed, process);
+    else
+        close_handles(process);
 }
 
 static void on_closed(void *context)
 {
-    close_handles(context);
+    close_rest(context);
 }
 
 /* What was not acknowledged has not been answered with 2xx: the gateways send it again. */
@@ -51,8 +102,13 @@ static void on_deadline(uv_timer_t *timer)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct intake_process *process = handle->data;
+    if (process->intake == NULL)
+        return; /* all that is left are spans on their way */
     if (number == SIGHUP) {
+        supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
+        intake_endpoints_reload(&process->endpoints);
+        supervisor_reload_ends(&process->supervisor);
         return;
     }
     if (process->stopping) {
@@ -61,6 +117,7 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     process->stopping = true;
     rcpt_log_info("intake", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    supervisor_stopping(&process->supervisor);
     uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
                    0);
     rcpt_intake_drain(process->intake);
@@ -77,6 +134,20 @@ static void start_signals(struct intake_process *process)
     }
 }
 
+static struct rcpt_tracer *start_tracer(struct intake_process *process)
+{
+    const struct rcpt_config *config = process->config;
+    const struct rcpt_tracer_settings settings = {
+        .loop = &process->loop,
+        .endpoint = config->tracing.endpoint,
+        .token = config->tracing.token,
+        .instance = process->instance,
+        .queue_bytes = config->tracing.queue_bytes,
+        .timeout_ms = config->tracing.timeout_ms,
+    };
+    return config->tracing.endpoint != NULL ? rcpt_tracer_new(&settings) : NULL;
+}
+
 static void start(struct intake_process *process)
 {
     char host[48] = "localhost";
@@ -86,20 +157,26 @@ static void start(struct intake_process *process)
     uv_timer_init(&process->loop, &process->deadline);
     process->deadline.data = process;
     start_signals(process);
+    const struct supervisor_settings supervised = {
+        .loop = &process->loop, .context = process, .describe = describe};
+    supervisor_start(&process->supervisor, &supervised);
+    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
+    process->endpoints.tracer = process->tracer = start_tracer(process);
     struct rcpt_error error = {0};
     struct rcpt_intake_settings settings = {
         .loop = &process->loop,
         .config = process->config,
         .instance = process->instance,
+        .tracer = process->tracer,
         .context = process,
         .on_ready = on_ready,
         .on_closed = on_closed,
     };
-    process->intake = rcpt_intake_start(&settings, &error);
+    process->intake = process->endpoints.intake = rcpt_intake_start(&settings, &error);
     if (process->intake != NULL)
         return;
     process->exit_code = command_fail(&error);
-    close_handles(process);
+    close_rest(process);
 }
 
 static int run(const struct rcpt_config *config)
@@ -109,6 +186,7 @@ static int run(const struct rcpt_config *config)
     start(process);
     uv_run(&process->loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    intake_endpoints_fini(&process->endpoints);
     int exit_code = process->exit_code;
     rcpt_log_info("intake", "stopped, exit code %d", exit_code);
     if (rcpt_kafka_has_threads())
@@ -125,7 +203,8 @@ int command_intake(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    rcpt_log_configure(config->log.level, config->log.format);
+    rcpt_log_open();
+    rcpt_config_apply_log(config);
     rcpt_config_warn_of_secret(config);
     int exit_code = run(config);
     rcpt_config_free(config);

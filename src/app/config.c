@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "config_check.h"
+#include "config_folds.h"
 #include "config_schema.h"
 #include "config_value.h"
 
@@ -169,6 +170,22 @@ static bool check_accounts(const struct loading *loading)
     return true;
 }
 
+static bool check_folds(const struct loading *loading)
+{
+    const struct rcpt_config *config = loading->config;
+    for (size_t index = 0; index < config->folds_count; index++) {
+        struct rcpt_error error;
+        rcpt_error_clear(&error);
+        if (rcpt_config_check_fold(config->folds, index, config->ladder, &error))
+            continue;
+        rcpt_config_error(loading->error, loading->name, place_of(loading, "folds", "folds"), "%s",
+                          error.text);
+        rcpt_error_hint(loading->error, "%s", error.hint);
+        return false;
+    }
+    return true;
+}
+
 static bool check_document(struct loading *loading, const char *text, size_t size, FILE *normal)
 {
     yaml_document_t document;
@@ -200,7 +217,7 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
 {
     struct loading loading = {.name = name, .error = error, .partial = partial};
     if (load_document(&loading, text, size) && check_together(&loading) && make_ladder(&loading) &&
-        check_accounts(&loading)) {
+        check_accounts(&loading) && check_folds(&loading)) {
         memcpy(loading.config->literal_secret, loading.places.literal_secret,
                sizeof(loading.config->literal_secret));
         return loading.config;

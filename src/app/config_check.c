@@ -391,13 +391,18 @@ static bool check_row(struct checker *checker, const struct rcpt_config_row *row
     return true;
 }
 
+/* `name` is the record's first field where the records stand in a mapping, NULL in a list. */
 static bool check_record(struct checker *checker, const struct value *list, size_t number,
-                         yaml_node_t *node)
+                         yaml_node_t *name, yaml_node_t *node)
 {
     const struct rcpt_config_table *fields = list->row->record;
     yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS] = {NULL};
-    char label[LABEL_BYTES], field[LABEL_BYTES + 64];
-    snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
+    char label[LABEL_BYTES], field[LABEL_BYTES + 64], part[64];
+    if (name != NULL)
+        snprintf(label, sizeof(label), "%s.%s", list->label,
+                 rcpt_config_shown(rcpt_config_scalar(name), part));
+    else
+        snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
     struct value record = {list->row, label, node, false, NULL};
     if (node->type != YAML_MAPPING_NODE)
         return fail(checker, &record,
@@ -405,6 +410,7 @@ static bool check_record(struct checker *checker, const struct value *list, size
                         ? "must be a mapping such as {name: SENT, code: 300}"
                         : "must be a mapping such as {name: acme-twilio, gateway: twilio}");
     struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes, false};
+    nodes[0] = name;
     if (!rcpt_config_collect(&keys, node, checker->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
@@ -417,15 +423,33 @@ static bool check_record(struct checker *checker, const struct value *list, size
     return true;
 }
 
+static bool check_named_records(struct checker *checker, const struct value *value)
+{
+    const yaml_node_pair_t *pairs = value->node->data.mapping.pairs.start;
+    size_t count = (size_t)(value->node->data.mapping.pairs.top - pairs);
+    if (!check_count(checker, value, (int64_t)count))
+        return false;
+    rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
+    for (size_t index = 0; index < count; index++)
+        if (!check_property_name(checker, value, &pairs[index]) ||
+            !check_record(checker, value, index, node_of(checker, pairs[index].key),
+                          node_of(checker, pairs[index].value)))
+            return false;
+    rcpt_config_write_list_end(&checker->writer);
+    return true;
+}
+
 static bool check_records(struct checker *checker, const struct value *value)
 {
+    if (value->node->type == YAML_MAPPING_NODE)
+        return check_named_records(checker, value);
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
     size_t count = (size_t)(value->node->data.sequence.items.top - items);
     if (!check_count(checker, value, (int64_t)count))
         return false;
     rcpt_config_write_list(&checker->writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < count; index++)
-        if (!check_record(checker, value, index, node_of(checker, items[index])))
+        if (!check_record(checker, value, index, NULL, node_of(checker, items[index])))
             return false;
     rcpt_config_write_list_end(&checker->writer);
     return true;
@@ -441,6 +465,9 @@ static bool check_value(struct checker *checker, struct value *value)
         wanted = YAML_MAPPING_NODE;
     if (rcpt_config_is_null(value->node))
         return fail_empty(checker, value);
+    if (value->row->type == RCPT_CONFIG_RECORDS && value->row->flags & RCPT_CONFIG_NAMED &&
+        value->node->type == YAML_MAPPING_NODE)
+        wanted = YAML_MAPPING_NODE;
     if (value->node->type != wanted)
         return fail_type(checker, value);
     switch (value->row->type) {

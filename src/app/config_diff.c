@@ -42,7 +42,7 @@ static bool same_single(const struct rcpt_config_row *row, const void *left, con
     return memcmp(member(row, left), member(row, right), row->size) == 0;
 }
 
-static bool same_topics(char *const *left, char *const *right, size_t count)
+static bool same_texts(char *const *left, char *const *right, size_t count)
 {
     for (size_t index = 0; index < count; index++) {
         if (strcmp(left[index], right[index]) != 0)
@@ -63,6 +63,8 @@ static bool same_pairs(const struct rcpt_config_pair *left, const struct rcpt_co
     return true;
 }
 
+static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right);
+
 static bool same_records(const struct rcpt_config_table *fields, const char *left,
                          const char *right, size_t count)
 {
@@ -70,24 +72,24 @@ static bool same_records(const struct rcpt_config_table *fields, const char *lef
         const char *one = left + index * fields->record_size;
         const char *other = right + index * fields->record_size;
         for (size_t field = 0; field < fields->count; field++) {
-            if (!same_single(&fields->rows[field], one, other))
+            if (!same_value(&fields->rows[field], one, other))
                 return false;
         }
     }
     return true;
 }
 
-static bool same_value(const struct rcpt_config_row *row, const struct rcpt_config *left,
-                       const struct rcpt_config *right)
+static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right)
 {
-    if (row->type < RCPT_CONFIG_MAP && row->type != RCPT_CONFIG_TOPICS)
+    bool is_list = row->type == RCPT_CONFIG_TOPICS || row->type == RCPT_CONFIG_LIST;
+    if (row->type < RCPT_CONFIG_MAP && !is_list)
         return same_single(row, left, right);
     size_t count = count_of(row, left);
     const void *ours = text_of(row, left), *theirs = text_of(row, right);
     if (count != count_of(row, right))
         return false;
-    if (row->type == RCPT_CONFIG_TOPICS)
-        return same_topics(ours, theirs, count);
+    if (is_list)
+        return same_texts(ours, theirs, count);
     if (row->type == RCPT_CONFIG_MAP)
         return same_pairs(ours, theirs, count);
     return same_records(row->record, ours, theirs, count);

@@ -85,7 +85,7 @@ static const char *type_name(enum rcpt_config_type type)
         [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
         [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
         [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
-        [RCPT_CONFIG_RECORDS] = "list",
+        [RCPT_CONFIG_RECORDS] = "list",       [RCPT_CONFIG_RATIO] = "ratio",
     };
     return names[type];
 }

@@ -6,7 +6,7 @@
 #include "config_table.h"
 #include "config_yaml.h"
 
-#define MAX_RECORDS 8u
+#define MAX_RECORDS 16u
 #define MAX_FIELDS  48
 
 /* libcyaml's view of the table. Points into itself: build it where it stays. */

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "config_folds.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 #define MEMBER(type, member)                                                                       \
@@ -139,6 +141,7 @@ static const struct rcpt_config_section sections[] = {
     {"log", "Log lines go to the standard error output."},
     {"http", "Metrics, health and status for machines."},
     {"control", "The socket that `receiptd ctl` talks to."},
+    {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP."},
     {"timeline", "What every receipt did, kept for `receiptd explain`."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
                "flags and overrides included."},
@@ -277,6 +280,12 @@ static const struct rcpt_config_row rows[] = {
      CHOICES(booleans), .doc = "whether `receiptd run` takes webhooks as well, in one process"},
     {"intake.listen", RCPT_CONFIG_TEXT, 0, AT(intake.listen), .initial = "127.0.0.1:8080", .min = 2,
      .max = 120, .doc = "address to listen on: `host:port`, `[IPv6]:port`, `:port` for all"},
+    {"intake.metrics_listen", RCPT_CONFIG_TEXT, 0, AT(intake.metrics_listen),
+     .initial = "127.0.0.1:9465", .min = 0, .max = 255,
+     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz of "
+            "`receiptd intake`, with the token and the certificate of `http`; \"\": none. In one "
+            "process "
+            "with `receiptd run`: on http.listen"},
     {"intake.reuse_port", RCPT_CONFIG_CHOICE, 0, AT(intake.reuse_port), .initial = "false",
      CHOICES(booleans),
      .doc = "several processes share the address: the kernel spreads connections over them"},
@@ -338,7 +347,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "bytes of request line and headers: 414 or 431 above"},
     {"intake.limits.connections", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.connections),
      .initial = "4096", .min = 1, .max = 1000000,
-     .doc = "connections at once; above it the idlest is closed"},
+     .doc =
+         "connections at once; above it those that never end a request make room, then the idlest"},
     {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
      AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
      .doc = "connections of one address; 0: no limit"},
@@ -406,9 +416,29 @@ static const struct rcpt_config_row rows[] = {
      .doc = "path of the socket, for the same user only; \"\": none; without its folder there is "
             "none either"},
 
+    {"tracing.endpoint", RCPT_CONFIG_TEXT, NULLABLE, AT(tracing.endpoint), .min = 8, .max = 2048,
+     .example = "http://127.0.0.1:4318/v1/traces",
+     .doc = "URL that takes OTLP over HTTP (JSON), with its path; not set: nothing is traced"},
+    {"tracing.sample", RCPT_CONFIG_RATIO, RELOADABLE, AT(tracing.sample_millionths),
+     .initial = "0.01", .min = 0, .max = 1000000,
+     .doc = "share that is traced of what has no sampled parent; what has one is traced always"},
+    {"tracing.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(tracing.token), .min = 1, .max = 4096,
+     .example = "${RECEIPTD_TRACING_TOKEN:-a-token}",
+     .doc = "bearer token that the collector asks for"},
+    {"tracing.queue", RCPT_CONFIG_SIZE, 0, AT(tracing.queue_bytes), .initial = "4MiB",
+     .min = 64 * KIB, .max = GIB,
+     .doc = "memory for spans that wait for the collector; what does not fit is dropped and "
+            "counted"},
+    {"tracing.timeout", RCPT_CONFIG_DURATION, 0, AT(tracing.timeout_ms), .initial = "10s",
+     .min = 100, .max = 10 * MINUTE, .doc = "limit of one request to the collector"},
+
     {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
      .initial = "0s", .min = 0, .max = 365 * DAY,
      .doc = "how long to keep what each receipt did; 0s: nothing is written"},
+
+    {"folds", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(folds, folds_count), .initial = "[]",
+     .max = 100, .record = &rcpt_config_fold_record,
+     .doc = "rules that tell others once when many things have changed; docs/folds.md shows some"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, 0,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,

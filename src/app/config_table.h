@@ -20,6 +20,7 @@ enum rcpt_config_type {
     RCPT_CONFIG_INTEGER,
     RCPT_CONFIG_SIZE,     /* bytes; written with a unit */
     RCPT_CONFIG_DURATION, /* milliseconds; written with a unit */
+    RCPT_CONFIG_RATIO,    /* 0 to 1 as a decimal fraction; kept in millionths */
     RCPT_CONFIG_CHOICE,   /* an enum or a bool; `choices` */
     RCPT_CONFIG_MAP,      /* free names with values: struct rcpt_config_pair * */
     RCPT_CONFIG_RECORDS,  /* a list of records that have their own rows: `record` */
@@ -32,6 +33,7 @@ enum {
     RCPT_CONFIG_RELOADABLE = 4, /* may change while running */
     RCPT_CONFIG_SECRET = 8,     /* may be file:PATH, is never shown */
     RCPT_CONFIG_ACTIVE = 16,    /* not commented out in config/receiptd.yaml */
+    RCPT_CONFIG_NAMED = 32,     /* records: may be a mapping from their first field to the rest */
 };
 
 struct rcpt_config_row {

@@ -51,8 +51,36 @@ static bool find_factor(enum rcpt_config_type type, const char *name, int64_t *f
     return false;
 }
 
+/* "0", "1", "0.25": up to six digits behind the point. */
+static bool parse_ratio(const char *text, int64_t *value)
+{
+    size_t whole = strspn(text, "0123456789");
+    const char *point = text + whole;
+    size_t digits = *point == '.' ? strspn(point + 1, "0123456789") : 0;
+    if (whole < 1 || whole > 9 || digits > 6 || (*point == '.' && digits == 0) ||
+        (*point == '.' ? point[1 + digits] : *point) != '\0')
+        return false;
+    int64_t number = strtoll(text, NULL, 10), part = 0;
+    for (size_t index = 0; index < 6; index++)
+        part = part * 10 + (index < digits ? point[1 + index] - '0' : 0);
+    *value = number * 1000000 + part;
+    return true;
+}
+
+static void format_ratio(int64_t value, char out[RCPT_CONFIG_NUMBER_BYTES])
+{
+    int size = snprintf(out, RCPT_CONFIG_NUMBER_BYTES, "%" PRId64 ".%06" PRId64, value / 1000000,
+                        value % 1000000);
+    while (size > 0 && out[size - 1] == '0')
+        out[--size] = '\0';
+    if (size > 0 && out[size - 1] == '.')
+        out[--size] = '\0';
+}
+
 bool rcpt_config_parse_number(enum rcpt_config_type type, const char *text, int64_t *value)
 {
+    if (type == RCPT_CONFIG_RATIO)
+        return parse_ratio(text, value);
     const char *digits = text[0] == '-' ? text + 1 : text;
     if (!isdigit((unsigned char)digits[0]))
         return false;
@@ -84,6 +112,10 @@ void rcpt_config_format_number(enum rcpt_config_type type, int64_t value,
                                char out[RCPT_CONFIG_NUMBER_BYTES])
 {
     size_t count;
+    if (type == RCPT_CONFIG_RATIO) {
+        format_ratio(value, out);
+        return;
+    }
     const struct unit *units = units_of(type, &count);
     const char *name = type == RCPT_CONFIG_DURATION ? "s" : "";
     int64_t factor = 1;
@@ -129,6 +161,7 @@ const char *rcpt_config_expected(enum rcpt_config_type type)
         [RCPT_CONFIG_INTEGER] = "a whole number",
         [RCPT_CONFIG_SIZE] = "a size such as 65536, 64KiB, 24MiB or 1GB",
         [RCPT_CONFIG_DURATION] = "a duration such as 500ms, 5s, 10m or 24h",
+        [RCPT_CONFIG_RATIO] = "a decimal fraction such as 0.01, of at most six digits",
         [RCPT_CONFIG_CHOICE] = "one of the names that are allowed",
         [RCPT_CONFIG_MAP] = "a mapping of names to values",
         [RCPT_CONFIG_RECORDS] = "a list of mappings",

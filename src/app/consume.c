@@ -3,6 +3,8 @@
 
 #include "app.h"
 
+#define LOOK_MS 1000 /* between two looks at a partition whose log does not have what is wanted */
+
 /* A partition's tag is its slot, so that a record needs no look-up by name. */
 static void *tag_of(uint32_t slot)
 {
@@ -42,8 +44,15 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
         .traceparent = message->traceparent,
         .traceparent_size = message->traceparent_size,
     };
-    rcpt_engine_deliver_take(app->engine, slot, rcpt_record_decode(app->decoder, &input),
-                             app_now(app));
+    uint64_t received_ns = trace_now(app);
+    if (received_ns != 0) {
+        input.tracestate = message->tracestate;
+        input.tracestate_size = message->tracestate_size;
+    }
+    struct rcpt_record *record = rcpt_record_decode(app->decoder, &input);
+    record->received_ns = received_ns;
+    record->decoded_ns = trace_now(app);
+    rcpt_engine_deliver_take(app->engine, slot, record, app_now(app));
 }
 
 static void on_round(void *context)
@@ -67,7 +76,7 @@ void consume_continue(struct app *app)
 static void forget_asked(struct app *app)
 {
     for (uint32_t slot = 0; slot < app->range_count; slot++)
-        app->ranges[slot].asked_low = 0;
+        app->ranges[slot].asked_low = app->ranges[slot].look_ms = 0;
 }
 
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
@@ -135,30 +144,58 @@ static struct app_range *range_of(struct app *app, uint32_t slot)
     return &app->ranges[slot];
 }
 
+/* From here on the partition is read from this offset, whatever was waited for before. */
+static void reassign(struct app *app, uint32_t slot, int64_t offset)
+{
+    range_of(app, slot)->look_ms = 0;
+    rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
+                        rcpt_engine_slot_partition(app->engine, slot), offset);
+}
+
 static void go_on_at(struct app *app, uint32_t slot, int64_t low)
 {
     rcpt_engine_skip_to(app->engine, slot, low, app_now(app));
-    rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
-                        rcpt_engine_slot_partition(app->engine, slot), low);
+    reassign(app, slot, low);
+}
+
+/* A transaction of the owner before may still be on its way to the rows, for as long as a session
+ * that blocks others is borne. */
+static bool is_patient(const struct app *app, const struct app_range *range)
+{
+    return app_now(app) - range->since_ms < app->config->postgres.zombie_timeout_ms;
 }
 
 /* True: others may have gone on since the rows were read, so they are read again before anything is
- * given up. */
+ * given up, now and then for a while; as long as they do go on, it is not given up either. */
 static bool look_again(struct app *app, uint32_t slot, int64_t wanted, int64_t low)
 {
     struct app_range *range = range_of(app, slot);
-    /* As long as they do go on, it is not given up either. */
+    if (range->asked_low == 0 || wanted > range->asked_at)
+        range->since_ms = app_now(app);
     bool moved = range->asked_low < low || wanted > range->asked_at;
     if (moved && positions_refresh(app)) {
         range->asked_low = low;
         range->asked_at = wanted;
     } else if (app->assignment.state == ASSIGNMENT_NONE) {
-        return false;
+        range->look_ms = app_now(app) + LOOK_MS;
+        return is_patient(app, range);
     }
-    /* It comes back here, whatever becomes of the reading. */
-    rcpt_kafka_reassign(app->kafka, rcpt_engine_slot_topic(app->engine, slot),
-                        rcpt_engine_slot_partition(app->engine, slot), wanted);
+    reassign(app, slot, wanted); /* it comes back here, whatever becomes of the reading */
     return true;
+}
+
+void consume_tick(struct app *app)
+{
+    for (uint32_t slot = 0; slot < app->range_count; slot++) {
+        struct app_range *range = &app->ranges[slot];
+        if (range->look_ms == 0 || app_now(app) < range->look_ms)
+            continue;
+        if (!range->stands_still && !app->stopping && rcpt_engine_is_assigned(app->engine, slot)) {
+            positions_refresh(app);
+            reassign(app, slot, range->asked_at);
+        }
+        range->look_ms = 0;
+    }
 }
 
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
@@ -167,7 +204,7 @@ static void on_out_of_range(void *context, void *tag, const char *topic, int32_t
     struct app *app = context;
     uint32_t slot = slot_of(tag);
     if (low < 0 || (wanted >= low && wanted <= high)) {
-        rcpt_kafka_reassign(app->kafka, topic, partition, wanted); /* a broker's passing answer */
+        reassign(app, slot, wanted); /* a broker's passing answer */
     } else if (wanted < low && low <= rcpt_engine_committed(app->engine, slot)) {
         /* Only what was applied is gone, and with it the record to compare with: nothing is lost.
          */
@@ -181,7 +218,7 @@ static void on_out_of_range(void *context, void *tag, const char *topic, int32_t
             topic, partition, (long long)wanted, (long long)low - 1);
         go_on_at(app, slot, low);
     } else {
-        range_of(app, slot)->stands_still = true;
+        *range_of(app, slot) = (struct app_range){.stands_still = true};
         halt_on_range(app, topic, partition, wanted, low, high);
     }
 }
@@ -195,6 +232,7 @@ void consume_port_rewind(void *context, uint32_t slot, int64_t offset)
         return; /* nobody has said that the log is the one that was consumed */
     rcpt_log_warn("core", "the database went back: topic %s partition %d is read again from %lld",
                   topic, partition, (long long)offset);
+    range_of(app, slot)->look_ms = 0;
     rcpt_kafka_seek(app->kafka, topic, partition, offset);
 }
 
@@ -209,7 +247,7 @@ void consume_port_reassign(void *context, uint32_t slot, int64_t offset)
         "core",
         "topic %s partition %d brought nothing after the rewind: assigning it again at %lld", topic,
         partition, (long long)offset);
-    rcpt_kafka_reassign(app->kafka, topic, partition, offset);
+    reassign(app, slot, offset);
 }
 
 /* ---- cluster, health ---- */
@@ -311,7 +349,7 @@ void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partit
         const struct rcpt_kafka_partition *start = &partitions[index];
         uint32_t slot = rcpt_engine_slot(app->engine, start->topic, start->partition);
         range_of(app, slot)->stands_still = false;
-        rcpt_kafka_reassign(app->kafka, start->topic, start->partition, start->offset);
+        reassign(app, slot, start->offset);
     }
 }
 

@@ -6,8 +6,6 @@
 #include "app.h"
 
 #define RETRY_MS 5000
-#define STALLED_NS                                                                                 \
-    UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
 
 #define TYPE_JSON "application/json"
 
@@ -71,13 +69,9 @@ static bool write_started(struct app *app, struct rcpt_json *json)
     return app->was_ready;
 }
 
-/* Of this process alone: the loop turns, and what it can do it does. An outage of Kafka or
- * PostgreSQL is no reason to be restarted. */
 static bool write_live(struct app *app, struct rcpt_json *json)
 {
-    uint64_t now = uv_hrtime();
-    bool turns = app->figures.tick_ns == 0 || now - app->figures.tick_ns < STALLED_NS;
-    bool works = app->figures.idle_since_ns == 0 || now - app->figures.idle_since_ns < STALLED_NS;
+    bool turns = measure_turns(app), works = measure_works(app);
     rcpt_json_begin_object(json);
     rcpt_json_key(json, "loop");
     rcpt_json_bool(json, turns);

@@ -46,7 +46,10 @@ struct delivery {
     size_t consumed;                  /* of the path behind /dlr: the account's name */
     struct rcpt_intake_result result; /* as long as the arena is held */
     int64_t received_us;
-    char traceparent[56];
+    char traceparent[RCPT_TRACE_TEXT_BYTES + 1]; /* for its records; "": none */
+    const char *tracestate;                      /* as long as the arena is held; NULL: none */
+    struct rcpt_span *span;                      /* NULL: not traced */
+    uint32_t events;
     unsigned code;
     const char *content_type;
     char *body; /* of the answer; own copy */

@@ -29,15 +29,26 @@ static size_t join_names(const struct rcpt_aggregate_batch *batch, char text[NAM
     return used;
 }
 
+static void add_trace(struct rcpt_producer_header *headers, size_t *count, const char *traceparent,
+                      const char *tracestate)
+{
+    if (traceparent[0] == '\0')
+        return;
+    headers[(*count)++] =
+        (struct rcpt_producer_header){"traceparent", traceparent, strlen(traceparent)};
+    if (tracestate != NULL)
+        headers[(*count)++] =
+            (struct rcpt_producer_header){"tracestate", tracestate, strlen(tracestate)};
+}
+
 static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct outgoing *outgoing)
 {
     struct rcpt_aggregate_batch *batch = outgoing->batch;
     char names[NAMES_BYTES], received_at[28];
     rcpt_timestamp_format(batch->received_us, received_at);
-    struct rcpt_producer_header headers[3] = {
+    struct rcpt_producer_header headers[4] = {
         {"gateway", names, join_names(batch, names)},
         {"received_at", received_at, strlen(received_at)},
-        {"traceparent", batch->traceparent, strlen(batch->traceparent)},
     };
     struct rcpt_producer_record record = {
         .topic = INTAKE_TOPIC_EVENTS,
@@ -45,9 +56,10 @@ static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct ou
         .value = batch->bytes,
         .value_size = batch->size,
         .headers = headers,
-        .header_count = batch->traceparent[0] != '\0' ? 3 : 2,
+        .header_count = 2,
         .tag = outgoing,
     };
+    add_trace(headers, &record.header_count, batch->traceparent, batch->tracestate);
     return rcpt_producer_send(intake->producer, &record);
 }
 
@@ -130,7 +142,7 @@ void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop
     struct rcpt_producer_record record = {
         .topic = INTAKE_TOPIC_LETTERS, .partition = -1, .tag = outgoing};
     record.value = letter_value(intake, drop->raw, &record.value_size, &cut);
-    struct rcpt_producer_header headers[5] = {
+    struct rcpt_producer_header headers[6] = {
         {"gateway", name, strlen(name)},
         {"reason", reason, strlen(reason)},
         {"received_at", received_at, strlen(received_at)},
@@ -139,9 +151,7 @@ void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop
     record.header_count = 3;
     if (cut)
         headers[record.header_count++] = (struct rcpt_producer_header){"cut", "true", 4};
-    if (delivery->traceparent[0] != '\0')
-        headers[record.header_count++] = (struct rcpt_producer_header){
-            "traceparent", delivery->traceparent, strlen(delivery->traceparent)};
+    add_trace(headers, &record.header_count, delivery->traceparent, delivery->tracestate);
     rcpt_ticket_hold(&delivery->ticket);
     if (rcpt_producer_send(intake->producer, &record) == RCPT_PRODUCER_TAKEN) {
         delivery->account->stats.dead_letters++;

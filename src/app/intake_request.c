@@ -13,7 +13,6 @@
 #define MAX_HEADERS       100u
 #define RETRY_AFTER_S     2u
 #define WAITING_BYTES     5120u /* what a request that waits holds beside its body */
-#define TRACEPARENT_BYTES 55u
 
 static int64_t now_us(void)
 {
@@ -88,6 +87,8 @@ void intake_free_spares(struct rcpt_intake *intake)
 
 /* ---- answers ---- */
 
+static void end_span(struct delivery *delivery, unsigned code);
+
 static void answer(struct delivery *delivery, unsigned code, const char *content_type,
                    const void *body, size_t size, unsigned retry_after_s)
 {
@@ -99,6 +100,7 @@ static void answer(struct delivery *delivery, unsigned code, const char *content
         .body_size = size,
     };
     rcpt_intake_count_code(&delivery->account->stats, code);
+    end_span(delivery, code);
     rcpt_http_answer(delivery->request, &answer);
 }
 
@@ -137,6 +139,7 @@ static void answer_now(struct delivery *delivery)
         .body_size = given->body.at != NULL ? given->body.size : 0,
     };
     rcpt_intake_count_code(&delivery->account->stats, given->code);
+    end_span(delivery, given->code);
     rcpt_http_answer(delivery->request, &answer);
     give_arena(delivery);
     give_delivery(delivery);
@@ -203,7 +206,9 @@ void intake_emit(struct delivery *delivery)
         .name = delivery->account->name,
         .received_us = delivery->received_us,
         .traceparent = delivery->traceparent,
+        .tracestate = delivery->tracestate,
     };
+    delivery->events = (uint32_t)result->event_count;
     rcpt_intake_observe(&delivery->account->stats.request_events, rcpt_intake_event_bounds,
                         (double)result->event_count);
     keep_answer(delivery);
@@ -229,23 +234,67 @@ static struct rcpt_text method_text(enum rcpt_http_method method)
     return method == RCPT_HTTP_POST ? (struct rcpt_text){"POST", 4} : (struct rcpt_text){"GET", 3};
 }
 
-static bool is_hex(char byte)
+/* Where there is no span of ours the caller's headers are passed on as they are. */
+static void begin_span(struct delivery *delivery, const struct rcpt_trace_context *parent)
 {
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+    const struct rcpt_intake *intake = delivery->intake;
+    struct rcpt_tracer *tracer = intake->settings.tracer;
+    bool wanted = parent != NULL
+                      ? parent->sampled
+                      : rcpt_tracer_draw(tracer, intake->config->tracing.sample_millionths);
+    if (!wanted)
+        return;
+    struct rcpt_span *span = rcpt_span_begin(tracer, RCPT_SPAN_SERVER, "webhook", parent);
+    rcpt_span_set_begin(span, rcpt_http_received_ns(delivery->request));
+    rcpt_span_add_text(span, "http.request.method",
+                       rcpt_http_method(delivery->request) == RCPT_HTTP_POST ? "POST" : "GET");
+    rcpt_span_add_text(span, "http.route", "/dlr/{account}");
+    rcpt_span_add_text(span, "receiptd.account", delivery->account->name);
+    rcpt_span_add_text(span, "receiptd.gateway", delivery->account->stats.gateway);
+    struct rcpt_trace_context context = rcpt_span_context(span);
+    rcpt_trace_format(&context, delivery->traceparent);
+    delivery->span = span;
 }
 
-/* W3C Trace Context, version 00: 00-<32 hex>-<16 hex>-<2 hex>. */
-static void note_traceparent(struct delivery *delivery)
+static void note_tracestate(struct delivery *delivery)
 {
-    struct rcpt_http_text given = rcpt_http_header(delivery->request, "traceparent");
-    if (given.size != TRACEPARENT_BYTES)
+    struct rcpt_http_text state = rcpt_http_header(delivery->request, "tracestate");
+    delivery->tracestate = NULL;
+    if (state.bytes == NULL || !rcpt_trace_is_state(state.bytes, state.size))
         return;
-    for (size_t i = 0; i < TRACEPARENT_BYTES; i++) {
-        bool dash = i == 2 || i == 35 || i == 52;
-        if (dash ? given.bytes[i] != '-' : !is_hex(given.bytes[i]))
-            return;
-    }
-    memcpy(delivery->traceparent, given.bytes, TRACEPARENT_BYTES);
+    char *copy = rcpt_arena_alloc(&delivery->arena->arena, state.size + 1);
+    memcpy(copy, state.bytes, state.size);
+    copy[state.size] = '\0';
+    delivery->tracestate = copy;
+}
+
+/* W3C Trace Context, from the caller to the records. */
+static void note_trace(struct delivery *delivery)
+{
+    struct rcpt_trace_context parent;
+    struct rcpt_http_text given = rcpt_http_header(delivery->request, "traceparent");
+    bool known = given.bytes != NULL && rcpt_trace_parse(given.bytes, given.size, &parent);
+    if (known)
+        note_tracestate(delivery);
+    if (delivery->traceparent[0] != '\0')
+        return; /* read again: there is a certificate now */
+    if (known)
+        memcpy(delivery->traceparent, given.bytes, RCPT_TRACE_TEXT_BYTES);
+    if (delivery->intake->settings.tracer != NULL)
+        begin_span(delivery, known ? &parent : NULL);
+}
+
+static void end_span(struct delivery *delivery, unsigned code)
+{
+    struct rcpt_span *span = delivery->span;
+    delivery->span = NULL;
+    if (span == NULL)
+        return;
+    rcpt_span_add_number(span, "http.response.status_code", code);
+    rcpt_span_add_number(span, "receiptd.receipts", delivery->events);
+    if (code >= 500)
+        rcpt_span_fail(span, "not acknowledged by Kafka");
+    rcpt_span_end_take(delivery->intake->settings.tracer, span, 0);
 }
 
 static void adapt(struct delivery *delivery)
@@ -272,7 +321,7 @@ static void adapt(struct delivery *delivery)
         .find_certificate = intake_find_certificate,
         .context = delivery->intake,
     };
-    note_traceparent(delivery);
+    note_trace(delivery);
     rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
                       &delivery->result);
     delivery->account->stats.verdicts[delivery->result.verdict]++;

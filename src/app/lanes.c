@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "receiptd/postgres/sql.h"
 
 static uint32_t connection_of(const struct app *app, uint32_t lane)
 {
@@ -61,6 +62,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     if (result->outcome == RCPT_OUTCOME_COMMITTED)
         janitor_count_parked(app, result->events_parked);
     measure_result(app, lane, result);
+    trace_end_batch(app, lane, result, error);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
         result->outcome != RCPT_OUTCOME_UNKNOWN)
@@ -73,12 +75,15 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 {
     struct app *app = context;
     struct app_lane_connection *connection = &app->connections[connection_of(app, batch->lane)];
-    app->lane_flights[batch->lane] = (struct app_lane_flight){.batch = batch,
-                                                              .number = batch->number,
-                                                              .sent_ns = uv_hrtime(),
-                                                              .events = batch->event_count,
-                                                              .messages = batch->message_count};
-    rcpt_lane_send(connection->sender, connection->pg, batch, on_sent, connection);
+    app->lane_flights[batch->lane] =
+        (struct app_lane_flight){.batch = batch,
+                                 .number = batch->number,
+                                 .sent_ns = uv_hrtime(),
+                                 .events = batch->event_count,
+                                 .messages = batch->message_count,
+                                 .span = trace_begin_batch(app, batch)};
+    rcpt_lane_send(connection->sender, connection->pg, batch,
+                   app->lane_flights[batch->lane].span != NULL, on_sent, connection);
 }
 
 /* ---- positions ---- */
@@ -176,6 +181,17 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     app_check_drain(app);
 }
 
+/* What wants to hear of transitions adds its block here. */
+static struct rcpt_lane_statements *make_statements(struct app *app)
+{
+    const char *blocks[APP_MOST_BLOCKS] = {NULL};
+    size_t count = 0;
+    app->transitions_told = folds_want_transitions(app);
+    if (app->transitions_told)
+        blocks[count++] = rcpt_sql("lane/apply_folds");
+    return rcpt_lane_statements_new(blocks, count);
+}
+
 static const char *unknown_policy(enum rcpt_unknown_policy policy)
 {
     switch (policy) {
@@ -204,7 +220,8 @@ static void start_connection(struct app *app, uint32_t index)
     settings.context = connection;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
-    settings.statements = rcpt_lane_statements(&settings.statement_count);
+    settings.statements =
+        rcpt_lane_statements_list(app->lane_statements, &settings.statement_count);
     connection->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(connection->pg);
 }
@@ -212,6 +229,7 @@ static void start_connection(struct app *app, uint32_t index)
 void lanes_start(struct app *app)
 {
     unsigned count = app->config->postgres.connections;
+    app->lane_statements = make_statements(app);
     app->connections = rcpt_calloc(count, sizeof(*app->connections));
     app->lane_reads = rcpt_calloc(app->config->lanes, sizeof(*app->lane_reads));
     app->lane_flights = rcpt_calloc(app->config->lanes, sizeof(*app->lane_flights));
@@ -252,6 +270,8 @@ static void finish_resize(struct app *app)
     app->wanted_connections = 0;
     app->connections = rcpt_calloc(app->config->postgres.connections, sizeof(*app->connections));
     rcpt_config_hash(app->config, app->figures.config_hash);
+    rcpt_lane_statements_free(app->lane_statements);
+    app->lane_statements = make_statements(app);
     for (uint32_t index = 0; index < app->config->postgres.connections; index++)
         start_connection(app, index);
     rcpt_engine_set_held(app->engine, false, app_now(app));
@@ -273,6 +293,15 @@ void lanes_resize(struct app *app, unsigned connections)
     if (app->closing_connections > 0)
         return; /* the reload that began it has not ended yet */
     app->wanted_connections = connections;
+    rcpt_engine_set_held(app->engine, true, app_now(app));
+    lanes_tick(app);
+}
+
+void lanes_apply_blocks(struct app *app)
+{
+    if (app->transitions_told == folds_want_transitions(app) || app->wanted_connections != 0)
+        return;
+    app->wanted_connections = app->config->postgres.connections;
     rcpt_engine_set_held(app->engine, true, app_now(app));
     lanes_tick(app);
 }
@@ -299,6 +328,7 @@ void lanes_tick(struct app *app)
 void lanes_fini(struct app *app)
 {
     free_connections(app);
+    rcpt_lane_statements_free(app->lane_statements);
     for (uint32_t lane = 0; lane < app->config->lanes; lane++)
         free(app->lane_reads[lane].rows);
     free(app->lane_reads);

@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "measure_process.h"
 #include "receiptd/core/outcome.h"
 #include "receiptd/version.h"
 
 #define NS_PER_SECOND 1e9
 #define TICK_NS       UINT64_C(50000000) /* of the janitor's tick */
+#define STALLED_NS                                                                                 \
+    UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
 
 static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
     [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
@@ -50,6 +53,9 @@ static void set_of(struct app *app, enum rcpt_metric metric, const char *label, 
 void measure_start(struct app *app)
 {
     app->figures.metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
+    if (!app->config->intake.enabled)
+        rcpt_metrics_hide(app->figures.metrics, RCPT_METRIC_INTAKE_ACCOUNT,
+                          RCPT_METRIC_INTAKE_CLOSED + 1);
     app->figures.started_ms = app->figures.loaded_ms = measure_wall_ms();
     rcpt_config_hash(app->config, app->figures.config_hash);
     set_of(app, RCPT_METRIC_RELOADS, "applied", 0);
@@ -253,6 +259,16 @@ void measure_tick(struct app *app)
                          took > TICK_NS ? (double)(took - TICK_NS) / NS_PER_SECOND : 0);
 }
 
+bool measure_turns(const struct app *app)
+{
+    return app->figures.tick_ns == 0 || uv_hrtime() - app->figures.tick_ns < STALLED_NS;
+}
+
+bool measure_works(const struct app *app)
+{
+    return app->figures.idle_since_ns == 0 || uv_hrtime() - app->figures.idle_since_ns < STALLED_NS;
+}
+
 /* ---- brought up to date for a page ---- */
 
 static void collect_engine(struct app *app)
@@ -309,6 +325,26 @@ static int64_t shows_ms(const struct app *app, const struct rcpt_engine_partitio
     return view->newest_ms >= 0 ? view->newest_ms : app->figures.started_ms;
 }
 
+static double seconds_between(int64_t shows_ms, int64_t now_ms)
+{
+    return now_ms > shows_ms ? (double)(now_ms - shows_ms) / 1000 : 0;
+}
+
+double measure_lag_seconds(struct app *app)
+{
+    int64_t now_ms = measure_wall_ms(), high, lag;
+    double oldest = 0;
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
+        if (!rcpt_engine_is_assigned(app->engine, slot))
+            continue;
+        struct rcpt_engine_partition_view view = rcpt_engine_view_partition(app->engine, slot);
+        (void)consume_view(app, slot, &high, &lag);
+        double seconds = seconds_between(shows_ms(app, &view, lag, now_ms), now_ms);
+        oldest = seconds > oldest ? seconds : oldest;
+    }
+    return oldest;
+}
+
 /* Returns the partition's lag in seconds. */
 static double collect_partition(struct app *app, uint32_t slot, int64_t now_ms)
 {
@@ -321,7 +357,7 @@ static double collect_partition(struct app *app, uint32_t slot, int64_t now_ms)
     if (consume_view(app, slot, &high, &lag))
         rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_RECORDS, labels, (double)lag);
     int64_t shows = shows_ms(app, &view, lag, now_ms);
-    double seconds = now_ms > shows ? (double)(now_ms - shows) / 1000 : 0;
+    double seconds = seconds_between(shows, now_ms);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels, seconds);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_SHOWS, labels, (double)shows / 1000);
@@ -365,65 +401,6 @@ static void collect_connections(struct app *app)
     set(app, RCPT_METRIC_BACKENDS_MOST, (double)app->figures.backends_most);
 }
 
-/* The second number of /proc/self/statm, in pages. */
-static double resident_bytes(void)
-{
-    char text[128] = "";
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file == NULL)
-        return 0;
-    const char *pages = fgets(text, sizeof(text), file) != NULL ? strchr(text, ' ') : NULL;
-    fclose(file);
-    return pages != NULL ? (double)strtoul(pages, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
-}
-
-static unsigned open_descriptors(void)
-{
-    unsigned count = 0;
-    DIR *directory = opendir("/proc/self/fd");
-    if (directory == NULL)
-        return 0;
-    while (readdir(directory) != NULL)
-        count++;
-    closedir(directory);
-    return count > 3 ? count - 3 : 0; /* itself, and the two dots */
-}
-
-static void collect_process(struct app *app)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    set(app, RCPT_METRIC_PROCESS_CPU,
-        (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
-    set(app, RCPT_METRIC_PROCESS_RSS, resident_bytes());
-    set(app, RCPT_METRIC_PROCESS_START, (double)app->figures.started_ms / 1000);
-    set(app, RCPT_METRIC_PROCESS_FDS, open_descriptors());
-}
-
-static void collect_log(struct app *app)
-{
-    struct rcpt_log_counts counts = rcpt_log_get_counts();
-    for (int level = 0; level < RCPT_LOG_LEVEL__COUNT; level++)
-        set_of(app, RCPT_METRIC_LOG_LINES, rcpt_log_level_name((enum rcpt_log_level)level),
-               (double)counts.lines[level]);
-    set(app, RCPT_METRIC_LOG_SUPPRESSED, (double)counts.suppressed);
-    set(app, RCPT_METRIC_LOG_DROPPED, (double)counts.dropped);
-}
-
-static void collect_http(struct app *app)
-{
-    if (app->http == NULL)
-        return;
-    const struct rcpt_http_stats *stats = rcpt_http_stats(app->http);
-    for (int status = 100; status < 600; status++) {
-        char text[12];
-        snprintf(text, sizeof(text), "%d", status);
-        if (stats->status[status] > 0)
-            set_of(app, RCPT_METRIC_HTTP_REQUESTS, text, (double)stats->status[status]);
-    }
-}
-
 static void collect_state(struct app *app)
 {
     struct rcpt_metrics *metrics = app->figures.metrics;
@@ -450,9 +427,13 @@ char *measure_page(struct app *app, enum rcpt_metrics_format format, size_t *siz
     collect_lanes(app);
     collect_partitions(app);
     collect_connections(app);
-    collect_log(app);
-    collect_http(app);
-    collect_process(app);
+    if (app->intake != NULL)
+        measure_intake(app->figures.metrics, app->intake);
+    measure_process(app->figures.metrics, app->figures.started_ms);
+    if (app->tracer != NULL)
+        measure_tracing(app->figures.metrics, rcpt_tracer_get_stats(app->tracer));
+    if (app->http != NULL)
+        measure_http(app->figures.metrics, rcpt_http_stats(app->http));
     char *page = rcpt_metrics_render(app->figures.metrics, format, size);
     set(app, RCPT_METRIC_SCRAPE, (double)(uv_hrtime() - began) / NS_PER_SECOND);
     return page;

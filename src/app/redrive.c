@@ -88,7 +88,7 @@ static struct rcpt_record *decode(const struct redriver *redriver,
 }
 
 struct event_arrays {
-    struct rcpt_array_text indexes, ids, codes, times, payloads;
+    struct rcpt_array_text indexes, ids, codes, times, payloads, flags;
 };
 
 static void add_event(struct event_arrays *arrays, const struct redriver *redriver,
@@ -102,6 +102,7 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
     rcpt_array_text_add(&arrays->ids, event->id, event->id_size);
     rcpt_array_text_add_int(&arrays->codes, rcpt_ladder_entry(ladder, event->entry)->code);
     rcpt_array_text_add(&arrays->times, at, strlen(at));
+    rcpt_array_text_add_int(&arrays->flags, event->flags);
     rcpt_array_text_add_bytea(&arrays->payloads, record->value + event->payload,
                               event->payload_size);
 }
@@ -109,12 +110,12 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
 static bool park(const struct redriver *redriver, const struct letter *letter,
                  const struct event_arrays *arrays, struct redrive_counts *counts)
 {
-    const char *const values[] = {letter->topic,        letter->partition,  letter->offset,
-                                  letter->index,        redriver->lanes,    arrays->indexes.text,
-                                  arrays->ids.text,     arrays->codes.text, arrays->times.text,
-                                  arrays->payloads.text};
+    const char *const values[] = {letter->topic,         letter->partition,  letter->offset,
+                                  letter->index,         redriver->lanes,    arrays->indexes.text,
+                                  arrays->ids.text,      arrays->codes.text, arrays->times.text,
+                                  arrays->payloads.text, arrays->flags.text};
     struct rcpt_session_rows *rows =
-        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 10, values,
+        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 11, values,
                            &redriver->context->error);
     if (rows == NULL)
         return false;
@@ -128,8 +129,8 @@ static bool move_letter(const struct redriver *redriver, const struct letter *le
                         const struct rcpt_record *record, struct redrive_counts *counts)
 {
     struct event_arrays arrays;
-    struct rcpt_array_text *all[] = {&arrays.indexes, &arrays.ids, &arrays.codes, &arrays.times,
-                                     &arrays.payloads};
+    struct rcpt_array_text *all[] = {&arrays.indexes, &arrays.ids,      &arrays.codes,
+                                     &arrays.times,   &arrays.payloads, &arrays.flags};
     for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
         rcpt_array_text_init(all[index]);
     for (uint32_t event = 0; event < record->event_count; event++)

@@ -66,6 +66,7 @@ static bool take_over(struct app_reload *reload, FILE *out)
     app->config->postgres.connections = connections; /* until they are there */
     apply_limits(app);
     lanes_resize(app, wanted);
+    folds_apply_config(app);
     app->figures.loaded_ms = measure_wall_ms();
     rcpt_config_hash(app->config, app->figures.config_hash);
     list(out, "applied", changes.applied, changes.applied_count);
@@ -114,6 +115,7 @@ static void on_worked(uv_work_t *work, int status)
     struct app *app = reload->app;
     app->reload = NULL;
     app->open--;
+    supervisor_reload_ends(&app->supervisor);
     if (status == 0 && !app->closing)
         finish(reload);
     else if (reload->on_done != NULL)
@@ -133,6 +135,7 @@ bool reload_begin(struct app *app, reload_on_done on_done, void *context)
     reload->work.data = reload;
     app->reload = reload;
     app->open++;
+    supervisor_reload_begins(&app->supervisor);
     RCPT_ASSERT(uv_queue_work(&app->loop, &reload->work, on_work, on_worked) == 0);
     return true;
 }

@@ -74,6 +74,7 @@ void app_update_readiness(struct app *app)
         rcpt_log_info("app", "ready");
     else
         rcpt_log_info("app", "not ready: %s", text);
+    supervisor_set_ready(&app->supervisor, app->ready);
 }
 
 void app_halt(struct app *app, const struct rcpt_error *error)
@@ -119,7 +120,7 @@ static void close_handle(struct app *app, uv_handle_t *handle)
     uv_close(handle, on_handle_closed);
 }
 
-static void on_postgres_closed(void *context)
+static void on_closed(void *context)
 {
     struct app *app = context;
     app->open--;
@@ -138,6 +139,9 @@ static void close_rest(struct app *app)
 {
     janitor_log_stats(app);
     rcpt_log_flush();
+    app->open++;
+    supervisor_close(&app->supervisor, on_closed);
+    trace_close(app);
     endpoints_close(app);
     control_close(app);
     close_timers(app);
@@ -145,10 +149,11 @@ static void close_rest(struct app *app)
         close_handle(app, (uv_handle_t *)&app->signals[index]);
     for (unsigned index = 0; index < app->config->postgres.connections; index++) {
         app->open++;
-        rcpt_pg_close(app->connections[index].pg, on_postgres_closed, app);
+        rcpt_pg_close(app->connections[index].pg, on_closed, app);
     }
     app->open++;
-    rcpt_pg_close(app->control, on_postgres_closed, app);
+    rcpt_pg_close(app->control, on_closed, app);
+    folds_close(app);
 }
 
 static int64_t remaining_ms(const struct app *app)
@@ -171,7 +176,8 @@ static void close_kafka(struct app *app)
 void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 || app->reload != NULL)
+        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
+        app->reload != NULL || !folds_are_settled(app))
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -199,6 +205,7 @@ static void begin_stop(struct app *app, const char *why)
         return;
     app->stopping = true;
     rcpt_log_info("app", "stopping: %s", why);
+    supervisor_stopping(&app->supervisor);
     app_update_readiness(app);
     uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->config->shutdown.deadline_ms, 0);
     if (app->intake != NULL)
@@ -206,6 +213,7 @@ static void begin_stop(struct app *app, const char *why)
     if (app->kafka != NULL)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
+    folds_stop(app);
     app_check_drain(app);
 }
 
@@ -384,6 +392,7 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
         .loop = &app->loop,
         .config = app->config,
         .instance = app->instance,
+        .tracer = app->tracer,
         .context = app,
         .on_ready = on_intake_ready,
         .on_closed = on_intake_closed,
@@ -393,6 +402,21 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
         return true;
     app->intake = rcpt_intake_start(&settings, error);
     return app->intake != NULL;
+}
+
+/* ---- the service manager ---- */
+
+static bool is_alive(void *context)
+{
+    const struct app *app = context;
+    return measure_turns(app) && measure_works(app);
+}
+
+static void start_supervisor(struct app *app)
+{
+    const struct supervisor_settings settings = {
+        .loop = &app->loop, .context = app, .describe = status_describe, .is_alive = is_alive};
+    supervisor_start(&app->supervisor, &settings);
 }
 
 static void name_topics(struct app *app)
@@ -413,8 +437,11 @@ static void start(struct app *app)
     name_topics(app);
     measure_start(app);
     start_engine(app);
+    start_supervisor(app);
+    trace_start(app);
     start_control(app);
     lanes_start(app);
+    folds_start(app);
     janitor_start(app);
     endpoints_start(app);
     control_start(app);

@@ -239,6 +239,35 @@ void status_write(struct app *app, struct rcpt_json *json)
 
 /* ---- for people ---- */
 
+static double events_per_second(struct app *app)
+{
+    uint64_t events = rcpt_engine_get_stats(app->engine)->events_committed, now = uv_hrtime();
+    struct app_figures *figures = &app->figures;
+    double seconds = figures->told_ns > 0 ? (double)(now - figures->told_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(events - figures->told_events) / seconds : 0;
+    figures->told_events = events;
+    figures->told_ns = now;
+    return rate;
+}
+
+void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
+{
+    struct app *app = context;
+    const char *reasons[APP_MOST_REASONS];
+    double rate = events_per_second(app);
+    unsigned assigned = 0;
+    if (app_reasons(app, reasons) > 0) {
+        snprintf(text, SUPERVISOR_STATUS_BYTES, app->stopping ? "%.200s" : "not ready: %.200s",
+                 reasons[0]);
+        return;
+    }
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++)
+        assigned += rcpt_engine_is_assigned(app->engine, slot);
+    snprintf(text, SUPERVISOR_STATUS_BYTES,
+             "%.0f receipts/s; %" PRId64 " records, %.1f s behind; %u partitions", rate,
+             consume_lag(app), measure_lag_seconds(app), assigned);
+}
+
 static void print_partitions(struct app *app, FILE *out)
 {
     unsigned assigned = 0;

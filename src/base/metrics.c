@@ -215,6 +215,25 @@ void rcpt_metrics_observe(struct rcpt_metrics *metrics, unsigned metric, const c
     series->value += value;
 }
 
+void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
+                                const char *const *labels, const uint64_t *buckets, double sum)
+{
+    struct metrics_series *series = series_of(metrics, metric, labels);
+    size_t count = metrics_bound_count(&metrics->rows[metric]);
+    series->observations = 0;
+    for (size_t bucket = 0; bucket <= count; bucket++) {
+        series->buckets[bucket] = buckets[bucket];
+        series->observations += buckets[bucket];
+    }
+    series->value = sum;
+}
+
+void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned first, unsigned end)
+{
+    for (unsigned metric = first; metric < end; metric++)
+        metrics->families[metric].hidden = true;
+}
+
 double rcpt_metrics_value(const struct rcpt_metrics *metrics, unsigned metric,
                           const char *const *labels)
 {

@@ -19,6 +19,7 @@ struct metrics_family {
     uint32_t count, capacity;
     uint32_t *buckets; /* open addressing: number of a series + 1; 0 is free */
     uint32_t bucket_count;
+    bool hidden;
 };
 
 struct rcpt_metrics {

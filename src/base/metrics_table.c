@@ -11,10 +11,16 @@
 #define MOST_GATEWAYS    16
 #define MOST_PARTITIONS  10000
 #define MOST_CONNECTIONS 65
+#define MOST_ACCOUNTS    200
 
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
 static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};
+/* As in src/intake/stats.c, which keeps them. */
+static const double ack_bounds[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
+                                    0.2,    0.5,   1,     2,     5,    10,   0};
+static const double size_bounds[] = {1,   2,    5,    10,   20,    50,    100, 200,
+                                     500, 1000, 2000, 5000, 10000, 20000, 0};
 static const double event_bounds[] = {1, 10, 50, 100, 250, 500, 1000, 2000, 4000, 8000, 0};
 
 static const struct rcpt_metric_row rows[] = {
@@ -160,6 +166,101 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_BACKENDS_MOST] = {"receiptd_postgres_server_connections_max", GAUGE,
                                    .help = "Its max_connections"},
 
+    [RCPT_METRIC_INTAKE_ACCOUNT] = {"receiptd_intake_account_info", .type = RCPT_METRIC_INFO,
+                                    LABELS("account", "gateway"), .most = MOST_ACCOUNTS,
+                                    .help = "Accounts of the intake and their adapters"},
+    [RCPT_METRIC_INTAKE_REQUESTS] = {"receiptd_intake_requests_total", COUNTER, LABELS("account"),
+                                     .most = MOST_ACCOUNTS,
+                                     .help = "Webhooks that came for an account"},
+    [RCPT_METRIC_INTAKE_ANSWERS] = {"receiptd_intake_answers_total", COUNTER,
+                                    LABELS("account", "code"), .most = 12 * MOST_ACCOUNTS,
+                                    .help = "Their answers by HTTP status"},
+    [RCPT_METRIC_INTAKE_VERIFICATIONS] =
+        {"receiptd_intake_verifications_total", COUNTER, LABELS("account", "verdict"),
+         .most = 6 * MOST_ACCOUNTS,
+         .help = "What their signatures were found to be: verified, unverified (and that is "
+                 "allowed), missing, bad, stale, needs_certificate"},
+    [RCPT_METRIC_INTAKE_REFUSED] =
+        {"receiptd_intake_refused_total", COUNTER, LABELS("account", "cause"),
+         .most = 3 * MOST_ACCOUNTS,
+         .help = "Webhooks that were to come again: rate (429), unavailable (Kafka away or memory "
+                 "full), unacknowledged (Kafka did not confirm in time)"},
+    [RCPT_METRIC_INTAKE_COPIES] = {"receiptd_intake_copies_total", COUNTER, LABELS("account"),
+                                   .most = MOST_ACCOUNTS,
+                                   .help = "Signed webhooks that had been answered before"},
+    [RCPT_METRIC_INTAKE_EVENTS] =
+        {"receiptd_intake_events_total", COUNTER, LABELS("account", "id"),
+         .most = 3 * MOST_ACCOUNTS,
+         .help = "Receipts sent to Kafka, by where their message id came from: request, alias, "
+                 "gateway (its own id, for there was no alias)"},
+    [RCPT_METRIC_INTAKE_DROPS] =
+        {"receiptd_intake_drops_total", COUNTER, LABELS("account", "cause"),
+         .most = 3 * MOST_ACCOUNTS,
+         .help = "What became no receipt: ignored (of no interest), unmapped (a status that no "
+                 "table knows), rejected (not understood)"},
+    [RCPT_METRIC_INTAKE_UNMAPPED_STATUS] =
+        {"receiptd_intake_unmapped_status_info", .type = RCPT_METRIC_INFO,
+         LABELS("account", "status"), .most = MOST_ACCOUNTS,
+         .help = "The last status of the account that no table knew"},
+    [RCPT_METRIC_INTAKE_DEAD_LETTERS] = {"receiptd_intake_dead_letters_total", COUNTER,
+                                         LABELS("account"), .most = MOST_ACCOUNTS,
+                                         .help = "Records sent to intake.dead_letter_topic"},
+    [RCPT_METRIC_INTAKE_ACK_SECONDS] = {"receiptd_intake_ack_seconds", HISTOGRAM, SECONDS,
+                                        LABELS("account"), .most = MOST_ACCOUNTS,
+                                        .bounds = ack_bounds,
+                                        .help = "From the complete webhook to its answer, behind "
+                                                "Kafka's acknowledgement"},
+    [RCPT_METRIC_INTAKE_REQUEST_EVENTS] = {"receiptd_intake_request_events", HISTOGRAM,
+                                           LABELS("account"), .most = MOST_ACCOUNTS,
+                                           .bounds = size_bounds, .help = "Receipts in a webhook"},
+    [RCPT_METRIC_INTAKE_RECORDS] =
+        {"receiptd_intake_records_total", COUNTER, LABELS("result"), .most = 2,
+         .help = "Records given to Kafka (sent), and those that it did not take (failed)"},
+    [RCPT_METRIC_INTAKE_RECORD_BYTES] = {"receiptd_intake_record_bytes_total", COUNTER, BYTES,
+                                         .help = "Their sizes"},
+    [RCPT_METRIC_INTAKE_RECORD_EVENTS] = {"receiptd_intake_record_events", HISTOGRAM,
+                                          .bounds = size_bounds,
+                                          .help = "Receipts that were aggregated into a record"},
+    [RCPT_METRIC_INTAKE_ALIASES] =
+        {"receiptd_intake_alias_lookups_total", COUNTER, LABELS("result"), .most = 3,
+         .help = "Ids of gateways that PostgreSQL was asked for: found, missing, failed (the "
+                 "queries)"},
+    [RCPT_METRIC_INTAKE_WAITING_REQUESTS] = {"receiptd_intake_waiting_requests", GAUGE,
+                                             .help = "Webhooks that wait for their answer"},
+    [RCPT_METRIC_INTAKE_WAITING_BYTES] = {"receiptd_intake_waiting_bytes", GAUGE, BYTES,
+                                          .help = "Receipts on their way to Kafka; "
+                                                  "intake.memory is the limit"},
+    [RCPT_METRIC_INTAKE_CONNECTIONS] = {"receiptd_intake_connections", GAUGE,
+                                        .help = "Connections of gateways"},
+    [RCPT_METRIC_INTAKE_CLOSED] =
+        {"receiptd_intake_connections_closed_total", COUNTER, LABELS("cause"), .most = 4,
+         .help = "Connections that the intake ended: evicted (made room for others), refused (no "
+                 "room), timeout (too slow), tls (no handshake)"},
+    [RCPT_METRIC_FOLD_EVENTS] = {"receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Events that a rule took into groups; like all of folds "
+                                         "from the database, the same on every instance"},
+    [RCPT_METRIC_FOLD_GROUPS] = {"receiptd_fold_groups_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Groups that were opened"},
+    [RCPT_METRIC_FOLD_FOLDED] = {"receiptd_fold_folded_total", COUNTER, LABELS("rule"), .most = 100,
+                                 .help = "Events that found their group open: no publication of "
+                                         "their own"},
+    [RCPT_METRIC_FOLD_PUBLISHED] = {"receiptd_fold_published_total", COUNTER,
+                                    LABELS("rule", "cause"), .most = 400,
+                                    .help = "Publications claimed: the group was quiet, on hold "
+                                            "for too long, full, or its rule removed"},
+    [RCPT_METRIC_FOLD_AVOIDABLE] = {"receiptd_fold_avoidable_total", COUNTER, LABELS("rule"),
+                                    .most = 100,
+                                    .help = "Groups that opened again within the window after "
+                                            "their publication"},
+    [RCPT_METRIC_FOLD_OPEN] = {"receiptd_fold_open_groups", GAUGE, LABELS("rule"), .most = 100,
+                               .help = "Groups that wait to be published"},
+    [RCPT_METRIC_FOLD_RATIO] = {"receiptd_fold_ratio", GAUGE, LABELS("rule"), .most = 100,
+                                .help = "Share of the events that were folded"},
+    [RCPT_METRIC_FOLD_SKIPPED] =
+        {"receiptd_fold_skipped_total", COUNTER, LABELS("topic"), .most = 100,
+         .help = "Records of topics that are no JSON object, or lack a group key of a rule that "
+                 "they match"},
+
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,
                                 .help = "How late the loop's 50 ms timer comes"},
@@ -177,6 +278,15 @@ static const struct rcpt_metric_row rows[] = {
                                  .help = "Log lines lost because nobody read the error output"},
     [RCPT_METRIC_HTTP_REQUESTS] = {"receiptd_http_requests_total", COUNTER, LABELS("code"),
                                    .most = 32, .help = "Answers of the HTTP server by status"},
+    [RCPT_METRIC_SPANS_EXPORTED] = {"receiptd_spans_exported_total", COUNTER,
+                                    .help = "Spans that the collector has taken"},
+    [RCPT_METRIC_SPANS_DROPPED] = {"receiptd_spans_dropped_total", COUNTER, LABELS("reason"),
+                                   .most = 3,
+                                   .help = "Spans dropped: the queue was full (full), the "
+                                           "collector refused them (refused), or did not "
+                                           "answer (lost)"},
+    [RCPT_METRIC_SPANS_QUEUE_BYTES] = {"receiptd_spans_queue_bytes", GAUGE, BYTES,
+                                       .help = "Memory of spans that wait for the collector"},
     [RCPT_METRIC_PROCESS_CPU] = {"process_cpu_seconds_total", COUNTER, SECONDS,
                                  .help = "Processor time, user and system"},
     [RCPT_METRIC_PROCESS_RSS] = {"process_resident_memory_bytes", GAUGE, BYTES,

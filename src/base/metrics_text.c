@@ -150,6 +150,8 @@ char *rcpt_metrics_render(const struct rcpt_metrics *metrics, enum rcpt_metrics_
     for (size_t index = 0; index < metrics->count; index++) {
         const struct rcpt_metric_row *row = &metrics->rows[index];
         const struct metrics_family *family = &metrics->families[index];
+        if (family->hidden)
+            continue;
         if (family->count > 0)
             put_head(&page, row);
         for (uint32_t at = 0; at < family->count; at++) {

@@ -156,26 +156,40 @@ static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding 
 
 /* ---- signatures ---- */
 
+/* Of the lowest flag in the set. */
+static int16_t flag_code(uint32_t flags)
+{
+    return (int16_t)(RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags));
+}
+
 struct code_count {
     int16_t code;
     int32_t count;
 };
+
+/* Returns how many there are now. */
+static uint32_t collect_code(struct code_count *codes, uint32_t used, int16_t code)
+{
+    uint32_t at = used;
+    while (at > 0 && codes[at - 1].code > code)
+        at--;
+    if (at > 0 && codes[at - 1].code == code) {
+        codes[at - 1].count++;
+        return used;
+    }
+    memmove(&codes[at + 1], &codes[at], (used - at) * sizeof(*codes));
+    codes[at] = (struct code_count){.code = code, .count = 1};
+    return used + 1;
+}
 
 static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size,
                               struct code_count *codes)
 {
     uint32_t used = 0;
     for (uint32_t index = 0; index < size; index++) {
-        uint32_t at = used;
-        while (at > 0 && codes[at - 1].code > events[index].code)
-            at--;
-        if (at > 0 && codes[at - 1].code == events[index].code) {
-            codes[at - 1].count++;
-            continue;
-        }
-        memmove(&codes[at + 1], &codes[at], (used - at) * sizeof(*codes));
-        codes[at] = (struct code_count){.code = events[index].code, .count = 1};
-        used++;
+        used = collect_code(codes, used, events[index].code);
+        for (uint32_t flags = events[index].event->flags; flags != 0; flags &= flags - 1)
+            used = collect_code(codes, used, flag_code(flags));
     }
     return used;
 }
@@ -223,7 +237,7 @@ static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_
                                 const struct rcpt_batch_event *events, uint32_t size)
 {
     uint8_t gateway = common_gateway(events, size);
-    if (size == 1) {
+    if (size == 1 && events[0].event->flags == 0) {
         int32_t *known = &builder->single[gateway][events[0].event->entry];
         if (*known < 0) {
             struct code_count one = {.code = events[0].code, .count = 1};
@@ -251,14 +265,17 @@ static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_
 
 struct counts {
     uint32_t events, letters;
+    uint32_t flags; /* that events name beside their status */
 };
 
 static struct counts count_content(const struct rcpt_batch_source *sources, uint32_t source_count,
                                    uint32_t lane)
 {
-    struct counts counts = {0, 0};
+    struct counts counts = {0};
     for (uint32_t index = 0; index < source_count; index++) {
         const struct rcpt_record *record = sources[index].record;
+        for (uint32_t at = record->lane_events[lane]; at < record->lane_events[lane + 1]; at++)
+            counts.flags += (uint32_t)__builtin_popcount(record->events[at].flags);
         counts.events += record->lane_events[lane + 1] - record->lane_events[lane];
         counts.letters += record->lane_rejects[lane + 1] - record->lane_rejects[lane];
     }
@@ -339,6 +356,20 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
     return message_count;
 }
 
+/* The highest status among what the receipt names and what its flags imply. */
+static int16_t carried_top(const struct rcpt_ladder *ladder, const struct rcpt_ladder_entry *entry,
+                           uint32_t flags)
+{
+    int16_t top = entry->top;
+    for (; flags != 0; flags &= flags - 1) {
+        int flag = rcpt_ladder_find_code(ladder, flag_code(flags), NULL, 0);
+        RCPT_ASSERT(flag >= 0); /* the decoder found it by its name */
+        int16_t implied = rcpt_ladder_entry(ladder, (size_t)flag)->top;
+        top = implied > top ? implied : top;
+    }
+    return top;
+}
+
 /* Writes one message with its events; the winner's time is the smallest among the receipts of the
  * highest status. */
 static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
@@ -353,16 +384,17 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
     for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
         const struct rcpt_event *event = raws[at].event;
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
+        int16_t top = carried_top(builder->ladder, entry, event->flags);
         struct rcpt_batch_event *out = &batch->events[batch->event_count++];
         out->record = batch->records[raws[at].source];
         out->event = event;
         out->record_index = raws[at].source;
         out->code = entry->code;
         batch->payload_bytes += event->payload_size;
-        message->mask |= entry->mask;
-        if (entry->top > message->top ||
-            (entry->top == message->top && event->at_us < message->at_us)) {
-            message->top = entry->top;
+        batch->has_flags |= event->flags != 0;
+        message->mask |= entry->mask | event->flags;
+        if (top > message->top || (top == message->top && event->at_us < message->at_us)) {
+            message->top = top;
             message->at_us = event->at_us;
         }
     }
@@ -397,8 +429,9 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
     batch->events = allocate(batch, most, sizeof(*batch->events));
     batch->messages = allocate(batch, most, sizeof(*batch->messages));
     batch->signatures = allocate(batch, most, sizeof(*batch->signatures));
-    batch->signature_codes = allocate(batch, most, sizeof(*batch->signature_codes));
-    batch->signature_counts = allocate(batch, most, sizeof(*batch->signature_counts));
+    size_t codes = (size_t)most + counts.flags;
+    batch->signature_codes = allocate(batch, codes, sizeof(*batch->signature_codes));
+    batch->signature_counts = allocate(batch, codes, sizeof(*batch->signature_counts));
     set_records(batch, sources, source_count);
     clear_buckets(&builder->buckets, &builder->bucket_capacity, most);
     clear_buckets(&builder->signature_buckets, &builder->signature_capacity, most);

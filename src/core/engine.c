@@ -164,7 +164,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
     part->generation = generation;
     part->position = start;
     part->last.offset = -1;
-    part->rewinding = false;
+    part->rewinding = part->unproven = false;
     part->doubt_below = 0;
     return start;
 }
@@ -174,7 +174,7 @@ void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
     struct slot *part = &engine->slots[slot];
     engine->assigned -= part->assigned;
     part->assigned = false;
-    part->rewinding = part->comparing = false;
+    part->rewinding = part->comparing = part->unproven = false;
     part->epoch = ++engine->epochs;
     for (uint32_t index = 0; index < engine->settings.lanes; index++)
         lane_drop(engine, &engine->lanes[index], slot, INT64_MAX);
@@ -214,6 +214,10 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     struct slot *part = &engine->slots[slot];
     if (!part->assigned || engine->halted)
         return false;
+    if (part->unproven) {
+        engine->stats.dropped_rewinding++;
+        return false;
+    }
     if (part->rewinding && offset > part->rewind_to) {
         /* Below the old position: the rewind met a gap, or an earlier one took effect late. An
          * assignment tells. */
@@ -260,10 +264,12 @@ static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
     engine_halt(engine, &error);
 }
 
-/* Returns true if the record was the anchor's: it is compared, and not applied again. */
-static bool compare_anchor(struct rcpt_engine *engine, struct slot *part,
+/* Returns true if the record was the anchor's: it is compared, and not applied again, unless the
+ * database went back to it meanwhile. */
+static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
                            const struct rcpt_record *record)
 {
+    struct slot *part = &engine->slots[slot];
     if (!part->comparing || record->offset < part->anchor.offset)
         return false;
     /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing
@@ -271,9 +277,11 @@ static bool compare_anchor(struct rcpt_engine *engine, struct slot *part,
     part->comparing = false;
     if (record->offset > part->anchor.offset)
         return false;
-    if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc)
+    if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc) {
         halt_on_anchor(engine, part);
-    return true;
+        return true;
+    }
+    return record->offset < lowest_accepted(engine, slot);
 }
 
 /* The record goes to every lane that has not accepted its offset yet; a lane without a part in it
@@ -308,7 +316,7 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
 {
     struct slot *part = &engine->slots[slot];
     bool admits = rcpt_engine_admits(engine, slot, record->offset);
-    if (!admits || compare_anchor(engine, part, record)) {
+    if (!admits || compare_anchor(engine, slot, record)) {
         if (admits && record->offset >= part->position)
             part->position = record->offset + 1;
         rcpt_record_free(record);
@@ -347,12 +355,22 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
     part->rewinding = part->comparing = false;
 }
 
+static void ask_again(struct rcpt_engine *engine, uint32_t slot, int64_t now_ms)
+{
+    engine->slots[slot].ask_ms = now_ms + engine->settings.rewind_timeout_ms;
+    engine->ports.refresh(engine->ports.context, slot);
+}
+
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
     int64_t before = part->rewinding ? part->rewind_to : part->position;
-    part->comparing = false;
-    if (offset >= before)
+    if (part->comparing && offset < part->anchor.offset) {
+        part->comparing = false;
+        part->unproven = true;
+        ask_again(engine, slot, now_ms);
+    }
+    if (part->unproven || offset >= before)
         return; /* Kafka has not delivered anything above it yet, or it is on the way already */
     if (!part->rewinding)
         part->rewind_from = part->position;
@@ -511,6 +529,8 @@ static void check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
         struct slot *part = &engine->slots[slot];
+        if (part->unproven && now_ms >= part->ask_ms)
+            ask_again(engine, slot, now_ms);
         if (!part->assigned || !part->rewinding || now_ms < part->rewind_deadline_ms)
             continue;
         /* Nothing that was fetched before survives an assignment, so from here on a gap is a real

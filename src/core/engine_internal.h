@@ -82,6 +82,10 @@ struct slot {
 
     bool comparing; /* the anchor's record has not come by yet */
     struct rcpt_engine_anchor anchor;
+    /* The database went back below the anchor before its record came: nothing is taken until the
+     * rows, which name another one, are read again. */
+    bool unproven;
+    int64_t ask_ms; /* when to ask for that again */
 
     /* REWINDING: nothing above `rewind_to` is taken until the record there came; `rewind_from` is
      * where it began. */

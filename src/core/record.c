@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "receiptd/core/hash.h"
+#include "receiptd/core/trace_context.h"
 #include "record_internal.h"
 
 /* Scratch memory up to this is kept from one record to the next; the rest is given back, since no
@@ -129,8 +130,18 @@ struct parts {
     struct rcpt_reject *rejects;
     uint32_t *lane_rejects;
     char *value;
+    char *tracestate;
     char *ids; /* those that are not in the value, because they were escaped there */
 };
+
+/* With the NUL at its end; 0: there is none that could be passed on. */
+static size_t tracestate_bytes(const struct rcpt_record_input *input)
+{
+    return input->tracestate != NULL &&
+                   rcpt_trace_is_state(input->tracestate, input->tracestate_size)
+               ? input->tracestate_size + 1
+               : 0;
+}
 
 static void place_parts(struct layout *layout, const struct rcpt_decoder *decoder, size_t id_bytes,
                         struct parts *parts)
@@ -144,6 +155,7 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
     parts->lane_events = place(layout, decoder->event_count > 0 ? table : 0, sizeof(uint32_t));
     parts->lane_rejects = place(layout, decoder->reject_count > 0 ? table : 0, sizeof(uint32_t));
     parts->value = place(layout, decoder->input.value_size, 1);
+    parts->tracestate = place(layout, tracestate_bytes(&decoder->input), 1);
     parts->ids = place(layout, id_bytes, 1);
 }
 
@@ -226,25 +238,24 @@ static void group_rejects(const struct rcpt_decoder *decoder, struct parts *part
     }
 }
 
-static bool is_lower_hex(const char *text, size_t size)
-{
-    return strspn(text, "0123456789abcdef") >= size;
-}
-
-/* 00-<32 hexadecimal digits>-<16>-<2>; ids of zeros mean that there is none. */
 static void set_traceparent(struct rcpt_record *record, const struct rcpt_record_input *input)
 {
-    char *text = record->traceparent;
-    text[0] = '\0';
-    if (input->traceparent == NULL || input->traceparent_size != RCPT_RECORD_TRACEPARENT_BYTES)
+    struct rcpt_trace_context context;
+    record->traceparent[0] = '\0';
+    if (input->traceparent == NULL ||
+        !rcpt_trace_parse(input->traceparent, input->traceparent_size, &context))
         return;
-    memcpy(text, input->traceparent, RCPT_RECORD_TRACEPARENT_BYTES);
-    text[RCPT_RECORD_TRACEPARENT_BYTES] = '\0';
-    bool valid = memcmp(text, "00-", 3) == 0 && is_lower_hex(text + 3, 32) && text[35] == '-' &&
-                 is_lower_hex(text + 36, 16) && text[52] == '-' && is_lower_hex(text + 53, 2) &&
-                 strspn(text + 3, "0") < 32 && strspn(text + 36, "0") < 16;
-    if (!valid)
-        text[0] = '\0';
+    memcpy(record->traceparent, input->traceparent, RCPT_RECORD_TRACEPARENT_BYTES);
+    record->traceparent[RCPT_RECORD_TRACEPARENT_BYTES] = '\0';
+}
+
+static void copy_tracestate(const struct rcpt_record_input *input, struct parts *parts)
+{
+    if (tracestate_bytes(input) == 0 || parts->record->traceparent[0] == '\0')
+        return;
+    memcpy(parts->tracestate, input->tracestate, input->tracestate_size);
+    parts->tracestate[input->tracestate_size] = '\0';
+    parts->record->tracestate = parts->tracestate;
 }
 
 static struct rcpt_record *finish(struct rcpt_decoder *decoder)
@@ -278,6 +289,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
         .lane_rejects = decoder->reject_count > 0 ? parts.lane_rejects : nothing_by_lane,
     };
     set_traceparent(parts.record, input);
+    copy_tracestate(input, &parts);
     return parts.record;
 }
 

@@ -164,18 +164,24 @@ static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
     return &decoder->events[decoder->event_count++];
 }
 
-void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,
+uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *name, size_t size)
+{
+    int entry = rcpt_ladder_find_name(decoder->ladder, name, size, NULL, 0);
+    return entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
+}
+
+void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
 {
-    const struct rcpt_token *id = &fields[RCPT_FIELD_ID];
+    const struct rcpt_token *tokens = fields->tokens, *id = &tokens[RCPT_FIELD_ID];
     struct draft draft;
     int entry = -1;
     int64_t at_us = decoder->default_at_us;
 
     if (!check_text(decoder, payload, payload_size, &draft) || !check_id(decoder, id, &draft) ||
-        !find_status(decoder->ladder, &fields[RCPT_FIELD_STATUS], &fields[RCPT_FIELD_CHANNEL],
+        !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
-        !read_time(&fields[RCPT_FIELD_AT], &at_us, &draft)) {
+        !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft)) {
         struct rcpt_reject *reject =
             rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));
@@ -188,8 +194,9 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_toke
         .payload = (uint32_t)payload,
         .payload_size = (uint32_t)payload_size,
         .index = index,
+        .flags = fields->flags & ~rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask,
         .id_size = (uint8_t)id->size,
         .entry = (uint8_t)entry,
-        .gateway = rcpt_record_gateway_of(decoder, &fields[RCPT_FIELD_GATEWAY]),
+        .gateway = rcpt_record_gateway_of(decoder, &tokens[RCPT_FIELD_GATEWAY]),
     };
 }

@@ -17,6 +17,7 @@ enum rcpt_field {
     RCPT_FIELD_AT,
     RCPT_FIELD_CHANNEL,
     RCPT_FIELD_GATEWAY,
+    RCPT_FIELD_FLAGS, /* its token is never read: see struct rcpt_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
     RCPT_FIELD_EVENTS,                    /* makes the object a wrapper */
@@ -35,6 +36,11 @@ struct rcpt_token {
     size_t size;
     size_t end; /* of a string in the value, behind its closing quote */
     enum rcpt_token_kind kind;
+};
+
+struct rcpt_fields {
+    struct rcpt_token tokens[RCPT_FIELD__COUNT];
+    uint32_t flags; /* bits of those that the list "flags" names */
 };
 
 /* What yajl lets pass although it is no text; looked for once per record, so that events pay only
@@ -87,8 +93,12 @@ void rcpt_record_parse_any(struct rcpt_decoder *decoder);
 enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 
 /* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
-void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_token *fields,
+void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size);
+
+/* Bit of the flag that an element of "flags" names; 0 where the ladder has no such flag: a
+ * gateway's list may say more than is counted here. */
+uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *name, size_t size);
 
 /* Number of the gateway that the field names. */
 uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_token *name);

@@ -15,7 +15,7 @@ enum form {
 };
 
 struct fields {
-    struct rcpt_token tokens[RCPT_FIELD__COUNT];
+    struct rcpt_fields is;
     size_t start;         /* of the object in the value */
     enum rcpt_field next; /* field that the next value belongs to */
 };
@@ -34,6 +34,7 @@ struct parse {
     bool too_deep;
     uint32_t list_depth;  /* depth inside the list of events; 0 outside of it */
     uint32_t field_depth; /* depth inside the object whose fields are collected; 0: none */
+    uint32_t flags_depth; /* depth inside its list of flags; 0: outside of it */
     uint32_t index;       /* of the element in the list */
     size_t element_floor; /* end of the last element, or of the list's bracket */
     struct fields whole, element;
@@ -64,7 +65,9 @@ static void set_field(struct parse *parse, enum rcpt_token_kind kind, const char
     }
     if (field >= RCPT_FIELD__COUNT)
         return;
-    struct rcpt_token *token = &parse->open->tokens[field];
+    if (field == RCPT_FIELD_FLAGS)
+        parse->open->is.flags = 0; /* of a key that is there twice, the last one counts */
+    struct rcpt_token *token = &parse->open->is.tokens[field];
     token->kind = kind;
     token->text = kind == RCPT_TOKEN_STRING ? keep_text(parse, text, size) : text;
     token->size = size;
@@ -109,7 +112,7 @@ static void refuse_element(struct parse *parse)
 static void take_event(struct parse *parse, const struct fields *fields)
 {
     if (parse->index < RCPT_RECORD_MAX_EVENTS)
-        rcpt_record_take_event(parse->decoder, fields->tokens, parse->index, fields->start,
+        rcpt_record_take_event(parse->decoder, &fields->is, parse->index, fields->start,
                                consumed(parse) - fields->start);
     end_element(parse);
 }
@@ -120,6 +123,8 @@ static int on_scalar(struct parse *parse, enum rcpt_token_kind kind, const char 
         parse->end = consumed(parse);
     else if (parse->depth == parse->field_depth)
         set_field(parse, kind, text, size);
+    else if (parse->depth == parse->flags_depth && kind == RCPT_TOKEN_STRING)
+        parse->open->is.flags |= rcpt_record_flag_of(parse->decoder, text, size);
     else if (parse->depth == parse->list_depth)
         refuse_element(parse);
     return 1;
@@ -164,6 +169,7 @@ static void open_fields(struct parse *parse, struct fields *fields)
     fields->start = consumed(parse) - 1;
     parse->open = fields;
     parse->field_depth = parse->depth + 1;
+    parse->flags_depth = 0;
 }
 
 static int on_start_map(void *context)
@@ -185,6 +191,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     switch (size) {
     case 2:
         return memcmp(key, "at", 2) == 0 ? RCPT_FIELD_AT : RCPT_FIELD_OTHER;
+    case 5:
+        return memcmp(key, "flags", 5) == 0 ? RCPT_FIELD_FLAGS : RCPT_FIELD_OTHER;
     case 6:
         if (memcmp(key, "status", 6) == 0)
             return RCPT_FIELD_STATUS;
@@ -232,6 +240,13 @@ static void open_list(struct parse *parse, enum form form)
     parse->field_depth = 0;
 }
 
+static void open_field_list(struct parse *parse)
+{
+    set_field(parse, RCPT_TOKEN_OTHER, NULL, 0);
+    if (parse->open->next == RCPT_FIELD_FLAGS)
+        parse->flags_depth = parse->depth + 1;
+}
+
 static int on_start_array(void *context)
 {
     struct parse *parse = context;
@@ -241,7 +256,7 @@ static int on_start_array(void *context)
              parse->whole.next == RCPT_FIELD_EVENTS)
         open_list(parse, FORM_WRAPPER);
     else if (parse->depth == parse->field_depth)
-        set_field(parse, RCPT_TOKEN_OTHER, NULL, 0);
+        open_field_list(parse);
     return enter(parse);
 }
 
@@ -249,6 +264,8 @@ static int on_end_array(void *context)
 {
     struct parse *parse = context;
     bool was_list = parse->depth == parse->list_depth;
+    if (parse->depth == parse->flags_depth)
+        parse->flags_depth = 0;
     leave(parse);
     if (was_list) { /* back to the wrapper's fields, if there is one */
         parse->list_depth = 0;

@@ -130,8 +130,26 @@ static bool scan_scalar(struct scan *scan, struct rcpt_token *token)
     return good;
 }
 
+/* Behind the opening bracket of a list of flags: names and nothing else. */
+static bool scan_flags(struct scan *scan, uint32_t *flags)
+{
+    const char *name;
+    size_t size;
+    skip_blanks(scan);
+    if (take(scan, ']'))
+        return true;
+    do {
+        skip_blanks(scan);
+        if (!take(scan, '"') || !scan_string(scan, &name, &size))
+            return false;
+        *flags |= rcpt_record_flag_of(scan->decoder, name, size);
+        skip_blanks(scan);
+    } while (take(scan, ','));
+    return take(scan, ']');
+}
+
 /* One key with its value. `whole`: the object is the record, where "events" means a list. */
-static bool scan_field(struct scan *scan, struct rcpt_token *fields, bool whole)
+static bool scan_field(struct scan *scan, struct rcpt_fields *fields, bool whole)
 {
     const char *key;
     size_t size;
@@ -142,25 +160,30 @@ static bool scan_field(struct scan *scan, struct rcpt_token *fields, bool whole)
     if (!take(scan, ':'))
         return false;
     skip_blanks(scan);
+    enum rcpt_field field = rcpt_record_field_of(key, size);
+    if (field == RCPT_FIELD_FLAGS) {
+        fields->flags = 0;
+        if (take(scan, '['))
+            return scan_flags(scan, &fields->flags);
+    }
     if (!scan_scalar(scan, &token))
         return false;
-    enum rcpt_field field = rcpt_record_field_of(key, size);
     if (field < RCPT_FIELD__COUNT)
-        fields[field] = token; /* of a key that is there twice, the last one counts */
+        fields->tokens[field] = token; /* of a key that is there twice, the last one counts */
     return field != RCPT_FIELD_EVENTS || !whole;
 }
 
 /* Behind the opening brace; takes the event at the closing one. */
 static bool scan_object(struct scan *scan, bool whole)
 {
-    struct rcpt_token fields[RCPT_FIELD__COUNT];
+    struct rcpt_fields fields;
     size_t start = place(scan) - 1;
-    memset(fields, 0, sizeof(fields));
+    memset(&fields, 0, sizeof(fields));
     skip_blanks(scan);
     if (!take(scan, '}')) {
         do {
             skip_blanks(scan);
-            if (!scan_field(scan, fields, whole))
+            if (!scan_field(scan, &fields, whole))
                 return false;
             skip_blanks(scan);
         } while (take(scan, ','));
@@ -169,7 +192,7 @@ static bool scan_object(struct scan *scan, bool whole)
     }
     if (scan->index == RCPT_RECORD_MAX_EVENTS)
         return false;
-    rcpt_record_take_event(scan->decoder, fields, scan->index++, start, place(scan) - start);
+    rcpt_record_take_event(scan->decoder, &fields, scan->index++, start, place(scan) - start);
     return true;
 }
 

@@ -3,6 +3,7 @@
 
 #include "internal.h"
 
+#define SLOW_MS        1000  /* of one request, where others wait for a connection */
 #define KEPT_OUT_BYTES 4096u /* of an idle connection's buffer */
 #define MAX_UNSENT_BYTES                                                                           \
     (256u * 1024)         /* nothing more is read from a client that takes no answers */
@@ -61,14 +62,26 @@ void connection_set_state(struct connection *connection, enum connection_state s
         [CONNECTION_LINGERING] = {[CONNECTION_LINGERING] = true, [CONNECTION_CLOSED] = true},
     };
     RCPT_ASSERT(legal[connection->state][state]);
+    if (connection->served || connection->since_ms == 0)
+        connection->since_ms = http_now(connection->server);
     connection->state = state;
     connection->deadline_ms = deadline_of(connection, state);
 }
 
-bool connection_is_idle(const struct connection *connection)
+/* Slow heads and slow bodies come from those who never end a request: whoever has is worth more,
+ * also while it rests. */
+enum connection_worth connection_worth(const struct connection *connection)
 {
-    return connection->owed == 0 && connection->out.size == 0 && connection->writing_bytes == 0 &&
-           connection->state != CONNECTION_BODY && connection->state != CONNECTION_CLOSED;
+    bool asks = connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY;
+    if (connection->owed > 0 || connection->out.size > 0 || connection->writing_bytes > 0 ||
+        connection->state == CONNECTION_CLOSED)
+        return CONNECTION_KEPT;
+    if (!connection->served)
+        return CONNECTION_UNPROVEN;
+    if (!asks)
+        return CONNECTION_RESTING;
+    bool slow = http_now(connection->server) - connection->since_ms >= SLOW_MS;
+    return slow ? CONNECTION_SLOW : CONNECTION_KEPT;
 }
 
 /* ---- the end ---- */

@@ -86,6 +86,7 @@ struct connection {
     struct http_address address;
     enum connection_state state;
     int64_t deadline_ms; /* of the state; INT64_MAX: none */
+    int64_t since_ms;    /* in the state; of one that was never served: since it came */
     int64_t write_deadline_ms;
     struct rcpt_http_request *first, *last; /* not answered completely yet, in order */
     struct rcpt_http_request *incoming;     /* is being parsed */
@@ -95,6 +96,7 @@ struct connection {
     size_t writing_bytes;                   /* given to libuv */
     size_t queued_bytes;                    /* in libuv, when last looked at */
     bool dirty, reading, close_after, client_ended, shut;
+    bool served; /* a request of it was complete */
 };
 
 struct http_route {
@@ -158,7 +160,15 @@ void connection_end_after(struct connection *connection);
 /* Plain bytes, from the socket or out of TLS. */
 void connection_parse(struct connection *connection, const char *bytes, size_t size);
 /* Whether this client has not completed a request and could go to make room. */
-bool connection_is_idle(const struct connection *connection);
+/* Who goes first when there are too many; CONNECTION_KEPT: not at all. */
+enum connection_worth {
+    CONNECTION_UNPROVEN, /* has not brought one whole request yet */
+    CONNECTION_SLOW,     /* has been at its request for long */
+    CONNECTION_RESTING,  /* asks for nothing now */
+    CONNECTION_KEPT,     /* is owed an answer, or at its request */
+};
+
+enum connection_worth connection_worth(const struct connection *connection);
 
 /* ---- parse.c ---- */
 void parse_settings(http_parser_settings *callbacks);

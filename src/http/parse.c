@@ -134,6 +134,7 @@ static int on_message_complete(http_parser *parser)
     struct connection *connection = parser->data;
     struct rcpt_http_request *request = connection->incoming;
     bool keep_alive = request->keep_alive;
+    connection->served = true;
     connection_set_state(connection, CONNECTION_IDLE);
     if (!keep_alive)
         connection_end_after(connection);

@@ -245,13 +245,19 @@ const struct http_route *http_find_route(const struct rcpt_http_server *server, 
 
 /* ---- connections beyond the limit, and those that take too long ---- */
 
-/* Room for a new one: whoever has waited longest without asking for anything goes. */
+/* Room for a new one: of those that are worth least, the one that has been so longest goes. */
 static bool evict(struct rcpt_http_server *server)
 {
     struct connection *victim = NULL;
-    for (struct connection *each = server->connections; each != NULL; each = each->next)
-        if (connection_is_idle(each) && (victim == NULL || each->deadline_ms < victim->deadline_ms))
+    enum connection_worth least = CONNECTION_KEPT;
+    for (struct connection *each = server->connections; each != NULL; each = each->next) {
+        enum connection_worth worth = connection_worth(each);
+        if (worth < least ||
+            (worth == least && victim != NULL && each->since_ms < victim->since_ms)) {
             victim = each;
+            least = worth;
+        }
+    }
     if (victim == NULL)
         return false;
     server->stats.evicted_connections++;

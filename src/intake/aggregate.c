@@ -145,6 +145,24 @@ static void note_ticket(struct rcpt_aggregate_batch *batch, struct rcpt_ticket *
     batch->tickets[batch->ticket_count++] = ticket;
 }
 
+/* The last digit of the flags. */
+static bool is_sampled(const char *traceparent)
+{
+    return traceparent[0] != '\0' && strchr("13579bdf", traceparent[54]) != NULL;
+}
+
+/* A record can carry one trace: one that is kept, where there is one. */
+static void note_trace(struct rcpt_aggregate_batch *batch,
+                       const struct rcpt_aggregate_origin *origin)
+{
+    if (origin->traceparent[0] == '\0' || is_sampled(batch->traceparent) ||
+        (batch->traceparent[0] != '\0' && !is_sampled(origin->traceparent)))
+        return;
+    memcpy(batch->traceparent, origin->traceparent, sizeof(batch->traceparent) - 1);
+    free(batch->tracestate);
+    batch->tracestate = origin->tracestate != NULL ? rcpt_strdup(origin->tracestate) : NULL;
+}
+
 static void note_origin(struct rcpt_aggregate_batch *batch,
                         const struct rcpt_aggregate_origin *origin)
 {
@@ -153,8 +171,7 @@ static void note_origin(struct rcpt_aggregate_batch *batch,
         known++;
     if (known == batch->name_count && known < RCPT_AGGREGATE_MAX_NAMES)
         batch->names[batch->name_count++] = origin->name;
-    if (batch->traceparent[0] == '\0' && origin->traceparent[0] != '\0')
-        memcpy(batch->traceparent, origin->traceparent, sizeof(batch->traceparent) - 1);
+    note_trace(batch, origin);
 }
 
 static void seal(struct rcpt_aggregate *aggregate, struct partition *partition)
@@ -284,5 +301,6 @@ void rcpt_aggregate_settle(struct rcpt_aggregate *aggregate, struct rcpt_aggrega
         rcpt_ticket_release(batch->tickets[i], good);
     free(batch->tickets);
     free(batch->bytes);
+    free(batch->tracestate);
     free(batch);
 }

@@ -22,19 +22,26 @@ struct round {
     unsigned messages;
 };
 
-static void find_traceparent(const rd_kafka_message_t *from, struct rcpt_kafka_message *to)
+static void find_header(const rd_kafka_headers_t *headers, const char *name, const char **text,
+                        size_t *text_size)
 {
-    rd_kafka_headers_t *headers;
     const void *value;
     size_t size;
+    if (rd_kafka_header_get_last(headers, name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+        value != NULL) {
+        *text = value;
+        *text_size = size;
+    }
+}
+
+static void find_trace(const rd_kafka_message_t *from, struct rcpt_kafka_message *to)
+{
+    rd_kafka_headers_t *headers;
     if (rd_kafka_message_headers(from, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR)
         return;
-    if (rd_kafka_header_get_last(headers, "traceparent", &value, &size) ==
-            RD_KAFKA_RESP_ERR_NO_ERROR &&
-        value != NULL) {
-        to->traceparent = value;
-        to->traceparent_size = size;
-    }
+    find_header(headers, "traceparent", &to->traceparent, &to->traceparent_size);
+    if (to->traceparent != NULL)
+        find_header(headers, "tracestate", &to->tracestate, &to->tracestate_size);
 }
 
 static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
@@ -50,7 +57,7 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
         .value = from->payload,
         .value_size = from->len,
     };
-    find_traceparent(from, &to);
+    find_trace(from, &to);
     partition->next = from->offset + 1;
     partition->retries = 0;
     rcpt_kafka_partition_fine(kafka, partition);

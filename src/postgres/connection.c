@@ -473,6 +473,8 @@ static bool send_batch(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, 
         if (PQsendQueryPrepared(pg->conn, queries[index].statement, params->count, params->values,
                                 params->lengths, params->formats, 0) != 1)
             return false;
+        if (queries[index].answer_at_once && PQsendFlushRequest(pg->conn) != 1)
+            return false;
     }
     return PQpipelineSync(pg->conn) == 1;
 }

@@ -177,6 +177,16 @@ static void add_payloads(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
     }
 }
 
+/* Most batches have none: then the array is empty, which reads as NULL everywhere. */
+static void add_flags(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+{
+    uint32_t count = batch->has_flags ? batch->event_count : 0;
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, count);
+    for (uint32_t index = 0; index < count; index++)
+        place = rcpt_pg_write_int4(place, (int32_t)batch->events[index].event->flags);
+    rcpt_pg_end_array(encoder, place);
+}
+
 static void add_record_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     rcpt_pg_begin_text_array(encoder, batch->record_count);
@@ -204,6 +214,7 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
         put_traceparent(encoder, batch->records[index]);
     rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
     rcpt_pg_add_text(encoder, unknown_policy);
+    add_flags(encoder, batch);
 }
 
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)

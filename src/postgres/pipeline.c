@@ -92,6 +92,7 @@ static void keep(struct rcpt_pending *pending, PGresult *result_take)
     ExecStatusType status = PQresultStatus(result_take);
     bool is_good = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
     if (is_good && !pending->failed && pending->received < pending->commands) {
+        pending->storage[pending->received].arrived_ns = uv_hrtime();
         pending->storage[pending->received++].result = result_take;
         return;
     }
@@ -158,6 +159,11 @@ void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_er
 size_t rcpt_pg_rows_count(const struct rcpt_pg_rows *rows)
 {
     return (size_t)PQntuples(rows->result);
+}
+
+uint64_t rcpt_pg_rows_arrived_ns(const struct rcpt_pg_rows *rows)
+{
+    return rows->arrived_ns;
 }
 
 const char *rcpt_pg_rows_text(const struct rcpt_pg_rows *rows, size_t row, int column)

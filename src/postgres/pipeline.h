@@ -14,6 +14,7 @@
 
 struct rcpt_pg_rows {
     PGresult *result;
+    uint64_t arrived_ns; /* monotonic */
 };
 
 /* Commands up to one Sync, whose answer is owed. */

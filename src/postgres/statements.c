@@ -29,19 +29,6 @@ static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *stat
     return statements;
 }
 
-const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count)
-{
-    static struct rcpt_pg_statement statements[] = {
-        {.name = "fence"},       {.name = "apply", .must_use_index_on = INBOX},
-        {.name = "insert"},      {.name = "letters"},
-        {.name = "probe_abort"}, {.name = "wake", .must_use_index_on = INBOX},
-        {.name = "discard"},     {.name = "expire"},
-        {.name = "positions"},   {.name = "timeline", .must_use_index_on = INBOX},
-    };
-    *count = sizeof(statements) / sizeof(statements[0]);
-    return with_texts(statements, *count, "lane");
-}
-
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
@@ -61,6 +48,29 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "intake");
+}
+
+const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "look"},  {.name = "take"},   {.name = "fence"}, {.name = "gather"},
+        {.name = "claim"}, {.name = "read"},   {.name = "done"},  {.name = "forget"},
+        {.name = "rules"}, {.name = "totals"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
+}
+
+const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "positions"},
+        {.name = "begin"},
+        {.name = "move"},
+        {.name = "append"},
+    };
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "fold");
 }
 
 /* ---- sending ---- */
@@ -282,6 +292,8 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     struct flight flight = *(struct flight *)context;
     struct rcpt_engine_result result = {.outcome = outcome_of(error)};
     free(context);
+    if (row_count > 0)
+        result.answered_ns = rcpt_pg_rows_arrived_ns(rows[row_count - 1]);
     if (result.outcome == RCPT_OUTCOME_COMMITTED) {
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
         if (flight.work >= 0) {
@@ -298,10 +310,12 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 }
 
 void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
-                    const struct rcpt_batch *batch, rcpt_lane_on_result on_result, void *context)
+                    const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
+                    void *context)
 {
     struct pipeline pipeline = {.count = 0};
     build(&pipeline, sender, batch);
+    pipeline.queries[pipeline.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
     *flight = (struct flight){

@@ -24,10 +24,11 @@ def parts():
     from part_replaced import part_replaced
     from part_rivals import part_rivals
     from part_snapshot import part_snapshot
+    from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth,
-            "snapshot": part_snapshot, "intake": part_intake}
+            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing}
 
 
 def arguments(known):

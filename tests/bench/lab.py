@@ -122,8 +122,8 @@ class Lab:
         return receiptd
 
 
-def fill(topic, stream, partition=None):
-    """Produces all records of the stream and waits until they are acknowledged."""
+def fill(topic, stream, partition=None, headers=None):
+    """Produces all records of the stream and waits until they are acknowledged. `headers`: an iterator of those of each."""
     failed = []
     producer = topic.producer(linger_ms=20, queue_buffering_max_kbytes=65536, queue_buffering_max_messages=100000)
 
@@ -133,9 +133,10 @@ def fill(topic, stream, partition=None):
 
     for number, value in enumerate(stream.records()):
         where = number % topic.partitions if partition is None else partition
+        given = next(headers) if headers else None
         while True:
             try:
-                producer.produce(topic.name, value, partition=where, on_delivery=on_delivery)
+                producer.produce(topic.name, value, partition=where, headers=given, on_delivery=on_delivery)
                 break
             except BufferError:
                 producer.poll(0.05)

@@ -171,6 +171,15 @@ def section_snapshot(result):
             + f"\nOf the rate without a snapshot: {spread(result['ratio'], 2)}.\n")
 
 
+def section_tracing(result):
+    rows = [(name, spread(result["rates"][name]), spread(result["daemon_us_per_event"][name], 2))
+            for name in ("off", "on")]
+    return (f"## Tracing\n\nEach record carries a `traceparent`, {result['sampled']:.0%} of them that of a sampled trace; a batch with such a "
+            f"record is a span with its parts, sent to a collector on the same machine.\n\n"
+            + table(("tracing", "events/s", "daemon, µs an event"), rows)
+            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n")
+
+
 def section_intake(result):
     f = result["figures"]
     names = {"intake": "one receipt a request, acknowledged by Kafka", "nginx": "nginx, one worker, an empty 200"}
@@ -190,6 +199,7 @@ p99 {number(half['p99'], 1)} ms, {half['refused']} refused. Peak RSS {number(res
 
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
             "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "snapshot": section_snapshot,
+            "tracing": section_tracing,
             "intake": section_intake}
 
 

@@ -120,6 +120,7 @@ static void check_same_event(const struct rcpt_event *left, const struct rcpt_ev
     RCPT_ASSERT(left->id_size == right->id_size);
     RCPT_ASSERT(memcmp(left->id, right->id, left->id_size) == 0);
     RCPT_ASSERT(left->at_us == right->at_us && left->entry == right->entry);
+    RCPT_ASSERT(left->flags == right->flags);
     RCPT_ASSERT(left->payload == right->payload && left->payload_size == right->payload_size);
     RCPT_ASSERT(left->index == right->index && left->hash == right->hash);
 }

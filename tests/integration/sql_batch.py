@@ -21,6 +21,7 @@ class Event:
     at: str = "2026-01-01 00:00:00+00"
     campaign_id: str = None
     traceparent: str = None
+    marks: tuple = ()  # bits of the flags that it names beside its status
 
     @property
     def payload(self):
@@ -31,11 +32,20 @@ class Event:
 
     @property
     def top(self):
-        return self.code if self.code < 9001 else FLAGS[self.code - 9001][1] or 0
+        own = self.code if self.code < 9001 else FLAGS[self.code - 9001][1] or 0
+        return max([own, *(FLAGS[bit][1] or 0 for bit in self.marks)])
 
     @property
     def mask(self):
-        return 0 if self.code < 9001 else 1 << (self.code - 9001)
+        return self.marked | (0 if self.code < 9001 else 1 << (self.code - 9001))
+
+    @property
+    def marked(self):
+        return sum(1 << bit for bit in self.marks)
+
+    @property
+    def codes(self):
+        return [self.code, *(9001 + bit for bit in self.marks)]
 
     @property
     def record(self):
@@ -63,7 +73,7 @@ def fold(events, lane=0, unknown="park"):
         mask = 0
         for event in mine:
             mask |= event.mask
-        signature = tuple(sorted(collections.Counter(e.code for e in mine).items()))
+        signature = tuple(sorted(collections.Counter(code for e in mine for code in e.codes).items()))
         columns["top"].append(top)
         columns["mask"].append(mask)
         columns["at"].append(min(e.at for e in mine if e.top == top))
@@ -83,6 +93,7 @@ def fold(events, lane=0, unknown="park"):
         columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
         [e.index for e in raw], payload_ends, b"".join(e.payload for e in raw),
         topics, partitions, offsets, traceparents, lane, unknown,
+        [e.marked for e in raw] if any(e.marks for e in raw) else [],
     ]
 
 
@@ -129,7 +140,8 @@ def expected_funnel(inbox, events):
             cells[inbox[message_id], code][0] += 1
     for event in events:
         if event.message_id in inbox:
-            cells[inbox[event.message_id], event.code][1] += 1
+            for code in event.codes:
+                cells[inbox[event.message_id], code][1] += 1
     return {k: tuple(v) for k, v in cells.items() if v != [0, 0]}
 
 

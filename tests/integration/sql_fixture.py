@@ -95,6 +95,18 @@ def fill_in(text, variables):
     return re.sub(r"(?<![:\w\[]):([a-z_]+)\b", lambda m: str(variables[m[1]]), text)
 
 
+def with_blocks(text, *blocks):
+    """A statement of sql/lane with optional blocks, as src/postgres/lane_statements.c composes it; none: as it is today."""
+    lines = []
+    for line in text.splitlines(keepends=True):
+        optional = re.match(r" *--\+ (.*)", line, re.DOTALL)
+        if not optional:
+            lines.append(line)
+        elif blocks:
+            lines.append("".join(f",\n{b}\n" for b in blocks) if optional[1].startswith(":blocks") else optional[1])
+    return "".join(lines)
+
+
 def literal(value):
     """A parameter in text format."""
     if value is None:
@@ -121,11 +133,12 @@ class Session:
         self.connection = psycopg.connect(dsn, autocommit=True, application_name=f"receiptd/test/{name}")
         self.connection.execute(SESSION)
         self.prepared = set()
+        self.blocks = ()  # optional CTEs of lane/apply and lane/wake; set before the first call
 
     def prepare(self, name):
         if name not in self.prepared:
-            text = (SQL / f"{name}.sql").read_bytes()
-            self.check(self.connection.pgconn.prepare(name.encode(), text))
+            text = with_blocks((SQL / f"{name}.sql").read_text(), *self.blocks)
+            self.check(self.connection.pgconn.prepare(name.encode(), text.encode()))
             self.prepared.add(name)
 
     @staticmethod

@@ -266,7 +266,7 @@ def test_a_silent_server_is_given_up_after_the_connect_timeout(empty):
         empty.write(postgres={"dsn": f"host=127.0.0.1 port={listener.getsockname()[1]}", "connect_timeout": "1s"})
         begin = time.monotonic()
         assert "time-out" in empty.run("funnel", code=UNAVAILABLE).err
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 20
 
 
 def test_wrong_names_of_role_and_database_are_told_apart(empty):
@@ -317,7 +317,7 @@ def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empt
     before = empty.everything()
     assert empty.migrate().out == "nothing to do\n"
     assert empty.everything() == before
-    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,)]
+    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,), (4,)]
 
 
 def test_migrate_in_another_schema_with_an_awkward_name(empty):

@@ -260,15 +260,28 @@ static void a_broker_that_is_restarted_loses_nothing(void **state)
 #define MAGIC  16 /* place of the format's number in a batch */
 #define RECORD 63 /* a place in a batch's first record */
 
-/* Flips a bit at this place of the log's second batch. */
-static void flip(const char *path, long place)
+static long big_endian(const unsigned char *bytes, int count)
 {
-    unsigned char head[4];
+    long value = 0;
+    for (int i = 0; i < count; i++)
+        value = value << 8 | bytes[i];
+    return value;
+}
+
+/* Flips a bit at this place of the log's batch that begins with this offset. */
+static void flip(const char *path, long offset, long place)
+{
+    unsigned char head[12]; /* the batch's first offset, and the bytes that follow */
     FILE *file = fopen(path, "r+b");
     assert_non_null(file);
-    assert_int_equal(fseek(file, 8, SEEK_SET), 0);
-    assert_int_equal(fread(head, 1, 4, file), 4);
-    long at = 12 + ((long)head[0] << 24 | (long)head[1] << 16 | (long)head[2] << 8 | head[3]);
+    long at = 0;
+    for (;;) {
+        assert_int_equal(fseek(file, at, SEEK_SET), 0);
+        assert_int_equal(fread(head, 1, sizeof(head), file), sizeof(head));
+        if (big_endian(head, 8) == offset)
+            break;
+        at += 12 + big_endian(head + 8, 4);
+    }
     assert_int_equal(fseek(file, at + place, SEEK_SET), 0);
     int byte = fgetc(file);
     assert_true(byte != EOF);
@@ -290,7 +303,7 @@ static void skip_nothing(struct fixture *fixture, long place, const char *code)
     produce(fixture->brokers, fixture->topic, 4, 1, 4);
     produce(fixture->brokers, fixture->topic, 4, 10, 100);
     snprintf(path, sizeof(path), "%s/%s-2/00000000000000000000.log", data, fixture->topic);
-    flip(path, place);
+    flip(path, 100, place);
     begin(fixture, 0);
     RUN_UNTIL(&fixture->loop, 20000, owner->trouble.decision != RCPT_DECISION_NONE);
     run_for(&fixture->loop, 2500);
@@ -299,7 +312,7 @@ static void skip_nothing(struct fixture *fixture, long place, const char *code)
     assert_true(owner->own.next[2] <= 100);
     assert_false(owner->healthy);
     assert_string_equal(owner->trouble.code, code);
-    flip(path, place);
+    flip(path, 100, place);
     RUN_UNTIL(&fixture->loop, 20000, owner->own.taken == 444);
     assert_exact(owner, 444);
     assert_true(owner->healthy);

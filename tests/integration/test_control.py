@@ -51,6 +51,14 @@ def test_the_socket_is_for_its_user_alone_and_tells_what_goes_on(create_world, c
     assert not control.path.exists()
 
 
+def outcomes(world):
+    """What the receipts have become so far. Positions say less: those of idle lanes follow later, without any receipt."""
+    return world.database.value(
+        "SELECT (SELECT COALESCE(sum(events), 0) FROM receiptd.campaign_funnel)"
+        " + (SELECT count(*) FROM receiptd.parked_event) + (SELECT count(*) FROM receiptd.dead_letter)"
+    )
+
+
 def test_pause_resume_and_drain_lose_nothing(create_world, control):
     world = create_world(25_000, seed=71, batch={"max_events": 500})
     world.insert(world.stream.late)
@@ -60,12 +68,12 @@ def test_pause_resume_and_drain_lose_nothing(create_world, control):
     control.ctl("pause")
     assert pages.get("/readyz").json["reasons"] and pages.get("/livez").status == 200
     assert "drained" in control.ctl("drain").stdout
-    at_rest = world.position_sum()
+    at_rest = outcomes(world)
     assert pages.figures().get_one("receiptd_queue_bytes") == 0
     assert pages.figures().get_one("receiptd_paused") == 1
     control.ctl("resync")
     time.sleep(0.5)
-    assert world.position_sum() == at_rest
+    assert outcomes(world) == at_rest
     control.ctl("resume")
     feeder.join()
     world.finish(process)

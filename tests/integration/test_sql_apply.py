@@ -5,16 +5,21 @@ import time
 
 import pytest
 
-from sql_batch import (Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel,
+from sql_batch import (TOPIC, Event, add_messages, apply, drift, effects, expected_funnel, expected_rows, fold, stored_funnel,
                        stored_rows)
 from sql_fixture import FLAGS, STATUSES, SqlError, database, sql_server, wait_for_lock  # noqa: F401
 
 CODES = list(STATUSES) + [9001 + b for b in FLAGS]
 
 
+def make_marks(rng):
+    """Flags beside a status, where one says any."""
+    return tuple(rng.sample(range(2, 7), rng.choice([1, 2]))) if rng.random() < 0.05 else ()
+
+
 def make_events(rng, ids, count):
     return [Event(rng.choice(ids), rng.choice(CODES), offset=n // 7, index=n % 7, partition=rng.randrange(3),
-                  at=f"2026-01-01 00:{rng.randrange(60):02}:00+00") for n in range(count)]
+                  at=f"2026-01-01 00:{rng.randrange(60):02}:00+00", marks=make_marks(rng)) for n in range(count)]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -30,7 +35,7 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
         batch = events[position:position + rng.choice([1, 2, 50, 300])]
         position += len(batch)
         answer = apply(session, batch)
-        assert answer["events_counted"] == len(batch) and answer["events_parked"] == 0
+        assert answer["events_counted"] == sum(len(e.codes) for e in batch) and answer["events_parked"] == 0
         assert answer["messages_known"] == len({e.message_id for e in batch})
         if rng.random() < 0.3:
             session.one("control/rollup", rng.choice([1, 3, 1000]), 0)
@@ -285,3 +290,30 @@ def test_a_batch_of_the_greatest_diversity_has_an_answer_that_stays_small(databa
     answer = session.one("lane/apply", *fold([Event(id, 300, n, i) for n, id in enumerate(ids) for i in range(1 + n // 4)],
                                              0, "park"))
     assert sum(len(text or "") for text in answer.values()) < 64 * 1024 and len(effects(answer)) == 300
+
+
+BLOCK = """seen AS (
+    INSERT INTO transition (id, org, campaign, old, new, gained, at)
+    SELECT u.id, u.org, u.campaign, u.old, u.new, u.gained, u.at FROM u
+),
+groups AS (
+    INSERT INTO transition_group (org, campaign, old, new, gained, n)
+    SELECT c.org, c.campaign, c.old, c.new, c.gained, c.n FROM changed c
+)"""
+
+
+def test_a_block_sees_every_transition_of_batches_and_wakes(database):
+    session = database.session()
+    session.blocks = (BLOCK,)
+    session.do("CREATE TABLE transition (id text, org text, campaign text, old int2, new int2, gained int4, at timestamptz)")
+    session.do("CREATE TABLE transition_group (org text, campaign text, old int2, new int2, gained int4, n int8)")
+    add_messages(session, {"a": "x", "b": "x", "same": "y"})
+    apply(session, [Event("a", 600, 0), Event("b", 600, 1), Event("same", 300, 2), Event("late", 9001, 3)])
+    apply(session, [Event("same", 300, 4)])
+    add_messages(session, {"late": "z"})
+    assert session.one("lane/wake", [TOPIC], [0], 0, 10)["rows"] == "1"
+    assert session.query("SELECT id, org, campaign, old, new, gained FROM transition ORDER BY id") == [
+        ("a", "o", "x", 0, 600, 0), ("b", "o", "x", 0, 600, 0), ("late", "o", "z", 0, 600, 1), ("same", "o", "y", 0, 300, 0)]
+    assert session.query("SELECT org, campaign, old, new, gained, sum(n) FROM transition_group GROUP BY 1, 2, 3, 4, 5"
+                         " ORDER BY campaign") == [
+        ("o", "x", 0, 600, 0, 2), ("o", "y", 0, 300, 0, 1), ("o", "z", 0, 600, 1, 1)]

@@ -150,6 +150,7 @@ struct lane {
     struct rcpt_engine_result result;
     struct rcpt_error error;
     int answers;
+    struct rcpt_lane_statements *statements;
 };
 
 static void on_lane_result(void *context, uint32_t number, const struct rcpt_engine_result *result,
@@ -171,7 +172,8 @@ static struct lane *lane_new(const char *policy, int64_t max_age_ms)
     struct rcpt_pg_settings settings = settings_of(lane->owner, dsn);
     settings.schema = MY_SCHEMA;
     settings.lock_timeout_ms = 200;
-    settings.statements = rcpt_lane_statements(&settings.statement_count);
+    lane->statements = rcpt_lane_statements_new(NULL, 0);
+    settings.statements = rcpt_lane_statements_list(lane->statements, &settings.statement_count);
     lane->sender = rcpt_lane_sender_new(policy, max_age_ms);
     owner_with(&settings, lane->owner);
     until(lane->owner, lane->owner->ready == 1);
@@ -182,6 +184,7 @@ static void lane_free(struct lane *lane)
 {
     owner_close(lane->owner);
     rcpt_lane_sender_free(lane->sender);
+    rcpt_lane_statements_free(lane->statements);
     free(lane);
 }
 
@@ -191,7 +194,7 @@ static void lane_submit(struct lane *lane, enum rcpt_batch_kind kind, int64_t ex
 {
     struct fold *fold = fold_new(kind, expected, next, json);
     int answers = lane->answers;
-    rcpt_lane_send(lane->sender, lane->owner->pg, &fold->batch, on_lane_result, lane);
+    rcpt_lane_send(lane->sender, lane->owner->pg, &fold->batch, false, on_lane_result, lane);
     assert_int_equal(lane->answers, answers);
     fold_free(fold);
 }
@@ -243,6 +246,7 @@ static int migrate(void **state)
     run_file("migrate/001_core", NULL, 0);
     run_file("migrate/002_alias", NULL, 0);
     run_file("migrate/003_timeline", NULL, 0);
+    run_file("migrate/006_flags", NULL, 0);
     run_file("migrate/inbox_table", bindings, 6);
     run_file("migrate/inbox_trigger", bindings, 6);
     admin(

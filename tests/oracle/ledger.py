@@ -164,6 +164,15 @@ def examine(element):
     return None, id, code
 
 
+def marks_of(element, code):
+    """Codes of the flags that the receipt names beside its status, each once; names that are no flags say nothing."""
+    named = element.get("flags")
+    if type(named) is not list:
+        return ()
+    codes = {ladder.CODE.get(name) for name in named if type(name) is str}
+    return sorted(mark for mark in codes if mark is not None and mark >= ladder.FIRST_FLAG and mark != code)
+
+
 class Ledger:
     """What has to be in the database once everything is consumed.
 
@@ -200,18 +209,19 @@ class Ledger:
                 payload = element.element if type(element) is Broken else element
                 self.letters[(*place, record.offset, index)] = Letter(reason, payload)
             elif id in self.platform:
-                self.count(id, code)
+                self.count(id, code, element)
             else:
                 self.set_aside(id, code, (*place, record.offset, index), element)
 
-    def count(self, id, code):
+    def count(self, id, code, element):
         self.receipts += 1
-        self.events[self.platform[id].campaign_id, code] += 1
-        top, mask = ladder.CARRIED[code]
-        if top > self.status[id]:
-            self.status[id] = top
-        if mask:
-            self.flags[id] = self.flags.get(id, 0) | mask
+        for named in (code, *marks_of(element, code)):
+            self.events[self.platform[id].campaign_id, named] += 1
+            top, mask = ladder.CARRIED[named]
+            if top > self.status[id]:
+                self.status[id] = top
+            if mask:
+                self.flags[id] = self.flags.get(id, 0) | mask
 
     def set_aside(self, id, code, key, element):
         if self.unknown == "park":
@@ -219,7 +229,7 @@ class Ledger:
         elif self.unknown == "insert":
             self.platform[id] = Row(element.get("org_id"), element.get("campaign_id"))
             self.status[id] = ladder.ROOT
-            self.count(id, code)
+            self.count(id, code, element)
         else:
             reason = "aged_out" if self.unknown == "aged_out" else "unknown_message"
             self.letters[key] = Letter(reason, element)

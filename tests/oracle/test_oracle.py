@@ -254,6 +254,14 @@ def test_the_traffic_holds_everything_that_it_promises():
     assert any(not id.isascii() for id in places) and any(len(id) == 255 for id in places)
 
 
+def test_flags_beside_a_status_count_for_themselves():
+    event = b'{"message_id":"m","status":"REPLIED","flags":["REPLIED","COMPLAINED","COMPLAINED","SENT",7,["BOT_CLICK"]]}'
+    result = ledger_of([Record("t", 0, 0, event, 0), Record("t", 0, 1, b'{"message_id":"m","status":"SENT","flags":"x"}', 0)],
+                       {"m": Row("o", "c")})
+    assert result.status == {"m": 600} and result.flags == {"m": 0b1001}
+    assert result.events == {("c", 9004): 1, ("c", 9001): 1, ("c", 300): 1}
+
+
 def test_a_ledger_without_records_is_the_platforms_rows():
     cells = Ledger({"m": Row("o", "c"), "n": Row("o", None)}).funnel()
     assert cells["c"][0] == (1, 0, 1) and cells[None][0] == (1, 0, 1)

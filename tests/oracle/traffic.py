@@ -100,6 +100,20 @@ BAD_ELEMENTS = (
     '[{"message_id":{id},"status":"SENT"}]',
     '{}',
 )
+# What an event may say under "flags"; what is no flag's name says nothing.
+FLAG_LISTS = (
+    '["MACHINE_OPEN"]',
+    '["BOT_CLICK","MACHINE_OPEN"]',
+    '[ "COMPLAINED" , "no such flag" ]',
+    '["UNSUBSCRIBED","UNSUBSCRIBED","SENT"]',
+    '[]',
+    'null',
+    '"COMPLAINED"',
+    '["RESUBSCRIBED",17,["REPLIED"],{"a":"REPLIED"},null]',
+    '{"a":["REPLIED"]}',
+    '["REPLIED"],"flags":["AUTORESPONDED"]',
+    '["REPL\\u0049ED"]',
+)
 # A good event in odd clothes.
 ODD_ELEMENTS = (
     '{"message_id":{id},"status":"SENT","events":{"a":1},"extra":[1,2,{"message_id":"no","status":"CLICKED"}]}',
@@ -201,12 +215,14 @@ def format_event(id, status, at, channel, campaign, form):
 
 
 class Traffic:
-    """events: about how many. late and ghost: shares of messages whose row comes later, and never. first: number of
+    """events: about how many. late and ghost: shares of messages whose row comes later, and never. flags: share of events that
+    name flags beside their status. first: number of
     the first message, for streams that are sent one after the other. sizes: of records, in events."""
 
     def __init__(self, seed, events, partitions, *, late=0.02, ghost=0.01, poison=0.012, campaigns=12, disorder=2000,
-                 first=0, sizes=RECORD_SIZES):
+                 first=0, sizes=RECORD_SIZES, flags=0.01):
         self.random = random.Random(seed)
+        self.flags = flags
         self.events, self.partitions, self.poison, self.disorder = events, partitions, poison, disorder
         self.sizes = sizes
         names = [f"c-{number:02d}" for number in range(campaigns)]
@@ -262,7 +278,10 @@ class Traffic:
             bad = ODD_ELEMENTS[draw % len(ODD_ELEMENTS)] if draw % 4 == 0 else BAD_ELEMENTS[draw % len(BAD_ELEMENTS)]
             return bad.replace("{id}", spelling)
         at = times[draw % len(times)]
-        return format_event(spelling, status, at, message.channel, message.campaign, (draw >> 4) & 3)
+        text = format_event(spelling, status, at, message.channel, message.campaign, (draw >> 4) & 3)
+        if draw // 7 % 1000 < self.flags * 1000:
+            text = f'{text[:-1]},"flags":{FLAG_LISTS[draw // 7000 % len(FLAG_LISTS)]}}}'
+        return text
 
     def records(self):
         """Outgoing records, bad ones among them, in the order of sending."""

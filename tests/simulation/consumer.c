@@ -3,7 +3,8 @@
 #include "instance.h"
 #include "traffic.h"
 
-#define POLL_US       20000 /* a partition that is not wanted is looked at again after this */
+#define POLL_US       20000   /* a partition that is not wanted is looked at again after this */
+#define LOOK_US       1000000 /* between two looks at what the log does not have */
 #define BURST_RECORDS 12
 #define STALE_RECORDS 6
 
@@ -17,16 +18,31 @@ static bool has_fault(const struct sim *sim, enum sim_fault fault)
 
 /* ---- what the log does not have ---- */
 
+static void on_look(struct sim *sim, const struct sim_task *task)
+{
+    struct sim_instance *instance = sim->instances[task->instance - 1];
+    struct sim_session *session = &instance->sessions[task->a];
+    if (session->epoch != task->b || !session->assigned || session->stands_still)
+        return;
+    if (instance->assignment.state == ASSIGNMENT_NONE)
+        sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
+    sim_consumer_reassign(sim, instance, task->a, instance->asked_at[task->a]);
+}
+
 /* True: others may have gone on since the rows were read, so they are read again before anything is
- * given up. */
+ * given up, now and then for a while; as long as they do go on, it is not given up either. */
 static bool look_again(struct sim *sim, struct sim_instance *instance, uint32_t part,
                        int64_t wanted)
 {
     int64_t low = sim->traffic.logs[part].low;
+    if (instance->asked_low[part] == 0 || wanted > instance->asked_at[part])
+        instance->asked_since[part] = sim_now_ms(sim);
     bool busy = instance->assignment.state != ASSIGNMENT_NONE;
     bool moved = instance->asked_low[part] < low || wanted > instance->asked_at[part];
-    if (!moved && !busy)
-        return false;
+    if (!moved && !busy) {
+        sim_instance_after(sim, instance, LOOK_US, on_look, part, instance->sessions[part].epoch);
+        return sim_now_ms(sim) - instance->asked_since[part] < sim->plan.zombie_timeout_ms;
+    }
     if (!busy) {
         instance->asked_low[part] = low;
         instance->asked_at[part] = wanted;

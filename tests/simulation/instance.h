@@ -68,7 +68,8 @@ struct sim_instance {
     uint32_t topic_parts[SIM_TOPICS]; /* as it knows them */
     uint32_t halted;                  /* partitions that stand still by app_halt */
     int64_t asked_low[SIM_PARTS];     /* rows were read again because the log begins here … */
-    int64_t asked_at[SIM_PARTS];      /* … above this position */
+    int64_t asked_at[SIM_PARTS];      /* … above this position … */
+    int64_t asked_since[SIM_PARTS];   /* … which has not changed since */
     bool probing, halted_for_good;
     uint32_t checks;
 };

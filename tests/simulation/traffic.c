@@ -41,7 +41,8 @@ static void make_message(struct sim *sim, uint32_t number)
     message->poison = sim_random_chance(random, plan->poison_percent);
     message->exists = !sim_random_chance(random, plan->late_percent);
     if (!message->exists && plan->unknown != UNKNOWN_INSERT && sim_random_chance(random, 80))
-        message->insert_at_us = sim_random_between(random, 0, plan->load_ms * 1300);
+        message->insert_at_us =
+            1 + sim_random_between(random, 0, plan->load_ms * 1300); /* 0: it is there */
     else
         message->insert_at_us = message->exists ? 0 : -1;
 }

@@ -194,6 +194,8 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->http.tls_certificate, "/etc/receiptd/tls.crt");
     take_away(&config->http.tls_key, "/etc/receiptd/tls.key");
     take_away(&config->http.token, "change-this-token");
+    take_away(&config->tracing.endpoint, "http://127.0.0.1:4318/v1/traces");
+    take_away(&config->tracing.token, "a-token");
     char *whole = printed(config);
     assert_string_equal(whole, expected);
     rcpt_config_free(config);

@@ -584,6 +584,32 @@ static void test_idle_connections_make_room_for_new_ones(void **state)
     end(fixture);
 }
 
+static void test_who_has_been_served_stays_while_others_are_slow(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_connections = 4});
+    int good = dial(fixture);
+    bool ended;
+    say(good, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_int_equal(status_of(hear(fixture, good, NULL)), 200);
+    int slow[20];
+    for (int i = 0; i < 20; i++) { /* heads and bodies that do not end, one after the other */
+        slow[i] = dial(fixture);
+        say(slow[i], i % 2 == 0 ? "GET /echo HTTP/1.1\r\nHost"
+                                : "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nx");
+        turn(fixture, 4);
+    }
+    hear(fixture, slow[16], &ended);
+    assert_true(ended);
+    say(good, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_int_equal(status_of(hear(fixture, good, &ended)), 200);
+    assert_false(ended);
+    for (int i = 0; i < 20; i++)
+        close(slow[i]);
+    close(good);
+    end(fixture);
+}
+
 static void test_a_source_has_its_rate(void **state)
 {
     (void)state;
@@ -685,6 +711,7 @@ int main(void)
         cmocka_unit_test(test_heads_are_limited),
         cmocka_unit_test(test_slow_clients_are_told_and_dropped),
         cmocka_unit_test(test_idle_connections_make_room_for_new_ones),
+        cmocka_unit_test(test_who_has_been_served_stays_while_others_are_slow),
         cmocka_unit_test(test_a_source_has_its_rate),
         cmocka_unit_test(test_connections_of_a_source_are_limited),
         cmocka_unit_test(test_an_answer_may_come_in_pieces),

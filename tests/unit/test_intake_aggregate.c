@@ -21,7 +21,7 @@ static void on_settled(struct rcpt_ticket *ticket)
     ((struct request *)ticket)->settled++;
 }
 
-static const struct rcpt_aggregate_origin origin = {"acme", 1000, ""};
+static const struct rcpt_aggregate_origin origin = {"acme", 1000, "", NULL};
 
 static struct rcpt_aggregate *begin(uint32_t max_events, size_t max_bytes, uint32_t partitions)
 {
@@ -179,18 +179,24 @@ static void test_bytes_bound_a_record(void **state)
 static void test_a_record_names_its_accounts_and_one_trace(void **state)
 {
     (void)state;
-    static const char trace[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    const struct rcpt_aggregate_origin origins[] = {
-        {"acme", 5, ""}, {"bird", 6, trace}, {"acme", 7, ""}};
+    static const char passed[] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
+    static const char kept[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    static const char late[] = "00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203332-01";
+    const struct rcpt_aggregate_origin origins[] = {{"acme", 5, "", NULL},
+                                                    {"acme", 5, passed, "a=1"},
+                                                    {"bird", 6, kept, "b=2"},
+                                                    {"acme", 7, late, "c=3"},
+                                                    {"acme", 7, passed, NULL}};
     struct rcpt_aggregate *aggregate = begin(100, 1000, 1);
     struct request request = {0};
     rcpt_ticket_begin(&request.ticket, on_settled);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         rcpt_aggregate_add(aggregate, 7, "1", 1, &request.ticket, &origins[i], 0);
     struct rcpt_aggregate_batch *batch = rcpt_aggregate_next(aggregate, 0);
     assert_int_equal(batch->name_count, 2);
     assert_string_equal(batch->names[1], "bird");
-    assert_string_equal(batch->traceparent, trace);
+    assert_string_equal(batch->traceparent, kept); /* the first that somebody will look at */
+    assert_string_equal(batch->tracestate, "b=2");
     assert_int_equal(batch->received_us, 5);
     rcpt_aggregate_settle(aggregate, batch, true);
     rcpt_ticket_release(&request.ticket, true);

@@ -188,6 +188,55 @@ static void a_channel_may_change_what_a_status_means(void **state)
     tear_down(&bench);
 }
 
+#define FLAGS(list)  WITH("\"status\":\"OPENED\",\"flags\":" list)
+#define COMPLAINED   1u
+#define REPLIED      8u
+#define MACHINE_OPEN 32u
+
+static void flags_are_a_list_of_names_beside_the_status(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *value;
+        uint32_t flags;
+    } examples[] = {
+        {WITH("\"status\":\"OPENED\""), 0},
+        {FLAGS("[]"), 0},
+        {FLAGS("[\"MACHINE_OPEN\"]"), MACHINE_OPEN},
+        {FLAGS(" [ \"MACHINE_OPEN\" ,\n\"COMPLAINED\" ] "), MACHINE_OPEN | COMPLAINED},
+        {FLAGS("[\"\\u0043OMPLAINED\"]"), COMPLAINED},
+        {FLAGS("[\"REPLIED\",\"REPLIED\"]"), REPLIED},
+        /* what is no flag's name says nothing */
+        {FLAGS("[\"SENT\",\"no such flag\",\"\",9001,null,[\"REPLIED\"],{\"a\":\"REPLIED\"}]"), 0},
+        {FLAGS("{\"a\":[\"REPLIED\"]}"), 0},
+        {FLAGS("\"REPLIED\""), 0},
+        {FLAGS("9004"), 0},
+        {FLAGS("null"), 0},
+        /* the last of equal keys wins */
+        {FLAGS("[\"REPLIED\"],\"flags\":[\"COMPLAINED\"]"), COMPLAINED},
+        {FLAGS("[\"REPLIED\"],\"flags\":null"), 0},
+        {FLAGS("[17,\"REPLIED\"],\"flags\":{}"), 0},
+        {FLAGS("[[],\"REPLIED\"]"), REPLIED},
+        /* a flag is counted once, whichever way it is named */
+        {WITH("\"status\":\"REPLIED\",\"flags\":[\"REPLIED\",\"COMPLAINED\"]"), COMPLAINED},
+        /* those of a wrapper belong to nobody */
+        {"{\"flags\":[\"REPLIED\"],\"events\":[" FLAGS("[\"COMPLAINED\"]") "]}", COMPLAINED},
+        {"{\"events\":[" FLAGS("[\"COMPLAINED\"]") "],\"flags\":[\"REPLIED\"]}", COMPLAINED},
+        {"[" FLAGS("[1,\"REPLIED\"]") "," WITH("\"status\":\"OPENED\"") "]", REPLIED},
+    };
+    struct bench bench;
+    set_up(&bench, 1);
+    for (size_t i = 0; i < COUNT(examples); i++) {
+        struct rcpt_record *record = decode(&bench, examples[i].value, strlen(examples[i].value));
+        assert_int_equal(record->reject_count, 0);
+        assert_int_equal(record->events[0].flags, examples[i].flags);
+        for (uint32_t event = 1; event < record->event_count; event++)
+            assert_int_equal(record->events[event].flags, 0);
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
 static void times_are_texts_or_epochs_or_the_records(void **state)
 {
     (void)state;
@@ -628,6 +677,7 @@ int main(void)
         cmocka_unit_test(ids_are_strings_of_1_to_255_bytes),
         cmocka_unit_test(statuses_are_names_or_codes_of_the_ladder),
         cmocka_unit_test(a_channel_may_change_what_a_status_means),
+        cmocka_unit_test(flags_are_a_list_of_names_beside_the_status),
         cmocka_unit_test(times_are_texts_or_epochs_or_the_records),
         cmocka_unit_test(the_records_time_is_kept_within_1970_and_9999),
         cmocka_unit_test(the_first_of_several_faults_is_named),

@@ -42,7 +42,7 @@ static bool same_event(const struct rcpt_event *left, const struct rcpt_event *r
     return left->id == right->id && left->id_size == right->id_size && left->hash == right->hash &&
            left->at_us == right->at_us && left->payload == right->payload &&
            left->payload_size == right->payload_size && left->index == right->index &&
-           left->entry == right->entry;
+           left->entry == right->entry && left->flags == right->flags;
 }
 
 static bool same_reject(const struct rcpt_reject *left, const struct rcpt_reject *right)
@@ -102,6 +102,9 @@ static const char *const common[] = {
     "[{\"message_id\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\",\"status\":\"SENT\"}]",
     "[{\"message_id\":\"events\",\"events\":1,\"status\":\"SENT\"}]",
     "[{\"message_id\":7,\"status\":\"SENT\"},{\"message_id\":\"m\",\"status\":9001}]",
+    "[{\"message_id\":\"m\",\"status\":\"OPENED\",\"flags\":[ \"MACHINE_OPEN\" , \"none\" ]}]",
+    "[{\"message_id\":\"m\",\"flags\":[\"REPLIED\"],\"status\":\"SENT\",\"flags\":7},{\"flags\":[]}"
+    "]",
 };
 
 static const char *const uncommon[] = {
@@ -125,6 +128,10 @@ static const char *const uncommon[] = {
     "[{\"message_id\":\"a\nb\",\"status\":\"SENT\"}]",
     "[{\"message_id\":\"a\",\"status\":\"SENT\",\"meta\":{\"k\":1}}]",
     "[{\"message_id\":\"a\",\"status\":\"SENT\",\"tags\":[1]}]",
+    "[{\"message_id\":\"a\",\"status\":\"SENT\",\"flags\":[1]}]",
+    "[{\"message_id\":\"a\",\"status\":\"SENT\",\"flags\":{\"k\":[]}}]",
+    "[{\"message_id\":\"a\",\"status\":\"SENT\",\"flags\":[\"REPLIED\"}]",
+    "[{\"message_id\":\"a\",\"status\":\"SENT\",\"flags\":[\"REPLIED\",]}]",
     "[{\"message_id\":\"a\",\"status\":01}]",
     "[{\"message_id\":\"a\",\"status\":1e2}]",
     "[{\"message_id\":\"a\",\"status\":1.}]",

@@ -14,6 +14,7 @@
 #include "receiptd/base/log.h"
 #include "receiptd/core/ladder.h"
 #include "receiptd/intake/adapter.h"
+#include "receiptd/outbox/fold_collect.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -26,7 +27,36 @@ struct rcpt_config_pair {
     unsigned line, column; /* of the value in the file, for errors found later */
 };
 
+enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
+struct rcpt_fold_collect_config { /* an entry of folds.collect */
+    char *name;
+    char *field; /* NULL: the same as the name */
+    enum rcpt_fold_kind kind;
+};
+
+struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
+    char *name;
+    enum rcpt_fold_source source;
+    char *topic;                    /* that is read; NULL unless source is topic */
+    struct rcpt_config_pair *match; /* field and values, separated by | */
+    size_t match_count;
+    char **group_key;
+    size_t group_key_count;
+    int64_t window_ms, max_hold_ms;
+    uint64_t max_events, max_values;
+    struct rcpt_fold_collect_config *collect;
+    size_t collect_count;
+    bool funnel;
+    struct {
+        struct {
+            char *topic, *key;
+        } kafka;
+    } publish;
+};
+
 struct rcpt_config {
+    struct rcpt_fold_config *folds; /* folds */
+    size_t folds_count;
     struct {
         char *brokers; /* kafka.brokers */
         char **topics; /* kafka.topics */
@@ -102,6 +132,7 @@ struct rcpt_config {
         int64_t alias_timeout_ms;              /* intake.alias_timeout, 1s */
         uint64_t alias_cache;                  /* intake.alias_cache, 100000 */
         uint64_t replay_keys;                  /* intake.replay_keys, 200000 */
+        char *metrics_listen;                  /* intake.metrics_listen, 127.0.0.1:9465 */
         char *trusted_proxies;                 /* intake.trusted_proxies, separated by commas */
         char *tls_certificate, *tls_key;       /* intake.tls.* */
         struct {
@@ -130,6 +161,13 @@ struct rcpt_config {
     struct {
         char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
     } control;
+    struct {
+        char *endpoint;             /* tracing.endpoint, NULL: nothing is traced */
+        char *token;                /* tracing.token; NULL: none */
+        uint64_t sample_millionths; /* tracing.sample, 0.01 */
+        uint64_t queue_bytes;       /* tracing.queue, 4MiB */
+        int64_t timeout_ms;         /* tracing.timeout, 10s */
+    } tracing;
     struct {
         int64_t retention_ms; /* timeline.retention, 0: not written */
     } timeline;

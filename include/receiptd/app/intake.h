@@ -11,6 +11,7 @@
 #include "receiptd/app/config.h"
 #include "receiptd/http.h"
 #include "receiptd/intake/stats.h"
+#include "receiptd/trace/tracer.h"
 
 struct rcpt_intake;
 
@@ -18,6 +19,7 @@ struct rcpt_intake_settings {
     uv_loop_t *loop;
     const struct rcpt_config *config; /* borrowed for life */
     const char *instance;             /* for application_name; borrowed for life */
+    struct rcpt_tracer *tracer;       /* borrowed for life; NULL: nothing is traced */
     void *context;
     /* Requests are taken (reason NULL), or why they are answered with 503. Transitions. */
     void (*on_ready)(void *context, bool ready, const char *reason);

@@ -59,6 +59,12 @@ void rcpt_metrics_set(struct rcpt_metrics *metrics, unsigned metric, const char 
 /* One observation of a histogram. */
 void rcpt_metrics_observe(struct rcpt_metrics *metrics, unsigned metric, const char *const *labels,
                           double value);
+/* A histogram that is kept elsewhere: observations in each of the row's buckets and above them, not
+ * cumulated. */
+void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
+                                const char *const *labels, const uint64_t *buckets, double sum);
+/* Rows from `first` to the one before `end` are not shown: this process has nothing of the kind. */
+void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned first, unsigned end);
 /* Value of a series, 0 if there is none; of a histogram: the number of observations. */
 double rcpt_metrics_value(const struct rcpt_metrics *metrics, unsigned metric,
                           const char *const *labels);
@@ -139,6 +145,36 @@ enum rcpt_metric {
     RCPT_METRIC_SNAPSHOT_AGE,
     RCPT_METRIC_BACKENDS,
     RCPT_METRIC_BACKENDS_MOST,
+    /* the intake */
+    RCPT_METRIC_INTAKE_ACCOUNT,
+    RCPT_METRIC_INTAKE_REQUESTS,
+    RCPT_METRIC_INTAKE_ANSWERS,
+    RCPT_METRIC_INTAKE_VERIFICATIONS,
+    RCPT_METRIC_INTAKE_REFUSED,
+    RCPT_METRIC_INTAKE_COPIES,
+    RCPT_METRIC_INTAKE_EVENTS,
+    RCPT_METRIC_INTAKE_DROPS,
+    RCPT_METRIC_INTAKE_UNMAPPED_STATUS,
+    RCPT_METRIC_INTAKE_DEAD_LETTERS,
+    RCPT_METRIC_INTAKE_ACK_SECONDS,
+    RCPT_METRIC_INTAKE_REQUEST_EVENTS,
+    RCPT_METRIC_INTAKE_RECORDS,
+    RCPT_METRIC_INTAKE_RECORD_BYTES,
+    RCPT_METRIC_INTAKE_RECORD_EVENTS,
+    RCPT_METRIC_INTAKE_ALIASES,
+    RCPT_METRIC_INTAKE_WAITING_REQUESTS,
+    RCPT_METRIC_INTAKE_WAITING_BYTES,
+    RCPT_METRIC_INTAKE_CONNECTIONS,
+    RCPT_METRIC_INTAKE_CLOSED,
+    /* folds */
+    RCPT_METRIC_FOLD_EVENTS,
+    RCPT_METRIC_FOLD_GROUPS,
+    RCPT_METRIC_FOLD_FOLDED,
+    RCPT_METRIC_FOLD_PUBLISHED,
+    RCPT_METRIC_FOLD_AVOIDABLE,
+    RCPT_METRIC_FOLD_OPEN,
+    RCPT_METRIC_FOLD_RATIO,
+    RCPT_METRIC_FOLD_SKIPPED,
     /* the process */
     RCPT_METRIC_LOOP_DELAY,
     RCPT_METRIC_SCRAPE,
@@ -148,6 +184,9 @@ enum rcpt_metric {
     RCPT_METRIC_LOG_SUPPRESSED,
     RCPT_METRIC_LOG_DROPPED,
     RCPT_METRIC_HTTP_REQUESTS,
+    RCPT_METRIC_SPANS_EXPORTED,
+    RCPT_METRIC_SPANS_DROPPED,
+    RCPT_METRIC_SPANS_QUEUE_BYTES,
     RCPT_METRIC_PROCESS_CPU,
     RCPT_METRIC_PROCESS_RSS,
     RCPT_METRIC_PROCESS_START,

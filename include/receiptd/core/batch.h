@@ -88,6 +88,7 @@ struct rcpt_batch {
     uint32_t signature_code_count;
     struct rcpt_batch_event *events;
     uint32_t event_count;
+    bool has_flags;         /* an event names flags beside its status */
     uint64_t payload_bytes; /* sum over events */
     const struct rcpt_record **records;
     const char **record_topics; /* topic and partition of records[i] */

@@ -77,7 +77,8 @@ enum rcpt_engine_outcome {
 
 struct rcpt_engine_result {
     enum rcpt_engine_outcome outcome;
-    char detail[120]; /* DATA: SQLSTATE and text for the dead letter */
+    uint64_t answered_ns; /* when the last statement that succeeded was, for traces; 0: none */
+    char detail[120];     /* DATA: SQLSTATE and text for the dead letter */
     /* COMMITTED: what the statement returned */
     uint32_t messages_known, messages_changed, events_parked;
     uint32_t woken; /* WAKE, DISCARD, EXPIRE: rows handled; equal to the limit: there may be more */

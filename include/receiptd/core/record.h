@@ -57,6 +57,7 @@ struct rcpt_event {
     uint32_t payload;      /* offset of the event's own JSON text in the record's value … */
     uint32_t payload_size; /* … and its size in bytes */
     uint32_t index;        /* position in the record, from 0 */
+    uint32_t flags;        /* bits of the ladder's flags that it names beside its status */
     uint8_t id_size;       /* 1…255 */
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */
@@ -80,6 +81,8 @@ struct rcpt_record {
     int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
     uint32_t crc;         /* rcpt_hash_record */
     char traceparent[RCPT_RECORD_TRACEPARENT_BYTES + 1]; /* "" if none or malformed */
+    const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
+    uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
 
     const char *value; /* the record's own copy */
     uint32_t value_size;
@@ -105,6 +108,8 @@ struct rcpt_record_input {
     size_t value_size;
     const char *traceparent; /* NULL: none; checked for form */
     size_t traceparent_size;
+    const char *tracestate; /* NULL: none, or of no interest; checked for form */
+    size_t tracestate_size;
 };
 
 struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */

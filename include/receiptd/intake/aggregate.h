@@ -39,6 +39,7 @@ struct rcpt_aggregate_origin {
     const char *name; /* of the account; must outlive the record; compared by address */
     int64_t received_us;
     const char *traceparent; /* "" or 55 bytes and a NUL; copied */
+    const char *tracestate;  /* of it; NULL: none; copied */
 };
 
 struct rcpt_aggregate_batch {
@@ -50,7 +51,8 @@ struct rcpt_aggregate_batch {
     int64_t opened_ms, sent_ms;
     const char *names[RCPT_AGGREGATE_MAX_NAMES]; /* distinct, in order of appearance */
     uint32_t name_count;                         /* further names are left out */
-    char traceparent[56];                        /* of the first event that has one, or "" */
+    char traceparent[56]; /* of the first event in a sampled trace, or in any; "": of none */
+    char *tracestate;     /* of it; NULL: none */
     /* private */
     size_t capacity;
     struct rcpt_aggregate_batch *next, *previous;

@@ -38,6 +38,8 @@ struct rcpt_kafka_message { /* borrowed for the call; copy what is needed */
     size_t value_size;
     const char *traceparent; /* NULL: no such header */
     size_t traceparent_size;
+    const char *tracestate; /* likewise */
+    size_t tracestate_size;
 };
 
 /* What the cluster says about the topics, read in a worker thread. */

@@ -39,6 +39,7 @@ struct rcpt_pg_params {
 struct rcpt_pg_query {
     const char *statement; /* name of a prepared statement */
     struct rcpt_pg_params params;
+    bool answer_at_once; /* its answer does not wait for the end of the transaction */
 };
 
 /* One answer per query, in order; fewer than queried after an error. `error` NULL: the Sync's
@@ -98,6 +99,10 @@ void rcpt_pg_submit(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, siz
 /* Drops the connection and connects anew after the back-off (for RECONNECT decisions of the
  * caller). */
 void rcpt_pg_reconnect(struct rcpt_pg *pg, const struct rcpt_error *reason);
+
+/* When it came, as of uv_hrtime(). Together with the end of its transaction, unless it was asked
+ * for at once. */
+uint64_t rcpt_pg_rows_arrived_ns(const struct rcpt_pg_rows *rows);
 
 /* ---- reading results (all in text format) ---- */
 size_t rcpt_pg_rows_count(const struct rcpt_pg_rows *rows);

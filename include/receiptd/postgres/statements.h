@@ -10,11 +10,25 @@
 #include "receiptd/core/engine.h"
 #include "receiptd/postgres/connection.h"
 
-/* Statements to prepare on a lane's connection / on the control connection / on the intake's.
- * Static. */
-const struct rcpt_pg_statement *rcpt_lane_statements(size_t *count);
+/* Statements to prepare on a lane's connections. Blocks are more CTEs for the statements by which a
+ * status changes (apply, wake), such as sql/lane/apply_folds.sql, values already bound:
+ * `name AS (…)` without a comma around. A block sees the rows of that transaction: `u` (id, org,
+ * campaign, old, new, gained, at), one per changed message, and `changed` (org, campaign, old, new,
+ * gained, n), which is `u` in groups (a group may come in several rows). Parameters are out of its
+ * reach: the two statements number them differently. Without any block the texts are as if there
+ * were no such thing. The result must outlive the connections. */
+struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks,
+                                                      size_t block_count);
+void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL is fine */
+const struct rcpt_pg_statement *rcpt_lane_statements_list(
+    const struct rcpt_lane_statements *statements, size_t *count);
+
+/* On the control connection / on the intake's. Static. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
+/* On the connections of the publisher of folds and of their reader of topics. Static. */
+const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);
 
 struct rcpt_lane_sender; /* encoders that are reused; one per connection */
 
@@ -55,8 +69,10 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
                                     const struct rcpt_engine_result *result,
                                     const struct rcpt_error *error);
 
-/* Encodes and submits. The batch is borrowed for the call only. */
+/* Encodes and submits. The batch is borrowed for the call only. `traced`: the end of the work and
+ * that of the transaction are to be told apart, at the price of one more packet. */
 void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
-                    const struct rcpt_batch *batch, rcpt_lane_on_result on_result, void *context);
+                    const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
+                    void *context);
 
 #endif

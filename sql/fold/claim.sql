@@ -1,0 +1,71 @@
+-- Groups that are due become publications, after gather.sql in its transaction. $1 int4 lane, $2 int4 most groups to look at.
+-- A group that has had events since is only told when to be looked at again. Numbers in the outbox are dense: they are
+-- taken from the lane's row, which fence.sql has locked. Returns looked, claimed.
+WITH
+due AS MATERIALIZED (
+    SELECT g.rule, g.key, g.number, g.events, g.first_at, g.last_at, g.collected, r."window", r.max_hold, r.funnel,
+           r.destination, r.message_key, r.source,
+           CASE WHEN r.removed_at IS NOT NULL THEN 'removed'
+                WHEN g.events >= r.max_events THEN 'full'
+                WHEN g.last_at + r."window" <= now() THEN 'quiet'
+                WHEN g.first_at + r.max_hold <= now() THEN 'hold' END AS cause
+    FROM (SELECT * FROM fold_group f WHERE f.lane = $1::int4 AND f.due_at <= now() ORDER BY f.due_at LIMIT $2::int4) g
+    JOIN fold_rule r ON r.rule = g.rule
+),
+put_off AS (
+    UPDATE fold_group g
+    SET due_at = LEAST(d.last_at + d."window", d.first_at + d.max_hold)
+    FROM due d
+    WHERE g.rule = d.rule AND g.key = d.key AND d.cause IS NULL
+),
+-- Another publisher may have added to the group since it was looked at: then it is left for the next turn.
+closed AS (
+    UPDATE fold_group g
+    SET events = 0, due_at = NULL, collected = '{}', number = g.number + 1, published_at = now(), first_at = NULL,
+        last_at = NULL
+    FROM due d
+    WHERE g.rule = d.rule AND g.key = d.key AND d.cause IS NOT NULL AND g.events = d.events AND g.number = d.number
+    RETURNING d.*
+),
+numbered AS MATERIALIZED (
+    SELECT c.*, l.next_seq + row_number() OVER (ORDER BY c.first_at, c.rule, c.key) - 1 AS seq
+    FROM closed c CROSS JOIN (SELECT f.next_seq FROM fold_lane f WHERE f.lane = $1::int4) l
+),
+made AS (
+    INSERT INTO fold_outbox (lane, seq, rule, id, destination, message_key, payload)
+    SELECT $1::int4, n.seq, n.rule, fold_id(n.rule, n.key, n.number), n.destination,
+           CASE n.message_key WHEN 'group' THEN n.key WHEN 'id' THEN fold_id(n.rule, n.key, n.number)
+                              ELSE n.key::jsonb ->> n.message_key END,
+           (jsonb_build_object('id', fold_id(n.rule, n.key, n.number), 'rule', n.rule, 'group', n.key::jsonb,
+                               'number', n.number, 'first_at', fold_time(n.first_at), 'last_at', fold_time(n.last_at),
+                               'events', n.events, 'cause', n.cause,
+                               'collected', COALESCE(n.collected -> 'v', '{}') - '' - 'traces')
+            || CASE WHEN COALESCE(n.collected -> 'o', '{}') <> '{}'
+                    THEN jsonb_build_object('overflow', n.collected -> 'o') ELSE '{}' END
+            || CASE WHEN n.source = 'transitions'
+                    THEN jsonb_build_object('statuses', COALESCE(n.collected -> 'v' -> '', '{}')) ELSE '{}' END
+            || CASE WHEN n.collected -> 'v' ? 'traces'
+                    THEN jsonb_build_object('traces', n.collected -> 'v' -> 'traces') ELSE '{}' END
+            || CASE WHEN n.funnel
+                    THEN jsonb_build_object('funnel', (
+                        SELECT COALESCE(jsonb_object_agg(f.status_name, f.messages), '{}')
+                        FROM campaign_funnel f WHERE f.campaign_id = n.key::jsonb ->> 'campaign_id'))
+                    ELSE '{}' END)::text
+    FROM numbered n
+),
+lane AS (
+    UPDATE fold_lane l SET next_seq = l.next_seq + c.n
+    FROM (SELECT count(*) AS n FROM numbered) c
+    WHERE l.lane = $1::int4 AND c.n > 0
+),
+total AS (
+    INSERT INTO fold_total AS t (rule, lane, quiet, hold, "full", removed)
+    SELECT n.rule, $1::int4, count(*) FILTER (WHERE n.cause = 'quiet'), count(*) FILTER (WHERE n.cause = 'hold'),
+           count(*) FILTER (WHERE n.cause = 'full'), count(*) FILTER (WHERE n.cause = 'removed')
+    FROM numbered n
+    GROUP BY n.rule
+    ON CONFLICT (rule, lane) DO UPDATE
+    SET quiet = t.quiet + EXCLUDED.quiet, hold = t.hold + EXCLUDED.hold, "full" = t."full" + EXCLUDED."full",
+        removed = t.removed + EXCLUDED.removed
+)
+SELECT (SELECT count(*) FROM due) AS looked, (SELECT count(*) FROM numbered) AS claimed;

@@ -1,0 +1,169 @@
+-- Appended rows into open groups, after fence.sql. $1 int4 lane, $2 int4 lanes, $3 int4 most rows to take. Each lane takes
+-- its share of the rows; their groups may be any lane's, so they are written in one order: two publishers may wait for each
+-- other, but never in a circle. Returns rows (taken), rest (bool: there may be more).
+WITH
+taken AS MATERIALIZED (
+    DELETE FROM fold_event e
+    WHERE e.id = ANY (ARRAY(SELECT p.id FROM fold_event p WHERE p.id % $2::int4 = $1::int4 ORDER BY p.id LIMIT $3::int4))
+    RETURNING e.*
+),
+moved AS MATERIALIZED (
+    SELECT c.org, c.campaign, c.old, c.new, c.gained, sum(c.n)::int8 AS n, min(t.at) AS first_at, max(t.at) AS last_at
+    FROM taken t, unnest(t.orgs, t.campaigns, t.old, t.new, t.gained, t.n) AS c (org, campaign, old, new, gained, n)
+    WHERE t.rules IS NULL
+    GROUP BY c.org, c.campaign, c.old, c.new, c.gained
+),
+-- What a transition means: statuses that its path entered (+1) and left (-1), flags that are new.
+steps AS (
+    SELECT k.old, k.new, k.gained, p.name, d.delta
+    FROM (SELECT DISTINCT m.old, m.new, m.gained FROM moved m) k
+    JOIN path_delta d ON d.old = k.old AND d.new = k.new
+    JOIN message_status_priority p ON p.code = d.code
+    UNION ALL
+    SELECT k.old, k.new, k.gained, p.name, 1
+    FROM (SELECT DISTINCT m.old, m.new, m.gained FROM moved m WHERE m.gained <> 0) k
+    JOIN message_status_priority p ON p.flag_bit IS NOT NULL AND (k.gained >> p.flag_bit) & 1 = 1
+),
+meaning AS MATERIALIZED (
+    SELECT s.old, s.new, s.gained, array_agg(s.name) AS names, array_agg(s.delta::int8) AS deltas,
+           COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered
+    FROM steps s
+    GROUP BY s.old, s.new, s.gained
+),
+keyed AS MATERIALIZED (
+    SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, k.name AS status, e.names, e.deltas, m.n, m.first_at, m.last_at,
+           jsonb_strip_nulls(jsonb_build_object('campaign_id', CASE WHEN r.by_campaign THEN m.campaign END,
+                                                'org_id', CASE WHEN r.by_org THEN m.org END,
+                                                'status', CASE WHEN r.by_status THEN k.name END))::text AS key
+    FROM moved m
+    JOIN meaning e ON e.old = m.old AND e.new = m.new AND e.gained = m.gained
+    JOIN message_status_priority k ON k.code = m.new
+    CROSS JOIN fold_rule r
+    WHERE r.source = 'transitions' AND r.removed_at IS NULL
+      AND (r.match -> 'campaign_id' IS NULL OR r.match -> 'campaign_id' ? m.campaign)
+      AND (r.match -> 'org_id' IS NULL OR r.match -> 'org_id' ? m.org)
+      AND (r.match -> 'status' IS NULL
+           OR e.entered && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'status')))
+),
+-- Sums first, one row for each part of a group: the group itself (name NULL), a status, something collected.
+parts AS (
+    SELECT k.rule, k.key, NULL::text AS name, NULL::jsonb AS value, sum(k.n)::int8 AS n, min(k.first_at) AS first_at,
+           max(k.last_at) AS last_at
+    FROM keyed k
+    GROUP BY k.rule, k.key
+    UNION ALL
+    SELECT k.rule, k.key, s.name, NULL, sum(s.delta * k.n)::int8, NULL, NULL
+    FROM keyed k, unnest(k.names, k.deltas) AS s (name, delta)
+    GROUP BY k.rule, k.key, s.name
+    UNION ALL
+    SELECT k.rule, k.key, f.key,
+           CASE k.kinds ->> f.key
+               WHEN 'count' THEN to_jsonb(sum(k.n)::int8)
+               ELSE jsonb_agg(DISTINCT CASE f.value WHEN 'campaign_id' THEN k.campaign WHEN 'org_id' THEN k.org
+                                                    ELSE k.status END)
+           END, NULL, NULL, NULL
+    FROM keyed k, jsonb_each_text(k.fields) f
+    GROUP BY k.rule, k.key, f.key, f.value, k.kinds
+),
+-- Of topics: parts that were folded in memory, several of a group where several transactions are gathered. What they hold is
+-- summed up by name; fold_merge, which is slow, sees one part of each group.
+given AS MATERIALIZED (
+    SELECT c.rule, c.key, c.part::jsonb AS part, c.n, t.at, row_number() OVER (ORDER BY t.id, c.i) AS ord
+    FROM taken t, unnest(t.rules, t.keys, t.parts, t.n) WITH ORDINALITY AS c (rule, key, part, n, i)
+    WHERE t.rules IS NOT NULL
+),
+named AS MATERIALIZED (
+    SELECT g.rule, g.key, g.ord, e.key AS name, e.value, r.kinds ->> e.key AS kind
+    FROM given g, fold_rule r, jsonb_each(g.part -> 'v') e
+    WHERE r.rule = g.rule AND r.kinds ? e.key
+),
+merged AS (
+    SELECT g.rule, g.key, NULL::text AS name, NULL::jsonb AS value, NULL::int8 AS overflow, sum(g.n)::int8 AS n,
+           min(g.at) AS first_at, max(g.at) AS last_at
+    FROM given g
+    GROUP BY g.rule, g.key
+    UNION ALL
+    SELECT n.rule, n.key, n.name,
+           CASE n.kind WHEN 'min' THEN to_jsonb(min(n.value::text::numeric))
+                       WHEN 'max' THEN to_jsonb(max(n.value::text::numeric))
+                       ELSE to_jsonb(sum(n.value::text::numeric)) END, NULL, NULL, NULL, NULL
+    FROM named n
+    WHERE n.kind IN ('sum', 'count', 'min', 'max')
+    GROUP BY n.rule, n.key, n.name, n.kind
+    UNION ALL
+    SELECT n.rule, n.key, n.name,
+           CASE n.kind WHEN 'first' THEN (array_agg(n.value ORDER BY n.ord))[1]
+                       ELSE (array_agg(n.value ORDER BY n.ord DESC))[1] END, NULL, NULL, NULL, NULL
+    FROM named n
+    WHERE n.kind IN ('first', 'last')
+    GROUP BY n.rule, n.key, n.name, n.kind
+    UNION ALL
+    SELECT d.rule, d.key, d.name, jsonb_agg(d.item ORDER BY d.ord, d.i), NULL, NULL, NULL, NULL
+    FROM (SELECT n.rule, n.key, n.name, e.item, min(n.ord) AS ord, min(e.i) AS i
+          FROM named n, jsonb_array_elements(n.value) WITH ORDINALITY AS e (item, i)
+          WHERE n.kind IN ('set', 'links')
+          GROUP BY n.rule, n.key, n.name, e.item) d
+    GROUP BY d.rule, d.key, d.name
+    UNION ALL
+    SELECT g.rule, g.key, e.key, NULL, sum(e.value::text::int8)::int8, NULL, NULL, NULL
+    FROM given g, jsonb_each(g.part -> 'o') e
+    GROUP BY g.rule, g.key, e.key
+),
+grouped AS MATERIALIZED (
+    SELECT p.rule, p.key, sum(p.n) FILTER (WHERE p.name IS NULL)::int8 AS events, min(p.first_at) AS first_at,
+           max(p.last_at) AS last_at,
+           jsonb_build_object('v',
+               COALESCE(jsonb_object_agg(p.name, p.value) FILTER (WHERE p.value IS NOT NULL), '{}')
+               || jsonb_build_object('', COALESCE(jsonb_object_agg(p.name, p.n)
+                                                  FILTER (WHERE p.name IS NOT NULL AND p.value IS NULL AND p.n <> 0),
+                                                  '{}'))) AS part
+    FROM parts p
+    GROUP BY p.rule, p.key
+    UNION ALL
+    SELECT p.rule, p.key, sum(p.n)::int8, min(p.first_at), max(p.last_at),
+           jsonb_build_object('v', COALESCE(jsonb_object_agg(p.name, p.value) FILTER (WHERE p.value IS NOT NULL), '{}'),
+                              'o', COALESCE(jsonb_object_agg(p.name, p.overflow) FILTER (WHERE p.overflow IS NOT NULL),
+                                            '{}'))
+    FROM merged p
+    GROUP BY p.rule, p.key
+),
+opened AS MATERIALIZED (
+    INSERT INTO fold_group AS g (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
+    SELECT n.rule, n.key, fold_lane_of(n.rule, n.key), l.number_floor + 1, n.events, n.first_at, n.last_at,
+           CASE WHEN n.events >= r.max_events THEN now() ELSE n.first_at + LEAST(r."window", r.max_hold) END,
+           fold_merge(NULL, r.kinds, r.max_values, n.part), now()
+    FROM grouped n
+    JOIN fold_rule r ON r.rule = n.rule
+    JOIN fold_lane l ON l.lane = fold_lane_of(n.rule, n.key)
+    ORDER BY n.rule COLLATE "C", n.key COLLATE "C"
+    ON CONFLICT (rule, key) DO UPDATE
+    SET events = g.events + EXCLUDED.events,
+        first_at = LEAST(g.first_at, EXCLUDED.first_at),
+        last_at = GREATEST(g.last_at, EXCLUDED.last_at),
+        due_at = CASE WHEN g.due_at IS NULL THEN EXCLUDED.due_at
+                      WHEN g.events + EXCLUDED.events >= (SELECT r.max_events FROM fold_rule r WHERE r.rule = g.rule)
+                      THEN LEAST(g.due_at, now())
+                      ELSE g.due_at END,
+        collected = (SELECT fold_merge(g.collected, r.kinds, r.max_values, EXCLUDED.collected)
+                     FROM fold_rule r WHERE r.rule = g.rule),
+        opened_at = CASE WHEN g.due_at IS NULL THEN now() ELSE g.opened_at END
+    RETURNING g.rule, g.opened_at = now() AS fresh, g.first_at - g.published_at AS since
+),
+-- The counts, in rows of the lane that does the work.
+events AS (
+    SELECT n.rule, sum(n.events)::int8 AS n FROM grouped n GROUP BY n.rule
+),
+groups AS (
+    SELECT o.rule, count(*) FILTER (WHERE o.fresh) AS n,
+           count(*) FILTER (WHERE o.fresh AND o.since < r."window") AS avoidable
+    FROM opened o JOIN fold_rule r USING (rule)
+    GROUP BY o.rule
+),
+total AS (
+    INSERT INTO fold_total AS t (rule, lane, events, groups, avoidable)
+    SELECT e.rule, $1::int4, e.n, g.n, g.avoidable FROM events e JOIN groups g USING (rule)
+    ON CONFLICT (rule, lane) DO UPDATE
+    SET events = t.events + EXCLUDED.events, groups = t.groups + EXCLUDED.groups,
+        avoidable = t.avoidable + EXCLUDED.avoidable
+)
+SELECT count(*) AS rows, count(*) >= $3::int4 AS rest FROM taken;

@@ -1,0 +1,23 @@
+#include <string.h>
+#include <sysexits.h>
+
+#include "command.h"
+#include "manual.h"
+
+int command_generate(const struct command_call *call)
+{
+    static const struct {
+        const char *name;
+        void (*write)(FILE *out);
+    } pages[] = {{"man", manual_write_commands},
+                 {"config-man", rcpt_config_write_manual},
+                 {"bash", completion_write_bash}};
+    const char *wanted = call->argument != NULL ? call->argument : "";
+    for (size_t index = 0; index < sizeof(pages) / sizeof(pages[0]); index++) {
+        if (strcmp(pages[index].name, wanted) != 0)
+            continue;
+        pages[index].write(stdout);
+        return command_printed(EX_OK);
+    }
+    return command_usage(call, "\"%s\" cannot be made: man, config-man or bash", wanted);
+}

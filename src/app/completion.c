@@ -1,0 +1,64 @@
+/* Completion for bash: words of the tables and nothing that has to be asked for. */
+#include <string.h>
+
+#include "command.h"
+#include "manual.h"
+
+/* "table|json|csv" are words to choose from, FILE and PATH are files. */
+static void write_option_values(const struct command *command, FILE *out)
+{
+    for (size_t index = 0; index < COMMAND_MAX_OPTIONS && command->options[index].name != NULL;
+         index++) {
+        const struct command_option *option = &command->options[index];
+        if (option->argument == NULL)
+            continue;
+        fprintf(out, "    '%s --%s') ", command->name, option->name);
+        if (strcmp(option->argument, "FILE") == 0 || strcmp(option->argument, "PATH") == 0) {
+            fputs("compopt -o default; return ;;\n", out);
+        } else if (strchr(option->argument, '|') != NULL) {
+            fputs("words='", out);
+            for (const char *byte = option->argument; *byte != '\0'; byte++)
+                fputc(*byte == '|' ? ' ' : *byte, out);
+            fputs("' ;;\n", out);
+        } else {
+            fputs("return ;;\n", out);
+        }
+    }
+}
+
+static void write_words(const struct command *command, FILE *out)
+{
+    fprintf(out, "        %s) words='", command->name);
+    if (command->choices != NULL)
+        fprintf(out, "%s ", command->choices);
+    for (size_t index = 0; index < COMMAND_MAX_OPTIONS && command->options[index].name != NULL;
+         index++)
+        fprintf(out, "--%s ", command->options[index].name);
+    fputs("--config --help' ;;\n", out);
+}
+
+void completion_write_bash(FILE *out)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    fputs(
+        "# bash completion for receiptd; made by receiptd generate from its table of commands.\n"
+        "_receiptd()\n{\n"
+        "    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} words=\n"
+        "    COMPREPLY=()\n"
+        "    case \"${COMP_WORDS[1]} $before\" in\n"
+        "    *' --config') compopt -o default; return ;;\n",
+        out);
+    for (size_t index = 0; index < count; index++)
+        write_option_values(&commands[index], out);
+    fputs("    *)\n        if ((COMP_CWORD == 1)); then\n            words='", out);
+    for (size_t index = 0; index < count; index++)
+        fprintf(out, "%s ", commands[index].name);
+    fputs("--help --version'\n        else\n        case ${COMP_WORDS[1]} in\n", out);
+    for (size_t index = 0; index < count; index++)
+        write_words(&commands[index], out);
+    fputs("        esac\n        fi\n        ;;\n    esac\n"
+          "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n"
+          "complete -F _receiptd receiptd\n",
+          out);
+}

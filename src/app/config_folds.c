@@ -1,0 +1,211 @@
+/* The fields of an entry of folds, and what they mean together. */
+#include "config_folds.h"
+
+#include <string.h>
+
+#include "config_value.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define MEMBER(type, member)                                                                       \
+    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define FIELD(member) MEMBER(struct rcpt_fold_config, member)
+#define LIST(member, count)                                                                        \
+    FIELD(member), .count_offset = offsetof(struct rcpt_fold_config, count),                       \
+                   .count_size = sizeof(((struct rcpt_fold_config *)NULL)->count)
+#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
+
+#define SECOND 1000LL
+#define DAY    (24 * 3600 * SECOND)
+
+static const cyaml_strval_t sources[] = {
+    {"transitions", RCPT_FOLD_TRANSITIONS},
+    {"topic", RCPT_FOLD_TOPIC},
+};
+static const cyaml_strval_t kinds[] = {
+    {"set", RCPT_FOLD_SET},   {"sum", RCPT_FOLD_SUM},     {"min", RCPT_FOLD_MIN},
+    {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
+    {"last", RCPT_FOLD_LAST},
+};
+static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
+
+/* The entries of match after the check: what was a map is a list by then. */
+static const struct rcpt_config_row pair_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, name)},
+    {"value", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, value)},
+    {"line", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, line)},
+    {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, column)},
+};
+static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
+                                                     sizeof(struct rcpt_config_pair)};
+
+#define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
+static const struct rcpt_config_row collect_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, COLLECT(name), .min = 1, .max = 63,
+     .doc = "name in the publication"},
+    {"field", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, COLLECT(field), .min = 1, .max = 255,
+     .doc = "field of the event, `a.b` inside an object; not set: as the name"},
+    {"kind", RCPT_CONFIG_CHOICE, RCPT_CONFIG_REQUIRED, COLLECT(kind), CHOICES(kinds),
+     .doc = "what is kept of its values"},
+};
+static const struct rcpt_config_table collect_record = {collect_rows, COUNT_OF(collect_rows),
+                                                        sizeof(struct rcpt_fold_collect_config)};
+
+static const struct rcpt_config_row rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
+     .doc = "name of the rule, for ever: groups belong to it"},
+    {"source", RCPT_CONFIG_CHOICE, 0, FIELD(source), .initial = "transitions", CHOICES(sources),
+     .doc = "what the core changed, or events of a topic"},
+    {"topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic), .min = 1, .max = 249,
+     .doc = "topic of JSON objects (`source: topic`)"},
+    {"match", RCPT_CONFIG_MAP, 0, LIST(match, match_count), .initial = "{}", .max = 16,
+     .record = &pair_record,
+     .doc = "fields and the values, separated by `|`, one of which they must have"},
+    {"group_key", RCPT_CONFIG_LIST, RCPT_CONFIG_REQUIRED, LIST(group_key, group_key_count),
+     .min = 1, .max = 8, .doc = "fields that make a group, `[campaign_id]`"},
+    {"window", RCPT_CONFIG_DURATION, 0, FIELD(window_ms), .initial = "5s", .min = 100, .max = DAY,
+     .doc = "published when nothing came for so long"},
+    {"max_hold", RCPT_CONFIG_DURATION, 0, FIELD(max_hold_ms), .initial = "1m", .min = 100,
+     .max = 30 * DAY, .doc = "published so long after its first event at the latest"},
+    {"max_events", RCPT_CONFIG_INTEGER, 0, FIELD(max_events), .initial = "1000000", .min = 1,
+     .max = 1000000000, .doc = "published when it has so many events"},
+    {"max_values", RCPT_CONFIG_INTEGER, 0, FIELD(max_values), .initial = "1000", .min = 1,
+     .max = 10000, .doc = "size of a collected set; what has no room is counted"},
+    {"collect", RCPT_CONFIG_RECORDS, RCPT_CONFIG_NAMED, LIST(collect, collect_count),
+     .initial = "[]", .max = 16, .record = &collect_record,
+     .doc = "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
+            "first, last"},
+    {"funnel", RCPT_CONFIG_CHOICE, 0, FIELD(funnel), .initial = "false", CHOICES(booleans),
+     .doc = "with the campaign's funnel as of the claim"},
+    {"publish.kafka.topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(publish.kafka.topic),
+     .min = 1, .max = 249, .doc = "topic of the publications"},
+    {"publish.kafka.key", RCPT_CONFIG_TEXT, 0, FIELD(publish.kafka.key), .initial = "group",
+     .min = 1, .max = 255, .doc = "their key: `group`, `id`, or a field of the group key"},
+};
+
+const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
+                                                          sizeof(struct rcpt_fold_config)};
+
+/* ---- what they mean together ---- */
+
+static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, const char *what,
+                 const char *value)
+{
+    return rcpt_error_fatal(error, 78, "folds: rule \"%.63s\": %s%s%.63s%s", fold->name, what,
+                            value != NULL ? " \"" : "", value != NULL ? value : "",
+                            value != NULL ? "\"" : "");
+}
+
+static bool is_transition_field(const char *name)
+{
+    return strcmp(name, "campaign_id") == 0 || strcmp(name, "org_id") == 0 ||
+           strcmp(name, "status") == 0;
+}
+
+static bool is_key_field(const struct rcpt_fold_config *fold, const char *name)
+{
+    for (size_t index = 0; index < fold->group_key_count; index++)
+        if (strcmp(fold->group_key[index], name) == 0)
+            return true;
+    return false;
+}
+
+static bool check_statuses(const struct rcpt_fold_config *fold, const char *values,
+                           const struct rcpt_ladder *ladder, struct rcpt_error *error)
+{
+    while (*values != '\0') {
+        size_t size = strcspn(values, "|");
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", (int)size, values);
+        if (rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0) < 0)
+            return fail(error, fold, "match: the ladder has no status", name);
+        values += size + (values[size] == '|');
+    }
+    return true;
+}
+
+static bool check_transitions(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
+                              struct rcpt_error *error)
+{
+    static const char hint[] = "transitions have campaign_id, org_id and status";
+    if (fold->topic != NULL)
+        return fail(error, fold, "topic goes with source: topic only", NULL);
+    rcpt_error_clear(error);
+    for (size_t index = 0; index < fold->group_key_count; index++)
+        if (!is_transition_field(fold->group_key[index]))
+            fail(error, fold, "group_key: transitions have no field", fold->group_key[index]);
+    for (size_t index = 0; index < fold->match_count; index++)
+        if (!is_transition_field(fold->match[index].name))
+            fail(error, fold, "match: transitions have no field", fold->match[index].name);
+        else if (strcmp(fold->match[index].name, "status") == 0 &&
+                 !check_statuses(fold, fold->match[index].value, ladder, error))
+            return false;
+    for (size_t index = 0; index < fold->collect_count; index++) {
+        const struct rcpt_fold_collect_config *collect = &fold->collect[index];
+        const char *field = collect->field != NULL ? collect->field : collect->name;
+        if (collect->kind != RCPT_FOLD_SET && collect->kind != RCPT_FOLD_COUNT)
+            return fail(error, fold, "collect: transitions have sets and counts only, not",
+                        collect->name);
+        if (collect->kind == RCPT_FOLD_SET && !is_transition_field(field))
+            fail(error, fold, "collect: transitions have no field", field);
+    }
+    if (error->decision == RCPT_DECISION_NONE)
+        return true;
+    rcpt_error_hint(error, "%s", hint);
+    return false;
+}
+
+static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    if (fold->topic == NULL || !rcpt_config_is_topic(fold->topic)) {
+        fail(error, fold, "source: topic needs the name of a topic", fold->topic);
+        rcpt_error_hint(error, "for example topic: account-events");
+        return false;
+    }
+    if (strcmp(fold->topic, fold->publish.kafka.topic) == 0)
+        return fail(error, fold, "it would read what it publishes, topic", fold->topic);
+    if (fold->funnel)
+        return fail(error, fold, "funnel goes with source: transitions only", NULL);
+    return true;
+}
+
+static bool check_collect(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    for (size_t index = 0; index < fold->collect_count; index++) {
+        if (strcmp(fold->collect[index].name, "traces") == 0)
+            return fail(error, fold, "collect: the name is taken:", "traces");
+        for (size_t other = 0; other < index; other++)
+            if (strcmp(fold->collect[index].name, fold->collect[other].name) == 0)
+                return fail(error, fold, "collect: is named twice:", fold->collect[index].name);
+    }
+    return true;
+}
+
+static bool check_publish(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    const char *key = fold->publish.kafka.key;
+    if (!rcpt_config_is_topic(fold->publish.kafka.topic))
+        return fail(error, fold,
+                    "publish.kafka.topic: no name of a topic:", fold->publish.kafka.topic);
+    if (strcmp(key, "group") != 0 && strcmp(key, "id") != 0 && !is_key_field(fold, key)) {
+        fail(error, fold, "publish.kafka.key: no field of the group key:", key);
+        rcpt_error_hint(error, "group, id, or one of group_key");
+        return false;
+    }
+    if (fold->funnel && !is_key_field(fold, "campaign_id"))
+        return fail(error, fold, "funnel needs campaign_id in group_key", NULL);
+    if (fold->max_hold_ms < fold->window_ms)
+        return fail(error, fold, "max_hold is less than window", NULL);
+    return true;
+}
+
+bool rcpt_config_check_fold(const struct rcpt_fold_config *folds, size_t index,
+                            const struct rcpt_ladder *ladder, struct rcpt_error *error)
+{
+    const struct rcpt_fold_config *fold = &folds[index];
+    for (size_t other = 0; other < index; other++)
+        if (strcmp(folds[other].name, fold->name) == 0)
+            return fail(error, fold, "is named twice", NULL);
+    return (fold->source == RCPT_FOLD_TOPIC ? check_topic(fold, error)
+                                            : check_transitions(fold, ladder, error)) &&
+           check_collect(fold, error) && check_publish(fold, error);
+}

@@ -1,0 +1,119 @@
+/* Folds in the running daemon. Private to src/app.
+ *
+ * folds.c        the connection, the rules, totals, start and end
+ * folds_lane.c   a lane of the publisher: gather, claim, publish
+ * folds_topic.c  events of topics into groups
+ * folds_rules.c  rules as the database gets them
+ */
+#ifndef RECEIPTD_SRC_APP_FOLDS_H
+#define RECEIPTD_SRC_APP_FOLDS_H
+
+#include "app.h"
+#include "receiptd/base/arena.h"
+#include "receiptd/core/backoff.h"
+#include "receiptd/kafka/transactor.h"
+
+#define FOLDS_LANES 2u /* as sql/migrate/004_folds.sql has them */
+
+enum folds_state {
+    FOLDS_IDLE,       /* until the next tick */
+    FOLDS_LOOKING,    /* is there anything to do? */
+    FOLDS_OPENING,    /* for Kafka: the fence, the mark */
+    FOLDS_TAKING,     /* for PostgreSQL: the epoch */
+    FOLDS_GATHERING,  /* appended rows into groups, due groups into the outbox */
+    FOLDS_READING,    /* the outbox */
+    FOLDS_PUBLISHING, /* for Kafka */
+    FOLDS_MARKING,    /* the outbox is emptied */
+};
+
+struct folds_lane {
+    struct app_folds *folds;
+    uint32_t index;
+    enum folds_state state;
+    struct rcpt_transactor *transactor;
+    struct rcpt_backoff backoff;
+    int64_t retry_at_ms; /* not before */
+    int64_t gathering_ms;
+    int64_t epoch;     /* 0: not taken on this connection */
+    int64_t mark;      /* Kafka has everything below */
+    int64_t next_mark; /* of the transaction under way */
+    int64_t forget_at_ms;
+};
+
+enum folds_reader_state {
+    READER_WAITING, /* for an assignment, or until retry_at_ms */
+    READER_READING, /* for its positions */
+    READER_READY,
+};
+
+struct folds_partition {
+    char *topic;
+    int32_t number;
+    int64_t expected;      /* the database's */
+    int64_t sent, read;    /* behind the batch in flight; behind what is in memory */
+    int64_t rewound_from;  /* what is not below is not taken for its turn; 0: nothing */
+    int64_t rewound_at_ms; /* 10 s without a record: once more, then it is a gap */
+    unsigned rewinds;
+    bool fetched; /* assigned once: another position means a rewind */
+};
+
+struct folds_out { /* a column of the groups to be appended */
+    FILE *stream;
+    size_t *ends;
+};
+
+struct folds_reader {
+    struct app_folds *folds;
+    struct rcpt_pg *pg; /* asynchronous commit: positions cover all that it writes */
+    struct rcpt_pg_encoder *encoder;
+    struct rcpt_kafka *kafka; /* NULL: no rule reads a topic */
+    struct rcpt_arena arena;  /* rules */
+    const char **topics;
+    size_t topic_count;
+    struct rcpt_fold_collector *collector;
+    struct folds_partition *partitions; /* sorted by topic and number */
+    size_t partition_count;
+    enum folds_reader_state state;
+    uint64_t serial; /* of the assignment or resync: answers of an older one are ignored */
+    uint64_t flight_serial;
+    size_t events;
+    struct folds_out out[3];
+    int64_t *counts;
+    size_t out_count;
+    int64_t retry_at_ms, commit_at_ms, log_at_ms;
+    bool up, flying, read_after_flight, starved, subscribed, assigned, leaving, closing;
+};
+
+struct app_folds {
+    struct app *app;
+    struct rcpt_pg *pg;
+    struct rcpt_pg_encoder *encoder;
+    uv_timer_t tick;
+    struct folds_lane lanes[FOLDS_LANES];
+    struct folds_reader reader;
+    bool up, rules_stored, rules_flying, rules_again, totals_flying, stopping;
+    int64_t totals_at_ms;
+    unsigned closing;
+};
+
+/* folds_lane.c */
+void folds_lane_init(struct app_folds *folds, uint32_t index);
+void folds_lane_tick(struct folds_lane *lane);
+void folds_lane_down(struct folds_lane *lane); /* the connection is gone */
+bool folds_lane_is_settled(const struct folds_lane *lane);
+
+/* folds_topic.c */
+void folds_reader_start(struct folds_reader *reader);
+void folds_reader_tick(struct folds_reader *reader);
+void folds_reader_up(struct folds_reader *reader); /* connected (again) */
+void folds_reader_reload(struct folds_reader *reader);
+void folds_reader_stop(struct folds_reader *reader);
+bool folds_reader_is_settled(const struct folds_reader *reader);
+
+/* folds_rules.c */
+/* A copy in the arena. */
+struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena);
+char *folds_rules_text(const struct rcpt_config *config); /* JSON; the caller frees it */
+const char *folds_kind_name(enum rcpt_fold_kind kind);
+
+#endif

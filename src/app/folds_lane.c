@@ -1,0 +1,398 @@
+/* A lane of the publisher. Whoever owns the partition that the lane goes by works on it; that two
+ * may believe so is harmless: the epoch in PostgreSQL and the fence in Kafka let one through. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "folds.h"
+
+#define MOST_ROWS     500  /* appended rows of one gathering */
+#define MOST_GROUPS   2000 /* due groups of one claim */
+#define MOST_RECORDS  1000 /* publications of one transaction */
+#define RETRY_MIN_MS  200
+#define RETRY_MAX_MS  10000
+#define ROOM          4   /* times as long as a gathering took, until the next one */
+#define MOST_WAIT_MS  400 /* but no longer: what is due is published within a second */
+#define FORGET_MS     (60 * 1000)
+#define REMEMBER_MS   (7LL * 24 * 3600 * 1000)
+#define FORGET_GROUPS 5000
+
+static void look(struct folds_lane *lane);
+static void gather(struct folds_lane *lane);
+static void read_outbox(struct folds_lane *lane);
+
+bool folds_lane_is_settled(const struct folds_lane *lane)
+{
+    return lane->state == FOLDS_IDLE;
+}
+
+static bool is_owned(const struct folds_lane *lane)
+{
+    const struct app *app = lane->folds->app;
+    const struct app_topic *topic = &app->topics[0];
+    uint32_t slots = rcpt_engine_slot_count(app->engine);
+    if (topic->partition_count <= 0)
+        return false;
+    int32_t wanted = (int32_t)lane->index % topic->partition_count;
+    for (uint32_t slot = 0; slot < slots; slot++)
+        if (rcpt_engine_is_assigned(app->engine, slot) &&
+            rcpt_engine_slot_partition(app->engine, slot) == wanted &&
+            strcmp(rcpt_engine_slot_topic(app->engine, slot), topic->name) == 0)
+            return true;
+    return false;
+}
+
+static bool can_go_on(const struct folds_lane *lane)
+{
+    return lane->folds->up && !lane->folds->stopping && rcpt_pg_is_ready(lane->folds->pg);
+}
+
+/* ---- failures ---- */
+
+static void back_off(struct folds_lane *lane, const char *what, const struct rcpt_error *error)
+{
+    struct app_folds *folds = lane->folds;
+    int64_t wait = rcpt_backoff_next_ms(&lane->backoff);
+    lane->state = FOLDS_IDLE;
+    lane->retry_at_ms = app_now(folds->app) + wait;
+    if (error->code[0] == '\0' && !folds->up)
+        return; /* the connection is gone: on_down says it */
+    rcpt_log_warn("app", "folds: lane %u: %s failed, again in %lld ms: %s (%s)%s%s", lane->index,
+                  what, (long long)wait, error->text, error->code,
+                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+}
+
+/* True: there was an error, and it has been seen to. */
+static bool failed(struct folds_lane *lane, const char *what, const struct rcpt_error *error)
+{
+    struct app_folds *folds = lane->folds;
+    if (error == NULL)
+        return false;
+    if (strcmp(error->code, "RD001") == 0)
+        lane->epoch = 0; /* somebody else has it: if it is still ours, Kafka's fence comes first */
+    if (lane->epoch == 0 && !rcpt_transactor_is_busy(lane->transactor))
+        rcpt_transactor_drop(lane->transactor);
+    back_off(lane, what, error);
+    if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
+        rcpt_pg_reconnect(folds->pg, error);
+    return true;
+}
+
+void folds_lane_down(struct folds_lane *lane)
+{
+    lane->epoch = 0; /* the next one may know less: what Kafka has is compared with it */
+}
+
+/* ---- statements ---- */
+
+static struct rcpt_pg_query query_of(struct folds_lane *lane, const char *statement)
+{
+    struct rcpt_pg_query query = {.statement = statement};
+    rcpt_pg_encoder_params(lane->folds->encoder, &query.params);
+    return query;
+}
+
+static struct rcpt_pg_encoder *begin(struct folds_lane *lane)
+{
+    struct rcpt_pg_encoder *encoder = lane->folds->encoder;
+    rcpt_pg_encoder_reset(encoder);
+    rcpt_pg_add_int4(encoder, (int32_t)lane->index);
+    return encoder;
+}
+
+static void submit(struct folds_lane *lane, enum folds_state state, const char *statement,
+                   rcpt_pg_on_result on_result)
+{
+    struct rcpt_pg_query query = query_of(lane, statement);
+    lane->state = state;
+    rcpt_pg_submit(lane->folds->pg, &query, 1, on_result, lane);
+}
+
+/* ---- taking the lane over ---- */
+
+static void on_taken(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                     const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (failed(lane, "taking it over", error))
+        return;
+    RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == 1);
+    lane->epoch = rcpt_pg_rows_int(rows[0], 0, 0);
+    int64_t lost = rcpt_pg_rows_int(rows[0], 0, 1);
+    if (lost > 0)
+        rcpt_log_error("app",
+                       "folds: lane %u: the database has forgotten %lld publications that Kafka "
+                       "has: what they told may be told once more, under the same ids",
+                       lane->index, (long long)lost);
+    look(lane);
+}
+
+static void take(struct folds_lane *lane)
+{
+    if (!can_go_on(lane)) {
+        lane->state = FOLDS_IDLE;
+        return;
+    }
+    rcpt_pg_add_int8(begin(lane), lane->mark);
+    submit(lane, FOLDS_TAKING, "take", on_taken);
+}
+
+static void on_opened(void *context, int64_t mark, const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (error != NULL) {
+        back_off(lane, "opening its producer", error);
+        return;
+    }
+    lane->mark = mark;
+    rcpt_log_debug("app", "folds: lane %u: everything below %lld is published", lane->index,
+                   (long long)mark);
+    take(lane);
+}
+
+/* There is something to do: the lane has to be ours for it. */
+static void own(struct folds_lane *lane)
+{
+    if (rcpt_transactor_is_open(lane->transactor)) {
+        take(lane);
+        return;
+    }
+    lane->state = FOLDS_OPENING;
+    lane->epoch = 0;
+    rcpt_transactor_open(lane->transactor);
+}
+
+/* ---- publishing ---- */
+
+static void on_marked(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    (void)rows;
+    (void)row_count;
+    if (failed(lane, "emptying its outbox", error))
+        return;
+    rcpt_backoff_reset(&lane->backoff);
+    look(lane);
+}
+
+static void on_published(void *context, const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (error != NULL) {
+        if (error->decision != RCPT_DECISION_RETRY)
+            lane->epoch = 0;
+        back_off(lane, "publishing", error);
+        return;
+    }
+    lane->mark = lane->next_mark;
+    if (!can_go_on(lane) || lane->epoch == 0) {
+        lane->state = FOLDS_IDLE; /* the taking over will find what is published */
+        return;
+    }
+    rcpt_pg_add_int8(begin(lane), lane->mark);
+    submit(lane, FOLDS_MARKING, "done", on_marked);
+}
+
+enum { OUT_SEQ, OUT_ID, OUT_DESTINATION, OUT_KEY, OUT_PAYLOAD };
+
+static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                    const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (failed(lane, "reading its outbox", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    size_t count = rcpt_pg_rows_count(rows[0]);
+    if (count == 0 || lane->epoch == 0 || !rcpt_transactor_is_open(lane->transactor)) {
+        lane->state = FOLDS_IDLE;
+        return;
+    }
+    struct rcpt_transactor_record *records = rcpt_calloc(count, sizeof(*records));
+    for (size_t row = 0; row < count; row++)
+        records[row] = (struct rcpt_transactor_record){
+            .topic = rcpt_pg_rows_text(rows[0], row, OUT_DESTINATION),
+            .key = rcpt_pg_rows_text(rows[0], row, OUT_KEY),
+            .value = rcpt_pg_rows_text(rows[0], row, OUT_PAYLOAD),
+            .id = rcpt_pg_rows_text(rows[0], row, OUT_ID),
+        };
+    lane->next_mark = rcpt_pg_rows_int(rows[0], count - 1, OUT_SEQ) + 1;
+    lane->state = FOLDS_PUBLISHING;
+    rcpt_transactor_publish(lane->transactor, records, count, lane->next_mark);
+    free(records);
+}
+
+static void read_outbox(struct folds_lane *lane)
+{
+    struct rcpt_pg_encoder *encoder = begin(lane);
+    rcpt_pg_add_int8(encoder, lane->mark);
+    rcpt_pg_add_int4(encoder, MOST_RECORDS);
+    submit(lane, FOLDS_READING, "read", on_read);
+}
+
+/* ---- gathering ---- */
+
+/* What comes often is gathered seldom: the work for lanes of receipts goes first. */
+static void leave_room(struct folds_lane *lane, bool more)
+{
+    int64_t now = app_now(lane->folds->app), wait = (now - lane->gathering_ms) * ROOM;
+    lane->retry_at_ms = more ? 0 : now + (wait < MOST_WAIT_MS ? wait : MOST_WAIT_MS);
+}
+
+static void on_gathered(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (failed(lane, "gathering", error))
+        return;
+    RCPT_ASSERT(row_count == 3);
+    bool claimed = rcpt_pg_rows_int(rows[2], 0, 1) > 0;
+    bool more = rcpt_pg_rows_bool(rows[1], 0, 1) || rcpt_pg_rows_int(rows[2], 0, 0) >= MOST_GROUPS;
+    leave_room(lane, more);
+    lane->state = FOLDS_IDLE;
+    if (claimed && can_go_on(lane))
+        read_outbox(lane);
+    else if (more && can_go_on(lane) && lane->epoch != 0)
+        gather(lane);
+}
+
+/* Reached with an empty outbox only: nothing more is claimed while what was claimed cannot be
+ * published. */
+static void gather(struct folds_lane *lane)
+{
+    static const char *const statements[] = {"fence", "gather", "claim"};
+    struct rcpt_pg_encoder *encoders[3];
+    struct rcpt_pg_query queries[3];
+    const size_t count = 3;
+    for (size_t index = 0; index < count; index++) {
+        encoders[index] = rcpt_pg_encoder_new();
+        rcpt_pg_add_int4(encoders[index], (int32_t)lane->index);
+        queries[index] = (struct rcpt_pg_query){.statement = statements[index]};
+    }
+    rcpt_pg_add_int8(encoders[0], lane->epoch);
+    rcpt_pg_add_int4(encoders[1], FOLDS_LANES);
+    rcpt_pg_add_int4(encoders[1], MOST_ROWS);
+    rcpt_pg_add_int4(encoders[2], MOST_GROUPS);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_encoder_params(encoders[index], &queries[index].params);
+    lane->state = FOLDS_GATHERING;
+    lane->gathering_ms = app_now(lane->folds->app);
+    rcpt_pg_submit(lane->folds->pg, queries, count, on_gathered, lane);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_encoder_free(encoders[index]);
+}
+
+/* ---- forgetting closed groups ---- */
+
+static void on_forgotten(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                         const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (failed(lane, "forgetting closed groups", error))
+        return;
+    RCPT_ASSERT(row_count == 2);
+    if (rcpt_pg_rows_int(rows[1], 0, 0) >= FORGET_GROUPS)
+        lane->forget_at_ms = app_now(lane->folds->app);
+    lane->state = FOLDS_IDLE;
+}
+
+static void forget(struct folds_lane *lane)
+{
+    struct rcpt_pg_encoder *fence = rcpt_pg_encoder_new(), *rest = rcpt_pg_encoder_new();
+    struct rcpt_pg_query queries[] = {{.statement = "fence"}, {.statement = "forget"}};
+    lane->forget_at_ms = app_now(lane->folds->app) + FORGET_MS;
+    rcpt_pg_add_int4(fence, (int32_t)lane->index);
+    rcpt_pg_add_int8(fence, lane->epoch);
+    rcpt_pg_add_int4(rest, (int32_t)lane->index);
+    rcpt_pg_add_int8(rest, REMEMBER_MS);
+    rcpt_pg_add_int4(rest, FORGET_GROUPS);
+    rcpt_pg_encoder_params(fence, &queries[0].params);
+    rcpt_pg_encoder_params(rest, &queries[1].params);
+    lane->state = FOLDS_GATHERING;
+    rcpt_pg_submit(lane->folds->pg, queries, 2, on_forgotten, lane);
+    rcpt_pg_encoder_free(fence);
+    rcpt_pg_encoder_free(rest);
+}
+
+/* ---- looking ---- */
+
+static void on_looked(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct folds_lane *lane = context;
+    if (failed(lane, "looking for work", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    bool work = rcpt_pg_rows_bool(rows[0], 0, 0) || rcpt_pg_rows_bool(rows[0], 0, 1);
+    bool claimed = rcpt_pg_rows_bool(rows[0], 0, 2);
+    lane->state = FOLDS_IDLE;
+    if ((!work && !claimed) || !can_go_on(lane) || !is_owned(lane))
+        return;
+    if (lane->epoch == 0)
+        own(lane);
+    else if (claimed)
+        read_outbox(lane);
+    else
+        gather(lane);
+}
+
+static void look(struct folds_lane *lane)
+{
+    lane->state = FOLDS_IDLE;
+    if (!can_go_on(lane))
+        return;
+    rcpt_pg_add_int4(begin(lane), FOLDS_LANES);
+    submit(lane, FOLDS_LOOKING, "look", on_looked);
+}
+
+void folds_lane_tick(struct folds_lane *lane)
+{
+    int64_t now = app_now(lane->folds->app);
+    rcpt_transactor_tick(lane->transactor);
+    if (lane->state != FOLDS_IDLE || !lane->folds->rules_stored || !can_go_on(lane) ||
+        now < lane->retry_at_ms)
+        return;
+    if (!is_owned(lane)) {
+        if (rcpt_transactor_is_open(lane->transactor))
+            rcpt_transactor_drop(lane->transactor);
+        lane->epoch = 0;
+    } else if (lane->epoch != 0 && now >= lane->forget_at_ms) {
+        forget(lane);
+    } else {
+        look(lane);
+    }
+}
+
+static struct rcpt_transactor *make_transactor(struct folds_lane *lane)
+{
+    const struct rcpt_config *config = lane->folds->app->config;
+    struct rcpt_kafka_property *properties =
+        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
+    char id[640];
+    for (unsigned index = 0; index < config->kafka.properties_count; index++)
+        properties[index] = (struct rcpt_kafka_property){config->kafka.properties[index].name,
+                                                         config->kafka.properties[index].value};
+    snprintf(id, sizeof(id), "%.250s.%.249s.folds.%u", config->kafka.group, config->kafka.topics[0],
+             lane->index);
+    struct rcpt_transactor_settings settings = {
+        .loop = &lane->folds->app->loop,
+        .brokers = config->kafka.brokers,
+        .properties = properties,
+        .property_count = config->kafka.properties_count,
+        .id = id,
+        .mark_topic = config->kafka.topics[0],
+        .context = lane,
+        .on_opened = on_opened,
+        .on_published = on_published,
+    };
+    struct rcpt_transactor *transactor = rcpt_transactor_new(&settings);
+    free(properties);
+    return transactor;
+}
+
+void folds_lane_init(struct app_folds *folds, uint32_t index)
+{
+    struct folds_lane *lane = &folds->lanes[index];
+    *lane = (struct folds_lane){.folds = folds, .index = index, .mark = -1};
+    rcpt_backoff_init(&lane->backoff, RETRY_MIN_MS, RETRY_MAX_MS, uv_hrtime() + index);
+    lane->transactor = make_transactor(lane);
+}

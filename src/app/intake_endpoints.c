@@ -1,0 +1,296 @@
+#include "intake_endpoints.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "measure_process.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/log.h"
+#include "receiptd/kafka/consumer.h"
+#include "receiptd/version.h"
+
+#define RETRY_MS 5000
+
+/* ---- metrics ---- */
+
+static char *write_metrics(struct intake_endpoints *endpoints, enum rcpt_metrics_format format,
+                           size_t *size)
+{
+    struct rcpt_metrics *metrics = endpoints->metrics;
+    uint64_t began = uv_hrtime();
+    rcpt_metrics_set(metrics, RCPT_METRIC_BUILD,
+                     RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), endpoints->config_hash), 1);
+    rcpt_metrics_set(metrics, RCPT_METRIC_READY, RCPT_NO_LABELS, endpoints->ready);
+    measure_process(metrics, endpoints->started_ms);
+    measure_http(metrics, rcpt_http_stats(endpoints->http));
+    if (endpoints->tracer != NULL)
+        measure_tracing(metrics, rcpt_tracer_get_stats(endpoints->tracer));
+    if (endpoints->intake != NULL)
+        measure_intake(metrics, endpoints->intake);
+    char *page = rcpt_metrics_render(metrics, format, size);
+    rcpt_metrics_set(metrics, RCPT_METRIC_SCRAPE, RCPT_NO_LABELS,
+                     (double)(uv_hrtime() - began) / 1e9);
+    return page;
+}
+
+static void on_metrics(void *context, struct rcpt_http_request *request)
+{
+    enum rcpt_metrics_format format =
+        rcpt_metrics_negotiate(rcpt_http_header(request, "Accept").bytes);
+    size_t size;
+    char *page = write_metrics(context, format, &size);
+    const struct rcpt_http_answer answer = {.status = 200,
+                                            .content_type = rcpt_metrics_content_type(format),
+                                            .body = page,
+                                            .body_size = size};
+    rcpt_http_answer(request, &answer);
+    free(page);
+}
+
+/* ---- health and status ---- */
+
+static void put_bool(struct rcpt_json *json, const char *key, bool value)
+{
+    rcpt_json_key(json, key);
+    rcpt_json_bool(json, value);
+}
+
+static void put_text(struct rcpt_json *json, const char *key, const char *value)
+{
+    rcpt_json_key(json, key);
+    rcpt_json_text(json, value);
+}
+
+static void put_number(struct rcpt_json *json, const char *key, uint64_t value)
+{
+    rcpt_json_key(json, key);
+    rcpt_json_int(json, (int64_t)value);
+}
+
+static void put_reasons(struct rcpt_json *json, const struct intake_endpoints *endpoints)
+{
+    rcpt_json_key(json, "reasons");
+    rcpt_json_begin_array(json);
+    if (!endpoints->ready)
+        rcpt_json_text(json, endpoints->reason);
+    rcpt_json_end_array(json);
+}
+
+static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *stats)
+{
+    rcpt_json_begin_object(json);
+    put_text(json, "account", stats->account);
+    put_text(json, "gateway", stats->gateway);
+    put_number(json, "requests", stats->requests);
+    put_number(json, "events", stats->events);
+    put_number(json, "unmapped", stats->drops[RCPT_INTAKE_UNMAPPED]);
+    put_text(json, "last_unmapped_status", stats->unmapped_sample);
+    put_number(json, "refused_signatures",
+               stats->verdicts[RCPT_INTAKE_MISSING] + stats->verdicts[RCPT_INTAKE_BAD] +
+                   stats->verdicts[RCPT_INTAKE_STALE]);
+    rcpt_json_end_object(json);
+}
+
+static bool write_live(struct intake_endpoints *endpoints, struct rcpt_json *json)
+{
+    (void)endpoints; /* who answers turns its loop */
+    put_bool(json, "loop", true);
+    return true;
+}
+
+static bool write_ready(struct intake_endpoints *endpoints, struct rcpt_json *json)
+{
+    put_bool(json, "ready", endpoints->ready);
+    put_reasons(json, endpoints);
+    return endpoints->ready;
+}
+
+static bool write_started(struct intake_endpoints *endpoints, struct rcpt_json *json)
+{
+    put_bool(json, "started", endpoints->was_ready);
+    put_reasons(json, endpoints);
+    return endpoints->was_ready;
+}
+
+static bool write_status(struct intake_endpoints *endpoints, struct rcpt_json *json)
+{
+    put_text(json, "version", RCPT_VERSION);
+    put_text(json, "librdkafka", rcpt_kafka_version());
+    put_text(json, "config_hash", endpoints->config_hash);
+    put_bool(json, "ready", endpoints->ready);
+    put_reasons(json, endpoints);
+    rcpt_json_key(json, "accounts");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0;
+         endpoints->intake != NULL && index < rcpt_intake_account_count(endpoints->intake); index++)
+        put_account(json, rcpt_intake_account_stats(endpoints->intake, index));
+    rcpt_json_end_array(json);
+    return true;
+}
+
+static void answer_json(struct intake_endpoints *endpoints, struct rcpt_http_request *request,
+                        bool (*write)(struct intake_endpoints *, struct rcpt_json *))
+{
+    struct rcpt_json json;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    bool good = write(endpoints, &json);
+    rcpt_json_end_object(&json);
+    fputc('\n', out);
+    RCPT_ASSERT(fclose(out) == 0);
+    const struct rcpt_http_answer answer = {.status = good ? 200 : 503,
+                                            .content_type = "application/json",
+                                            .headers = "Cache-Control: no-store\r\n",
+                                            .body = text,
+                                            .body_size = size};
+    rcpt_http_answer(request, &answer);
+    free(text);
+}
+
+static void on_live(void *context, struct rcpt_http_request *request)
+{
+    answer_json(context, request, write_live);
+}
+
+static void on_ready(void *context, struct rcpt_http_request *request)
+{
+    answer_json(context, request, write_ready);
+}
+
+static void on_startup(void *context, struct rcpt_http_request *request)
+{
+    answer_json(context, request, write_started);
+}
+
+static void on_status(void *context, struct rcpt_http_request *request)
+{
+    answer_json(context, request, write_status);
+}
+
+/* ---- the server ---- */
+
+static void add_routes(struct intake_endpoints *endpoints)
+{
+    const char *token = endpoints->config->http.token;
+    const struct rcpt_http_route routes[] = {
+        {.prefix = "/metrics", .bearer_token = token, .handler = on_metrics},
+        {.prefix = "/statusz", .bearer_token = token, .handler = on_status},
+        {.prefix = "/livez", .unlimited_rate = true, .handler = on_live},
+        {.prefix = "/readyz", .unlimited_rate = true, .handler = on_ready},
+        {.prefix = "/startupz", .unlimited_rate = true, .handler = on_startup},
+    };
+    for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
+        struct rcpt_http_route route = routes[index];
+        route.methods = RCPT_HTTP_GET;
+        route.context = endpoints;
+        rcpt_http_route(endpoints->http, &route);
+    }
+}
+
+static void on_closed(void *context)
+{
+    (void)context;
+}
+
+static void close_server(struct intake_endpoints *endpoints)
+{
+    if (endpoints->http != NULL)
+        rcpt_http_close(endpoints->http, on_closed, endpoints);
+    endpoints->http = NULL;
+}
+
+static bool open_server(struct intake_endpoints *endpoints, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = endpoints->config;
+    const struct rcpt_http_settings settings = {
+        .loop = endpoints->loop,
+        .name = "status",
+        .listen = config->intake.metrics_listen,
+        .tls_certificate = config->http.tls_certificate,
+        .tls_key = config->http.tls_key,
+        .max_connections = 64,
+        .max_body_bytes = 1024,
+        .max_memory_bytes = 1024 * 1024,
+        .header_timeout_ms = 5000,
+    };
+    endpoints->http = rcpt_http_new(&settings, error);
+    if (endpoints->http == NULL)
+        return false;
+    add_routes(endpoints);
+    if (rcpt_http_start(endpoints->http, error))
+        return true;
+    close_server(endpoints);
+    return false;
+}
+
+static void try_to_open(struct intake_endpoints *endpoints, bool again);
+
+static void on_retry(uv_timer_t *timer)
+{
+    try_to_open(timer->data, true);
+}
+
+/* That nobody can ask must not stop the webhooks. */
+static void try_to_open(struct intake_endpoints *endpoints, bool again)
+{
+    struct rcpt_error error;
+    if (open_server(endpoints, &error)) {
+        rcpt_log_info("http", "metrics and status at %s, port %d",
+                      endpoints->config->intake.metrics_listen, rcpt_http_port(endpoints->http));
+        return;
+    }
+    uv_timer_start(&endpoints->retry, on_retry, RETRY_MS, 0);
+    if (!again)
+        rcpt_log_warn("http", "no metrics and status yet, will be tried again: %s%s%s", error.text,
+                      error.hint[0] != '\0' ? "; HINT: " : "", error.hint);
+}
+
+void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
+                            const struct rcpt_config *config)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *endpoints = (struct intake_endpoints){.loop = loop, .config = config, .reason = "starting"};
+    endpoints->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    rcpt_config_hash(config, endpoints->config_hash);
+    endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
+    /* What is there belongs to the consumer, but for the intake and the process. */
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_HALTED, RCPT_METRIC_INTAKE_ACCOUNT);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_INTAKE_CLOSED + 1, RCPT_METRIC_SCRAPE);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_RELOADS, RCPT_METRIC_LOG_LINES);
+    uv_timer_init(loop, &endpoints->retry);
+    endpoints->retry.data = endpoints;
+    if (config->intake.metrics_listen[0] != '\0')
+        try_to_open(endpoints, false);
+}
+
+void intake_endpoints_set_ready(struct intake_endpoints *endpoints, bool ready, const char *reason)
+{
+    endpoints->ready = ready;
+    endpoints->was_ready |= ready;
+    snprintf(endpoints->reason, sizeof(endpoints->reason), "%s", ready ? "" : reason);
+}
+
+void intake_endpoints_reload(struct intake_endpoints *endpoints)
+{
+    struct rcpt_error error;
+    if (endpoints->http != NULL && endpoints->config->http.tls_certificate != NULL &&
+        !rcpt_http_reload_tls(endpoints->http, &error))
+        rcpt_log_error("http", "the certificate of before stays: %s", error.text);
+}
+
+void intake_endpoints_close(struct intake_endpoints *endpoints)
+{
+    close_server(endpoints);
+    uv_close((uv_handle_t *)&endpoints->retry, NULL);
+}
+
+void intake_endpoints_fini(struct intake_endpoints *endpoints)
+{
+    rcpt_metrics_free(endpoints->metrics);
+}

@@ -1,0 +1,155 @@
+#include "supervisor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TICK_MS   1000
+#define STATUS_MS 5000
+/* Of time that is asked for while starting or stopping: a process that has stopped turning is found
+ * this late. */
+#define EXTENSION_US 15000000
+
+/* Appends to a message; what does not fit is left out as a whole. */
+static void add(char message[1024], const char *assignment)
+{
+    size_t used = strlen(message);
+    if (used + strlen(assignment) + 2 <= 1024)
+        snprintf(message + used, 1024 - used, "%s\n", assignment);
+}
+
+static void add_status(struct supervisor *supervisor, char message[1024])
+{
+    char text[SUPERVISOR_STATUS_BYTES] = "", line[SUPERVISOR_STATUS_BYTES + 16];
+    supervisor->settings.describe(supervisor->settings.context, text);
+    text[strcspn(text, "\n")] = '\0';
+    if (strcmp(text, supervisor->said) == 0)
+        return;
+    memcpy(supervisor->said, text, sizeof(text));
+    snprintf(line, sizeof(line), "STATUS=%s", text);
+    add(message, line);
+}
+
+static void add_extension(char message[1024])
+{
+    char line[48];
+    snprintf(line, sizeof(line), "EXTEND_TIMEOUT_USEC=%d", EXTENSION_US);
+    add(message, line);
+}
+
+/* READY=1 may be lost when the manager has much to read; without it the start would never end. */
+static void send_ready(struct supervisor *supervisor)
+{
+    supervisor->owes_ready = !rcpt_notify_send(&supervisor->notify, "READY=1");
+}
+
+static void tell_status(struct supervisor *supervisor)
+{
+    char message[1024] = "";
+    supervisor->status_due_ms = (int64_t)uv_now(supervisor->settings.loop) + STATUS_MS;
+    add_status(supervisor, message);
+    if (message[0] != '\0' && !rcpt_notify_send(&supervisor->notify, message))
+        supervisor->said[0] = '\0';
+}
+
+static bool is_alive(const struct supervisor *supervisor)
+{
+    return supervisor->settings.is_alive == NULL ||
+           supervisor->settings.is_alive(supervisor->settings.context);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct supervisor *supervisor = timer->data;
+    char message[1024] = "";
+    if (supervisor->owes_ready)
+        send_ready(supervisor);
+    if (!supervisor->was_ready || supervisor->stopping)
+        add_extension(message);
+    if (supervisor->watched && is_alive(supervisor))
+        add(message, "WATCHDOG=1");
+    if (message[0] != '\0')
+        (void)rcpt_notify_send(&supervisor->notify, message);
+    if ((int64_t)uv_now(supervisor->settings.loop) >= supervisor->status_due_ms)
+        tell_status(supervisor);
+}
+
+/* A third of what the manager waits: one sign may be late and one be lost. */
+static uint64_t tick_ms(int64_t watchdog_ms)
+{
+    if (watchdog_ms == 0 || watchdog_ms / 3 >= TICK_MS)
+        return TICK_MS;
+    return watchdog_ms >= 3 ? (uint64_t)watchdog_ms / 3 : 1;
+}
+
+void supervisor_start(struct supervisor *supervisor, const struct supervisor_settings *settings)
+{
+    *supervisor = (struct supervisor){.settings = *settings};
+    uv_timer_init(settings->loop, &supervisor->timer);
+    supervisor->timer.data = supervisor;
+    if (!rcpt_notify_open(&supervisor->notify))
+        return;
+    int64_t watchdog_ms = rcpt_notify_watchdog_ms();
+    supervisor->watched = watchdog_ms > 0;
+    uv_timer_start(&supervisor->timer, on_tick, 0, tick_ms(watchdog_ms));
+}
+
+void supervisor_set_ready(struct supervisor *supervisor, bool ready)
+{
+    if (supervisor->notify.fd < 0)
+        return;
+    if (ready && !supervisor->was_ready && !supervisor->stopping) {
+        supervisor->was_ready = true;
+        send_ready(supervisor);
+    }
+    tell_status(supervisor);
+}
+
+/* Before the first READY=1 a reload is part of the start: the READY=1 at its end would be taken for
+ * that of the start. */
+void supervisor_reload_begins(struct supervisor *supervisor)
+{
+    char message[96];
+    if (!supervisor->was_ready || supervisor->stopping || supervisor->reloading)
+        return;
+    supervisor->reloading = true;
+    snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, uv_hrtime() / 1000);
+    (void)rcpt_notify_send(&supervisor->notify, message);
+}
+
+void supervisor_reload_ends(struct supervisor *supervisor)
+{
+    if (!supervisor->reloading)
+        return;
+    supervisor->reloading = false;
+    if (!supervisor->stopping)
+        send_ready(supervisor);
+    tell_status(supervisor);
+}
+
+void supervisor_stopping(struct supervisor *supervisor)
+{
+    char message[1024] = "STOPPING=1\n";
+    if (supervisor->stopping)
+        return;
+    supervisor->stopping = true;
+    supervisor->owes_ready = false;
+    if (supervisor->notify.fd < 0)
+        return;
+    add_extension(message);
+    add_status(supervisor, message);
+    (void)rcpt_notify_send(&supervisor->notify, message);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct supervisor *supervisor = handle->data;
+    rcpt_notify_close(&supervisor->notify);
+    supervisor->on_closed(supervisor->settings.context);
+}
+
+void supervisor_close(struct supervisor *supervisor, void (*on_closed)(void *context))
+{
+    supervisor->on_closed = on_closed;
+    uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
+}

@@ -1,0 +1,144 @@
+#include "receiptd/kafka/history.h"
+
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "internal.h"
+
+#define CALL_MS  10000
+#define QUIET_MS 30000 /* without any record, before it is given up */
+
+struct reading {
+    const struct rcpt_kafka_history *history;
+    rd_kafka_t *handle;
+    rd_kafka_topic_partition_list_t *places;
+    int64_t *ends; /* by partition; reached: -1 */
+    size_t open;   /* partitions that are not at their end */
+    struct rcpt_error *error;
+};
+
+static bool fail(struct reading *reading, rd_kafka_resp_err_t code)
+{
+    rcpt_error_fatal(reading->error, EX_UNAVAILABLE, "topic %s cannot be read: %s",
+                     reading->history->topic, rd_kafka_err2str(code));
+    return false;
+}
+
+static rd_kafka_conf_t *make_conf(const struct rcpt_kafka_history *history,
+                                  struct rcpt_error *error)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    bool good = rcpt_kafka_set_property(conf, "bootstrap.servers", history->brokers, error) &&
+                rcpt_kafka_set_property(conf, "group.id", "receiptd-history", error) &&
+                rcpt_kafka_set_property(conf, "enable.auto.commit", "false", error) &&
+                rcpt_kafka_set_property(conf, "enable.partition.eof", "true", error) &&
+                rcpt_kafka_set_property(conf, "log_level", "0", error);
+    for (size_t index = 0; good && index < history->property_count; index++)
+        good = rcpt_kafka_set_property(conf, history->properties[index].name,
+                                       history->properties[index].value, error);
+    if (good)
+        return conf;
+    rd_kafka_conf_destroy(conf);
+    return NULL;
+}
+
+static bool find_ends(struct reading *reading, int32_t count)
+{
+    reading->ends = rcpt_calloc((size_t)count + 1, sizeof(*reading->ends));
+    reading->places = rd_kafka_topic_partition_list_new(count);
+    for (int32_t partition = 0; partition < count; partition++) {
+        int64_t low, high;
+        rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+            reading->handle, reading->history->topic, partition, &low, &high, CALL_MS);
+        if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+            return fail(reading, code);
+        reading->ends[partition] = high;
+        reading->open += high > low;
+        if (high > low)
+            rd_kafka_topic_partition_list_add(reading->places, reading->history->topic, partition)
+                ->offset = low;
+    }
+    return true;
+}
+
+static bool find_partitions(struct reading *reading)
+{
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(reading->handle, reading->history->topic, NULL);
+    rd_kafka_resp_err_t code = rd_kafka_metadata(reading->handle, 0, topic, &metadata, CALL_MS);
+    rd_kafka_topic_destroy(topic);
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
+        return fail(reading, code);
+    code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
+    int32_t count = code == RD_KAFKA_RESP_ERR_NO_ERROR ? metadata->topics[0].partition_cnt : 0;
+    rd_kafka_metadata_destroy(metadata);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ? find_ends(reading, count) : fail(reading, code);
+}
+
+/* The last offsets may be marks of transactions: then only the end of the partition says so. */
+static void note(struct reading *reading, int32_t partition, int64_t next)
+{
+    if (reading->ends[partition] >= 0 && next >= reading->ends[partition]) {
+        reading->ends[partition] = -1;
+        reading->open--;
+    }
+}
+
+static bool give(const struct reading *reading, const rd_kafka_message_t *message)
+{
+    rd_kafka_timestamp_type_t type;
+    struct rcpt_kafka_message given = {
+        .topic = reading->history->topic,
+        .partition = message->partition,
+        .offset = message->offset,
+        .timestamp_ms = rd_kafka_message_timestamp(message, &type),
+        .key = message->key,
+        .key_size = message->key_len,
+        .value = message->payload,
+        .value_size = message->len,
+    };
+    return reading->history->on_message(reading->history->context, &given);
+}
+
+static bool read_all(struct reading *reading)
+{
+    bool wanted = true;
+    rd_kafka_resp_err_t code = rd_kafka_assign(reading->handle, reading->places);
+    while (code == RD_KAFKA_RESP_ERR_NO_ERROR && wanted && reading->open > 0) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(reading->handle, QUIET_MS);
+        if (message == NULL)
+            return fail(reading, RD_KAFKA_RESP_ERR__TIMED_OUT);
+        if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+            note(reading, message->partition, INT64_MAX);
+        } else if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
+            code = message->err;
+        } else {
+            if (reading->ends[message->partition] > message->offset)
+                wanted = give(reading, message);
+            note(reading, message->partition, message->offset + 1);
+        }
+        rd_kafka_message_destroy(message);
+    }
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR || fail(reading, code);
+}
+
+bool rcpt_kafka_read_history(const struct rcpt_kafka_history *history, struct rcpt_error *error)
+{
+    struct reading reading = {.history = history, .error = error};
+    char text[256];
+    rd_kafka_conf_t *conf = make_conf(history, error);
+    if (conf == NULL)
+        return false;
+    reading.handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    if (reading.handle == NULL) {
+        rd_kafka_conf_destroy(conf);
+        return rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses: %s", text);
+    }
+    rd_kafka_poll_set_consumer(reading.handle);
+    bool good = find_partitions(&reading) && read_all(&reading);
+    if (reading.places != NULL)
+        rd_kafka_topic_partition_list_destroy(reading.places);
+    free(reading.ends);
+    rd_kafka_destroy_flags(reading.handle, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    return good;
+}

@@ -1,0 +1,481 @@
+#include "receiptd/kafka/transactor.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sysexits.h>
+
+#include "internal.h"
+
+#define OPEN_MS        30000
+#define PUBLISH_MS     30000
+#define CALL_MS        5000  /* of one blocking call; what did not end in it is asked again */
+#define TRANSACTION_MS 20000 /* after which the broker rolls back what nobody ends */
+#define GRACE_MS       5000  /* beyond the deadline, until a thread is given up */
+
+struct rcpt_transactor {
+    struct rcpt_transactor_settings settings; /* copies */
+    char **texts;
+    size_t text_count;
+    struct rcpt_kafka_property *properties;
+    struct rcpt_kafka_workers *workers;
+    rd_kafka_t *handle; /* NULL: closed, or lent to the job */
+    bool busy, dropped;
+    void (*on_closed)(void *context);
+    void *close_context;
+};
+
+enum kind { JOB_OPEN, JOB_PUBLISH, JOB_DESTROY };
+
+struct job {
+    struct rcpt_kafka_job job;
+    struct rcpt_transactor *transactor; /* the loop's */
+    enum kind kind;
+    rd_kafka_conf_t *conf, *reader_conf; /* to open with */
+    rd_kafka_t *handle;                  /* the job's while it runs */
+    char *group, *mark_topic;
+    int64_t mark;
+    char **texts; /* of the records: topic, key, value, id */
+    size_t record_count;
+    struct rcpt_error error;
+};
+
+/* ---- in the thread ---- */
+
+static int64_t now_ms(void)
+{
+    return (int64_t)(uv_hrtime() / 1000000);
+}
+
+static int call_ms(int64_t deadline)
+{
+    int64_t left = deadline - now_ms();
+    return left < 1 ? 1 : left > CALL_MS ? CALL_MS : (int)left;
+}
+
+/* Takes the error over. */
+static bool fail(struct job *job, rd_kafka_error_t *error, enum rcpt_decision decision,
+                 const char *what)
+{
+    rcpt_error_set(&job->error, decision, rd_kafka_error_name(error), "%s: %s", what,
+                   rd_kafka_error_string(error));
+    rd_kafka_error_destroy(error);
+    return false;
+}
+
+static bool fail_code(struct job *job, rd_kafka_resp_err_t code, enum rcpt_decision decision,
+                      const char *what)
+{
+    return rcpt_error_set(&job->error, decision, rd_kafka_err2name(code), "%s: %s", what,
+                          rd_kafka_err2str(code));
+}
+
+static rd_kafka_t *open_client(struct job *job, rd_kafka_type_t type, rd_kafka_conf_t **conf)
+{
+    char text[256];
+    rd_kafka_t *handle = rd_kafka_new(type, *conf, text, sizeof(text));
+    if (handle != NULL)
+        *conf = NULL;
+    else
+        rcpt_error_fatal(&job->error, EX_CONFIG, "librdkafka refuses the producer of folds: %s",
+                         text);
+    return handle;
+}
+
+/* The group has no members: its offset is read by a client that joins nothing. */
+static bool read_mark(struct job *job, int64_t deadline)
+{
+    rd_kafka_t *reader = open_client(job, RD_KAFKA_CONSUMER, &job->reader_conf);
+    if (reader == NULL)
+        return false;
+    rd_kafka_resp_err_t code;
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, job->mark_topic, 0);
+    do
+        code = rd_kafka_committed(reader, list, call_ms(deadline));
+    while (code != RD_KAFKA_RESP_ERR_NO_ERROR && now_ms() < deadline);
+    if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+        code = list->elems[0].err;
+    job->mark = list->elems[0].offset >= 0 ? list->elems[0].offset : -1;
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_destroy_flags(reader, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    return code == RD_KAFKA_RESP_ERR_NO_ERROR ||
+           fail_code(job, code, RCPT_DECISION_RETRY, "the mark of folds cannot be read");
+}
+
+static bool init_transactions(struct job *job, int64_t deadline)
+{
+    rd_kafka_error_t *error;
+    while ((error = rd_kafka_init_transactions(job->handle, call_ms(deadline))) != NULL) {
+        if (!rd_kafka_error_is_retriable(error) || now_ms() >= deadline)
+            return fail(job, error, RCPT_DECISION_RETRY,
+                        "transactions of folds cannot be initialised");
+        rd_kafka_error_destroy(error);
+    }
+    return true;
+}
+
+/* First the fence, then the mark: what another owner had begun is settled by then. */
+static void open_work(struct job *job)
+{
+    int64_t deadline = now_ms() + OPEN_MS;
+    job->handle = open_client(job, RD_KAFKA_PRODUCER, &job->conf);
+    if (job->handle != NULL && init_transactions(job, deadline))
+        (void)read_mark(job, deadline);
+}
+
+static bool produce(struct job *job, size_t index, int64_t deadline)
+{
+    char **texts = &job->texts[4 * index];
+    size_t key_size = texts[1] != NULL ? strlen(texts[1]) : 0;
+    for (;;) {
+        rd_kafka_headers_t *headers = rd_kafka_headers_new(1);
+        if (texts[3] != NULL)
+            rd_kafka_header_add(headers, "id", 2, texts[3], (ssize_t)strlen(texts[3]));
+        rd_kafka_resp_err_t code = rd_kafka_producev(
+            job->handle, RD_KAFKA_V_TOPIC(texts[0]), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+            RD_KAFKA_V_KEY(texts[1], key_size), RD_KAFKA_V_VALUE(texts[2], strlen(texts[2])),
+            RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            return true;
+        rd_kafka_headers_destroy(headers);
+        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || now_ms() >= deadline)
+            return fail_code(job, code, RCPT_DECISION_RETRY, texts[0]);
+        rd_kafka_poll(job->handle, 50);
+    }
+}
+
+static bool send_mark(struct job *job, int64_t deadline)
+{
+    rd_kafka_error_t *error;
+    rd_kafka_consumer_group_metadata_t *group = rd_kafka_consumer_group_metadata_new(job->group);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_list_add(list, job->mark_topic, 0)->offset = job->mark;
+    while ((error = rd_kafka_send_offsets_to_transaction(job->handle, list, group,
+                                                         call_ms(deadline))) != NULL &&
+           rd_kafka_error_is_retriable(error) && now_ms() < deadline)
+        rd_kafka_error_destroy(error);
+    rd_kafka_topic_partition_list_destroy(list);
+    rd_kafka_consumer_group_metadata_destroy(group);
+    return error == NULL ||
+           fail(job, error, RCPT_DECISION_RETRY, "the mark of folds cannot be sent");
+}
+
+/* RETRY only where it is certain that nothing became visible. */
+static void roll_back(struct job *job, int64_t deadline)
+{
+    rd_kafka_error_t *error;
+    char text[128];
+    while ((error = rd_kafka_abort_transaction(job->handle, call_ms(deadline))) != NULL &&
+           rd_kafka_error_is_retriable(error) && now_ms() < deadline)
+        rd_kafka_error_destroy(error);
+    if (error != NULL || rd_kafka_fatal_error(job->handle, text, sizeof(text)) != 0)
+        job->error.decision = RCPT_DECISION_RECONNECT;
+    if (error != NULL)
+        rd_kafka_error_destroy(error);
+}
+
+static bool commit(struct job *job, int64_t deadline)
+{
+    rd_kafka_error_t *error;
+    while ((error = rd_kafka_commit_transaction(job->handle, call_ms(deadline))) != NULL) {
+        if (rd_kafka_error_is_retriable(error) && now_ms() < deadline) {
+            rd_kafka_error_destroy(error);
+            continue;
+        }
+        bool abortable = rd_kafka_error_txn_requires_abort(error);
+        return fail(job, error, abortable ? RCPT_DECISION_RETRY : RCPT_DECISION_RECONNECT,
+                    "a transaction of folds was not committed");
+    }
+    return true;
+}
+
+static void publish_work(struct job *job)
+{
+    int64_t deadline = now_ms() + PUBLISH_MS;
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(job->handle);
+    if (error != NULL) {
+        fail(job, error, RCPT_DECISION_RECONNECT, "a transaction of folds cannot begin");
+        return;
+    }
+    bool good = true;
+    for (size_t index = 0; index < job->record_count && good; index++)
+        good = produce(job, index, deadline);
+    if (good && send_mark(job, deadline) && commit(job, deadline))
+        return;
+    if (job->error.decision == RCPT_DECISION_RETRY)
+        roll_back(job, deadline);
+}
+
+static void on_work(struct rcpt_kafka_job *base)
+{
+    struct job *job = (struct job *)base;
+    if (job->kind == JOB_OPEN)
+        open_work(job);
+    else if (job->kind == JOB_PUBLISH)
+        publish_work(job);
+    else
+        rd_kafka_destroy(job->handle);
+}
+
+/* ---- on the loop ---- */
+
+static void job_free(struct rcpt_kafka_job *base)
+{
+    struct job *job = (struct job *)base;
+    if (job->conf != NULL)
+        rd_kafka_conf_destroy(job->conf);
+    if (job->reader_conf != NULL)
+        rd_kafka_conf_destroy(job->reader_conf);
+    for (size_t index = 0; index < 4 * job->record_count; index++)
+        free(job->texts[index]);
+    free(job->texts);
+    free(job->group);
+    free(job->mark_topic);
+    free(job);
+}
+
+static void on_done(struct rcpt_kafka_job *base, bool in_time);
+
+static struct job *job_new(struct rcpt_transactor *transactor, enum kind kind)
+{
+    struct job *job = rcpt_calloc(1, sizeof(*job));
+    job->job = (struct rcpt_kafka_job){.work = on_work, .done = on_done, .free = job_free};
+    job->transactor = transactor;
+    job->kind = kind;
+    job->mark = -1;
+    job->group = rcpt_strdup(transactor->settings.id);
+    job->mark_topic = rcpt_strdup(transactor->settings.mark_topic);
+    return job;
+}
+
+/* A client may take long to go: not on the loop. */
+static void destroy(struct rcpt_transactor *transactor, rd_kafka_t *handle_taken)
+{
+    struct job *job = job_new(transactor, JOB_DESTROY);
+    job->handle = handle_taken;
+    rcpt_kafka_workers_start(transactor->workers, &job->job, OPEN_MS);
+}
+
+/* Whether the client goes on to be used. One whose thread is late stays with that thread: it is
+ * fenced by the next one. */
+static void settle(struct rcpt_transactor *transactor, struct job *job, bool in_time)
+{
+    if (!in_time) {
+        rcpt_error_set(&job->error, RCPT_DECISION_RECONNECT, "LATE",
+                       "Kafka has not answered the producer of folds in time");
+        return;
+    }
+    bool keep = job->error.decision == RCPT_DECISION_NONE ||
+                (job->kind == JOB_PUBLISH && job->error.decision == RCPT_DECISION_RETRY);
+    if (keep && !transactor->dropped && transactor->on_closed == NULL)
+        transactor->handle = job->handle;
+    else if (job->handle != NULL)
+        destroy(transactor, job->handle);
+}
+
+static void on_done(struct rcpt_kafka_job *base, bool in_time)
+{
+    struct job *job = (struct job *)base;
+    struct rcpt_transactor *transactor = job->transactor;
+    struct rcpt_error late;
+    if (job->kind == JOB_DESTROY)
+        return;
+    transactor->busy = false;
+    if (!in_time) { /* the thread may still write to the job */
+        rcpt_error_set(&late, RCPT_DECISION_RECONNECT, "LATE",
+                       "Kafka has not answered the producer of folds in time");
+    } else {
+        settle(transactor, job, in_time);
+        late = job->error;
+    }
+    transactor->dropped = false;
+    const struct rcpt_error *error = late.decision != RCPT_DECISION_NONE ? &late : NULL;
+    if (job->kind == JOB_OPEN)
+        transactor->settings.on_opened(transactor->settings.context, in_time ? job->mark : -1,
+                                       error);
+    else
+        transactor->settings.on_published(transactor->settings.context, error);
+}
+
+/* ---- properties ---- */
+
+static const struct rcpt_kafka_property ours[] = {
+    {"client.id", "receiptd-folds"},
+    {"compression.type", "lz4"},
+    {"linger.ms", "5"},
+    {"message.timeout.ms", "15000"},
+    {"enable.idempotence", "true"},
+    {"socket.keepalive.enable", "true"},
+    {"reconnect.backoff.max.ms", "2000"},
+    {"transaction.timeout.ms", "20000"},
+};
+
+/* What a producer has no use for, among what kafka.properties may hold. */
+static bool is_of_the_consumer(const char *name)
+{
+    static const char *const prefixes[] = {"fetch.",  "session.",      "heartbeat.", "max.poll.",
+                                           "queued.", "check.",        "isolation.", "partition.",
+                                           "group.",  "max.partition."};
+    for (size_t index = 0; index < sizeof(prefixes) / sizeof(prefixes[0]); index++)
+        if (strncasecmp(name, prefixes[index], strlen(prefixes[index])) == 0)
+            return true;
+    return false;
+}
+
+static void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *text)
+{
+    (void)handle;
+    if (strcmp(facility, "CONFWARN") != 0)
+        rcpt_log_debug("kafka", "folds: %s (%s, level %d)", text, facility, level);
+}
+
+static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_transactor_settings *settings,
+                      bool producer, struct rcpt_error *error)
+{
+    for (size_t index = 0; index < settings->property_count; index++) {
+        const struct rcpt_kafka_property *property = &settings->properties[index];
+        if (producer && is_of_the_consumer(property->name))
+            continue;
+        if (!rcpt_kafka_check_property(property->name, property->value, error) ||
+            !rcpt_kafka_set_property(conf, property->name, property->value, error))
+            return false;
+    }
+    return true;
+}
+
+static rd_kafka_conf_t *make_conf(const struct rcpt_transactor_settings *settings, bool producer,
+                                  struct rcpt_error *error)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    bool good = rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) &&
+                set_users(conf, settings, producer, error);
+    for (size_t index = 0; producer && good && index < sizeof(ours) / sizeof(ours[0]); index++)
+        good = rcpt_kafka_set_property(conf, ours[index].name, ours[index].value, error);
+    if (good && producer)
+        good = rcpt_kafka_set_property(conf, "transactional.id", settings->id, error);
+    else if (good)
+        good = rcpt_kafka_set_property(conf, "group.id", settings->id, error) &&
+               rcpt_kafka_set_property(conf, "isolation.level", "read_committed", error);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    if (good)
+        return conf;
+    rd_kafka_conf_destroy(conf);
+    return NULL;
+}
+
+/* ---- the module ---- */
+
+static char *keep(struct rcpt_transactor *transactor, const char *text)
+{
+    transactor->texts =
+        rcpt_realloc(transactor->texts, (transactor->text_count + 1) * sizeof(*transactor->texts));
+    return transactor->texts[transactor->text_count++] = rcpt_strdup(text);
+}
+
+struct rcpt_transactor *rcpt_transactor_new(const struct rcpt_transactor_settings *settings)
+{
+    struct rcpt_transactor *transactor = rcpt_calloc(1, sizeof(*transactor));
+    transactor->settings = *settings;
+    struct rcpt_kafka_property *properties =
+        rcpt_calloc(settings->property_count + 1, sizeof(*properties));
+    for (size_t index = 0; index < settings->property_count; index++)
+        properties[index] = (struct rcpt_kafka_property){
+            .name = keep(transactor, settings->properties[index].name),
+            .value = keep(transactor, settings->properties[index].value)};
+    transactor->settings.properties = transactor->properties = properties;
+    transactor->settings.brokers = keep(transactor, settings->brokers);
+    transactor->settings.id = keep(transactor, settings->id);
+    transactor->settings.mark_topic = keep(transactor, settings->mark_topic);
+    transactor->workers = rcpt_kafka_workers_new(settings->loop);
+    return transactor;
+}
+
+bool rcpt_transactor_is_open(const struct rcpt_transactor *transactor)
+{
+    return transactor->handle != NULL;
+}
+
+bool rcpt_transactor_is_busy(const struct rcpt_transactor *transactor)
+{
+    return transactor->busy;
+}
+
+static void start(struct rcpt_transactor *transactor, struct job *job, int64_t allowance_ms)
+{
+    transactor->busy = true;
+    rcpt_kafka_workers_start(transactor->workers, &job->job, allowance_ms + GRACE_MS);
+}
+
+void rcpt_transactor_open(struct rcpt_transactor *transactor)
+{
+    struct rcpt_error error;
+    RCPT_ASSERT(!transactor->busy && transactor->on_closed == NULL);
+    if (transactor->handle != NULL)
+        destroy(transactor, transactor->handle);
+    transactor->handle = NULL;
+    struct job *job = job_new(transactor, JOB_OPEN);
+    job->conf = make_conf(&transactor->settings, true, &error);
+    job->reader_conf = make_conf(&transactor->settings, false, &error);
+    RCPT_ASSERT(job->conf != NULL && job->reader_conf != NULL); /* the consumer's check took them */
+    start(transactor, job, OPEN_MS);
+}
+
+void rcpt_transactor_publish(struct rcpt_transactor *transactor,
+                             const struct rcpt_transactor_record *records, size_t count,
+                             int64_t mark)
+{
+    RCPT_ASSERT(!transactor->busy && transactor->handle != NULL);
+    struct job *job = job_new(transactor, JOB_PUBLISH);
+    job->handle = transactor->handle;
+    transactor->handle = NULL;
+    job->mark = mark;
+    job->record_count = count;
+    job->texts = rcpt_calloc(4 * count, sizeof(*job->texts));
+    for (size_t index = 0; index < count; index++) {
+        char **texts = &job->texts[4 * index];
+        texts[0] = rcpt_strdup(records[index].topic);
+        texts[1] = records[index].key != NULL ? rcpt_strdup(records[index].key) : NULL;
+        texts[2] = rcpt_strdup(records[index].value);
+        texts[3] = records[index].id != NULL ? rcpt_strdup(records[index].id) : NULL;
+    }
+    start(transactor, job, PUBLISH_MS);
+}
+
+void rcpt_transactor_drop(struct rcpt_transactor *transactor)
+{
+    transactor->dropped = transactor->busy;
+    if (transactor->handle == NULL)
+        return;
+    destroy(transactor, transactor->handle);
+    transactor->handle = NULL;
+}
+
+void rcpt_transactor_tick(struct rcpt_transactor *transactor)
+{
+    rcpt_kafka_workers_tick(transactor->workers);
+}
+
+static void on_workers_closed(void *context)
+{
+    struct rcpt_transactor *transactor = context;
+    void (*on_closed)(void *context) = transactor->on_closed;
+    void *close_context = transactor->close_context;
+    for (size_t index = 0; index < transactor->text_count; index++)
+        free(transactor->texts[index]);
+    free(transactor->texts);
+    free(transactor->properties);
+    free(transactor);
+    on_closed(close_context);
+}
+
+void rcpt_transactor_close(struct rcpt_transactor *transactor, void (*on_closed)(void *context),
+                           void *context)
+{
+    if (transactor->handle != NULL) /* its thread is left alone */
+        destroy(transactor, transactor->handle);
+    transactor->handle = NULL;
+    transactor->on_closed = on_closed;
+    transactor->close_context = context;
+    rcpt_kafka_workers_close(transactor->workers, on_workers_closed, transactor);
+}

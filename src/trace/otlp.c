@@ -1,0 +1,154 @@
+/* OTLP/JSON: ids in hexadecimal, 64-bit numbers as text. https://opentelemetry.io/docs/specs/otlp
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "receiptd/base/error.h"
+#include "receiptd/base/json.h"
+#include "receiptd/version.h"
+#include "span.h"
+
+#define STATUS_ERROR 2
+
+static void put_text(struct rcpt_json *json, const char *name, const char *value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, value);
+}
+
+static void put_id(struct rcpt_json *json, const char *name, const uint8_t *id, size_t size)
+{
+    char text[33];
+    *rcpt_trace_put_hex(text, id, size) = '\0';
+    put_text(json, name, text);
+}
+
+static void put_instant(struct rcpt_json *json, const char *name, uint64_t ns)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRIu64, ns);
+    put_text(json, name, text);
+}
+
+static void put_attribute(struct rcpt_json *json, const char *name, const char *text,
+                          int64_t number)
+{
+    char digits[24];
+    snprintf(digits, sizeof(digits), "%" PRId64, number);
+    rcpt_json_begin_object(json);
+    put_text(json, "key", name);
+    rcpt_json_key(json, "value");
+    rcpt_json_begin_object(json);
+    put_text(json, text != NULL ? "stringValue" : "intValue", text != NULL ? text : digits);
+    rcpt_json_end_object(json);
+    rcpt_json_end_object(json);
+}
+
+static void put_attributes(struct rcpt_json *json, const struct rcpt_span *span)
+{
+    rcpt_json_key(json, "attributes");
+    rcpt_json_begin_array(json);
+    for (unsigned index = 0; index < span->attribute_count; index++)
+        put_attribute(json, span->attributes[index].name, span->attributes[index].text,
+                      span->attributes[index].number);
+    rcpt_json_end_array(json);
+}
+
+static void put_links(struct rcpt_json *json, const struct rcpt_span *span)
+{
+    rcpt_json_key(json, "links");
+    rcpt_json_begin_array(json);
+    for (unsigned index = 0; index < span->link_count; index++) {
+        const struct span_link *link = &span->links[index];
+        rcpt_json_begin_object(json);
+        put_id(json, "traceId", link->to.trace, sizeof(link->to.trace));
+        put_id(json, "spanId", link->to.span, sizeof(link->to.span));
+        if (link->state != NULL)
+            put_text(json, "traceState", link->state);
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+    if (span->links_dropped > 0) {
+        rcpt_json_key(json, "droppedLinksCount");
+        rcpt_json_int(json, span->links_dropped);
+    }
+}
+
+static void put_span(struct rcpt_json *json, const struct rcpt_span *span)
+{
+    rcpt_json_begin_object(json);
+    put_id(json, "traceId", span->context.trace, sizeof(span->context.trace));
+    put_id(json, "spanId", span->context.span, sizeof(span->context.span));
+    if (span->has_parent)
+        put_id(json, "parentSpanId", span->parent, sizeof(span->parent));
+    put_text(json, "name", span->name);
+    rcpt_json_key(json, "kind");
+    rcpt_json_int(json, span->kind);
+    put_instant(json, "startTimeUnixNano", span->begin_ns);
+    put_instant(json, "endTimeUnixNano", span->end_ns);
+    put_attributes(json, span);
+    if (span->link_count > 0)
+        put_links(json, span);
+    if (span->failure != NULL) {
+        rcpt_json_key(json, "status");
+        rcpt_json_begin_object(json);
+        rcpt_json_key(json, "code");
+        rcpt_json_int(json, STATUS_ERROR);
+        put_text(json, "message", span->failure);
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_object(json);
+}
+
+static void put_resource(struct rcpt_json *json, const char *instance)
+{
+    rcpt_json_key(json, "resource");
+    rcpt_json_begin_object(json);
+    rcpt_json_key(json, "attributes");
+    rcpt_json_begin_array(json);
+    put_attribute(json, "service.name", "receiptd", 0);
+    put_attribute(json, "service.version", RCPT_VERSION, 0);
+    put_attribute(json, "service.instance.id", instance, 0);
+    rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
+}
+
+static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
+{
+    rcpt_json_begin_object(json);
+    rcpt_json_key(json, "scope");
+    rcpt_json_begin_object(json);
+    put_text(json, "name", "receiptd");
+    put_text(json, "version", RCPT_VERSION);
+    rcpt_json_end_object(json);
+    rcpt_json_key(json, "spans");
+    rcpt_json_begin_array(json);
+    for (const struct rcpt_span *span = first; span != NULL; span = span->next)
+        put_span(json, span);
+    rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
+}
+
+char *otlp_encode(const struct rcpt_span *first, const char *instance, size_t *size)
+{
+    struct rcpt_json json;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    rcpt_json_key(&json, "resourceSpans");
+    rcpt_json_begin_array(&json);
+    rcpt_json_begin_object(&json);
+    put_resource(&json, instance);
+    rcpt_json_key(&json, "scopeSpans");
+    rcpt_json_begin_array(&json);
+    put_scope(&json, first);
+    rcpt_json_end_array(&json);
+    rcpt_json_end_object(&json);
+    rcpt_json_end_array(&json);
+    rcpt_json_end_object(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}

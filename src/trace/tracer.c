@@ -1,0 +1,375 @@
+#include "receiptd/trace/tracer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "receiptd/base/error.h"
+#include "receiptd/base/log.h"
+#include "receiptd/http_post.h"
+#include "span.h"
+
+#define EXPORT_MS       1000 /* how often; also the shortest back-off */
+#define EXPORT_SPANS    512u /* of one request; as many do not wait for the timer */
+#define MOST_ATTEMPTS   5u   /* of one request, with back-off between: about half a minute */
+#define CLOCKS_APART_NS 1000000
+#define LAST_EXPORT_MS  1500 /* at the end nobody waits longer for a collector */
+
+struct rcpt_tracer {
+    struct rcpt_tracer_settings settings;
+    uint64_t random;
+    uint64_t wall_ahead_ns;         /* of the monotonic clock */
+    struct rcpt_span *first, *last; /* that wait */
+    size_t count, bytes;
+    struct rcpt_span *flying; /* on their way, or to be sent again */
+    size_t flying_count, flying_bytes;
+    unsigned attempts;
+    int64_t not_before_ms;
+    struct rcpt_http_post *post; /* NULL: none is under way */
+    bool complained;
+    int64_t closing_until_ms; /* of the last requests */
+    struct rcpt_tracer_stats stats;
+    uv_timer_t timer;
+    void (*on_closed)(void *context); /* NULL: not closing */
+    void *closed_context;
+};
+
+/* ---- spans ---- */
+
+/* splitmix64: ids have to differ, not to be secret. */
+static uint64_t draw(struct rcpt_tracer *tracer)
+{
+    uint64_t value = tracer->random += UINT64_C(0x9e3779b97f4a7c15);
+    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return value ^ (value >> 31);
+}
+
+static void fill_id(struct rcpt_tracer *tracer, uint8_t *id, size_t size)
+{
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+        uint64_t value;
+        while ((value = draw(tracer)) == 0)
+            continue;
+        memcpy(id + at, &value, sizeof(value));
+    }
+}
+
+bool rcpt_tracer_draw(struct rcpt_tracer *tracer, uint64_t millionths)
+{
+    return draw(tracer) % 1000000 < millionths;
+}
+
+struct rcpt_span *rcpt_span_begin(struct rcpt_tracer *tracer, enum rcpt_span_kind kind,
+                                  const char *name, const struct rcpt_trace_context *parent)
+{
+    struct rcpt_span *span = rcpt_calloc(1, sizeof(*span));
+    *span = (struct rcpt_span){.kind = kind, .name = name, .bytes = sizeof(*span)};
+    span->begin_ns = uv_hrtime();
+    span->has_parent = parent != NULL;
+    if (parent != NULL) {
+        memcpy(span->context.trace, parent->trace, sizeof(parent->trace));
+        memcpy(span->parent, parent->span, sizeof(parent->span));
+    } else {
+        fill_id(tracer, span->context.trace, sizeof(span->context.trace));
+    }
+    fill_id(tracer, span->context.span, sizeof(span->context.span));
+    span->context.sampled = true;
+    return span;
+}
+
+struct rcpt_trace_context rcpt_span_context(const struct rcpt_span *span)
+{
+    return span->context;
+}
+
+void rcpt_span_set_begin(struct rcpt_span *span, uint64_t begin_ns)
+{
+    span->begin_ns = begin_ns;
+}
+
+static char *keep_text(struct rcpt_span *span, const char *text)
+{
+    span->bytes += strlen(text) + 1;
+    return rcpt_strdup(text);
+}
+
+static void add_attribute(struct rcpt_span *span, const char *name, const char *text,
+                          int64_t number)
+{
+    if (span->attribute_count == SPAN_MOST_ATTRIBUTES)
+        return;
+    span->attributes[span->attribute_count++] =
+        (struct span_attribute){name, text != NULL ? keep_text(span, text) : NULL, number};
+}
+
+void rcpt_span_add_text(struct rcpt_span *span, const char *name, const char *value)
+{
+    add_attribute(span, name, value, 0);
+}
+
+void rcpt_span_add_number(struct rcpt_span *span, const char *name, int64_t value)
+{
+    add_attribute(span, name, NULL, value);
+}
+
+void rcpt_span_add_link(struct rcpt_span *span, const struct rcpt_trace_context *to,
+                        const char *state)
+{
+    if (span->link_count == RCPT_SPAN_MOST_LINKS) {
+        span->links_dropped++;
+        return;
+    }
+    if (span->link_count == span->link_capacity) {
+        unsigned capacity = span->link_capacity > 0 ? span->link_capacity * 2 : 8;
+        span->bytes += (capacity - span->link_capacity) * sizeof(*span->links);
+        span->link_capacity = capacity;
+        span->links = rcpt_realloc(span->links, capacity * sizeof(*span->links));
+    }
+    span->links[span->link_count++] =
+        (struct span_link){*to, state != NULL ? keep_text(span, state) : NULL};
+}
+
+void rcpt_span_fail(struct rcpt_span *span, const char *reason)
+{
+    if (span->failure == NULL)
+        span->failure = keep_text(span, reason);
+}
+
+void span_free_all(struct rcpt_span *first)
+{
+    while (first != NULL) {
+        struct rcpt_span *span = first;
+        first = span->next;
+        for (unsigned index = 0; index < span->attribute_count; index++)
+            free(span->attributes[index].text);
+        for (unsigned index = 0; index < span->link_count; index++)
+            free(span->links[index].state);
+        free(span->links);
+        free(span->failure);
+        free(span);
+    }
+}
+
+/* ---- sending ---- */
+
+static void send_some(struct rcpt_tracer *tracer);
+
+/* In a thread of the pool: what flies is not touched by the loop until the answer. */
+static char *make_body(void *context, size_t *size)
+{
+    const struct rcpt_tracer *tracer = context;
+    return otlp_encode(tracer->flying, tracer->settings.instance, size);
+}
+
+static void forget_flying(struct rcpt_tracer *tracer, uint64_t *count)
+{
+    *count += tracer->flying_count;
+    span_free_all(tracer->flying);
+    tracer->flying = NULL;
+    tracer->stats.queued_bytes -= tracer->flying_bytes;
+    tracer->flying_count = tracer->flying_bytes = tracer->attempts = 0;
+}
+
+/* As the OTLP specification lists them. */
+static bool may_try_again(int status)
+{
+    return status == 0 || status == 429 || (status >= 502 && status <= 504);
+}
+
+/* Once per outage: the metrics have the rest. */
+static void complain(struct rcpt_tracer *tracer, const struct rcpt_http_posted *posted)
+{
+    if (tracer->complained)
+        return;
+    tracer->complained = true;
+    if (posted->status == 0)
+        rcpt_log_warn("trace", "spans cannot be sent to %s: %s; they are kept while there is room",
+                      tracer->settings.endpoint, posted->error);
+    else
+        rcpt_log_warn("trace",
+                      "spans are not taken at %s: status %d; HINT: tracing.endpoint needs "
+                      "the whole path, as in http://127.0.0.1:4318/v1/traces",
+                      tracer->settings.endpoint, posted->status);
+}
+
+static void on_sent(struct rcpt_tracer *tracer)
+{
+    if (tracer->complained)
+        rcpt_log_info("trace", "spans are taken again at %s", tracer->settings.endpoint);
+    tracer->complained = false;
+    forget_flying(tracer, &tracer->stats.exported);
+}
+
+static void close_or_send(struct rcpt_tracer *tracer, bool more);
+
+static void on_posted(void *context, const struct rcpt_http_posted *posted)
+{
+    struct rcpt_tracer *tracer = context;
+    tracer->post = NULL;
+    tracer->attempts++;
+    if (posted->status >= 200 && posted->status < 300) {
+        on_sent(tracer);
+    } else {
+        complain(tracer, posted);
+        if (!may_try_again(posted->status))
+            forget_flying(tracer, &tracer->stats.dropped_refused);
+        else if (tracer->attempts == MOST_ATTEMPTS || tracer->on_closed != NULL)
+            forget_flying(tracer, &tracer->stats.dropped_lost);
+        else
+            tracer->not_before_ms = (int64_t)uv_now(tracer->settings.loop) +
+                                    ((int64_t)EXPORT_MS << (tracer->attempts - 1));
+    }
+    if (tracer->on_closed != NULL)
+        close_or_send(tracer, tracer->stats.queued_bytes > 0 && !tracer->complained);
+    else if (tracer->flying == NULL && tracer->count >= EXPORT_SPANS)
+        send_some(tracer);
+}
+
+static void take_some(struct rcpt_tracer *tracer)
+{
+    struct rcpt_span *span = tracer->first, *last = NULL;
+    while (span != NULL && tracer->flying_count < EXPORT_SPANS) {
+        tracer->flying_count++;
+        tracer->flying_bytes += span->bytes;
+        last = span;
+        span = span->next;
+    }
+    tracer->flying = tracer->first;
+    tracer->first = span;
+    if (span == NULL)
+        tracer->last = NULL;
+    last->next = NULL;
+    tracer->count -= tracer->flying_count;
+}
+
+static void send_some(struct rcpt_tracer *tracer)
+{
+    if (tracer->post != NULL || (tracer->flying == NULL && tracer->first == NULL))
+        return;
+    if (tracer->flying == NULL)
+        take_some(tracer);
+    int64_t most = tracer->settings.timeout_ms;
+    const struct rcpt_http_post_settings settings = {
+        .loop = tracer->settings.loop,
+        .url = tracer->settings.endpoint,
+        .content_type = "application/json",
+        .token = tracer->settings.token,
+        .timeout_ms = tracer->on_closed != NULL && most > LAST_EXPORT_MS ? LAST_EXPORT_MS : most,
+        .context = tracer,
+        .make_body = make_body,
+        .on_posted = on_posted,
+    };
+    tracer->post = rcpt_http_post(&settings);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct rcpt_tracer *tracer = timer->data;
+    if (tracer->flying == NULL || (int64_t)uv_now(timer->loop) >= tracer->not_before_ms)
+        send_some(tracer);
+}
+
+/* ---- the queue ---- */
+
+static uint64_t wall_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The distance of the two clocks changes when the wall clock is set, and not otherwise: a kept one
+ * leaves spans of one trace in the order in which they were. A look that was interrupted is no use.
+ */
+static void look_at_clocks(struct rcpt_tracer *tracer)
+{
+    uint64_t before_ns = uv_hrtime(), ahead_ns = wall_ns() - before_ns;
+    int64_t moved_ns = (int64_t)(ahead_ns - tracer->wall_ahead_ns);
+    bool is_exact = uv_hrtime() - before_ns < CLOCKS_APART_NS / 10;
+    if (tracer->wall_ahead_ns == 0 ||
+        (is_exact && (moved_ns > CLOCKS_APART_NS || moved_ns < -CLOCKS_APART_NS)))
+        tracer->wall_ahead_ns = ahead_ns;
+}
+
+static void set_times(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
+{
+    look_at_clocks(tracer);
+    span->end_ns = end_ns != 0 ? end_ns : uv_hrtime();
+    if (span->end_ns < span->begin_ns)
+        span->end_ns = span->begin_ns;
+    span->begin_ns += tracer->wall_ahead_ns;
+    span->end_ns += tracer->wall_ahead_ns;
+}
+
+void rcpt_span_end_take(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
+{
+    set_times(tracer, span, end_ns);
+    if (tracer->on_closed != NULL ||
+        tracer->stats.queued_bytes + span->bytes > tracer->settings.queue_bytes) {
+        tracer->stats.dropped_full++;
+        span_free_all(span);
+        return;
+    }
+    tracer->stats.queued_bytes += span->bytes;
+    tracer->count++;
+    if (tracer->last != NULL)
+        tracer->last->next = span;
+    else
+        tracer->first = span;
+    tracer->last = span;
+    if (tracer->count >= EXPORT_SPANS && tracer->flying == NULL)
+        send_some(tracer);
+}
+
+const struct rcpt_tracer_stats *rcpt_tracer_get_stats(const struct rcpt_tracer *tracer)
+{
+    return &tracer->stats;
+}
+
+/* ---- life ---- */
+
+struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings)
+{
+    struct rcpt_tracer *tracer = rcpt_calloc(1, sizeof(*tracer));
+    tracer->settings = *settings;
+    if (getrandom(&tracer->random, sizeof(tracer->random), GRND_NONBLOCK) != sizeof(tracer->random))
+        tracer->random = uv_hrtime() ^ wall_ns();
+    uv_timer_init(settings->loop, &tracer->timer);
+    tracer->timer.data = tracer;
+    uv_timer_start(&tracer->timer, on_timer, EXPORT_MS, EXPORT_MS);
+    return tracer;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct rcpt_tracer *tracer = handle->data;
+    void (*on_closed)(void *context) = tracer->on_closed;
+    void *context = tracer->closed_context;
+    free(tracer);
+    on_closed(context);
+}
+
+/* What the last requests did not take along is lost. */
+static void close_or_send(struct rcpt_tracer *tracer, bool more)
+{
+    if (more && (int64_t)uv_now(tracer->settings.loop) < tracer->closing_until_ms) {
+        send_some(tracer);
+        return;
+    }
+    span_free_all(tracer->flying);
+    span_free_all(tracer->first);
+    uv_close((uv_handle_t *)&tracer->timer, on_timer_closed);
+}
+
+void rcpt_tracer_close(struct rcpt_tracer *tracer, void (*on_closed)(void *context), void *context)
+{
+    tracer->on_closed = on_closed;
+    tracer->closed_context = context;
+    tracer->closing_until_ms = (int64_t)uv_now(tracer->settings.loop) + LAST_EXPORT_MS;
+    if (tracer->post != NULL)
+        rcpt_http_post_hurry(tracer->post, LAST_EXPORT_MS);
+    else
+        close_or_send(tracer, tracer->stats.queued_bytes > 0);
+}

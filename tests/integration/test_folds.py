@@ -1,0 +1,340 @@
+"""Folds: bursts become one publication, exactly once, whatever happens to those who publish."""
+
+import collections
+import json
+import random
+import signal
+import time
+
+import psycopg
+import pytest
+from confluent_kafka import Producer
+
+from support import publications
+from support.servers import Postgres
+
+RULE = {"name": "campaigns", "group_key": ["campaign_id"], "window": "1s", "max_hold": "5s"}
+
+
+@pytest.fixture
+def create_folds(create_world, create_topic):
+    """A world with one rule for campaigns; world.out is the topic of its publications."""
+
+    def create(events=None, rule=None, **settings):
+        out = create_topic(2)
+        fold = {**RULE, **(rule or {}), "publish": {"kafka": {"topic": str(out)}}}
+        world = create_world(events, folds=[fold], **settings)
+        world.out = out
+        return world
+
+    return create
+
+
+def published(world):
+    return publications.read(world.brokers, world.out, 2)
+
+
+def wait_until_quiet(world, process=None, timeout=90.0):
+    world.wait(lambda: publications.is_quiet(world.database), process, timeout, "all folds published")
+
+
+def assert_told(world):
+    """The publications tell every change of the funnel, each once."""
+    found = published(world)
+    publications.assert_once(found)
+    assert publications.statuses(found, "campaign_id") == publications.funnel(world.database)
+    counts = publications.totals(world.database)["campaigns"]
+    assert sum(p["events"] for p in found) == counts["events"]
+    assert len(found) == counts["groups"] == sum(counts[c] for c in ("quiet", "hold", "full", "removed"))
+    return found
+
+
+def test_the_publications_tell_every_change_once(create_folds):
+    world = create_folds(20_000, seed=21)
+    process = world.installation.start()
+    feeder = world.feed()
+    world.wait_for_progress(process)
+    world.insert(world.stream.late)
+    feeder.join()
+    world.finish(process)
+    wait_until_quiet(world, process)
+    found = assert_told(world)
+    assert {p["cause"] for p in found} <= {"quiet", "hold"}
+    process.stop()
+
+
+def test_kills_restarts_and_rebalances_of_two_instances_lose_and_double_nothing(create_folds):
+    world = create_folds(60_000, seed=22, rule={"window": "300ms", "max_hold": "1s"})
+    feeder = world.feed(per_second=6_000)
+    chance = random.Random(22)
+    running = {name: world.installation.start(name) for name in "ab"}
+    while feeder.is_alive():
+        world.wait_for_progress()
+        name = chance.choice("ab")
+        if chance.random() < 0.6:
+            running[name].kill()
+        else:
+            running[name].stop(60)
+        time.sleep(chance.random() * 0.3)  # somebody is alone for a while, in whatever it was doing
+        running[name] = world.installation.start(name)
+    feeder.join()
+    world.insert(world.stream.late)
+    world.finish(timeout=120)
+    wait_until_quiet(world)
+    assert_told(world)
+    for process in running.values():
+        process.stop(60)
+
+
+def test_a_database_that_crashes_and_goes_back_loses_and_doubles_nothing(create_folds, services):
+    world = create_folds(30_000, seed=23, rule={"window": "300ms", "max_hold": "1s"})
+    server = Postgres(services)
+    process = world.installation.start()
+    feeder = world.feed(per_second=6_000)
+    for _ in range(2):
+        world.wait_for_progress(process, 60)
+        world.database.connection.close()
+        server.stop_immediately()
+        server.start()
+        world.wait_for_progress(process, 60)
+    feeder.join()
+    world.insert(world.stream.late)
+    world.finish(process, timeout=120)
+    wait_until_quiet(world, process)
+    assert_told(world)
+    process.stop()
+
+
+def test_a_failover_that_lost_claims_tells_again_under_the_same_ids(create_folds, create_database, services):
+    world = create_folds(10_000, seed=24)
+    world.insert(world.stream.late)
+    records = list(world.stream.records())
+    world.produce(records[: len(records) // 2])
+    process = world.installation.start()
+    world.finish(process)
+    wait_until_quiet(world, process)
+    process.stop()
+    before = {p["id"] for p in published(world)}
+    world.database.connection.close()
+    copy = f"{world.database.name}_copy"
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{copy}" TEMPLATE "{world.database.name}"')
+
+    world.produce(records[len(records) // 2 :])
+    process = world.installation.start()
+    world.finish(process)
+    wait_until_quiet(world, process)
+    process.stop()
+    lost = {p["id"] for p in published(world)} - before
+    assert lost
+
+    # The copy knows nothing of the second half: Kafka does.
+    world.database.connection.close()
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{world.database.name}" WITH (FORCE)')
+        connection.execute(f'ALTER DATABASE "{copy}" RENAME TO "{world.database.name}"')
+    process = world.installation.start()
+    process.wait_for_log(r"the database has forgotten \d+ publications", 60)
+    world.finish(process)
+    wait_until_quiet(world, process)
+    found = published(world)
+    counts = collections.Counter(p["id"] for p in found)
+    assert {id for id, n in counts.items() if n == 2} <= lost
+    assert max(counts.values()) == 2
+    told = {p["id"]: p for p in found}  # the later one of two counts
+    publications.assert_once(told.values())
+    assert publications.statuses(told.values(), "campaign_id") == publications.funnel(world.database)
+    process.stop()
+
+
+# ---- source: topic -------------------------------------------------------------------------------------------------
+
+def produce_json(world, topic, events):
+    """events: (key, dict or bytes) in order."""
+    producer = Producer({"bootstrap.servers": world.brokers, "linger.ms": 20})
+    for key, value in events:
+        producer.produce(str(topic), value if isinstance(value, bytes) else json.dumps(value).encode(), key.encode())
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+@pytest.fixture
+def create_folder(create_world, create_topic):
+    """A world that folds a topic: world.events, world.out."""
+
+    def create(*rules, **settings):
+        out, events = create_topic(2), create_topic(4)
+        folds = [{"source": "topic", "topic": str(events), "publish": {"kafka": {"topic": str(out)}}, **rule}
+                 for rule in rules]
+        world = create_world(folds=folds, **settings)
+        world.out, world.events = out, events
+        return world
+
+    return create
+
+
+def wait_until_read(world, process=None):
+    """Until every event of the topic is folded."""
+    ends = {p: end for p, (_, end) in world.events.watermarks().items()}
+
+    def read():
+        rows = world.database.query("SELECT partition, next_offset FROM receiptd.fold_progress WHERE topic = %s",
+                                    str(world.events))
+        return dict(rows) == ends
+
+    world.wait(read, process, 90, f"events read up to {ends}")
+
+
+def test_the_published_example_gives_exactly_two_publications(create_folder):
+    world = create_folder({"name": "accounts", "group_key": ["account_id"], "window": "2s", "max_hold": "1m",
+                           "collect": {"metrics": {"field": "metrics", "kind": "set"}}})
+    events = [("1", {"account_id": "1", "metrics": {"likes": 10}}), ("2", {"account_id": "2", "metrics": {"likes": 1}}),
+              ("1", {"account_id": "1", "metrics": {"shares": 2}}), ("1", {"account_id": "1", "metrics": {"comments": 4}}),
+              ("2", {"account_id": "2", "metrics": {"shares": 7}}), ("1", {"account_id": "1", "metrics": {"impressions": 99}})]
+    produce_json(world, world.events, events)
+    process = world.installation.start()
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    found = {p["group"]["account_id"]: p for p in published(world)}
+    assert len(published(world)) == 2
+    assert found["1"]["collected"] == {"metrics": ["likes", "shares", "comments", "impressions"]}
+    assert found["2"]["collected"] == {"metrics": ["likes", "shares"]}
+    assert (found["1"]["events"], found["2"]["events"]) == (4, 2)
+    process.stop()
+
+
+def test_every_kind_is_collected_and_a_full_set_says_what_had_no_room(create_folder):
+    kinds = ("set", "sum", "min", "max", "count", "first", "last")
+    world = create_folder({"name": "r", "group_key": ["g.id"], "window": "1s", "max_values": 3, "match": {"type": "a|b"},
+                           "collect": {kind: {"field": "v.x", "kind": kind} for kind in kinds}})
+    values = [5, -2, 2.5, 7, 7, 9]
+    events = [("k", {"g": {"id": 1}, "type": "ab"[n % 2], "v": {"x": v}}) for n, v in enumerate(values)]
+    events += [("k", {"g": {"id": 1}, "type": "c", "v": {"x": 1000}}), ("k", b"no JSON"), ("k", {"type": "a"}),
+               ("k", {"g": {"id": 1}, "type": "a", "v": {"x": None}}), ("k", {"g": {"id": 1}, "type": "b"})]
+    process = world.installation.start()
+    produce_json(world, world.events, events)
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    (only,) = published(world)
+    assert only["collected"] == {"set": [5, -2, 2.5], "sum": 28.5, "min": -2, "max": 9, "count": 6, "first": 5, "last": 9}
+    assert only["overflow"] == {"set": 3} and only["events"] == 8 and only["group"] == {"g.id": 1}
+    process.stop()
+
+
+def test_events_of_a_topic_are_folded_once_under_kills_and_rebalances(create_folder):
+    world = create_folder({"name": "r", "group_key": ["account"], "window": "300ms", "max_hold": "1s",
+                           "collect": {"n": {"field": "n", "kind": "sum"}, "seen": {"field": "n", "kind": "count"}}})
+    chance, expected, events = random.Random(25), collections.Counter(), []
+    for n in range(60_000):
+        account = f"a{chance.randrange(40)}"
+        expected[account] += n
+        events.append((account, {"account": account, "n": n}))
+    running = {name: world.installation.start(name) for name in "ab"}
+    for start in range(0, len(events), 10_000):
+        produce_json(world, world.events, events[start : start + 10_000])
+        name = chance.choice("ab")
+        running[name].kill()
+        running[name] = world.installation.start(name)
+    wait_until_read(world)
+    wait_until_quiet(world)
+    found = published(world)
+    publications.assert_once(found)
+    sums, seen = collections.Counter(), 0
+    for publication in found:
+        sums[publication["group"]["account"]] += publication["collected"]["n"]
+        seen += publication["collected"]["seen"]
+    assert (sums, seen) == (expected, len(events))
+    for process in running.values():
+        process.stop(60)
+
+
+# ---- rules come and go ---------------------------------------------------------------------------------------------
+
+def test_a_reload_adds_rules_and_publishes_the_open_groups_of_removed_ones(create_world, create_topic):
+    out = create_topic(2)
+    world = create_world()
+    world.out = out
+    rule = {"name": "slow", "group_key": ["org_id"], "window": "1h", "max_hold": "1h",
+            "collect": {"campaigns": {"field": "campaign_id", "kind": "set"}},
+            "publish": {"kafka": {"topic": str(out), "key": "org_id"}}}
+    process = world.installation.start()
+    world.insert_ids("before", "a", "b", campaign="x")
+    produce_json(world, world.topic, [("before", {"message_id": "before", "status": "SENT"})])
+    world.wait_until_consumed(process)
+
+    world.installation.configure(folds=[rule])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log(r"connections for lanes now", 60)
+    produce_json(world, world.topic, [(m, {"message_id": m, "status": "DELIVERED"}) for m in "ab"])
+    world.wait_until_consumed(process)
+    opened = "SELECT sum(events) FROM receiptd.fold_group WHERE rule = 'slow'"
+    world.wait(lambda: world.database.value(opened) == 2, process, 60, "the group has both transitions")
+    assert published(world) == []
+
+    world.installation.configure(folds=[])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log(r"1 rules are removed; their 1 open groups are published at once", 60)
+    wait_until_quiet(world, process)
+    (only,) = published(world)
+    assert (only["cause"], only["events"], only["group"], only["_key"]) == ("removed", 2, {"org_id": "o"}, "o")
+    assert only["collected"] == {"campaigns": ["x"]}
+    assert only["statuses"] == {"IN_GTW": 2, "SENT": 2, "DELIVERED": 2}
+    world.finish(process)
+    process.stop()
+
+
+def test_a_steady_stream_is_published_every_max_hold_and_a_full_group_at_once(create_folder):
+    world = create_folder({"name": "held", "group_key": ["id"], "window": "1s", "max_hold": "1500ms", "match": {"id": "a"}},
+                          {"name": "filled", "group_key": ["id"], "window": "1h", "max_hold": "1h", "max_events": 100,
+                           "match": {"id": "b"}})
+    process = world.installation.start()
+    produce_json(world, world.events, [("b", {"id": "b"})] * 100)
+    deadline = time.monotonic() + 90
+    while publications.totals(world.database).get("held", {}).get("hold", 0) < 2:
+        produce_json(world, world.events, [("a", {"id": "a"})])
+        assert time.monotonic() < deadline, "a steady stream is never published"
+        time.sleep(0.1)
+    wait_until_quiet(world, process)
+    found = published(world)
+    publications.assert_once(found)
+    assert [(p["cause"], p["events"]) for p in found if p["rule"] == "filled"] == [("full", 100)]
+    process.stop()
+
+
+# ---- fold-plan -----------------------------------------------------------------------------------------------------
+
+def replay(events, window, hold):
+    """(publications, avoidable) of a rule over (time, group), by the definition."""
+    open_groups, last_published, publications_, avoidable = {}, {}, 0, 0
+    for at, group in sorted(events):
+        first, last = open_groups.get(group, (None, None))
+        if first is not None and at >= min(last + window, first + hold):
+            publications_ += 1
+            last_published[group] = min(last + window, first + hold)
+            first = None
+        if first is None:
+            first = at
+            avoidable += at - last_published.get(group, -10**15) < window
+        open_groups[group] = (first, at)
+    return publications_ + len(open_groups), avoidable
+
+
+def test_fold_plan_says_what_other_windows_would_publish(create_folder, tmp_path):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "1s", "max_hold": "1m"})
+    chance, now, events = random.Random(7), 1_700_000_000_000, []
+    producer = Producer({"bootstrap.servers": world.brokers})
+    for _ in range(3_000):
+        now += chance.choice((1, 5, 200, 3_000))
+        events.append((now, f"g{chance.randrange(12)}"))
+        producer.produce(str(world.events), json.dumps({"id": events[-1][1]}), events[-1][1], timestamp=now)
+    assert producer.flush(60) == 0
+    picture = tmp_path / "plan.svg"
+    answer = world.installation.command("fold-plan", "--rule", "r", "--windows", "500ms,10s,2m", "--svg", str(picture))
+    rows = [line.split() for line in answer.stdout.splitlines()[1:]]
+    for row, (name, window) in zip(rows, (("500ms", 500), ("10s", 10_000), ("2m", 120_000)), strict=True):
+        published_, avoidable = replay(events, window, max(60_000, window))
+        assert (row[0], int(row[1]), int(row[2]), int(row[-1])) == (name, len(events), published_, avoidable)
+        assert row[3] == f"{100 * (1 - published_ / len(events)):.2f}%"
+    assert picture.read_text().startswith("<svg") and picture.read_text().rstrip().endswith("</svg>")
+    assert world.installation.command("fold-plan", "--rule", "none", check=False).returncode == 66
+    assert world.installation.command("fold-plan", "--rule", "r", "--windows", "x", check=False).returncode == 64

@@ -1,0 +1,77 @@
+"""What folds have published: the topic read back as consumers see it, and compared with what was counted."""
+
+import collections
+import json
+
+from confluent_kafka import Consumer, TopicPartition
+
+from support.services import watermarks
+
+
+def read(brokers, topic, partitions):
+    """All committed publications, in the order of each partition, as dicts."""
+    consumer = Consumer({"bootstrap.servers": brokers, "group.id": "nobody", "isolation.level": "read_committed",
+                         "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True})
+    try:
+        places = [TopicPartition(str(topic), partition, 0) for partition in range(partitions)]
+        ends = {place.partition: watermarks(consumer, place)[1] for place in places}
+        consumer.assign(places)
+        found, open_partitions = [], {partition for partition, end in ends.items() if end > 0}
+        while open_partitions:
+            message = consumer.poll(30)
+            assert message is not None, f"{topic} cannot be read to its end"
+            if message.error() is None:
+                publication = json.loads(message.value())
+                headers = dict(message.headers() or [])
+                assert headers["id"].decode() == publication["id"]
+                publication["_key"] = message.key().decode()
+                found.append(publication)
+            else:  # the end of a partition, also behind the marks of transactions
+                open_partitions.discard(message.partition())
+        return found
+    finally:
+        consumer.close()
+
+
+def assert_once(publications):
+    """No id twice, and the numbers of each group are 1, 2, 3 …: none lost, none doubled."""
+    counts = collections.Counter(p["id"] for p in publications)
+    assert not [id for id, n in counts.items() if n > 1], "published more than once"
+    numbers = collections.defaultdict(list)
+    for publication in publications:
+        numbers[publication["rule"], json.dumps(publication["group"], sort_keys=True)].append(publication["number"])
+    for group, found in numbers.items():
+        assert sorted(found) == list(range(1, len(found) + 1)), f"numbers of {group}: {sorted(found)}"
+
+
+def statuses(publications, *fields):
+    """(values of the group's fields, status) -> messages, summed over the publications."""
+    sums = collections.Counter()
+    for publication in publications:
+        for status, n in publication["statuses"].items():
+            sums[(*(publication["group"][f] for f in fields), status)] += n
+    return {key: n for key, n in sums.items() if n != 0}
+
+
+def funnel(database):
+    """The same from the counters: (campaign, status) -> messages, without the root."""
+    rows = database.query("SELECT campaign_id, status_name, messages FROM receiptd.campaign_funnel"
+                          " WHERE status <> 0 AND messages <> 0")
+    return {(campaign, status): n for campaign, status, n in rows}
+
+
+def is_quiet(database):
+    """Everything appended is gathered, every group published, and Kafka's answer taken down."""
+    return database.query(
+        "SELECT NOT EXISTS (SELECT FROM receiptd.fold_event)"
+        " AND NOT EXISTS (SELECT FROM receiptd.fold_group WHERE due_at IS NOT NULL)"
+        " AND NOT EXISTS (SELECT FROM receiptd.fold_outbox)"
+    ) == [(True,)]
+
+
+def totals(database):
+    """rule -> counts of fold_total."""
+    names = ("events", "groups", "quiet", "hold", "full", "removed", "avoidable")
+    rows = database.query(f"SELECT rule, {', '.join(f'sum({n})::int8' for n in (*names[:4], chr(34) + 'full' + chr(34), *names[5:]))}"
+                          " FROM receiptd.fold_total GROUP BY rule")
+    return {rule: dict(zip(names, counts)) for rule, *counts in rows}

@@ -1,0 +1,103 @@
+"""The Debian package: what is in it, and that it comes, changes and goes without a trace."""
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from support.machine import Unit, build_package
+from support.services import ROOT
+from test_service import Service
+
+UNITS = ("receiptd.service", "receiptd-intake.service")
+
+
+def output(*command, **options):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_lintian_has_nothing_to_say(package):
+    # As root it would add a remark of its own.
+    assert output("lintian", "--allow-root", "--fail-on=error,warning", package) == ""
+
+
+def test_the_same_sources_give_the_same_package(package, tmp_path):
+    again = output(ROOT / "scripts/package", "--output", tmp_path).strip()
+    assert open(again, "rb").read() == package.read_bytes()
+
+
+def test_make_install_puts_the_same_files_in_place(package, tmp_path):
+    output("make", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system",
+           env=dict(os.environ, MAKEFLAGS=""))
+    installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    listed = output("dpkg-deb", "--contents", package).splitlines()
+    packaged = {line.split(" ./", 1)[1] for line in listed if not line.startswith("d")}
+    added = {"usr/share/doc/receiptd/copyright", "usr/share/doc/receiptd/changelog.Debian.gz",
+             "usr/share/lintian/overrides/receiptd"}
+    assert packaged - added == installed
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_the_units_are_in_order_and_little_exposed(installed, unit):
+    found = installed.run("systemd-analyze", "verify", unit)
+    assert found.stdout + found.stderr == ""
+    installed.run("systemd-analyze", "security", "--offline=true", "--threshold=15", f"/lib/systemd/system/{unit}")
+
+
+def test_pages_name_every_command_and_key_without_a_complaint(installed):
+    for page, section in (("receiptd", 1), ("receiptd.yaml", 5)):
+        path = f"/usr/share/man/man{section}/{page}.{section}.gz"
+        shown = installed.run("man", "--warnings", "-E", "UTF-8", "-l", path)
+        assert shown.stderr == ""
+        text = shown.stdout
+        names = re.findall(r"^\| `([\w.]+)` \|", (ROOT / "docs/configuration.md").read_text(), re.MULTILINE) \
+            if section == 5 else re.findall(r"^  ([a-z-]+) ", installed.run("receiptd", "--help").stdout, re.MULTILINE)
+        assert names and not [name for name in names if name not in text]
+
+
+def test_completion_gives_commands_verbs_and_choices(installed):
+    script = """
+        source /usr/share/bash-completion/completions/receiptd
+        ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _receiptd; echo "${COMPREPLY[*]}"; }
+        ask receiptd mig
+        ask receiptd ctl re
+        ask receiptd funnel --format ''
+        ask receiptd audit --re"""
+    assert installed.run("bash", "-c", script).stdout.splitlines() == \
+        ["migrate", "resume resync reload", "table json csv", "--repair"]
+
+
+def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, package, database, topic):
+    machine.run("dpkg", "--purge", "receiptd")
+    machine.run("dpkg", "--install", package)
+    unit = Unit(machine, "receiptd")
+    try:
+        assert unit.show("ActiveState") == "inactive"
+        assert unit.systemctl("is-enabled", check=False).stdout.strip() == "disabled"
+        service = Service(unit, database, topic)
+        service.migrate()
+        unit.systemctl("enable", "--now")
+        service.send("a", 300)
+        before = unit.pid
+        # The administrator's file stays, and what ran goes on with the new version.
+        changed = machine.path("/etc/receiptd/receiptd.yaml").read_text()
+        machine.run("dpkg", "--install", build_package("0.1.0-1+next"), timeout=300)
+        assert machine.path("/etc/receiptd/receiptd.yaml").read_text() == changed
+        unit.wait_for(lambda: unit.pid not in (0, before), "another process")
+        unit.wait_for_state("active")
+        assert unit.systemctl("is-enabled").stdout.strip() == "enabled"
+        service.send("b", 300)
+        service.wait_until_counted("SENT", 600)
+        service.audit()
+        machine.run("dpkg", "--remove", "receiptd")
+        assert unit.show("ActiveState") != "active"
+        machine.run("dpkg", "--purge", "receiptd")
+    finally:
+        unit.reset()
+    left = machine.run("find", "/etc", "/lib/systemd", "/usr/bin", "/usr/share", "/var/lib", "/run/receiptd", "-xdev", "-name",
+                       "*receiptd*", "-not", "-path", "*/machine/*", check=False).stdout.splitlines()
+    assert left == []
+    machine.run("dpkg", "--install", package)  # for the others
