@@ -17,3 +17,5 @@ GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_total, fold_progress TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE fold_event_id_seq TO :"receiptd_role";
+GRANT INSERT, UPDATE, DELETE ON pipeline, pipeline_step, pipeline_trigger, pipeline_pause, pipeline_delta, pipeline_total, run, action,
+    action_overlap, action_lane, action_instance, org_limit TO :"receiptd_role";

@@ -12,6 +12,7 @@
  * reload.c    a new configuration while running
  * trace.c     what batches do becomes spans
  * folds.c      bursts of changes become one publication (folds.h)
+ * actions.c   what happens after transitions: pipelines
  */
 #ifndef RECEIPTD_SRC_APP_APP_H
 #define RECEIPTD_SRC_APP_APP_H
@@ -124,6 +125,7 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
 struct app_folds;   /* folds.h */
+struct app_actions; /* actions.c */
 
 struct app {
     struct rcpt_config *config; /* a reload exchanges single values */
@@ -173,8 +175,10 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
-    struct app_folds *folds; /* NULL: never configured */
-    bool transitions_told;   /* the lanes' statements have the block of folds */
+    struct app_folds *folds;       /* NULL: never configured */
+    bool folds_told, actions_told; /* the lanes' statements have their blocks */
+    struct app_actions *actions;   /* NULL: no pipelines, or they have been stopped */
+    unsigned actions_open;         /* those that come to their end counted in */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -314,6 +318,17 @@ void control_start(struct app *app);
 /* Something may have come to its end that somebody waits for. */
 void control_tick(struct app *app);
 void control_close(struct app *app);
+
+/* ---- actions.c ---- */
+bool actions_are_configured(const struct rcpt_config *config);
+/* Whether transitions may happen: the pipelines that they start are in the database. */
+bool actions_are_known(const struct app *app);
+/* Nothing without pipelines. */
+RCPT_MUST_CHECK bool actions_start(struct app *app, struct rcpt_error *error);
+/* Claims nothing more; calls under way come to their end, then app_check_drain. */
+void actions_stop(struct app *app);
+/* Another one takes over, with what the configuration says now. */
+RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
 
 /* ---- reload.c ---- */
 /* What became of a reload, as text for the log and for who asked. Called once. */

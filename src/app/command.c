@@ -124,9 +124,32 @@ static const struct command commands[] = {
         .run = command_fold_plan,
     },
     {
+        .name = "actions",
+        .argument = "[VERB [ARGUMENT]]",
+        .choices = "list show retry cancel import",
+        .more = 1,
+        .summary = "show, mend, end or begin what pipelines do",
+        .doc = "list                 what is not over or dead, and why it does not run now\n"
+               "show ACTION          with the subject and the last answer\n"
+               "retry ACTION|all     another chance for dead ones\n"
+               "cancel ACTION|all    end their runs; a call under way changes nothing any more\n"
+               "import FILE          begin a run for each line of a CSV file (- reads the standard "
+               "input); the\n"
+               "                     first line names the columns: subject, org_id, campaign_id,\n"
+               "                     message_id; others go along as data. Needs --pipeline.\n"
+               "Exit code 66 if there is no such action, 65 if a line cannot be read.",
+        .options = {{"pipeline", "NAME", "only of this pipeline; for import: which one begins"},
+                    {"org", "ORG", "only of this organisation; for import: where none is named"},
+                    {"status", "S",
+                     "list only these: pending, held, running, done, dead, cancelled"},
+                    {"limit", "N", "at most so many (default: list 100, others all)"},
+                    FORMAT_OPTION},
+        .run = command_actions,
+    },
+    {
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
-        .choices = "status lanes pause resume drain log-level resync reload",
+        .choices = "status lanes pause resume drain log-level resync reload org pipeline",
         .more = COMMAND_MAX_MORE,
         .summary = "ask the running daemon, or tell it what to do",
         .doc = "status               what it does, and why it is not ready\n"
@@ -136,10 +159,18 @@ static const struct command commands[] = {
                "log-level [ROOM] L   until the next reload: error, warn, info or debug\n"
                "resync [LANE|all]    compare positions with the database now\n"
                "reload               read the configuration again, as SIGHUP does\n"
+               "org VERB ORG         limits of an organisation, for all instances at once: list, "
+               "set, clear,\n"
+               "                     pause, resume; * stands for all organisations together\n"
+               "pipeline VERB NAME   list, pause, resume\n"
                "Exit code 69 if no daemon answers at the socket, 75 if it cannot now, 78 if the\n"
                "configuration is refused.",
         .options = {{"format", "table|json", "how to print (default: table)"},
-                    {"socket", "PATH", "instead of the configuration's control.socket"}},
+                    {"socket", "PATH", "instead of the configuration's control.socket"},
+                    {"rate", "N", "org set: attempts per minute; 0: no limit"},
+                    {"burst", "N", "org set: how many of them at once"},
+                    {"concurrency", "N", "org set: actions that run at once; 0: no limit"},
+                    {"weight", "N", "org set: its share of a turn, against 1"}},
         .run = command_ctl,
     },
     {

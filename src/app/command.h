@@ -86,6 +86,10 @@ int command_funnel(const struct command_call *call);
 int command_audit(const struct command_call *call);
 int command_dead_letters(const struct command_call *call);
 int command_ctl(const struct command_call *call);
+/* The verbs of ctl that go to the database. */
+int command_org(const struct command_call *call, enum command_format format);
+int command_pipeline(const struct command_call *call, enum command_format format);
+int command_actions(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
 int command_fold_plan(const struct command_call *call);

@@ -99,6 +99,10 @@ int command_ctl(const struct command_call *call)
         return command_usage(call, "there is no csv of this: table or json");
     if (call->argument == NULL)
         return command_usage(call, "which verb?");
+    if (strcmp(call->argument, "org") == 0)
+        return command_org(call, format);
+    if (strcmp(call->argument, "pipeline") == 0)
+        return command_pipeline(call, format);
     if (socket_path != NULL)
         return ask(socket_path, call, format == COMMAND_FORMAT_JSON);
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);

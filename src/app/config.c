@@ -12,6 +12,7 @@
 #include "config_folds.h"
 #include "config_schema.h"
 #include "config_value.h"
+#include "pipelines.h"
 
 /* A configuration that is being made. */
 struct loading {
@@ -19,6 +20,8 @@ struct loading {
     bool partial; /* required keys may be missing */
     struct rcpt_config *config;
     struct rcpt_config_places places;
+    yaml_document_t document;
+    bool has_document;
     struct rcpt_error *error;
 };
 
@@ -186,15 +189,78 @@ static bool check_folds(const struct loading *loading)
     return true;
 }
 
+/* ---- actions ---- */
+
+static bool check_endpoint(const struct loading *loading, size_t index)
+{
+    const struct rcpt_config_endpoint *endpoints = loading->config->actions.endpoints;
+    const struct rcpt_config_endpoint *endpoint = &endpoints[index];
+    struct rcpt_config_place place = place_of(loading, "actions.endpoints", "actions.endpoints");
+    struct rcpt_webhook_secret secret;
+    for (size_t other = 0; other < index; other++)
+        if (strcmp(endpoint->name, endpoints[other].name) == 0)
+            return rcpt_config_error(loading->error, loading->name, place,
+                                     "actions.endpoints: \"%.63s\" is named twice", endpoint->name);
+    if (!rcpt_webhook_url_is_valid(endpoint->url))
+        return rcpt_config_error(loading->error, loading->name, place,
+                                 "actions.endpoints: the URL of %.63s is not of http or https, or "
+                                 "holds a user name",
+                                 endpoint->name);
+    for (unsigned at = 0; at < endpoint->secrets_count; at++)
+        if (!rcpt_webhook_secret_parse(&secret, endpoint->secrets[at]))
+            return rcpt_config_error(loading->error, loading->name, place,
+                                     "actions.endpoints: secret %u of %.63s is not whsec_ and the "
+                                     "base64 of 24 to 64 bytes",
+                                     at + 1, endpoint->name);
+    for (unsigned at = 0; at < endpoint->headers_count; at++)
+        if (!rcpt_webhook_header_is_valid(endpoint->headers[at]))
+            return rcpt_config_error(loading->error, loading->name, place,
+                                     "actions.endpoints: header %u of %.63s is not Name: value",
+                                     at + 1, endpoint->name);
+    if (endpoint->timeout_ms * 2 <= loading->config->actions.lease_ms)
+        return true;
+    return rcpt_config_error(loading->error, loading->name, place,
+                             "actions.endpoints: the time-out of %.63s is more than half of "
+                             "actions.lease",
+                             endpoint->name);
+}
+
+static yaml_node_t *find_pipelines(struct loading *loading)
+{
+    yaml_node_t *root = yaml_document_get_root_node(&loading->document);
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
+         pair < root->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&loading->document, pair->key);
+        if (strcmp(rcpt_config_scalar(key), "pipelines") == 0)
+            return yaml_document_get_node(&loading->document, pair->value);
+    }
+    return NULL;
+}
+
+static bool check_actions(struct loading *loading)
+{
+    if (!check_order(loading, "actions.retry_min", loading->config->actions.retry_min_ms,
+                     "actions.retry_max", loading->config->actions.retry_max_ms))
+        return false;
+    for (size_t index = 0; index < loading->config->actions.endpoints_count; index++)
+        if (!check_endpoint(loading, index))
+            return false;
+    yaml_node_t *node = find_pipelines(loading);
+    if (node == NULL)
+        return true;
+    struct pipelines *pipelines =
+        pipelines_compile(loading->name, &loading->document, node, loading->config, loading->error);
+    pipelines_free(pipelines);
+    return pipelines != NULL;
+}
+
 static bool check_document(struct loading *loading, const char *text, size_t size, FILE *normal)
 {
-    yaml_document_t document;
-    if (!rcpt_config_read_yaml(loading->name, text, size, &document, loading->error))
-        return false;
-    bool good = rcpt_config_check(loading->name, &document, loading->partial, normal,
-                                  &loading->places, loading->error);
-    yaml_document_delete(&document);
-    return good;
+    loading->has_document =
+        rcpt_config_read_yaml(loading->name, text, size, &loading->document, loading->error);
+    return loading->has_document &&
+           rcpt_config_check(loading->name, &loading->document, loading->partial, normal,
+                             &loading->places, loading->error);
 }
 
 static bool load_document(struct loading *loading, const char *text, size_t size)
@@ -216,8 +282,12 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
                                  struct rcpt_error *error)
 {
     struct loading loading = {.name = name, .error = error, .partial = partial};
-    if (load_document(&loading, text, size) && check_together(&loading) && make_ladder(&loading) &&
-        check_accounts(&loading) && check_folds(&loading)) {
+    bool good = load_document(&loading, text, size) && check_together(&loading) &&
+                make_ladder(&loading) && check_accounts(&loading) && check_folds(&loading) &&
+                check_actions(&loading);
+    if (loading.has_document)
+        yaml_document_delete(&loading.document);
+    if (good) {
         memcpy(loading.config->literal_secret, loading.places.literal_secret,
                sizeof(loading.config->literal_secret));
         return loading.config;

@@ -7,6 +7,7 @@
 #include "config_expand.h"
 #include "config_keys.h"
 #include "config_print.h"
+#include "config_tree.h"
 #include "config_value.h"
 
 #define LABEL_BYTES 128
@@ -455,11 +456,23 @@ static bool check_records(struct checker *checker, const struct value *value)
     return true;
 }
 
+/* What it means is looked at when the rest of the configuration is known. */
+static bool check_tree(struct checker *checker, const struct value *value)
+{
+    const yaml_node_item_t *items = value->node->data.sequence.items.start;
+    if (!check_count(checker, value, value->node->data.sequence.items.top - items))
+        return false;
+    char *text = rcpt_config_tree_text(checker->document, value->node);
+    rcpt_config_write_text(&checker->writer, text);
+    free(text);
+    return true;
+}
+
 static bool check_value(struct checker *checker, struct value *value)
 {
     yaml_node_type_t wanted = YAML_SCALAR_NODE;
     if (value->row->type == RCPT_CONFIG_TOPICS || value->row->type == RCPT_CONFIG_LIST ||
-        value->row->type == RCPT_CONFIG_RECORDS)
+        value->row->type == RCPT_CONFIG_RECORDS || value->row->type == RCPT_CONFIG_TREE)
         wanted = YAML_SEQUENCE_NODE;
     else if (value->row->type == RCPT_CONFIG_MAP)
         wanted = YAML_MAPPING_NODE;
@@ -479,6 +492,8 @@ static bool check_value(struct checker *checker, struct value *value)
         return check_map(checker, value);
     case RCPT_CONFIG_RECORDS:
         return check_records(checker, value);
+    case RCPT_CONFIG_TREE:
+        return check_tree(checker, value);
     default:
         return check_scalar(checker, value);
     }

@@ -86,6 +86,7 @@ static const char *type_name(enum rcpt_config_type type)
         [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
         [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
         [RCPT_CONFIG_RECORDS] = "list",       [RCPT_CONFIG_RATIO] = "ratio",
+        [RCPT_CONFIG_TREE] = "list",
     };
     return names[type];
 }
@@ -111,7 +112,7 @@ static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
         for (unsigned index = 0; index < row->choice_count; index++)
             fprintf(out, "%s`%s`", index > 0 ? ", " : "", row->choices[index].str);
     else if (row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS ||
-             row->type == RCPT_CONFIG_LIST)
+             row->type == RCPT_CONFIG_LIST || row->type == RCPT_CONFIG_TREE)
         fprintf(out, "%s to %s entries", min, max);
     else if (row->type > RCPT_CONFIG_TABLE)
         fprintf(out, "%s to %s", min, max);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_tree.h"
 #include "config_value.h"
 
 #define PATH_BYTES 128
@@ -172,6 +173,8 @@ static void write_row(struct rcpt_config_writer *writer, const struct rcpt_confi
         rcpt_config_write_records(writer, row, base);
     else if (row->type == RCPT_CONFIG_RECORDS)
         write_entries(writer, row, base);
+    else if (row->type == RCPT_CONFIG_TREE)
+        rcpt_config_tree_write(writer, read_text(row, base));
     else if (row->flags & RCPT_CONFIG_SECRET)
         write_secret(writer, row, base);
     else

@@ -95,6 +95,7 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
     switch (row->type) {
     case RCPT_CONFIG_TEXT:
     case RCPT_CONFIG_IDENTIFIER:
+    case RCPT_CONFIG_TREE:
     case RCPT_CONFIG_TABLE:
         return text_value();
     case RCPT_CONFIG_TOPICS:

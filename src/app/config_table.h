@@ -14,6 +14,7 @@
 enum rcpt_config_type {
     RCPT_CONFIG_TEXT,       /* char *; range: bytes */
     RCPT_CONFIG_IDENTIFIER, /* char *; an SQL name of letters, digits and _ */
+    RCPT_CONFIG_TREE,       /* char *: JSON of a list with a grammar of its own; range: how many */
     RCPT_CONFIG_TABLE,      /* char *; two identifiers: schema.table */
     RCPT_CONFIG_TOPICS,     /* char **; distinct names of Kafka topics; range: how many */
     RCPT_CONFIG_LIST,       /* char **; texts; range: how many */
@@ -62,8 +63,10 @@ struct rcpt_config_section {
     const char *doc;  /* a sentence or two */
 };
 
-/* Fields of an entry of intake.accounts (config_accounts.c). */
+/* Fields of an entry of intake.accounts (config_accounts.c) and of actions.endpoints
+ * (config_endpoints.c). */
 extern const struct rcpt_config_table rcpt_config_account_record;
+extern const struct rcpt_config_table rcpt_config_endpoint_record;
 
 #define RCPT_CONFIG_MAX_ROWS 160 /* asserted; sizes of arrays that have one entry per row */
 

@@ -153,6 +153,7 @@ const char *rcpt_config_expected(enum rcpt_config_type type)
 {
     static const char *const expected[RCPT_CONFIG_TYPE__COUNT] = {
         [RCPT_CONFIG_TEXT] = "text",
+        [RCPT_CONFIG_TREE] = "a list of mappings",
         [RCPT_CONFIG_IDENTIFIER] =
             "an SQL name: 1 to 63 letters, digits and underscores, no digit first",
         [RCPT_CONFIG_TABLE] = "schema.table, both SQL names of letters, digits and underscores",

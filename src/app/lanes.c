@@ -186,9 +186,12 @@ static struct rcpt_lane_statements *make_statements(struct app *app)
 {
     const char *blocks[APP_MOST_BLOCKS] = {NULL};
     size_t count = 0;
-    app->transitions_told = folds_want_transitions(app);
-    if (app->transitions_told)
+    app->folds_told = folds_want_transitions(app);
+    app->actions_told = actions_are_configured(app->config);
+    if (app->folds_told)
         blocks[count++] = rcpt_sql("lane/apply_folds");
+    if (app->actions_told)
+        blocks[count++] = rcpt_sql("lane/apply_actions");
     return rcpt_lane_statements_new(blocks, count);
 }
 
@@ -299,7 +302,9 @@ void lanes_resize(struct app *app, unsigned connections)
 
 void lanes_apply_blocks(struct app *app)
 {
-    if (app->transitions_told == folds_want_transitions(app) || app->wanted_connections != 0)
+    bool same = app->folds_told == folds_want_transitions(app) &&
+                app->actions_told == actions_are_configured(app->config);
+    if (same || app->wanted_connections != 0)
         return;
     app->wanted_connections = app->config->postgres.connections;
     rcpt_engine_set_held(app->engine, true, app_now(app));

@@ -35,7 +35,7 @@ static void retry_later(struct app *app, int64_t delay_ms)
 void positions_step(struct app *app)
 {
     if (app->assignment.state == ASSIGNMENT_WAITING && app->control_up && !app->stopping &&
-        app_now(app) >= app->assignment.retry_at_ms)
+        actions_are_known(app) && app_now(app) >= app->assignment.retry_at_ms)
         read_database(app);
 }
 

@@ -40,12 +40,22 @@ static void apply_limits(struct app *app)
     rcpt_engine_tick(app->engine, app_now(app));
 }
 
+static bool concerns_actions(const struct rcpt_config_changes *changes)
+{
+    for (unsigned index = 0; index < changes->applied_count; index++)
+        if (strcmp(changes->applied[index], "pipelines") == 0 ||
+            strncmp(changes->applied[index], "actions.", 8) == 0)
+            return true;
+    return false;
+}
+
 /* True unless something is refused; then nothing was changed. */
 static bool take_over(struct app_reload *reload, FILE *out)
 {
     struct app *app = reload->app;
     struct rcpt_config_changes changes;
     struct rcpt_error error;
+    bool good = true;
     if (reload->fresh == NULL) {
         fprintf(out, "refused: %s\n", reload->error.text);
         if (reload->error.hint[0] != '\0')
@@ -67,13 +77,18 @@ static bool take_over(struct app_reload *reload, FILE *out)
     apply_limits(app);
     lanes_resize(app, wanted);
     folds_apply_config(app);
+    lanes_apply_blocks(app);
+    if (concerns_actions(&changes) && !actions_reload(app, &error)) {
+        fprintf(out, "actions cannot be carried out: %s\n", error.text);
+        good = false;
+    }
     app->figures.loaded_ms = measure_wall_ms();
     rcpt_config_hash(app->config, app->figures.config_hash);
     list(out, "applied", changes.applied, changes.applied_count);
     list(out, "needs a restart", changes.needs_restart, changes.needs_restart_count);
     if (changes.applied_count + changes.needs_restart_count == 0)
         fputs("nothing has changed\n", out);
-    return true;
+    return good;
 }
 
 static void log_result(bool good, const char *text)

@@ -177,7 +177,7 @@ void app_check_drain(struct app *app)
 {
     if (!app->stopping || app->closing || app->intake != NULL ||
         !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
-        app->reload != NULL || !folds_are_settled(app))
+        app->reload != NULL || !folds_are_settled(app) || app->actions_open > 0)
         return;
     if (app->kafka != NULL) {
         close_kafka(app);
@@ -214,6 +214,7 @@ static void begin_stop(struct app *app, const char *why)
         rcpt_kafka_stop_polling(app->kafka);
     rcpt_engine_stop(app->engine);
     folds_stop(app);
+    actions_stop(app);
     app_check_drain(app);
 }
 
@@ -446,7 +447,7 @@ static void start(struct app *app)
     endpoints_start(app);
     control_start(app);
     struct rcpt_error error;
-    if (!consume_start(app, &error) || !start_intake(app, &error))
+    if (!consume_start(app, &error) || !start_intake(app, &error) || !actions_start(app, &error))
         app_fail(app, &error);
 }
 

@@ -12,6 +12,7 @@
 #define MOST_PARTITIONS  10000
 #define MOST_CONNECTIONS 65
 #define MOST_ACCOUNTS    200
+#define MOST_TARGETS     1008
 
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
@@ -260,6 +261,41 @@ static const struct rcpt_metric_row rows[] = {
         {"receiptd_fold_skipped_total", COUNTER, LABELS("topic"), .most = 100,
          .help = "Records of topics that are no JSON object, or lack a group key of a rule that "
                  "they match"},
+    [RCPT_METRIC_PIPELINE_RUNS] = {"receiptd_pipeline_runs_total", COUNTER, LABELS("pipeline"),
+                                   .most = 200, .help = "Runs that began, over all instances"},
+    [RCPT_METRIC_PIPELINE_REPEATED] =
+        {"receiptd_pipeline_repeated_total", COUNTER, LABELS("pipeline"), .most = 200,
+         .help = "Runs that did not begin because of once_per, over all instances"},
+    [RCPT_METRIC_ACTIONS] = {"receiptd_actions", GAUGE, LABELS("status"), .most = 3,
+                             .help = "Actions that are held, running or dead, over all instances"},
+    [RCPT_METRIC_ACTIONS_IN_FLIGHT] = {"receiptd_actions_in_flight", GAUGE,
+                                       .help = "Actions that this instance carries out"},
+    [RCPT_METRIC_ACTION_LANES] = {"receiptd_action_lanes", GAUGE,
+                                  .help = "Lanes of actions that this instance schedules"},
+    [RCPT_METRIC_ACTION_LATE_SECONDS] =
+        {"receiptd_action_late_seconds", HISTOGRAM, SECONDS, .bounds = second_bounds,
+         .help = "How long after it was due an action was claimed for the first time"},
+    [RCPT_METRIC_ACTION_ATTEMPTS] = {"receiptd_action_attempts_total", COUNTER,
+                                     LABELS("target", "class"), .most = MOST_TARGETS,
+                                     .help = "Webhooks and records by receiver and outcome"},
+    [RCPT_METRIC_ACTION_CALL_SECONDS] = {"receiptd_action_call_seconds", HISTOGRAM, SECONDS,
+                                         LABELS("target"), .most = MOST_TARGETS,
+                                         .bounds = second_bounds,
+                                         .help =
+                                             "Webhooks from their start to the end of the answer"},
+    [RCPT_METRIC_ACTIONS_DECIDED] = {"receiptd_actions_decided_total", COUNTER,
+                                     .help =
+                                         "Waits that were over and steps that were passed over"},
+    [RCPT_METRIC_ACTIONS_DEFERRED] = {"receiptd_actions_deferred_total", COUNTER,
+                                      .help = "How often a due action had to wait for a limit"},
+    [RCPT_METRIC_ACTIONS_DEAD_TOTAL] = {"receiptd_actions_dead_total", COUNTER,
+                                        .help = "Actions that were given up"},
+    [RCPT_METRIC_ACTION_OVERLAPS] =
+        {"receiptd_action_overlaps_total", COUNTER,
+         .help = "Results that came after their action had been claimed again, over all instances: "
+                 "none of them counted"},
+    [RCPT_METRIC_ENDPOINTS_DISABLED] = {"receiptd_endpoints_disabled", GAUGE,
+                                        .help = "Receivers of webhooks that are disabled"},
 
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,

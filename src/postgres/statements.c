@@ -43,6 +43,15 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
     return with_texts(statements, *count, "control");
 }
 
+const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
+{
+    static struct rcpt_pg_statement statements[] = {
+        {.name = "claim"}, {.name = "finish"}, {.name = "own"},   {.name = "leave"},
+        {.name = "store"}, {.name = "tidy"},   {.name = "counts"}};
+    *count = sizeof(statements) / sizeof(statements[0]);
+    return with_texts(statements, *count, "actions");
+}
+
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};

@@ -15,6 +15,7 @@
 #include "receiptd/core/ladder.h"
 #include "receiptd/intake/adapter.h"
 #include "receiptd/outbox/fold_collect.h"
+#include "receiptd/webhook.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -54,6 +55,15 @@ struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
     } publish;
 };
 
+struct rcpt_config_endpoint { /* an entry of actions.endpoints */
+    char *name, *url;
+    char **secrets, **headers;
+    unsigned secrets_count, headers_count;
+    int64_t timeout_ms, connect_timeout_ms;
+    uint64_t max_answer_bytes;
+    unsigned concurrency;
+};
+
 struct rcpt_config {
     struct rcpt_fold_config *folds; /* folds */
     size_t folds_count;
@@ -83,6 +93,7 @@ struct rcpt_config {
     } postgres;
     unsigned lanes;                   /* lanes, 8; power of two */
     enum rcpt_unknown_policy unknown; /* unknown: park | insert | dead-letter */
+    char *pipelines;                  /* pipelines, JSON; src/app/pipelines.h */
     struct {
         uint64_t max_events; /* batch.max_events, 4000 */
         uint64_t max_bytes;  /* batch.max_bytes, 4MiB */
@@ -171,6 +182,18 @@ struct rcpt_config {
     struct {
         int64_t retention_ms; /* timeline.retention, 0: not written */
     } timeline;
+    struct {
+        struct rcpt_config_endpoint *endpoints; /* actions.endpoints */
+        size_t endpoints_count;
+        bool allow_private;     /* actions.allow_private */
+        char *ca_file;          /* actions.ca_file; NULL: the system's */
+        unsigned max_in_flight; /* actions.max_in_flight, 512 */
+        int64_t poll_interval_ms, lease_ms, lane_lease_ms, retry_min_ms, retry_max_ms, max_age_ms,
+            breaker_open_ms, disable_after_ms, retention_ms; /* actions.* */
+        unsigned max_attempts, breaker_failures;
+        unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
+        unsigned rate, burst, concurrency;
+    } actions;
     char literal_secret[128];   /* key of a secret that the file itself holds; "": none does */
     struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
@@ -203,7 +226,7 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
 
 /* ---- reload ---- */
 
-#define RCPT_CONFIG_MAX_CHANGES 80
+#define RCPT_CONFIG_MAX_CHANGES 160
 
 struct rcpt_config_changes { /* paths of keys whose values differ, in the order of the table */
     const char *applied[RCPT_CONFIG_MAX_CHANGES];

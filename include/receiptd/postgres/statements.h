@@ -23,12 +23,13 @@ void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
 
-/* On the control connection / on the intake's. Static. */
+/* On the control connection / on the intake's / on that of the actions. Static. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
 /* On the connections of the publisher of folds and of their reader of topics. Static. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_action_statements(size_t *count);
 
 struct rcpt_lane_sender; /* encoders that are reused; one per connection */
 

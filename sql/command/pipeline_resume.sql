@@ -1,0 +1,1 @@
+DELETE FROM pipeline_pause WHERE name = $1::text;

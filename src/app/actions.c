@@ -1,0 +1,611 @@
+#include "actions.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TICK_MS     10
+#define TIDY_MS     5000
+#define COUNT_MS    2000
+#define TIDY_ROWS   5000
+#define MINUTE_US   60000000
+#define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
+
+static void step(struct app_actions *actions);
+
+static int64_t now_of(const struct app_actions *actions)
+{
+    return app_now(actions->app);
+}
+
+static bool can_ask(const struct app_actions *actions)
+{
+    return actions->up && !actions->closing && rcpt_pg_is_ready(actions->pg);
+}
+
+/* True if it failed: logged; what needs a new connection gets one. */
+static bool failed(struct app_actions *actions, const char *what, const struct rcpt_error *error)
+{
+    if (error == NULL)
+        return false;
+    if (error->code[0] == '\0' || actions->closing)
+        return true; /* the connection is gone: on_down says it */
+    rcpt_log_warn("outbox", "%s failed, will be tried again: %s (%s)%s%s", what, error->text,
+                  error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    if (error->decision == RCPT_DECISION_RECONNECT)
+        rcpt_pg_reconnect(actions->pg, error);
+    return true;
+}
+
+static void submit(struct app_actions *actions, const char *statement, rcpt_pg_on_result on_result)
+{
+    struct rcpt_pg_query query = {.statement = statement};
+    rcpt_pg_encoder_params(actions->encoder, &query.params);
+    rcpt_pg_submit(actions->pg, &query, 1, on_result, actions);
+}
+
+/* ---- results ---- */
+
+static void free_item(struct actions_item *item)
+{
+    free(item->target);
+    free(item->key);
+    free(item->body);
+    free(item->answer);
+    free(item);
+}
+
+void actions_settle(struct actions_item *item, enum actions_result result, const char *class)
+{
+    struct app_actions *actions = item->actions;
+    item->result = result;
+    snprintf(item->class, sizeof(item->class), "%s", class);
+    item->next = NULL;
+    *actions->results_end = item;
+    actions->results_end = &item->next;
+    actions->in_flight--;
+    if (result == ACTIONS_DEAD)
+        rcpt_metrics_add(actions->app->figures.metrics, RCPT_METRIC_ACTIONS_DEAD_TOTAL,
+                         RCPT_NO_LABELS, 1);
+}
+
+/* What was not heard of goes back to the front of the queue: a second time it changes nothing. */
+static void requeue(struct app_actions *actions, bool without_answers)
+{
+    struct actions_item **end = &actions->flying;
+    for (; *end != NULL; end = &(*end)->next) {
+        if (without_answers) {
+            free((*end)->answer);
+            (*end)->answer = NULL;
+        }
+    }
+    *end = actions->results;
+    if (actions->results == NULL)
+        actions->results_end = end;
+    if (actions->flying != NULL)
+        actions->results = actions->flying;
+    if (actions->results_end == &actions->flying)
+        actions->results_end = &actions->results;
+    actions->flying = NULL;
+}
+
+static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    actions->finish_flying = false;
+    if (failed(actions, "writing results of actions", error)) {
+        requeue(actions, error->decision == RCPT_DECISION_REJECT);
+        step(actions);
+        return;
+    }
+    RCPT_ASSERT(row_count == 1);
+    int64_t overlapped = rcpt_pg_rows_int(rows[0], 0, 1);
+    if (overlapped > 0)
+        rcpt_log_warn("outbox",
+                      "%" PRId64 " results came too late: their actions had been claimed again",
+                      overlapped);
+    while (actions->flying != NULL) {
+        struct actions_item *item = actions->flying;
+        actions->flying = item->next;
+        free_item(item);
+    }
+    for (size_t lane = 0; lane < ACTIONS_LANES; lane++) /* the next step may be due at once */
+        actions->lanes[lane].next_ms = 0;
+    step(actions);
+}
+
+static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
+{
+    if (text == NULL)
+        rcpt_pg_put_null(encoder);
+    else
+        rcpt_pg_put_bytes(encoder, text, strlen(text));
+}
+
+static size_t take_results(struct app_actions *actions)
+{
+    size_t count = 0;
+    struct actions_item **last = &actions->results;
+    while (*last != NULL && count < ACTIONS_PER_FINISH) {
+        last = &(*last)->next;
+        count++;
+    }
+    struct actions_item *rest = *last;
+    actions->flying = actions->results;
+    *last = NULL;
+    actions->results = rest;
+    if (rest == NULL)
+        actions->results_end = &actions->results;
+    return count;
+}
+
+static void finish_some(struct app_actions *actions)
+{
+    static const char *const names[] = {"done", "retry", "dead", "back"};
+    if (actions->results == NULL || actions->finish_flying || !can_ask(actions))
+        return;
+    size_t count = take_results(actions);
+    struct rcpt_pg_encoder *encoder = actions->encoder;
+    rcpt_pg_encoder_reset(encoder);
+    rcpt_pg_add_text(encoder, actions->me);
+    rcpt_pg_begin_int8_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        rcpt_pg_put_int8(encoder, item->id);
+    rcpt_pg_begin_int8_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        rcpt_pg_put_int8(encoder, item->token);
+    rcpt_pg_begin_text_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        put_text(encoder, names[item->result]);
+    rcpt_pg_begin_int8_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        rcpt_pg_put_int8(encoder, item->retry_ms);
+    rcpt_pg_begin_text_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        put_text(encoder, item->class);
+    rcpt_pg_begin_int4_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        rcpt_pg_put_int4(encoder, item->status);
+    rcpt_pg_begin_text_array(encoder, count);
+    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
+        put_text(encoder, item->answer);
+    actions->finish_flying = true;
+    submit(actions, "finish", on_finished);
+}
+
+/* ---- claims ---- */
+
+static char *copy(const char *text)
+{
+    return text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+static struct actions_item *make_item(struct app_actions *actions, const struct rcpt_pg_rows *rows,
+                                      size_t row)
+{
+    struct actions_item *item = rcpt_calloc(1, sizeof(*item));
+    item->actions = actions;
+    item->id = rcpt_pg_rows_int(rows, row, 0);
+    item->token = rcpt_pg_rows_int(rows, row, 1);
+    item->attempt = (int)rcpt_pg_rows_int(rows, row, 2);
+    item->run_id = rcpt_pg_rows_int(rows, row, 3);
+    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, 6), "webhook") == 0;
+    item->target = copy(rcpt_pg_rows_text(rows, row, 7));
+    item->key = copy(rcpt_pg_rows_text(rows, row, 8));
+    item->age_ms = rcpt_pg_rows_int(rows, row, 10);
+    item->wait_ms = rcpt_pg_rows_int(rows, row, 11);
+    item->body = copy(rcpt_pg_rows_text(rows, row, 13));
+    return item;
+}
+
+/* Columns as actions_claim() returns them; the last row is a summary. */
+static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
+{
+    const struct app *app = actions->app;
+    size_t count = rcpt_pg_rows_count(rows);
+    bool stale =
+        now_of(actions) - actions->claimed_at_ms > app->config->actions.lease_ms / STALE_SHARE;
+    for (size_t row = 0; row + 1 < count; row++) {
+        struct actions_item *item = make_item(actions, rows, row);
+        actions->in_flight++;
+        if (item->attempt == 1)
+            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_ACTION_LATE_SECONDS,
+                                 RCPT_NO_LABELS, (double)rcpt_pg_rows_int(rows, row, 12) / 1000);
+        if (stale) /* it may be claimed by others before an answer could come */
+            actions_settle(item, ACTIONS_BACK, "stale");
+        else
+            actions_call(item);
+    }
+    if (count == 0)
+        return; /* the lane is not ours any more */
+    int64_t went_on = rcpt_pg_rows_int(rows, count - 1, 1);
+    int64_t deferred = rcpt_pg_rows_int(rows, count - 1, 2);
+    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
+                     (double)went_on);
+    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
+                     (double)deferred);
+    if (count > 1 || went_on > 0)
+        actions->lanes[actions->claiming].next_ms = 0;
+}
+
+static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    actions->claim_flying = false;
+    if (!failed(actions, "a claim of actions", error)) {
+        RCPT_ASSERT(row_count == 1);
+        take_claimed(actions, rows[0]);
+    }
+    step(actions);
+}
+
+static int64_t interval_us(unsigned per_minute)
+{
+    return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
+}
+
+static void claim_lane(struct app_actions *actions, unsigned lane, unsigned most)
+{
+    const struct rcpt_config *config = actions->app->config;
+    struct rcpt_pg_encoder *encoder = actions->encoder;
+    actions->claiming = lane;
+    actions->claimed_at_ms = now_of(actions);
+    actions->lanes[lane].next_ms = now_of(actions) + config->actions.poll_interval_ms;
+    actions->claim_flying = true;
+    rcpt_pg_encoder_reset(encoder);
+    rcpt_pg_add_int4(encoder, (int32_t)lane);
+    rcpt_pg_add_text(encoder, actions->me);
+    rcpt_pg_add_int4(encoder, (int32_t)most);
+    rcpt_pg_add_int8(encoder, config->actions.lease_ms);
+    actions_call_put_room(actions, encoder);
+    rcpt_pg_add_int8(encoder, interval_us(config->actions.org_rate));
+    rcpt_pg_add_int8(encoder, config->actions.org_burst);
+    rcpt_pg_add_int4(encoder, (int32_t)config->actions.org_concurrency);
+    rcpt_pg_add_int8(encoder, interval_us(config->actions.rate));
+    rcpt_pg_add_int8(encoder, config->actions.burst);
+    rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
+    submit(actions, "claim", on_claimed);
+}
+
+/* The lanes take turns; one claim is in flight at a time, so that room is never promised twice. */
+static void claim_some(struct app_actions *actions)
+{
+    unsigned most = actions->app->config->actions.max_in_flight;
+    int64_t now = now_of(actions);
+    if (actions->claim_flying || actions->stopping || !actions->stored ||
+        actions->in_flight >= most || now >= actions->owned_until_ms || !can_ask(actions))
+        return;
+    most -= actions->in_flight;
+    for (unsigned tried = 0; tried < ACTIONS_LANES; tried++) {
+        unsigned lane = (actions->next_lane + tried) % ACTIONS_LANES;
+        if (!actions->lanes[lane].owned || actions->lanes[lane].next_ms > now)
+            continue;
+        actions->next_lane = (lane + 1) % ACTIONS_LANES;
+        claim_lane(actions, lane, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
+        return;
+    }
+}
+
+/* ---- lanes, pipelines, housekeeping ---- */
+
+static void on_owned(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                     const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    actions->own_flying = false;
+    if (failed(actions, "sharing out lanes of actions", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    actions->owned_until_ms = actions->own_sent_ms + actions->app->config->actions.lane_lease_ms;
+    for (size_t lane = 0; lane < ACTIONS_LANES; lane++)
+        actions->lanes[lane].owned = false;
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
+        uint64_t lane = (uint64_t)rcpt_pg_rows_int(rows[0], row, 0);
+        if (lane < ACTIONS_LANES)
+            actions->lanes[lane].owned = true;
+    }
+    rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
+                     (double)rcpt_pg_rows_count(rows[0]));
+    step(actions);
+}
+
+static void own_lanes(struct app_actions *actions)
+{
+    int64_t lease = actions->app->config->actions.lane_lease_ms;
+    if (actions->own_flying || actions->stopping || now_of(actions) < actions->own_at_ms ||
+        !can_ask(actions))
+        return;
+    actions->own_flying = true;
+    actions->own_sent_ms = now_of(actions);
+    actions->own_at_ms = actions->own_sent_ms + (lease / 5 < 2000 ? lease / 5 : 2000);
+    rcpt_pg_encoder_reset(actions->encoder);
+    rcpt_pg_add_text(actions->encoder, actions->me);
+    rcpt_pg_add_int8(actions->encoder, lease);
+    submit(actions, "own", on_owned);
+}
+
+static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    (void)rows, (void)row_count;
+    actions->store_flying = false;
+    if (failed(actions, "storing the pipelines", error))
+        return;
+    actions->stored = actions->known = true;
+    positions_step(actions->app); /* may have waited for it */
+    rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
+    step(actions);
+}
+
+static void store_pipelines(struct app_actions *actions)
+{
+    if (actions->stored || actions->store_flying || actions->stopping || !can_ask(actions))
+        return;
+    actions->store_flying = true;
+    rcpt_pg_encoder_reset(actions->encoder);
+    rcpt_pg_add_text(actions->encoder, actions->pipelines->definitions);
+    submit(actions, "store", on_stored);
+}
+
+static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    actions->tidy_flying = false;
+    if (failed(actions, "tidying up of actions", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    if (rcpt_pg_rows_int(rows[0], 0, 0) >= TIDY_ROWS)
+        actions->tidy_at_ms = 0;
+}
+
+static void tidy(struct app_actions *actions)
+{
+    int64_t now = now_of(actions);
+    if (actions->tidy_flying || actions->stopping || now < actions->tidy_at_ms ||
+        !actions->lanes[0].owned || !can_ask(actions))
+        return; /* the owner of the first lane does it for all */
+    actions->tidy_flying = true;
+    actions->tidy_at_ms = now + TIDY_MS;
+    rcpt_pg_encoder_reset(actions->encoder);
+    rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.retention_ms);
+    rcpt_pg_add_int4(actions->encoder, TIDY_ROWS);
+    submit(actions, "tidy", on_tidied);
+}
+
+static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *rows, size_t row)
+{
+    struct rcpt_metrics *metrics = actions->app->figures.metrics;
+    const char *kind = rcpt_pg_rows_text(rows, row, 0), *name = rcpt_pg_rows_text(rows, row, 1);
+    double n = (double)rcpt_pg_rows_int(rows, row, 2);
+    if (strcmp(kind, "action") == 0) {
+        rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS, RCPT_LABELS(name), n);
+    } else if (strcmp(kind, "pipeline") == 0) {
+        rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_RUNS, RCPT_LABELS(name), n);
+        rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_REPEATED, RCPT_LABELS(name),
+                         (double)rcpt_pg_rows_int(rows, row, 3));
+    } else {
+        rcpt_metrics_set(metrics, RCPT_METRIC_ACTION_OVERLAPS, RCPT_NO_LABELS, n);
+    }
+}
+
+static void on_counted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    actions->count_flying = false;
+    if (failed(actions, "counting actions", error))
+        return;
+    RCPT_ASSERT(row_count == 1);
+    rcpt_metrics_begin(actions->app->figures.metrics, RCPT_METRIC_ACTIONS);
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++)
+        note_count(actions, rows[0], row);
+    rcpt_metrics_end(actions->app->figures.metrics, RCPT_METRIC_ACTIONS);
+}
+
+static void count(struct app_actions *actions)
+{
+    rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTIONS_IN_FLIGHT, RCPT_NO_LABELS,
+                     (double)actions->in_flight);
+    rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
+                     (double)actions_call_disabled(actions));
+    if (actions->count_flying || actions->stopping || now_of(actions) < actions->count_at_ms ||
+        !can_ask(actions))
+        return;
+    actions->count_flying = true;
+    actions->count_at_ms = now_of(actions) + COUNT_MS;
+    rcpt_pg_encoder_reset(actions->encoder);
+    submit(actions, "counts", on_counted);
+}
+
+/* ---- the end ---- */
+
+static void on_part_closed(void *context)
+{
+    struct app_actions *actions = context;
+    struct app *app = actions->app;
+    if (--actions->open > 0)
+        return;
+    actions_call_fini(actions);
+    requeue(actions, false);
+    while (actions->results != NULL) { /* their leases end: somebody claims them again */
+        struct actions_item *item = actions->results;
+        actions->results = item->next;
+        free_item(item);
+    }
+    rcpt_pg_encoder_free(actions->encoder);
+    pipelines_free(actions->pipelines);
+    free(actions);
+    app->actions_open--;
+    app_check_drain(app);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static void close_all(struct app_actions *actions)
+{
+    actions->closing = true;
+    actions->open++; /* until this returns: everything may close at once */
+    uv_close((uv_handle_t *)&actions->timer, on_timer_closed);
+    if (actions->pg != NULL)
+        rcpt_pg_close(actions->pg, on_part_closed, actions);
+    actions_call_close(actions, on_part_closed);
+    on_part_closed(actions);
+}
+
+static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                    const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    (void)rows, (void)row_count;
+    actions->leave_flying = false;
+    actions->left = !failed(actions, "giving lanes of actions away", error);
+    step(actions);
+}
+
+/* Lanes go first, so that others take over while our last calls are under way. */
+static void wind_up(struct app_actions *actions)
+{
+    bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
+                actions->tidy_flying || actions->count_flying || actions->leave_flying;
+    if (!busy && !actions->left && can_ask(actions)) {
+        actions->leave_flying = true;
+        rcpt_pg_encoder_reset(actions->encoder);
+        rcpt_pg_add_text(actions->encoder, actions->me);
+        submit(actions, "leave", on_left);
+        return;
+    }
+    bool settled = actions->in_flight == 0 && actions->results == NULL && actions->flying == NULL;
+    if (!busy && !actions->finish_flying && ((settled && actions->left) || !actions->up))
+        close_all(actions);
+}
+
+static void step(struct app_actions *actions)
+{
+    if (actions->closing)
+        return;
+    finish_some(actions);
+    store_pipelines(actions);
+    own_lanes(actions);
+    claim_some(actions);
+    if (actions->stopping)
+        wind_up(actions);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct app_actions *actions = timer->data;
+    if (actions->closing)
+        return;
+    tidy(actions);
+    count(actions);
+    step(actions);
+}
+
+/* ---- start ---- */
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct app_actions *actions = context;
+    (void)pg;
+    actions->up = true;
+    actions->own_at_ms = 0;
+    step(actions);
+}
+
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    (void)pg;
+    actions->up = false;
+    rcpt_metrics_add(actions->app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS("actions"), 1);
+    if (!actions->closing)
+        rcpt_log_warn("postgres", "actions is not connected: %s%s%s", error->text,
+                      error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    step(actions);
+}
+
+static void connect_database(struct app_actions *actions)
+{
+    struct rcpt_pg_settings settings = app_pg_settings(actions->app, "actions");
+    settings.synchronous_commit = true; /* a claim precedes an effect outside the database */
+    settings.context = actions;
+    settings.on_ready = on_ready;
+    settings.on_down = on_down;
+    settings.statements = rcpt_action_statements(&settings.statement_count);
+    actions->pg = rcpt_pg_new(&settings);
+    actions->open++;
+    rcpt_pg_start(actions->pg);
+}
+
+bool actions_are_configured(const struct rcpt_config *config)
+{
+    return strcmp(config->pipelines, "[]") != 0;
+}
+
+bool actions_are_known(const struct app *app)
+{
+    return app->actions == NULL || app->actions->known;
+}
+
+bool actions_start(struct app *app, struct rcpt_error *error)
+{
+    struct pipelines *pipelines = pipelines_of(app->config);
+    if (pipelines->count == 0) {
+        pipelines_free(pipelines);
+        return true;
+    }
+    struct app_actions *actions = rcpt_calloc(1, sizeof(*actions));
+    actions->app = app;
+    actions->pipelines = pipelines;
+    actions->results_end = &actions->results;
+    actions->random = uv_hrtime() ^ ((uint64_t)getpid() << 32);
+    snprintf(actions->me, sizeof(actions->me), "%s-%08" PRIx64, app->instance,
+             rcpt_random_next(&actions->random) >> 32);
+    actions->encoder = rcpt_pg_encoder_new();
+    uv_timer_init(&app->loop, &actions->timer);
+    actions->timer.data = actions;
+    actions->open = 1;
+    app->actions_open++;
+    app->actions = actions;
+    if (!actions_call_start(actions, error)) {
+        actions_stop(app);
+        return false;
+    }
+    connect_database(actions);
+    uv_timer_start(&actions->timer, on_tick, TICK_MS, TICK_MS);
+    return true;
+}
+
+void actions_stop(struct app *app)
+{
+    struct app_actions *actions = app->actions;
+    app->actions = NULL;
+    if (actions == NULL)
+        return;
+    actions->stopping = true;
+    if (actions->pg == NULL)
+        close_all(actions);
+    else
+        step(actions);
+}
+
+bool actions_reload(struct app *app, struct rcpt_error *error)
+{
+    bool known = actions_are_known(app);
+    actions_stop(app);
+    if (!actions_start(app, error))
+        return false;
+    if (app->actions != NULL)
+        app->actions->known = known; /* what was in effect stays so until the new ones are stored */
+    return true;
+}

@@ -1,0 +1,90 @@
+/* The actions of `pipelines`, as this instance carries them out. Private to the room.
+ *
+ * actions.c       who schedules which lane, rounds of claims, results back: all by one connection
+ * actions_call.c  claimed actions become webhooks and records, and their answers results
+ */
+#ifndef RECEIPTD_APP_ACTIONS_H
+#define RECEIPTD_APP_ACTIONS_H
+
+#include "app.h"
+#include "pipelines.h"
+#include "receiptd/breaker.h"
+#include "receiptd/kafka/producer.h"
+#include "receiptd/webhook.h"
+
+#define ACTIONS_LANES      16u
+#define ACTIONS_PER_CLAIM  64u
+#define ACTIONS_PER_FINISH 500u
+
+struct actions_endpoint {
+    char *name;
+    struct rcpt_webhook_endpoint *endpoint;
+    struct rcpt_breaker breaker;
+    unsigned in_flight;
+};
+
+enum actions_result { ACTIONS_DONE, ACTIONS_RETRY, ACTIONS_DEAD, ACTIONS_BACK };
+
+/* A claimed action, from the claim until its result is in the database. */
+struct actions_item {
+    struct app_actions *actions;
+    struct actions_item *next; /* in the queue of results */
+    int64_t id, token, run_id, age_ms, wait_ms;
+    int attempt;
+    bool is_webhook;
+    char *target, *key, *body;
+    enum actions_result result;
+    int64_t retry_ms;
+    char class[24];
+    int status;
+    char *answer; /* NULL: none */
+};
+
+struct actions_lane {
+    bool owned;
+    int64_t next_ms; /* when to look again */
+};
+
+struct app_actions {
+    struct app *app;
+    struct pipelines *pipelines;
+    struct rcpt_pg *pg;
+    struct rcpt_pg_encoder *encoder;
+    struct rcpt_webhooks *webhooks;
+    struct actions_endpoint *endpoints;
+    size_t endpoint_count;
+    struct rcpt_producer *producer; /* NULL: nothing is produced */
+    uv_timer_t timer;
+    char me[120]; /* unique over restarts */
+    struct actions_lane lanes[ACTIONS_LANES];
+    unsigned next_lane, claiming; /* the lane of the claim in flight */
+    int64_t claimed_at_ms;        /* when it was sent */
+    bool known;                   /* some wording of the pipelines is in the database */
+    bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
+    bool tidy_flying, count_flying;
+    int64_t own_at_ms, own_sent_ms, owned_until_ms, tidy_at_ms, count_at_ms;
+    struct actions_item *results, **results_end;
+    struct actions_item *flying; /* results of the finish in flight */
+    unsigned in_flight;          /* claimed, without a result */
+    uint64_t random;
+    bool stopping, closing;
+    unsigned open;
+    void (*on_part_closed)(void *context);
+};
+
+/* ---- actions.c ---- */
+/* The item has come to its end, which goes to the database. */
+void actions_settle(struct actions_item *item, enum actions_result result, const char *class);
+
+/* ---- actions_call.c ---- */
+RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
+void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context));
+void actions_call_fini(struct app_actions *actions);
+/* Exactly one actions_settle follows, maybe from inside. */
+void actions_call(struct actions_item *item);
+/* Three parameters of a claim: endpoints that are shut, goals, their room. */
+void actions_call_put_room(struct app_actions *actions, struct rcpt_pg_encoder *encoder);
+unsigned actions_call_disabled(const struct app_actions *actions);
+void actions_call_enable(struct app_actions *actions);
+
+#endif

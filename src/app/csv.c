@@ -1,0 +1,76 @@
+#include "csv.h"
+
+void csv_init(struct csv *csv, FILE *in)
+{
+    csv->in = in;
+    csv->line = 0;
+    csv->next_line = 1;
+    csv->count = 0;
+}
+
+static bool refuse(const struct csv *csv, const char *text, struct rcpt_error *error)
+{
+    return rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "line %u: %s", csv->line, text);
+}
+
+/* One field into the text; `end` is what ended it: a comma, a line feed or EOF. */
+static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_error *error)
+{
+    bool quoted = false, was_quoted = false;
+    csv->fields[csv->count++] = csv->text + *used;
+    for (;;) {
+        int byte = getc(csv->in);
+        if (byte == '\n')
+            csv->next_line++;
+        if (byte == '"' && !quoted && csv->text + *used == csv->fields[csv->count - 1] &&
+            !was_quoted) {
+            quoted = was_quoted = true;
+            continue;
+        }
+        if (byte == '"' && quoted) {
+            byte = getc(csv->in);
+            if (byte != '"') {
+                quoted = false;
+                if (byte == '\n')
+                    csv->next_line++;
+            }
+        }
+        if (byte == EOF && quoted)
+            return refuse(csv, "a quote is not closed", error);
+        if (byte == '\0')
+            return refuse(csv, "there is a NUL byte", error);
+        if (!quoted && byte == '\r')
+            continue;
+        if (*used + 1 >= CSV_MAX_BYTES)
+            return refuse(csv, "is longer than 64 KiB", error);
+        if (byte == EOF || (!quoted && (byte == ',' || byte == '\n'))) {
+            csv->text[(*used)++] = '\0';
+            *end = byte;
+            return true;
+        }
+        csv->text[(*used)++] = (char)byte;
+    }
+}
+
+static bool is_empty(const struct csv *csv)
+{
+    return csv->count == 1 && csv->fields[0][0] == '\0';
+}
+
+bool csv_next(struct csv *csv, struct rcpt_error *error)
+{
+    int end = ',';
+    rcpt_error_clear(error);
+    do {
+        size_t used = 0;
+        csv->line = csv->next_line;
+        csv->count = 0;
+        do {
+            if (csv->count == CSV_MAX_FIELDS)
+                return refuse(csv, "has more than 64 fields", error);
+            if (!read_field(csv, &used, &end, error))
+                return false;
+        } while (end == ',');
+    } while (is_empty(csv) && end != EOF);
+    return !is_empty(csv);
+}

@@ -1,0 +1,748 @@
+#include "pipelines.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config_value.h"
+#include "receiptd/base/json.h"
+
+#define MAX_CODES  32u
+#define MAX_STAGES 100u
+#define NO_CODE    (-1)
+
+enum op { OP_WEBHOOK, OP_PRODUCE, OP_AWAIT, OP_WAIT, OP_MOVE, OP_END };
+
+static const char *const op_names[] = {"webhook", "produce", "await", "wait", "move", "end"};
+
+struct codes {
+    int16_t codes[MAX_CODES];
+    size_t count;
+};
+
+struct step {
+    enum op op;
+    const char *stage, *target, *key;
+    struct codes when, unless;
+    int16_t awaits;
+    int64_t wait_ms; /* of a wait, or how long an await lasts */
+    /* What follows: for a stage by its name until all are known. */
+    const yaml_node_t *next_stage, *else_stage;
+    size_t next, other;
+};
+
+struct stage {
+    const char *name;
+    size_t first;
+};
+
+struct compiler {
+    const char *name; /* of the file */
+    yaml_document_t *document;
+    const struct rcpt_config *config;
+    struct rcpt_error *error;
+    struct pipelines *made;
+    /* of the pipeline at hand */
+    const char *pipeline;
+    struct step steps[PIPELINES_MAX_STEPS + 1];
+    size_t step_count;
+    struct stage stages[MAX_STAGES];
+    size_t stage_count;
+    int16_t on;
+    yaml_node_t *orgs, *campaigns, *once_per;
+    const char *org, *subject;
+};
+
+static bool fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)
+    RCPT_PRINTF(3, 4);
+
+static bool fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)
+{
+    char text[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    return rcpt_config_error(compiler->error, compiler->name, rcpt_config_place_of(node),
+                             "pipelines%s%s: %s", compiler->pipeline != NULL ? "." : "",
+                             compiler->pipeline != NULL ? compiler->pipeline : "", text);
+}
+
+/* ---- reading ---- */
+
+static yaml_node_t *node_at(const struct compiler *compiler, int index)
+{
+    return yaml_document_get_node(compiler->document, index);
+}
+
+/* A key of a mapping; NULL: not there, or nothing. */
+static yaml_node_t *member(const struct compiler *compiler, const yaml_node_t *mapping,
+                           const char *name)
+{
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+         pair < mapping->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = node_at(compiler, pair->key);
+        yaml_node_t *value = node_at(compiler, pair->value);
+        if (strcmp(rcpt_config_scalar(key), name) == 0)
+            return rcpt_config_is_null(value) ? NULL : value;
+    }
+    return NULL;
+}
+
+/* A mapping that has keys of this list only, each once; names are separated by blanks. */
+static bool check_keys(struct compiler *compiler, const yaml_node_t *mapping, const char *what,
+                       const char *known)
+{
+    if (mapping->type != YAML_MAPPING_NODE)
+        return fail(compiler, mapping, "%s must be a mapping with %s", what, known);
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+         pair < mapping->data.mapping.pairs.top; pair++) {
+        const yaml_node_t *key = node_at(compiler, pair->key);
+        if (key->type != YAML_SCALAR_NODE)
+            return fail(compiler, key, "a key must be plain text");
+        const char *name = rcpt_config_scalar(key);
+        size_t size = strlen(name);
+        bool found = false;
+        for (const char *at = known; !found && *at != '\0'; at += strspn(at, " ")) {
+            size_t length = strcspn(at, " ");
+            found = length == size && memcmp(at, name, size) == 0;
+            at += length;
+        }
+        if (!found)
+            return fail(compiler, key, "%s has no key \"%.40s\": it may have %s", what, name,
+                        known);
+        for (const yaml_node_pair_t *other = mapping->data.mapping.pairs.start; other < pair;
+             other++)
+            if (strcmp(rcpt_config_scalar(node_at(compiler, other->key)), name) == 0)
+                return fail(compiler, key, "\"%.40s\" is given twice", name);
+    }
+    return true;
+}
+
+static bool read_text(struct compiler *compiler, const yaml_node_t *node, const char *what,
+                      const char **text)
+{
+    if (node->type != YAML_SCALAR_NODE || rcpt_config_scalar(node)[0] == '\0' ||
+        strlen(rcpt_config_scalar(node)) > 249)
+        return fail(compiler, node, "%s must be a text of 1 to 249 bytes", what);
+    *text = rcpt_config_scalar(node);
+    return true;
+}
+
+static bool read_field(struct compiler *compiler, const yaml_node_t *node, const char *what,
+                       const char **field)
+{
+    if (!read_text(compiler, node, what, field))
+        return false;
+    return rcpt_config_is_identifier(*field) ||
+           fail(compiler, node, "%s: \"%.40s\" is not the name of a field", what, *field);
+}
+
+static bool read_duration(struct compiler *compiler, const yaml_node_t *node, const char *what,
+                          int64_t *duration_ms)
+{
+    const char *text;
+    const int64_t most = 366LL * 24 * 3600 * 1000;
+    if (!read_text(compiler, node, what, &text))
+        return false;
+    if (!rcpt_config_parse_number(RCPT_CONFIG_DURATION, text, duration_ms) || *duration_ms < 0 ||
+        *duration_ms > most)
+        return fail(compiler, node, "%s: \"%.40s\" is not a duration up to 366d, such as 2h", what,
+                    text);
+    return true;
+}
+
+static bool read_code(struct compiler *compiler, const yaml_node_t *node, int16_t *code)
+{
+    const char *text;
+    const struct rcpt_ladder *ladder = compiler->config->ladder;
+    if (!read_text(compiler, node, "a status or flag", &text))
+        return false;
+    int index = rcpt_ladder_find_name(ladder, text, strlen(text), NULL, 0);
+    if (index < 0)
+        return fail(compiler, node, "there is no status or flag \"%.63s\" in the ladder", text);
+    *code = rcpt_ladder_entry(ladder, (size_t)index)->code;
+    return true;
+}
+
+/* {status: S} or {flag: F}, of which exactly one. */
+static bool read_status_or_flag(struct compiler *compiler, const yaml_node_t *mapping,
+                                const char *what, int16_t *code)
+{
+    const yaml_node_t *status = member(compiler, mapping, "status");
+    const yaml_node_t *flag = member(compiler, mapping, "flag");
+    if ((status == NULL) == (flag == NULL))
+        return fail(compiler, mapping, "%s needs either status or flag", what);
+    if (!read_code(compiler, status != NULL ? status : flag, code))
+        return false;
+    if ((*code >= RCPT_LADDER_FIRST_FLAG_CODE) != (flag != NULL))
+        return fail(compiler, status != NULL ? status : flag, "\"%.63s\" is a %s",
+                    rcpt_config_scalar(status != NULL ? status : flag),
+                    flag != NULL ? "status" : "flag");
+    return true;
+}
+
+/* One name or a list of them. */
+static bool read_codes(struct compiler *compiler, yaml_node_t *node, struct codes *codes)
+{
+    if (node == NULL)
+        return true;
+    if (node->type == YAML_SCALAR_NODE)
+        return read_code(compiler, node, &codes->codes[codes->count++]);
+    if (node->type != YAML_SEQUENCE_NODE)
+        return fail(compiler, node, "expected the name of a status or flag, or a list of names");
+    for (const yaml_node_item_t *item = node->data.sequence.items.start;
+         item < node->data.sequence.items.top; item++) {
+        if (codes->count == MAX_CODES)
+            return fail(compiler, node, "more than %u names", MAX_CODES);
+        if (!read_code(compiler, node_at(compiler, *item), &codes->codes[codes->count++]))
+            return false;
+    }
+    return true;
+}
+
+/* A text or a list of texts, looked at later; `fields`: they are names of fields. */
+static bool check_texts(struct compiler *compiler, yaml_node_t *node, const char *what, bool fields)
+{
+    const char *text;
+    if (node == NULL)
+        return true;
+    if (node->type == YAML_SCALAR_NODE)
+        return fields ? read_field(compiler, node, what, &text)
+                      : read_text(compiler, node, what, &text);
+    if (node->type != YAML_SEQUENCE_NODE ||
+        node->data.sequence.items.start == node->data.sequence.items.top)
+        return fail(compiler, node, "%s must be a text or a list of texts", what);
+    for (const yaml_node_item_t *item = node->data.sequence.items.start;
+         item < node->data.sequence.items.top; item++) {
+        const yaml_node_t *each = node_at(compiler, *item);
+        if (!(fields ? read_field(compiler, each, what, &text)
+                     : read_text(compiler, each, what, &text)))
+            return false;
+    }
+    return true;
+}
+
+/* ---- actions ---- */
+
+static bool find_endpoint(struct compiler *compiler, const yaml_node_t *node, const char *endpoint)
+{
+    for (size_t index = 0; index < compiler->config->actions.endpoints_count; index++)
+        if (strcmp(compiler->config->actions.endpoints[index].name, endpoint) == 0)
+            return true;
+    return fail(compiler, node, "there is no endpoint \"%.63s\" in actions.endpoints", endpoint);
+}
+
+static bool add_topic(struct compiler *compiler, const yaml_node_t *node, const char *topic)
+{
+    struct pipelines *made = compiler->made;
+    if (!rcpt_config_is_topic(topic))
+        return fail(compiler, node, "\"%.63s\" is not the name of a topic", topic);
+    for (size_t index = 0; index < made->topic_count; index++)
+        if (strcmp(made->topics[index], topic) == 0)
+            return true;
+    if (made->topic_count == PIPELINES_MAX_TOPICS)
+        return fail(compiler, node, "more than %u topics are produced to", PIPELINES_MAX_TOPICS);
+    made->topics[made->topic_count++] = rcpt_strdup(topic);
+    return true;
+}
+
+static bool read_webhook(struct compiler *compiler, yaml_node_t *node, struct step *step)
+{
+    step->op = OP_WEBHOOK;
+    const yaml_node_t *endpoint = node;
+    if (node->type != YAML_SCALAR_NODE) {
+        if (!check_keys(compiler, node, "webhook", "endpoint"))
+            return false;
+        endpoint = member(compiler, node, "endpoint");
+        if (endpoint == NULL)
+            return fail(compiler, node, "webhook needs an endpoint");
+    }
+    return read_text(compiler, endpoint, "webhook.endpoint", &step->target) &&
+           find_endpoint(compiler, endpoint, step->target);
+}
+
+static bool read_produce(struct compiler *compiler, yaml_node_t *node, struct step *step)
+{
+    step->op = OP_PRODUCE;
+    step->key = "subject";
+    const yaml_node_t *topic = node;
+    if (node->type != YAML_SCALAR_NODE) {
+        if (!check_keys(compiler, node, "produce", "topic key"))
+            return false;
+        topic = member(compiler, node, "topic");
+        const yaml_node_t *key = member(compiler, node, "key");
+        if (topic == NULL)
+            return fail(compiler, node, "produce needs a topic");
+        if (key != NULL && !read_text(compiler, key, "produce.key", &step->key))
+            return false;
+        if (strcmp(step->key, "subject") != 0 && strcmp(step->key, "org_id") != 0 &&
+            strcmp(step->key, "campaign_id") != 0 && strcmp(step->key, "message_id") != 0)
+            return fail(compiler, key,
+                        "produce.key is one of subject, org_id, campaign_id, "
+                        "message_id");
+    }
+    return read_text(compiler, topic, "produce.topic", &step->target) &&
+           add_topic(compiler, topic, step->target);
+}
+
+static bool read_await(struct compiler *compiler, yaml_node_t *node, struct step *step)
+{
+    step->op = OP_AWAIT;
+    if (!check_keys(compiler, node, "await", "status flag within else"))
+        return false;
+    const yaml_node_t *within = member(compiler, node, "within");
+    if (within == NULL)
+        return fail(compiler, node, "await needs within, how long to wait");
+    step->else_stage = member(compiler, node, "else");
+    return read_status_or_flag(compiler, node, "await", &step->awaits) &&
+           read_duration(compiler, within, "await.within", &step->wait_ms);
+}
+
+static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
+{
+    if (compiler->step_count == PIPELINES_MAX_STEPS)
+        return fail(compiler, node, "more than %u actions", PIPELINES_MAX_STEPS);
+    struct step *step = &compiler->steps[compiler->step_count++];
+    *step = (struct step){.stage = stage, .awaits = NO_CODE};
+    if (!check_keys(compiler, node, "an action", "wait await webhook produce move if unless"))
+        return false;
+    yaml_node_t *found = NULL;
+    for (enum op op = OP_WEBHOOK; op < OP_END; op++) {
+        yaml_node_t *each = member(compiler, node, op_names[op]);
+        if (each != NULL && found != NULL)
+            return fail(compiler, each, "an action is one of wait, await, webhook, produce, move");
+        if (each != NULL) {
+            found = each;
+            step->op = op;
+        }
+    }
+    if (found == NULL)
+        return fail(compiler, node, "an action is one of wait, await, webhook, produce, move");
+    if (!read_codes(compiler, member(compiler, node, "if"), &step->when) ||
+        !read_codes(compiler, member(compiler, node, "unless"), &step->unless))
+        return false;
+    switch (step->op) {
+    case OP_WEBHOOK:
+        return read_webhook(compiler, found, step);
+    case OP_PRODUCE:
+        return read_produce(compiler, found, step);
+    case OP_AWAIT:
+        return read_await(compiler, found, step);
+    case OP_WAIT:
+        return read_duration(compiler, found, "wait", &step->wait_ms);
+    default:
+        step->next_stage = found;
+        return true;
+    }
+}
+
+/* ---- stages ---- */
+
+static bool read_stage(struct compiler *compiler, yaml_node_t *node)
+{
+    if (!check_keys(compiler, node, "a stage", "name actions"))
+        return false;
+    const yaml_node_t *name = member(compiler, node, "name");
+    const yaml_node_t *actions = member(compiler, node, "actions");
+    if (name == NULL || actions == NULL || actions->type != YAML_SEQUENCE_NODE)
+        return fail(compiler, node, "a stage has a name and a list of actions");
+    if (compiler->stage_count == MAX_STAGES)
+        return fail(compiler, node, "more than %u stages", MAX_STAGES);
+    struct stage *stage = &compiler->stages[compiler->stage_count];
+    if (!read_text(compiler, name, "the name of a stage", &stage->name))
+        return false;
+    for (size_t index = 0; index < compiler->stage_count; index++)
+        if (strcmp(compiler->stages[index].name, stage->name) == 0)
+            return fail(compiler, name, "two stages are named \"%.63s\"", stage->name);
+    compiler->stage_count++;
+    stage->first = compiler->step_count;
+    for (const yaml_node_item_t *item = actions->data.sequence.items.start;
+         item < actions->data.sequence.items.top; item++) {
+        size_t index = compiler->step_count;
+        if (!read_action(compiler, node_at(compiler, *item), stage->name))
+            return false;
+        compiler->steps[index].next = index + 1;
+    }
+    /* A stage that is not left by a move ends the run: PIPELINES_MAX_STEPS stands for that. */
+    if (compiler->step_count > stage->first)
+        compiler->steps[compiler->step_count - 1].next = PIPELINES_MAX_STEPS;
+    else
+        return fail(compiler, actions, "stage \"%.63s\" has no actions", stage->name);
+    return true;
+}
+
+static bool find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first)
+{
+    const char *text;
+    if (!read_text(compiler, node, "the name of a stage", &text))
+        return false;
+    for (size_t index = 0; index < compiler->stage_count; index++) {
+        if (strcmp(compiler->stages[index].name, text) == 0) {
+            *first = compiler->stages[index].first;
+            return true;
+        }
+    }
+    return fail(compiler, node, "there is no stage \"%.63s\"", text);
+}
+
+static size_t end_of(const struct compiler *compiler, size_t step)
+{
+    return step == PIPELINES_MAX_STEPS ? compiler->step_count : step;
+}
+
+/* Names of stages become steps; the end is one step more. */
+static bool resolve_stages(struct compiler *compiler)
+{
+    for (size_t index = 0; index < compiler->step_count; index++) {
+        struct step *step = &compiler->steps[index];
+        step->next = end_of(compiler, step->next);
+        step->other = step->next; /* passed over, or not reached without an else */
+        if (step->next_stage != NULL && !find_stage(compiler, step->next_stage, &step->next))
+            return false;
+        if (step->else_stage != NULL && !find_stage(compiler, step->else_stage, &step->other))
+            return false;
+    }
+    compiler->steps[compiler->step_count] =
+        (struct step){.op = OP_END, .stage = "", .awaits = NO_CODE, .next = compiler->step_count};
+    compiler->steps[compiler->step_count].other = compiler->step_count;
+    return true;
+}
+
+static bool is_plain(const struct step *step)
+{
+    return (step->op == OP_WAIT || step->op == OP_MOVE) && step->when.count == 0 &&
+           step->unless.count == 0;
+}
+
+/* Where one that goes to this step stops for the first time, and after how long. */
+static size_t land(const struct compiler *compiler, size_t step, int64_t *delay_ms)
+{
+    for (size_t hops = 0; hops <= compiler->step_count && is_plain(&compiler->steps[step]);
+         hops++) {
+        if (compiler->steps[step].op == OP_WAIT)
+            *delay_ms += compiler->steps[step].wait_ms;
+        step = compiler->steps[step].next;
+    }
+    return step;
+}
+
+/* A circle of moves in which nothing happens and no time passes would turn for ever. Conditions do
+ * not count: they may hold at every turn. */
+static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
+{
+    for (size_t start = 0; start < compiler->step_count; start++) {
+        size_t step = start;
+        for (size_t hops = 0; compiler->steps[step].op == OP_MOVE; hops++) {
+            step = compiler->steps[step].next;
+            if (hops > compiler->step_count)
+                return fail(compiler, node, "stage \"%.63s\" moves in a circle without a wait",
+                            compiler->steps[start].stage);
+        }
+        int64_t delay_ms = 0;
+        if (is_plain(&compiler->steps[land(compiler, start, &delay_ms)]))
+            return fail(compiler, node,
+                        "stage \"%.63s\" waits and moves in a circle in which "
+                        "nothing happens",
+                        compiler->steps[start].stage);
+    }
+    return true;
+}
+
+/* ---- what goes to the database ---- */
+
+static void write_codes(struct rcpt_json *json, const char *name, const struct codes *codes)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < codes->count; index++)
+        rcpt_json_int(json, codes->codes[index]);
+    rcpt_json_end_array(json);
+}
+
+static void write_number(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_int(json, value);
+}
+
+static void write_text(struct rcpt_json *json, const char *name, const char *value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, value);
+}
+
+static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
+{
+    const struct step *step = &compiler->steps[index];
+    int64_t next_ms = step->op == OP_WAIT ? step->wait_ms : 0, else_ms = 0;
+    size_t next = land(compiler, step->next, &next_ms);
+    size_t other = land(compiler, step->other, &else_ms);
+    rcpt_json_begin_object(json);
+    write_number(json, "step", (int64_t)index);
+    write_text(json, "stage", step->stage);
+    write_text(json, "op", op_names[step->op]);
+    write_text(json, "target", step->target);
+    write_text(json, "key", step->key);
+    write_codes(json, "if", &step->when);
+    write_codes(json, "unless", &step->unless);
+    rcpt_json_key(json, "awaits");
+    if (step->awaits == NO_CODE)
+        rcpt_json_null(json);
+    else
+        rcpt_json_int(json, step->awaits);
+    write_number(json, "within_ms", step->op == OP_AWAIT ? step->wait_ms : 0);
+    write_number(json, "next_step", (int64_t)next);
+    write_number(json, "next_delay_ms", next_ms);
+    write_number(json, "else_step", (int64_t)other);
+    write_number(json, "else_delay_ms", else_ms);
+    rcpt_json_end_object(json);
+}
+
+static void write_texts(struct compiler *compiler, struct rcpt_json *json, const char *name,
+                        const yaml_node_t *node)
+{
+    rcpt_json_key(json, name);
+    if (node == NULL) {
+        rcpt_json_null(json);
+        return;
+    }
+    rcpt_json_begin_array(json);
+    if (node->type == YAML_SCALAR_NODE)
+        rcpt_json_text(json, rcpt_config_scalar(node));
+    else
+        for (const yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++)
+            rcpt_json_text(json, rcpt_config_scalar(node_at(compiler, *item)));
+    rcpt_json_end_array(json);
+}
+
+static void write_members(struct compiler *compiler, struct rcpt_json *json)
+{
+    int64_t delay_ms = 0;
+    size_t first = land(compiler, 0, &delay_ms);
+    write_text(json, "name", compiler->pipeline);
+    rcpt_json_key(json, "on");
+    if (compiler->on == NO_CODE)
+        rcpt_json_null(json);
+    else
+        rcpt_json_int(json, compiler->on);
+    write_text(json, "org", compiler->org);
+    write_text(json, "subject", compiler->subject);
+    write_texts(compiler, json, "orgs", compiler->orgs);
+    write_texts(compiler, json, "campaigns", compiler->campaigns);
+    write_texts(compiler, json, "once_per", compiler->once_per);
+    write_number(json, "first_step", (int64_t)first);
+    write_number(json, "first_delay_ms", delay_ms);
+    rcpt_json_key(json, "steps");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index <= compiler->step_count; index++)
+        write_step(compiler, json, index);
+    rcpt_json_end_array(json);
+}
+
+static void hash_of(struct compiler *compiler, char text[17])
+{
+    char *members = NULL;
+    size_t size = 0;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    struct rcpt_json json;
+    FILE *out = open_memstream(&members, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    write_members(compiler, &json);
+    rcpt_json_end_object(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    for (size_t index = 0; index < size; index++)
+        hash = (hash ^ (unsigned char)members[index]) * UINT64_C(0x100000001b3);
+    free(members);
+    snprintf(text, 17, "%016" PRIx64, hash);
+}
+
+static void write_pipeline(struct compiler *compiler, struct rcpt_json *json)
+{
+    char hash[17];
+    hash_of(compiler, hash);
+    rcpt_json_begin_object(json);
+    write_text(json, "hash", hash);
+    write_members(compiler, json);
+    rcpt_json_end_object(json);
+}
+
+/* ---- the whole ---- */
+
+static bool read_on(struct compiler *compiler, yaml_node_t *node)
+{
+    if (node == NULL)
+        return true; /* begun by imports only */
+    if (node->type == YAML_SCALAR_NODE)
+        return read_code(compiler, node, &compiler->on);
+    if (!check_keys(compiler, node, "on", "status flag match"))
+        return false;
+    yaml_node_t *match = member(compiler, node, "match");
+    if (match != NULL) {
+        if (!check_keys(compiler, match, "on.match", "org campaign"))
+            return false;
+        compiler->orgs = member(compiler, match, "org");
+        compiler->campaigns = member(compiler, match, "campaign");
+    }
+    return check_texts(compiler, compiler->orgs, "on.match.org", false) &&
+           check_texts(compiler, compiler->campaigns, "on.match.campaign", false) &&
+           read_status_or_flag(compiler, node, "on", &compiler->on);
+}
+
+static bool read_fields(struct compiler *compiler, yaml_node_t *node)
+{
+    const yaml_node_t *org = member(compiler, node, "org");
+    const yaml_node_t *subject = member(compiler, node, "subject");
+    compiler->once_per = member(compiler, node, "once_per");
+    compiler->org = "org_id";
+    compiler->subject = "message_id";
+    return (org == NULL || read_field(compiler, org, "org", &compiler->org)) &&
+           (subject == NULL || read_field(compiler, subject, "subject", &compiler->subject)) &&
+           check_texts(compiler, compiler->once_per, "once_per", true);
+}
+
+/* The short form: one action instead of stages. */
+static bool read_short(struct compiler *compiler, yaml_node_t *node)
+{
+    struct step *step = &compiler->steps[compiler->step_count++];
+    yaml_node_t *webhook = member(compiler, node, "webhook");
+    yaml_node_t *produce = member(compiler, node, "produce");
+    const yaml_node_t *after = member(compiler, node, "wait");
+    if ((webhook == NULL) == (produce == NULL))
+        return fail(compiler, node, "needs either stages, or one of webhook and produce");
+    *step = (struct step){.stage = "", .awaits = NO_CODE};
+    if (after != NULL) {
+        step->op = OP_WAIT;
+        step->next = 1;
+        if (!read_duration(compiler, after, "wait", &step->wait_ms))
+            return false;
+        step = &compiler->steps[compiler->step_count++];
+        *step = (struct step){.stage = "", .awaits = NO_CODE};
+    }
+    step->next = PIPELINES_MAX_STEPS;
+    return read_codes(compiler, member(compiler, node, "if"), &step->when) &&
+           read_codes(compiler, member(compiler, node, "unless"), &step->unless) &&
+           (webhook != NULL ? read_webhook(compiler, webhook, step)
+                            : read_produce(compiler, produce, step));
+}
+
+static bool read_stages(struct compiler *compiler, yaml_node_t *node)
+{
+    const yaml_node_t *stages = member(compiler, node, "stages");
+    static const char *const shorts[] = {"webhook", "produce", "wait", "if", "unless"};
+    if (stages == NULL)
+        return read_short(compiler, node);
+    for (size_t index = 0; index < sizeof(shorts) / sizeof(shorts[0]); index++)
+        if (member(compiler, node, shorts[index]) != NULL)
+            return fail(compiler, node, "has stages, so %s belongs into one of them",
+                        shorts[index]);
+    if (stages->type != YAML_SEQUENCE_NODE ||
+        stages->data.sequence.items.start == stages->data.sequence.items.top)
+        return fail(compiler, stages, "stages must be a list of stages");
+    for (const yaml_node_item_t *item = stages->data.sequence.items.start;
+         item < stages->data.sequence.items.top; item++)
+        if (!read_stage(compiler, node_at(compiler, *item)))
+            return false;
+    return true;
+}
+
+static bool read_name(struct compiler *compiler, const yaml_node_t *list, const yaml_node_t *node,
+                      const yaml_node_item_t *self)
+{
+    const yaml_node_t *name = member(compiler, node, "name");
+    const char *text;
+    if (name == NULL)
+        return fail(compiler, node, "every pipeline needs a name");
+    if (!read_text(compiler, name, "the name of a pipeline", &text))
+        return false;
+    if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") !=
+        strlen(text))
+        return fail(compiler, name,
+                    "\"%.63s\": a name has letters, digits, dots, dashes and underscores", text);
+    for (const yaml_node_item_t *item = list->data.sequence.items.start; item < self; item++) {
+        const yaml_node_t *other = member(compiler, node_at(compiler, *item), "name");
+        if (strcmp(rcpt_config_scalar(other), text) == 0)
+            return fail(compiler, name, "two pipelines are named \"%.63s\"", text);
+    }
+    compiler->pipeline = text;
+    return true;
+}
+
+static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
+                          const yaml_node_item_t *item, struct rcpt_json *json)
+{
+    yaml_node_t *node = node_at(compiler, *item);
+    compiler->pipeline = NULL;
+    compiler->step_count = compiler->stage_count = 0;
+    compiler->on = NO_CODE;
+    compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
+    bool good = check_keys(compiler, node, "a pipeline",
+                           "name on org subject once_per stages webhook produce wait if unless") &&
+                read_name(compiler, list, node, item) &&
+                read_on(compiler, member(compiler, node, "on")) && read_fields(compiler, node) &&
+                read_stages(compiler, node) && resolve_stages(compiler) &&
+                check_circles(compiler, node);
+    if (good)
+        write_pipeline(compiler, json);
+    return good;
+}
+
+static bool read_list(struct compiler *compiler, const yaml_node_t *list, struct rcpt_json *json)
+{
+    rcpt_json_begin_array(json);
+    for (const yaml_node_item_t *item = list->data.sequence.items.start;
+         item < list->data.sequence.items.top; item++) {
+        if (!read_pipeline(compiler, list, item, json))
+            return false;
+        compiler->made->count++;
+    }
+    rcpt_json_end_array(json);
+    return true;
+}
+
+struct pipelines *pipelines_compile(const char *name, yaml_document_t *document, yaml_node_t *node,
+                                    const struct rcpt_config *config, struct rcpt_error *error)
+{
+    struct pipelines *made = rcpt_calloc(1, sizeof(*made));
+    struct compiler *compiler = rcpt_calloc(1, sizeof(*compiler));
+    *compiler = (struct compiler){
+        .name = name, .document = document, .config = config, .error = error, .made = made};
+    size_t size = 0;
+    struct rcpt_json json;
+    FILE *out = open_memstream(&made->definitions, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    bool good = read_list(compiler, node, &json);
+    RCPT_ASSERT(fclose(out) == 0);
+    free(compiler);
+    if (good)
+        return made;
+    pipelines_free(made);
+    return NULL;
+}
+
+struct pipelines *pipelines_of(const struct rcpt_config *config)
+{
+    yaml_document_t document;
+    struct rcpt_error error;
+    const char *text = config->pipelines != NULL ? config->pipelines : "[]";
+    RCPT_ASSERT(rcpt_config_read_yaml("pipelines", text, strlen(text), &document, &error));
+    struct pipelines *made = pipelines_compile(
+        "pipelines", &document, yaml_document_get_root_node(&document), config, &error);
+    RCPT_ASSERT(made != NULL);
+    yaml_document_delete(&document);
+    return made;
+}
+
+void pipelines_free(struct pipelines *pipelines)
+{
+    if (pipelines == NULL)
+        return;
+    for (size_t index = 0; index < pipelines->topic_count; index++)
+        free(pipelines->topics[index]);
+    free(pipelines->definitions);
+    free(pipelines);
+}

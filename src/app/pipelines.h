@@ -1,0 +1,30 @@
+/* `pipelines` of the configuration: checked, and turned into the steps that sql/migrate/005
+ * stores. Private to the room. */
+#ifndef RECEIPTD_APP_PIPELINES_H
+#define RECEIPTD_APP_PIPELINES_H
+
+#include "config_yaml.h"
+#include "receiptd/app/config.h"
+
+#define PIPELINES_MAX        200u
+#define PIPELINES_MAX_STEPS  200u
+#define PIPELINES_MAX_TOPICS 8u /* that are produced to, over all pipelines */
+
+struct pipelines {
+    char *definitions; /* JSON for pipelines_store() */
+    size_t count;
+    char *topics[PIPELINES_MAX_TOPICS];
+    size_t topic_count;
+};
+
+/* Statuses and flags are those of the configuration's ladder, endpoints those of
+ * actions.endpoints. NULL with the place of what is wrong. */
+RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
+                                                    yaml_node_t *node,
+                                                    const struct rcpt_config *config,
+                                                    struct rcpt_error *error);
+/* Of a configuration that is loaded, so there is no error. */
+struct pipelines *pipelines_of(const struct rcpt_config *config);
+void pipelines_free(struct pipelines *pipelines); /* NULL is fine */
+
+#endif

@@ -1,0 +1,303 @@
+"""Pipelines from a receipt to the call of a webhook: what, when, how often, and never two of one person at once."""
+
+import base64
+import collections
+import hashlib
+import hmac
+import signal
+import time
+
+import pytest
+
+from oracle.ledger import Row
+from support.receiver import Receiver
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+LONG = 60.0  # limits are generous: other tests may be running
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def create_actions(create_world, receiver):
+    """create_actions(pipelines, actions={…}) gives a world whose endpoint `crm` is the receiver."""
+
+    def create(pipelines, actions=None, events=None, **settings):
+        endpoint = {"name": "crm", "url": receiver.url, "secrets": [SECRET], "timeout": "5s"}
+        quick = {"allow_private": True, "endpoints": [endpoint], "poll_interval": "20ms", "lane_lease": "2s", "lease": "20s",
+                 "retry_min": "10ms", "retry_max": "1s"}
+        return create_world(events, partitions=2, actions=quick | (actions or {}), pipelines=pipelines, **settings)
+
+    return create
+
+
+def states(world):
+    return dict(world.database.query("SELECT status, count(*) FROM receiptd.action GROUP BY status"))
+
+
+def runs(world):
+    return dict(world.database.query("SELECT status, count(*) FROM receiptd.run GROUP BY status"))
+
+
+def overlaps(world):
+    return world.database.value("SELECT count(*) FROM receiptd.action_overlap")
+
+
+def wait_for_runs(world, process, expected, timeout=LONG):
+    world.wait(lambda: runs(world) == expected, process, timeout, f"runs are {expected}",
+               details=lambda: f"{runs(world)} {states(world)}")
+
+
+def receipt(id, status, **extra):
+    return {"message_id": id, "status": status, **extra}
+
+
+def test_a_transition_calls_the_webhook_once_signed_and_with_what_is_known(create_actions, receiver):
+    world = create_actions([{"name": "welcome", "on": "DELIVERED", "webhook": "crm"}])
+    world.insert({"m": Row("acme", "spring"), "n": Row("acme", "spring")})
+    process = world.installation.start()
+    world.topic.send(receipt("m", "OPENED"), receipt("m", "DELIVERED"), receipt("n", "SENT"))
+    world.wait_until_consumed(process)
+    wait_for_runs(world, process, {"done": 1})
+    world.topic.send(receipt("m", "CLICKED"), receipt("m", "DELIVERED"))
+    world.wait_until_consumed(process)
+    process.stop()
+    (call,) = receiver.seen()
+    assert call.body == {"type": "receiptd.action", "action_id": call.body["action_id"], "run_id": call.body["run_id"],
+                         "pipeline": "welcome", "stage": "", "org_id": "acme", "campaign_id": "spring", "message_id": "m",
+                         "subject": "m", "status": call.body["status"]}
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    signed = f"{call.id}.{call.headers['webhook-timestamp']}.".encode() + call.raw
+    assert call.headers["webhook-signature"] == "v1," + base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert call.headers["traceparent"].startswith("00-") and call.id == f"act_{call.body['action_id']}"
+    assert overlaps(world) == 0
+
+
+STAGES = [{"name": "ask", "actions": [{"webhook": "crm"},
+                                      {"await": {"status": "OPENED", "within": "1h", "else": "remind"}},
+                                      {"webhook": "crm", "unless": ["COMPLAINED"]}]},
+          {"name": "remind", "actions": [{"webhook": "crm"}, {"move": "end"}]},
+          {"name": "end", "actions": [{"webhook": "crm", "if": "CLICKED"}]}]
+
+
+def test_a_wait_ends_by_the_transition_or_by_its_deadline_and_conditions_count_when_they_fire(create_actions, receiver):
+    world = create_actions([{"name": "drip", "on": {"status": "SENT"}, "stages": STAGES}])
+    world.insert({id: Row("o", "c") for id in ("opens", "complains", "never")})
+    process = world.installation.start()
+    world.topic.send(*[receipt(id, "SENT") for id in ("opens", "complains", "never")])
+    awaiting = "SELECT count(*) FROM receiptd.action WHERE status = 'pending' AND awaits IS NOT NULL"
+    world.wait(lambda: world.database.value(awaiting) == 3, process, LONG, "all wait")
+    world.topic.send(receipt("complains", "COMPLAINED"), receipt("opens", "CLICKED"))
+    world.topic.send(receipt("complains", "OPENED"))
+    wait_for_runs(world, process, {"done": 2, "active": 1})
+    assert sorted((c.body["message_id"], c.body["stage"]) for c in receiver.seen()) == [
+        ("complains", "ask"), ("never", "ask"), ("opens", "ask"), ("opens", "ask")]
+    world.database.execute("UPDATE receiptd.action SET perform_at = now() WHERE awaits IS NOT NULL AND status = 'pending'")
+    wait_for_runs(world, process, {"done": 3})
+    assert [c.body["stage"] for c in receiver.seen() if c.body["message_id"] == "never"] == ["ask", "remind"]
+    process.stop()
+
+
+def test_once_per_person_over_campaigns_batches_and_lanes(create_actions, receiver):
+    world = create_actions([{"name": "once", "on": "SENT", "once_per": ["org_id", "campaign_id"], "subject": "campaign_id",
+                             "webhook": "crm"}])
+    world.insert({f"m{n}": Row("o", f"c{n % 7}") for n in range(700)})
+    process = world.installation.start()
+    for first in range(0, 700, 50):
+        world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(first, first + 50)])
+    world.wait_until_consumed(process)
+    wait_for_runs(world, process, {"done": 7})
+    process.stop()
+    assert sorted(c.subject for c in receiver.seen()) == [f"o/c{n}" for n in range(7)]
+    assert world.database.query("SELECT started::int, repeated::int FROM receiptd.pipeline_count") == [(7, 693)]
+
+
+def test_failures_are_retried_by_class_and_given_up_with_the_last_answer(create_actions, receiver):
+    answers = {"flaky": [503, 429, 408, 500, 200], "wrong": [404], "hopeless": [500] * 6}
+    receiver.answer = lambda call: (answers[call.body["message_id"]][call.attempt - 1], {}, 0)
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}],
+                           {"max_attempts": 6, "breaker_failures": 1000})
+    world.insert_ids(*answers)
+    process = world.installation.start()
+    world.topic.send(*[receipt(id, "SENT") for id in answers])
+    wait_for_runs(world, process, {"done": 1, "dead": 2})
+    counts = collections.Counter(c.body["message_id"] for c in receiver.seen())
+    assert counts == {"flaky": 5, "wrong": 1, "hopeless": 6}
+    receiver.assert_tokens_grow()
+    assert world.database.query("SELECT message_id, attempt, class, answer_status, answer FROM receiptd.action"
+                                " WHERE status = 'dead' ORDER BY 1") == [
+        ("hopeless", 6, "server_error", 500, "answer 500"), ("wrong", 1, "refused", 404, "answer 404")]
+    answers.update(hopeless=[500] * 6 + [200], wrong=[200])
+    receiver.answer = lambda call: (200, {}, 0)
+    (dead,) = world.database.query("SELECT id FROM receiptd.action WHERE message_id = 'wrong'")
+    world.installation.command("actions", "retry", str(dead[0]))
+    wait_for_runs(world, process, {"done": 2, "dead": 1})
+    process.stop()
+
+
+def test_a_dead_endpoint_costs_only_itself(create_actions, receiver):
+    """The circuit opens; what waits for it is held, and goes when it answers again."""
+    broken = Receiver(lambda call: (503, {}, 0))
+    try:
+        endpoints = [{"name": name, "url": each.url, "timeout": "5s"} for name, each in (("crm", receiver), ("broken", broken))]
+        world = create_actions([{"name": "good", "on": "SENT", "webhook": "crm"},
+                                {"name": "bad", "on": "SENT", "webhook": "broken", "subject": "campaign_id"}],
+                               {"endpoints": endpoints, "breaker_failures": 3, "breaker_open": "200ms", "max_attempts": 1000})
+        world.insert({f"m{n}": Row("o", f"c{n}") for n in range(300)})
+        process = world.installation.start()
+        world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(300)])
+        world.wait(lambda: len(receiver.seen()) == 300, process, LONG, "the good endpoint has all its calls")
+        world.wait(lambda: "held" in states(world), process, LONG, "the rest is held")
+        broken.answer = lambda call: (200, {}, 0)
+        wait_for_runs(world, process, {"done": 600})
+        process.stop()
+    finally:
+        broken.close()
+
+
+def busiest(times, window):
+    """The most that fell into any window of that length."""
+    most, first = 0, 0
+    for last, time_ in enumerate(times):
+        while times[first] <= time_ - window:
+            first += 1
+        most = max(most, last - first + 1)
+    return most
+
+
+def test_no_organisation_has_more_than_its_rate_in_any_window_over_two_instances(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}],
+                           {"org_rate": 1200, "org_burst": 5})  # 20 a second
+    world.insert({f"m{n}": Row(f"org{n % 2}", "c") for n in range(120)})
+    first, second = world.installation.start("a"), world.installation.start("b")
+    second.wait_for_log("pipelines are in effect", LONG)
+    world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(120)])
+    wait_for_runs(world, first, {"done": 120})
+    rows = world.database.query("SELECT org_id, extract(epoch FROM started_at)::float8 FROM receiptd.action ORDER BY started_at")
+    for org in ("org0", "org1"):
+        times = [t for o, t in rows if o == org]
+        assert len(times) == 60
+        # Times are taken just after the tokens, in another statement: 50 ms of slack are one token.
+        for window in (0.05, 0.2, 0.5, 1.0, 2.0):
+            assert busiest(times, window) <= 20 * window + 5 + 1
+    assert busiest([t for _, t in rows], 60.0) == 120
+    first.stop()
+    second.stop()
+
+
+def test_one_organisation_with_very_many_does_not_delay_another(create_actions, receiver):
+    world = create_actions([{"name": "p", "webhook": "crm"}], {"max_in_flight": 16})
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    file = world.installation.directory / "many.csv"
+    file.write_text("org_id,subject\n" + "".join(f"big,person{n}\n" for n in range(3000)))
+    world.installation.command("actions", "import", str(file), "--pipeline", "p")
+    file.write_text("org_id,subject,note\nsmall,single,hello\n")
+    world.installation.command("actions", "import", str(file), "--pipeline", "p")
+    wait_for_runs(world, process, {"done": 3001})
+    order = [c.subject for c in receiver.seen()]
+    assert order.index("small/single") < 2500  # by age it would be the last
+    (call,) = [c for c in receiver.seen() if c.subject == "small/single"]
+    assert call.body["data"] == {"note": "hello"}
+    process.stop()
+
+
+def test_a_zombie_with_a_call_in_flight_changes_nothing_when_it_comes_back(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}], {"lease": "2s", "endpoints": [
+        {"name": "crm", "url": receiver.url, "timeout": "1s"}]})
+    world.insert_ids("m")
+    stopped = []
+    first = world.installation.start("a")
+    first.wait_for_log("pipelines are in effect", LONG)
+
+    def answer(call):
+        if not stopped:
+            stopped.append(first.pid)
+            first.signal(signal.SIGSTOP)
+        return 200, {}, 0
+
+    receiver.answer = answer
+    world.topic.send(receipt("m", "SENT"))
+    world.wait(lambda: stopped, None, LONG, "a call is under way")
+    second = world.installation.start("b")
+    wait_for_runs(world, second, {"done": 1})
+    first.signal(signal.SIGCONT)
+    world.wait(lambda: overlaps(world) == 1, first, LONG, "the overlap is counted")
+    assert runs(world) == {"done": 1} and [c.attempt for c in receiver.seen()] == [1, 2]
+    receiver.assert_tokens_grow()
+    first.stop()
+    second.stop()
+
+
+@pytest.mark.parametrize("how", ["kill", "database"])
+def test_every_run_ends_once_over_crashes(create_actions, receiver, how):
+    count = 150
+    receiver.answer = lambda call: (200, {}, 0.01)
+    world = create_actions([{"name": "p", "on": "SENT", "subject": "campaign_id", "stages": [
+        {"name": "s", "actions": [{"webhook": "crm"}, {"webhook": "crm"}]}]}], {"lease": "3s", "endpoints": [
+            {"name": "crm", "url": receiver.url, "timeout": "1s"}]})
+    world.insert({f"m{n}": Row("o", f"c{n % 10}") for n in range(count)})
+    names = iter("abcdefghij")
+    processes = [world.installation.start(next(names)) for _ in range(2)]
+    world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(count)])
+    for turn in range(2):
+        enough = (turn + 1) * count // 3
+        world.wait(lambda: len(receiver.seen()) > enough, None, LONG, "some calls are made")
+        if how == "kill":
+            processes[turn].kill()
+            processes.append(world.installation.start(next(names)))
+        else:
+            world.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                                   " AND application_name LIKE 'receiptd/%'")
+    wait_for_runs(world, None, {"done": count}, 2 * LONG)
+    for process in processes:
+        if process.running:
+            process.stop()
+    assert states(world) == {"done": 2 * count}
+    assert world.database.value("SELECT count(*) FROM receiptd.action WHERE status = 'done' AND attempt = 0") == 0
+    receiver.assert_tokens_grow()
+    if how == "kill":
+        assert overlaps(world) == 0
+
+
+def test_limits_can_be_changed_and_work_be_paused_while_it_runs(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    world.insert({f"m{n}": Row(f"org{n % 2}", "c") for n in range(20)})
+    world.installation.command("ctl", "org", "pause", "org0")
+    process = world.installation.start()
+    world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(20)])
+    wait_for_runs(world, process, {"done": 10, "active": 10})
+    because = world.installation.json("actions", "list")
+    assert {a["because"] for a in because} == {"the organisation is paused"} and len(because) == 10
+    world.installation.command("ctl", "org", "resume", "org0")
+    wait_for_runs(world, process, {"done": 20})
+    process.stop()
+
+
+def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, receiver):
+    target = create_topic(1)
+    world = create_actions([{"name": "p", "on": "SENT", "produce": {"topic": str(target), "key": "subject"}}])
+    world.insert_ids("m")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"))
+    wait_for_runs(world, process, {"done": 1})
+    process.stop()
+    assert sum(high - low for low, high in target.watermarks().values()) == 1
+
+
+def test_counters_stay_exact_with_pipelines_on(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "DELIVERED", "once_per": ["campaign_id"], "webhook": "crm"},
+                            {"name": "w", "on": "SENT", "stages": [{"name": "s", "actions": [
+                                {"await": {"status": "CLICKED", "within": "1h"}}]}]}],
+                           events=20_000, traffic={"late": 0.1})
+    process = world.installation.start()
+    world.produce()
+    world.wait_until_consumed(process)
+    world.insert(world.stream.late)
+    world.finish(process)
+    process.stop()
