@@ -40,6 +40,14 @@ static void apply_limits(struct app *app)
     rcpt_engine_tick(app->engine, app_now(app));
 }
 
+static bool has_changed(const struct rcpt_config_changes *changes, const char *path)
+{
+    for (unsigned index = 0; index < changes->applied_count; index++)
+        if (strcmp(changes->applied[index], path) == 0)
+            return true;
+    return false;
+}
+
 /* True unless something is refused; then nothing was changed. */
 static bool take_over(struct app_reload *reload, FILE *out)
 {
@@ -66,7 +74,7 @@ static bool take_over(struct app_reload *reload, FILE *out)
     app->config->postgres.connections = connections; /* until they are there */
     apply_limits(app);
     lanes_resize(app, wanted);
-    folds_apply_config(app);
+    folds_apply_config(app, has_changed(&changes, "folds"));
     app->figures.loaded_ms = measure_wall_ms();
     rcpt_config_hash(app->config, app->figures.config_hash);
     list(out, "applied", changes.applied, changes.applied_count);

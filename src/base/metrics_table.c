@@ -185,6 +185,10 @@ static const struct rcpt_metric_row rows[] = {
          .help = "Records of topics that are no JSON object, or lack a group key of a rule that "
                  "they match"},
 
+    [RCPT_METRIC_FOLD_CALLS] = {"receiptd_fold_calls_total", COUNTER, LABELS("rule", "outcome"),
+                                .most = 1000,
+                                .help = "Attempts to publish by webhook, of this instance"},
+
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,
                                 .help = "How late the loop's 50 ms timer comes"},
