@@ -1,10 +1,10 @@
 -- Groups that are due become publications, after gather.sql in its transaction. $1 int4 lane, $2 int4 most groups to look at.
 -- A group that has had events since is only told when to be looked at again. Numbers in the outbox are dense: they are
--- taken from the lane's row, which fence.sql has locked. Returns looked, claimed.
+-- taken from the lane's row, which fence.sql has locked. Returns looked, claimed (for Kafka).
 WITH
 due AS MATERIALIZED (
     SELECT g.rule, g.key, g.number, g.events, g.first_at, g.last_at, g.collected, r."window", r.max_hold, r.funnel,
-           r.destination, r.message_key, r.source,
+           r.destination, r.message_key, r.source, r.target,
            CASE WHEN r.removed_at IS NOT NULL THEN 'removed'
                 WHEN g.events >= r.max_events THEN 'full'
                 WHEN g.last_at + r."window" <= now() THEN 'quiet'
@@ -27,15 +27,9 @@ closed AS (
     WHERE g.rule = d.rule AND g.key = d.key AND d.cause IS NOT NULL AND g.events = d.events AND g.number = d.number
     RETURNING d.*
 ),
-numbered AS MATERIALIZED (
-    SELECT c.*, l.next_seq + row_number() OVER (ORDER BY c.first_at, c.rule, c.key) - 1 AS seq
-    FROM closed c CROSS JOIN (SELECT f.next_seq FROM fold_lane f WHERE f.lane = $1::int4) l
-),
-made AS (
-    INSERT INTO fold_outbox (lane, seq, rule, id, destination, message_key, payload)
-    SELECT $1::int4, n.seq, n.rule, fold_id(n.rule, n.key, n.number), n.destination,
-           CASE n.message_key WHEN 'group' THEN n.key WHEN 'id' THEN fold_id(n.rule, n.key, n.number)
-                              ELSE n.key::jsonb ->> n.message_key END,
+told AS MATERIALIZED (
+    SELECT n.rule, n.key, n.first_at, n.cause, n.destination, n.message_key, n.target,
+           fold_id(n.rule, n.key, n.number) AS id,
            (jsonb_build_object('id', fold_id(n.rule, n.key, n.number), 'rule', n.rule, 'group', n.key::jsonb,
                                'number', n.number, 'first_at', fold_time(n.first_at), 'last_at', fold_time(n.last_at),
                                'events', n.events, 'cause', n.cause,
@@ -50,8 +44,25 @@ made AS (
                     THEN jsonb_build_object('funnel', (
                         SELECT COALESCE(jsonb_object_agg(f.status_name, f.messages), '{}')
                         FROM campaign_funnel f WHERE f.campaign_id = n.key::jsonb ->> 'campaign_id'))
-                    ELSE '{}' END)::text
+                    ELSE '{}' END)::text AS payload
+    FROM closed n
+),
+numbered AS MATERIALIZED (
+    SELECT t.*, l.next_seq + row_number() OVER (ORDER BY t.first_at, t.rule, t.key) - 1 AS seq
+    FROM told t CROSS JOIN (SELECT f.next_seq FROM fold_lane f WHERE f.lane = $1::int4) l
+    WHERE t.target = 'kafka'
+),
+made AS (
+    INSERT INTO fold_outbox (lane, seq, rule, id, destination, message_key, payload)
+    SELECT $1::int4, n.seq, n.rule, n.id, n.destination,
+           CASE n.message_key WHEN 'group' THEN n.key WHEN 'id' THEN n.id ELSE n.key::jsonb ->> n.message_key END,
+           n.payload
     FROM numbered n
+),
+called AS (
+    INSERT INTO fold_call (id, lane, rule, payload)
+    SELECT t.id, $1::int4, t.rule, t.payload FROM told t WHERE t.target = 'webhook'
+    ON CONFLICT DO NOTHING
 ),
 lane AS (
     UPDATE fold_lane l SET next_seq = l.next_seq + c.n
@@ -59,13 +70,13 @@ lane AS (
     WHERE l.lane = $1::int4 AND c.n > 0
 ),
 total AS (
-    INSERT INTO fold_total AS t (rule, lane, quiet, hold, "full", removed)
-    SELECT n.rule, $1::int4, count(*) FILTER (WHERE n.cause = 'quiet'), count(*) FILTER (WHERE n.cause = 'hold'),
-           count(*) FILTER (WHERE n.cause = 'full'), count(*) FILTER (WHERE n.cause = 'removed')
-    FROM numbered n
-    GROUP BY n.rule
+    INSERT INTO fold_total AS f (rule, lane, quiet, hold, "full", removed)
+    SELECT t.rule, $1::int4, count(*) FILTER (WHERE t.cause = 'quiet'), count(*) FILTER (WHERE t.cause = 'hold'),
+           count(*) FILTER (WHERE t.cause = 'full'), count(*) FILTER (WHERE t.cause = 'removed')
+    FROM told t
+    GROUP BY t.rule
     ON CONFLICT (rule, lane) DO UPDATE
-    SET quiet = t.quiet + EXCLUDED.quiet, hold = t.hold + EXCLUDED.hold, "full" = t."full" + EXCLUDED."full",
-        removed = t.removed + EXCLUDED.removed
+    SET quiet = f.quiet + EXCLUDED.quiet, hold = f.hold + EXCLUDED.hold, "full" = f."full" + EXCLUDED."full",
+        removed = f.removed + EXCLUDED.removed
 )
 SELECT (SELECT count(*) FROM due) AS looked, (SELECT count(*) FROM numbered) AS claimed;

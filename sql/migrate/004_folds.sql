@@ -78,6 +78,25 @@ CREATE TABLE fold_outbox (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
+-- What was claimed for a webhook, until it has answered with 2xx. Claimed for an attempt by moving retry_at on: whoever dies
+-- in the middle of one leaves it to the next. failed_at: given up, kept for a person to see.
+CREATE TABLE fold_call (
+    id text COLLATE "C" PRIMARY KEY,
+    lane smallint NOT NULL,
+    rule text COLLATE "C" NOT NULL,
+    payload text NOT NULL,
+    claimed_at timestamptz NOT NULL DEFAULT now(),
+    attempts integer NOT NULL DEFAULT 0,
+    wait_ms bigint NOT NULL DEFAULT 0, -- the last one
+    retry_at timestamptz NOT NULL DEFAULT now(),
+    failed_at timestamptz,
+    error text
+) WITH (
+    fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+CREATE INDEX fold_call_due ON fold_call (lane, retry_at) WHERE failed_at IS NULL;
+
 -- A lane of the publisher. The epoch belongs to its present owner; numbers of groups begin above the largest forgotten one.
 CREATE TABLE fold_lane (
     lane smallint PRIMARY KEY,

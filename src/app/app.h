@@ -307,7 +307,7 @@ void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_re
 void trace_close(struct app *app);
 /* ---- folds.c ---- */
 void folds_start(struct app *app);
-void folds_apply_config(struct app *app); /* after a reload */
+void folds_apply_config(struct app *app, bool rules_changed); /* after a reload */
 bool folds_want_transitions(const struct app *app);
 void folds_stop(struct app *app); /* begins nothing more */
 bool folds_are_settled(const struct app *app);

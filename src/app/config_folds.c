@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config_value.h"
+#include "receiptd/webhook.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define MEMBER(type, member)                                                                       \
@@ -76,10 +77,28 @@ static const struct rcpt_config_row rows[] = {
             "first, last"},
     {"funnel", RCPT_CONFIG_CHOICE, 0, FIELD(funnel), .initial = "false", CHOICES(booleans),
      .doc = "with the campaign's funnel as of the claim"},
-    {"publish.kafka.topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(publish.kafka.topic),
-     .min = 1, .max = 249, .doc = "topic of the publications"},
+    {"publish.kafka.topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(publish.kafka.topic),
+     .min = 1, .max = 249, .doc = "topic of the publications; or:"},
     {"publish.kafka.key", RCPT_CONFIG_TEXT, 0, FIELD(publish.kafka.key), .initial = "group",
      .min = 1, .max = 255, .doc = "their key: `group`, `id`, or a field of the group key"},
+    {"publish.webhook.url", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE | RCPT_CONFIG_SECRET,
+     FIELD(publish.webhook.url), .min = 8, .max = 2000, .doc = "who is to be called"},
+    {"publish.webhook.secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET,
+     LIST(publish.webhook.secrets, publish.webhook.secrets_count), .initial = "[]", .max = 8,
+     .doc = "`whsec_…`: each signs, so that they can be rotated"},
+    {"publish.webhook.timeout", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.timeout_ms),
+     .initial = "10s", .min = 100, .max = 60 * SECOND, .doc = "of one attempt"},
+    {"publish.webhook.concurrency", RCPT_CONFIG_INTEGER, 0, FIELD(publish.webhook.concurrency),
+     .initial = "8", .min = 1, .max = 256, .doc = "attempts at once, of one instance"},
+    {"publish.webhook.retry_min", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_min_ms),
+     .initial = "1s", .min = 10, .max = DAY, .doc = "shortest wait before another attempt"},
+    {"publish.webhook.retry_max", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_max_ms),
+     .initial = "10m", .min = 10, .max = DAY, .doc = "longest wait"},
+    {"publish.webhook.max_age", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.max_age_ms),
+     .initial = "1d", .min = SECOND, .max = 30 * DAY, .doc = "given up after it"},
+    {"publish.webhook.allow_private", RCPT_CONFIG_CHOICE, 0, FIELD(publish.webhook.allow_private),
+     .initial = "false", CHOICES(booleans),
+     .doc = "whether its address may be one that is not public"},
 };
 
 const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
@@ -161,7 +180,7 @@ static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *
         rcpt_error_hint(error, "for example topic: account-events");
         return false;
     }
-    if (strcmp(fold->topic, fold->publish.kafka.topic) == 0)
+    if (fold->publish.kafka.topic != NULL && strcmp(fold->topic, fold->publish.kafka.topic) == 0)
         return fail(error, fold, "it would read what it publishes, topic", fold->topic);
     if (fold->funnel)
         return fail(error, fold, "funnel goes with source: transitions only", NULL);
@@ -180,10 +199,30 @@ static bool check_collect(const struct rcpt_fold_config *fold, struct rcpt_error
     return true;
 }
 
+static bool check_webhook(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    struct rcpt_webhook_secret secret;
+    if (!rcpt_webhook_url_is_valid(fold->publish.webhook.url))
+        return fail(error, fold, "publish.webhook.url is no http or https URL", NULL);
+    for (size_t index = 0; index < fold->publish.webhook.secrets_count; index++)
+        if (!rcpt_webhook_secret_parse(&secret, fold->publish.webhook.secrets[index])) {
+            fail(error, fold, "publish.webhook.secrets: one of them is no secret", NULL);
+            rcpt_error_hint(error, "whsec_ and the base64 of 24 to 64 bytes");
+            return false;
+        }
+    return fold->publish.webhook.retry_min_ms <= fold->publish.webhook.retry_max_ms ||
+           fail(error, fold, "publish.webhook: retry_min is more than retry_max", NULL);
+}
+
 static bool check_publish(const struct rcpt_fold_config *fold, struct rcpt_error *error)
 {
     const char *key = fold->publish.kafka.key;
-    if (!rcpt_config_is_topic(fold->publish.kafka.topic))
+    if ((fold->publish.kafka.topic == NULL) == (fold->publish.webhook.url == NULL))
+        return fail(error, fold, "publish is either kafka with a topic or webhook with a url",
+                    NULL);
+    if (fold->publish.webhook.url != NULL && !check_webhook(fold, error))
+        return false;
+    if (fold->publish.kafka.topic != NULL && !rcpt_config_is_topic(fold->publish.kafka.topic))
         return fail(error, fold,
                     "publish.kafka.topic: no name of a topic:", fold->publish.kafka.topic);
     if (strcmp(key, "group") != 0 && strcmp(key, "id") != 0 && !is_key_field(fold, key)) {

@@ -230,6 +230,8 @@ static void start(struct app *app)
     folds->pg = rcpt_pg_new(&settings);
     rcpt_pg_start(folds->pg);
     start_reader(folds);
+    folds->calls.folds = folds;
+    folds_calls_configure(&folds->calls);
 }
 
 void folds_start(struct app *app)
@@ -238,18 +240,21 @@ void folds_start(struct app *app)
         start(app);
 }
 
-void folds_apply_config(struct app *app)
+void folds_apply_config(struct app *app, bool rules_changed)
 {
     if (app->folds == NULL) {
         folds_start(app);
         return;
     }
     rcpt_pg_set_dsn(app->folds->pg, app->config->postgres.dsn);
+    rcpt_pg_set_dsn(app->folds->reader.pg, app->config->postgres.dsn);
+    if (!rules_changed)
+        return;
     app->folds->rules_again = app->folds->rules_flying;
     app->folds->rules_stored = false;
     store_rules(app->folds);
-    rcpt_pg_set_dsn(app->folds->reader.pg, app->config->postgres.dsn);
     folds_reader_reload(&app->folds->reader);
+    folds_calls_configure(&app->folds->calls);
 }
 
 void folds_stop(struct app *app)
@@ -292,10 +297,11 @@ void folds_close(struct app *app)
     if (folds == NULL)
         return;
     app->open++;
-    folds->closing = FOLDS_LANES + 3;
+    folds->closing = FOLDS_LANES + 4;
     uv_close((uv_handle_t *)&folds->tick, on_tick_closed);
     rcpt_pg_close(folds->pg, on_part_closed, folds);
     rcpt_pg_close(folds->reader.pg, on_part_closed, folds);
+    folds_calls_close(&folds->calls, on_part_closed);
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         rcpt_transactor_close(folds->lanes[index].transactor, on_part_closed, folds);
 }

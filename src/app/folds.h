@@ -2,6 +2,7 @@
  *
  * folds.c        the connection, the rules, totals, start and end
  * folds_lane.c   a lane of the publisher: gather, claim, publish
+ * folds_calls.c  webhooks
  * folds_topic.c  events of topics into groups
  * folds_rules.c  rules as the database gets them
  */
@@ -12,6 +13,7 @@
 #include "receiptd/base/arena.h"
 #include "receiptd/core/backoff.h"
 #include "receiptd/kafka/transactor.h"
+#include "receiptd/webhook.h"
 
 #define FOLDS_LANES 2u /* as sql/migrate/004_folds.sql has them */
 
@@ -84,6 +86,18 @@ struct folds_reader {
     bool up, flying, read_after_flight, starved, subscribed, assigned, leaving, closing;
 };
 
+struct folds_endpoint; /* folds_calls.c */
+
+struct folds_calls {
+    struct app_folds *folds;
+    struct rcpt_webhooks *clients[2]; /* by allow_private; NULL: not needed yet */
+    struct folds_endpoint *endpoints; /* the newest of a rule first */
+    int64_t due_ms[FOLDS_LANES];
+    bool flying;
+    unsigned closing;
+    void (*on_closed)(void *context);
+};
+
 struct app_folds {
     struct app *app;
     struct rcpt_pg *pg;
@@ -91,6 +105,7 @@ struct app_folds {
     uv_timer_t tick;
     struct folds_lane lanes[FOLDS_LANES];
     struct folds_reader reader;
+    struct folds_calls calls;
     bool up, rules_stored, rules_flying, rules_again, totals_flying, stopping;
     int64_t totals_at_ms;
     unsigned closing;
@@ -101,6 +116,11 @@ void folds_lane_init(struct app_folds *folds, uint32_t index);
 void folds_lane_tick(struct folds_lane *lane);
 void folds_lane_down(struct folds_lane *lane); /* the connection is gone */
 bool folds_lane_is_settled(const struct folds_lane *lane);
+
+/* folds_calls.c */
+void folds_calls_configure(struct folds_calls *calls);
+void folds_calls_tick(struct folds_calls *calls, uint32_t lane); /* of a lane that is ours */
+void folds_calls_close(struct folds_calls *calls, void (*on_closed)(void *context));
 
 /* folds_topic.c */
 void folds_reader_start(struct folds_reader *reader);

@@ -348,6 +348,8 @@ void folds_lane_tick(struct folds_lane *lane)
 {
     int64_t now = app_now(lane->folds->app);
     rcpt_transactor_tick(lane->transactor);
+    if (lane->folds->rules_stored && can_go_on(lane) && is_owned(lane))
+        folds_calls_tick(&lane->folds->calls, lane->index);
     if (lane->state != FOLDS_IDLE || !lane->folds->rules_stored || !can_go_on(lane) ||
         now < lane->retry_at_ms)
         return;

@@ -106,9 +106,10 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     rcpt_json_key(json, "funnel");
     rcpt_json_bool(json, fold->funnel);
     rcpt_json_key(json, "target");
-    rcpt_json_text(json, "kafka");
-    rcpt_json_key(json, "destination");
-    rcpt_json_text(json, fold->publish.kafka.topic);
+    bool webhook = fold->publish.webhook.url != NULL;
+    rcpt_json_text(json, webhook ? "webhook" : "kafka");
+    rcpt_json_key(json, "destination"); /* a URL may hold a secret: it stays in the configuration */
+    rcpt_json_text(json, webhook ? "" : fold->publish.kafka.topic);
     rcpt_json_key(json, "message_key");
     rcpt_json_text(json, fold->publish.kafka.key);
     rcpt_json_end_object(json);

@@ -49,6 +49,14 @@ static bool concerns_actions(const struct rcpt_config_changes *changes)
     return false;
 }
 
+static bool has_changed(const struct rcpt_config_changes *changes, const char *path)
+{
+    for (unsigned index = 0; index < changes->applied_count; index++)
+        if (strcmp(changes->applied[index], path) == 0)
+            return true;
+    return false;
+}
+
 /* True unless something is refused; then nothing was changed. */
 static bool take_over(struct app_reload *reload, FILE *out)
 {
@@ -76,7 +84,7 @@ static bool take_over(struct app_reload *reload, FILE *out)
     app->config->postgres.connections = connections; /* until they are there */
     apply_limits(app);
     lanes_resize(app, wanted);
-    folds_apply_config(app);
+    folds_apply_config(app, has_changed(&changes, "folds"));
     lanes_apply_blocks(app);
     if (concerns_actions(&changes) && !actions_reload(app, &error)) {
         fprintf(out, "actions cannot be carried out: %s\n", error.text);

@@ -297,6 +297,10 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_ENDPOINTS_DISABLED] = {"receiptd_endpoints_disabled", GAUGE,
                                         .help = "Receivers of webhooks that are disabled"},
 
+    [RCPT_METRIC_FOLD_CALLS] = {"receiptd_fold_calls_total", COUNTER, LABELS("rule", "outcome"),
+                                .most = 1000,
+                                .help = "Attempts to publish by webhook, of this instance"},
+
     [RCPT_METRIC_LOOP_DELAY] = {"receiptd_loop_delay_seconds", HISTOGRAM, SECONDS,
                                 .bounds = delay_bounds,
                                 .help = "How late the loop's 50 ms timer comes"},

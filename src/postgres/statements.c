@@ -64,7 +64,7 @@ const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
     static struct rcpt_pg_statement statements[] = {
         {.name = "look"},  {.name = "take"},   {.name = "fence"}, {.name = "gather"},
         {.name = "claim"}, {.name = "read"},   {.name = "done"},  {.name = "forget"},
-        {.name = "rules"}, {.name = "totals"},
+        {.name = "rules"}, {.name = "totals"}, {.name = "calls"}, {.name = "answered"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "fold");

@@ -1,9 +1,15 @@
 """Folds: bursts become one publication, exactly once, whatever happens to those who publish."""
 
+import base64
 import collections
+import hashlib
+import hmac
+import http.server
+import itertools
 import json
 import random
 import signal
+import threading
 import time
 
 import psycopg
@@ -64,14 +70,21 @@ def test_the_publications_tell_every_change_once(create_folds):
 
 
 def test_kills_restarts_and_rebalances_of_two_instances_lose_and_double_nothing(create_folds):
-    world = create_folds(60_000, seed=22, rule={"window": "300ms", "max_hold": "1s"})
+    world = create_folds(48_000, seed=22, rule={"window": "300ms", "max_hold": "1s"})
     feeder = world.feed(per_second=6_000)
     chance = random.Random(22)
     running = {name: world.installation.start(name) for name in "ab"}
-    while feeder.is_alive():
-        world.wait_for_progress()
-        name = chance.choice("ab")
-        if chance.random() < 0.6:
+    for turn in itertools.count():
+        if not feeder.is_alive():
+            break
+        world.wait_for_progress(timeout=60)
+        name = "ab"[turn % 2]
+        if turn == 1:  # longer than the group waits: a zombie that wakes up in the middle of its work
+            running[name].signal(signal.SIGSTOP)
+            time.sleep(3)
+            running[name].signal(signal.SIGCONT)
+            continue
+        if chance.random() < 0.7:
             running[name].kill()
         else:
             running[name].stop(60)
@@ -338,3 +351,66 @@ def test_fold_plan_says_what_other_windows_would_publish(create_folder, tmp_path
     assert picture.read_text().startswith("<svg") and picture.read_text().rstrip().endswith("</svg>")
     assert world.installation.command("fold-plan", "--rule", "none", check=False).returncode == 66
     assert world.installation.command("fold-plan", "--rule", "r", "--windows", "x", check=False).returncode == 64
+
+
+# ---- webhooks ------------------------------------------------------------------------------------------------------
+
+SECRET = b"twenty-four bytes of key"
+
+
+class Receiver(http.server.ThreadingHTTPServer):
+    """Refuses the first attempt of every publication, takes the second; remembers what it took and with which ids."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.attempts, self.taken, self.wrong = collections.Counter(), [], []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}/hook"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        id, at = self.headers["webhook-id"], self.headers["webhook-timestamp"]
+        mac = hmac.new(SECRET, f"{id}.{at}.".encode() + body, hashlib.sha256).digest()
+        if self.headers["webhook-signature"] != "v1," + base64.b64encode(mac).decode():
+            self.server.wrong.append(id)
+        self.server.attempts[id] += 1
+        again = self.server.attempts[id] == 1
+        if not again:
+            self.server.taken.append((id, json.loads(body)))
+        self.send_response(503 if again else 200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def receiver():
+    with Receiver() as server:
+        yield server
+        server.shutdown()
+
+
+def test_a_webhook_is_called_until_it_takes_what_is_published(create_folder, receiver):
+    hook = {"url": receiver.url, "secrets": ["whsec_" + base64.b64encode(SECRET).decode()], "allow_private": True,
+            "retry_min": "50ms", "retry_max": "200ms"}
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "500ms", "publish": {"webhook": hook}})
+    process = world.installation.start()
+    produce_json(world, world.events, [(f"g{n % 7}", {"id": f"g{n % 7}"}) for n in range(70)])
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.fold_call") == 0, process, 90, "all calls answered")
+    told = {id: publication for id, publication in receiver.taken}
+    assert receiver.wrong == [] and len(told) == len(receiver.taken)
+    assert all(n == 2 for n in receiver.attempts.values())
+    assert {id == publication["id"] for id, publication in told.items()} == {True}
+    assert sum(publication["events"] for publication in told.values()) == 70
+    shown = world.installation.command("check-config", "--print").stdout
+    assert receiver.url not in shown and "whsec" not in shown
+    process.stop()

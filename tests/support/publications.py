@@ -8,8 +8,8 @@ from confluent_kafka import Consumer, TopicPartition
 from support.services import watermarks
 
 
-def read(brokers, topic, partitions):
-    """All committed publications, in the order of each partition, as dicts."""
+def read(brokers, topic, partitions, with_times=False):
+    """All committed publications, in the order of each partition, as dicts; with the time of their record if wanted."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "nobody", "isolation.level": "read_committed",
                          "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True})
     try:
@@ -25,6 +25,8 @@ def read(brokers, topic, partitions):
                 headers = dict(message.headers() or [])
                 assert headers["id"].decode() == publication["id"]
                 publication["_key"] = message.key().decode()
+                if with_times:
+                    publication["_at_ms"] = message.timestamp()[1]
                 found.append(publication)
             else:  # the end of a partition, also behind the marks of transactions
                 open_partitions.discard(message.partition())

@@ -50,8 +50,16 @@ struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
     bool funnel;
     struct {
         struct {
-            char *topic, *key;
+            char *topic, *key; /* topic NULL: a webhook */
         } kafka;
+        struct {
+            char *url; /* NULL: Kafka */
+            char **secrets;
+            size_t secrets_count;
+            int64_t timeout_ms, retry_min_ms, retry_max_ms, max_age_ms;
+            unsigned concurrency;
+            bool allow_private;
+        } webhook;
     } publish;
 };
 

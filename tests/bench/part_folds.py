@@ -1,0 +1,111 @@
+"""folds: what they cost the core, how fast a topic is folded, how late publications are beside a million open groups."""
+
+import json
+import random
+import time
+from datetime import datetime
+
+from confluent_kafka import Producer
+from lab import say
+from meter import percentile, summary
+from runs import run_receiptd
+from stream import Stream
+from support import publications
+from support.wait import wait_for
+
+GROUPS = 10_000
+OPEN_GROUPS, WINDOW_SECONDS, WATCHED_SECONDS = 1_000_000, 3600, 20
+AHEAD_SECONDS = 60  # until the first is due: all of them are there by then
+
+
+def rule(out, **more):
+    return {"name": "r", "group_key": ["campaign_id"], "window": "2s", "publish": {"kafka": {"topic": str(out)}}, **more}
+
+
+def cost(lab, options, out):
+    """The same traffic with and without a rule, in alternating order."""
+    stream = Stream("single", options.events, campaigns=GROUPS)
+    topic, seconds = lab.topic(stream), {"off": [], "on": []}
+    for number in range(options.repeat):
+        for name in ("off", "on") if number % 2 == 0 else ("on", "off"):
+            result = run_receiptd(lab, stream, topic, settings={"folds": [rule(out)]} if name == "on" else {})
+            seconds[name].append(result["seconds"])
+            say(f"    folds {name:3} {result['events_per_second']:>9,.0f} events/s")
+    shares = [off / on for off, on in zip(seconds["off"], seconds["on"])]
+    return {"seconds": seconds, "share": summary(shares)}
+
+
+def fill(lab, topic, events, groups):
+    producer = Producer({"bootstrap.servers": lab.services.brokers, "linger.ms": 50, "compression.type": "lz4",
+                         "queue.buffering.max.messages": 1_000_000})
+    chance = random.Random(1)
+    rows = [json.dumps({"account": f"a{n}", "cost": n, "metrics": {"likes": 1}}).encode() for n in range(groups)]
+    for number in range(events):
+        producer.produce(str(topic), rows[chance.randrange(groups)], str(number % 97))
+        if number % 1000 == 0:
+            producer.poll(0)
+    assert producer.flush(120) == 0
+
+
+def rate(lab, options, out, groups):
+    events = lab.services.create_topic(4)
+    fill(lab, events, options.events, groups)
+    ends = {p: end for p, (_, end) in events.watermarks().items()}
+    fold = rule(out, source="topic", topic=str(events), group_key=["account"],
+                collect={"metrics": {"kind": "set"}, "cost": {"kind": "sum"}})
+    empty = Stream("single", 1000)
+    with lab.database(empty) as database:
+        receiptd = lab.receiptd(database, lab.topic(empty), folds=[fold])
+        process = receiptd.start()
+        try:
+            process.wait_for_log(r"folds: assigned 4 partitions", 60)
+            begun = time.monotonic()
+            read = "SELECT partition, next_offset FROM receiptd.fold_progress WHERE topic = %s"
+            wait_for(lambda: dict(database.query(read, str(events))) == ends, 300, "the topic is folded", interval=0.02)
+            seconds = time.monotonic() - begun
+            process.stop()
+        finally:
+            receiptd.close()
+    events.drop()
+    say(f"    topic of {groups} groups: {options.events / seconds:,.0f} events/s")
+    return {"groups": groups, "events_per_second": options.events / seconds}
+
+
+OPEN = """
+    INSERT INTO receiptd.fold_group (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
+    SELECT 'r', k, receiptd.fold_lane_of('r', k), 1, 5, at, at, at + interval '1 hour', '{{}}', at
+    FROM (SELECT format('{{"campaign_id": "%s"}}', n) AS k,
+                 now() + interval '{ahead} seconds' - interval '1 hour' + n * interval '1 hour' / {count} AS at
+          FROM generate_series(1, {count}) n) g
+"""
+
+
+def lag(lab):
+    """Publications of groups that become due while a million is open: record's time less last_at and the window."""
+    out, empty = lab.services.create_topic(2), Stream("single", 1000)
+    with lab.database(empty) as database:
+        receiptd = lab.receiptd(database, lab.topic(empty), folds=[rule(out, window="1h", max_hold="2h")])
+        process = receiptd.start()
+        try:
+            process.wait_for_log(r"folds is connected", 60)
+            database.execute(OPEN.format(count=OPEN_GROUPS, ahead=AHEAD_SECONDS))
+            database.execute("ANALYZE receiptd.fold_group")
+            wait_for(lambda: database.value("SELECT COALESCE(sum(quiet), 0) FROM receiptd.fold_total") > 0, 300, "the first")
+            time.sleep(WATCHED_SECONDS)  # what is watched is how it goes on by itself
+            process.stop()
+        finally:
+            receiptd.close()
+        found = publications.read(lab.services.brokers, out, 2, with_times=True)
+    late = [p["_at_ms"] / 1000 - datetime.fromisoformat(p["last_at"].replace("Z", "+00:00")).timestamp() - WINDOW_SECONDS
+            for p in found]
+    out.drop()
+    say(f"    {len(late)} publications beside {OPEN_GROUPS} open groups: p50 {percentile(late, 0.5):.3f} s late, "
+        f"p99 {percentile(late, 0.99):.3f} s")
+    return {"publications": len(late), "p50": percentile(late, 0.5), "p99": percentile(late, 0.99)}
+
+
+def part_folds(lab, options):
+    out = lab.services.create_topic(2)
+    results = {"cost": cost(lab, options, out), "rates": [rate(lab, options, out, n) for n in (100, GROUPS)], "lag": lag(lab)}
+    out.drop()
+    return results
