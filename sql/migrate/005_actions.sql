@@ -610,7 +610,7 @@ BEGIN
     END IF;
     FOR r IN SELECT k.lane FROM action_lane k
              WHERE mine < share AND (k.owner IS NULL OR k.lease_until < now_at)
-             ORDER BY hashint8(k.lane + hashtext(me)), k.lane LIMIT share - mine
+             ORDER BY hashint8(k.lane + hashtext(me)), k.lane LIMIT GREATEST(share - mine, 0)
     LOOP
         UPDATE action_lane l SET owner = me, lease_until = until
         WHERE l.lane = r.lane AND (l.owner IS NULL OR l.lease_until < now_at);
