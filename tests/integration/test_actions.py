@@ -279,6 +279,39 @@ def test_limits_can_be_changed_and_work_be_paused_while_it_runs(create_actions, 
     process.stop()
 
 
+def test_a_reload_brings_pipelines_and_takes_them_away(create_actions, receiver):
+    world = create_actions([])
+    world.insert_ids("before", "first", "second", "after")
+    process = world.installation.start()
+    process.wait_for_log('msg="ready"', LONG)
+
+    def reload(pipelines):
+        done = process.log().count("reload: applied")
+        world.installation.configure(pipelines=pipelines)
+        process.signal(signal.SIGHUP)
+        process.wait_for(lambda: process.log().count("reload: applied") > done, LONG, "the reload is over")
+
+    def send(id):
+        world.topic.send(receipt(id, "SENT"))
+        world.wait_until_consumed(process)
+
+    send("before")
+    reload([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    process.wait_for_log("1 pipelines are in effect", LONG)
+    process.wait_for_log("connections for lanes now", LONG)
+    send("first")
+    wait_for_runs(world, process, {"done": 1})
+    reload([{"name": "p", "on": "SENT", "webhook": "crm"}, {"name": "q", "on": "SENT", "webhook": "crm", "subject": "org_id"}])
+    process.wait_for_log("2 pipelines are in effect", LONG)
+    send("second")
+    wait_for_runs(world, process, {"done": 3})
+    reload([])
+    process.wait_for(lambda: process.log().count("connections for lanes now") == 2, LONG, "the lanes have been made anew")
+    send("after")
+    assert runs(world) == {"done": 3}
+    process.stop()
+
+
 def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, receiver):
     target = create_topic(1)
     world = create_actions([{"name": "p", "on": "SENT", "produce": {"topic": str(target), "key": "subject"}}])
