@@ -9,6 +9,7 @@ import time
 from contextlib import contextmanager
 
 from lab import say
+from meter import summary
 from part_intake import NGINX_PORT, start_nginx
 
 PACED, PACED_SECONDS, AHEAD = 2_000, 15, 4
@@ -106,5 +107,5 @@ def part_actions(lab, options):
         nginx.wait()
     say(f"  late: p50 {p50:.1f} ms, p99 {p99:.1f} ms of {count}; calls/s {max(calls):.0f}; passed over/s {max(passed):.0f};"
         f" a look {empty:.2f} ms, with {waiting:,} waiting {full:.2f} ms")
-    return {"rate": PACED, "p50": p50, "p99": p99, "worst": worst, "calls": calls, "passed": passed, "look_empty_ms": empty,
+    return {"rate": PACED, "p50": p50, "p99": p99, "worst": worst, "calls": summary(calls), "passed": summary(passed), "look_empty_ms": empty,
             "look_full_ms": full, "waiting": waiting}
