@@ -249,10 +249,12 @@ BEGIN
 END
 $$;
 
--- How many of `wanted` attempts an organisation may make now, and charges them. Every claim that asks for the same row waits
--- for the one before, so what is counted below is all there is. NULL or 0: no limit.
-CREATE FUNCTION actions_grant(org text, wanted int4, default_interval int8, default_burst int8, default_concurrency int4)
-RETURNS int4 LANGUAGE plpgsql AS $$
+-- How many of `wanted` attempts an organisation may make now, and charges them: with that time, so that what is written down is
+-- what was counted. Every claim that asks for the same row waits for the one before, so what is counted below is all there
+-- is. NULL or 0: no limit.
+CREATE FUNCTION actions_grant(org text, wanted int4, default_interval int8, default_burst int8, default_concurrency int4,
+                              OUT allowed int4, OUT at timestamptz)
+LANGUAGE plpgsql AS $$
 DECLARE
     l org_limit;
     granted_now int8 := wanted;
@@ -262,17 +264,20 @@ DECLARE
     now_us int8;
     full_us int8;
 BEGIN
+    allowed := wanted;
+    at := clock_timestamp();
     IF default_interval > 0 OR default_concurrency > 0 THEN
         INSERT INTO org_limit (org_id) VALUES (org) ON CONFLICT DO NOTHING;
     END IF;
     UPDATE org_limit SET touched = touched + 1 WHERE org_id = org RETURNING * INTO l;
     IF NOT FOUND THEN
-        RETURN wanted;
+        RETURN;
     END IF;
+    at := clock_timestamp();
     gap := COALESCE(l.interval_us, default_interval, 0);
     depth := COALESCE(l.burst, default_burst, 1);
     parallel := COALESCE(l.concurrency, default_concurrency, 0);
-    now_us := (extract(epoch FROM clock_timestamp()) * 1000000)::int8;
+    now_us := (extract(epoch FROM at) * 1000000)::int8;
     full_us := GREATEST(l.full_at_us, now_us);
     IF gap > 0 THEN
         granted_now := LEAST(granted_now, GREATEST((now_us + depth * gap - full_us) / gap, 0));
@@ -285,7 +290,7 @@ BEGIN
     SET full_at_us = full_us + granted_now * gap, granted = o.granted + granted_now,
         deferred = o.deferred + (granted_now < wanted)::int4
     WHERE o.org_id = org;
-    RETURN granted_now;
+    allowed := granted_now;
 END
 $$;
 
@@ -323,6 +328,8 @@ DECLARE
     ready int8[];
     ready_orgs text[];
     chosen int8[] := '{}';
+    charged timestamptz[] := '{}'; -- when each of them was
+    charged_at timestamptz;
     left_over int4;
     allowed int4;
     went_on int8 := 0;
@@ -486,14 +493,17 @@ BEGIN
 
     -- What may be spent: first the ceiling of all, then each organisation's; what is not used goes back.
     IF ready IS NOT NULL THEN
-        left_over := actions_grant('*', cardinality(ready), all_interval, all_burst, all_concurrency);
+        SELECT g.allowed INTO left_over
+        FROM actions_grant('*', cardinality(ready), all_interval, all_burst, all_concurrency) g;
         FOR r IN SELECT x.org, count(*)::int4 AS n, array_agg(x.id ORDER BY x.nth) AS ids
                  FROM unnest(ready, ready_orgs) WITH ORDINALITY AS x (id, org, nth)
                  GROUP BY x.org ORDER BY x.org
         LOOP
             EXIT WHEN left_over = 0;
-            allowed := actions_grant(r.org, LEAST(r.n, left_over), org_interval, org_burst, org_concurrency);
+            SELECT g.allowed, g.at INTO allowed, charged_at
+            FROM actions_grant(r.org, LEAST(r.n, left_over), org_interval, org_burst, org_concurrency) g;
             chosen := chosen || r.ids[1 : allowed];
+            charged := charged || array_fill(charged_at, ARRAY[allowed]);
             left_over := left_over - allowed;
         END LOOP;
         IF left_over > 0 THEN
@@ -507,8 +517,8 @@ BEGIN
     WITH taken AS (
         UPDATE action a
         SET status = 'running', token = last_token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL,
-            lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = clock_timestamp()
-        FROM unnest(chosen) WITH ORDINALITY AS c (id, n)
+            lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.charged_at
+        FROM unnest(chosen, charged) WITH ORDINALITY AS c (id, charged_at, n)
         WHERE a.id = c.id AND (a.status = 'pending' OR (a.status = 'running' AND a.lease_until < now_at))
         RETURNING a.*
     )
@@ -610,7 +620,7 @@ BEGIN
     END IF;
     FOR r IN SELECT k.lane FROM action_lane k
              WHERE mine < share AND (k.owner IS NULL OR k.lease_until < now_at)
-             ORDER BY hashint8(k.lane + hashtext(me)), k.lane LIMIT share - mine
+             ORDER BY hashint8(k.lane + hashtext(me)), k.lane LIMIT GREATEST(share - mine, 0)
     LOOP
         UPDATE action_lane l SET owner = me, lease_until = until
         WHERE l.lane = r.lane AND (l.owner IS NULL OR l.lease_until < now_at);

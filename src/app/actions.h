@@ -13,7 +13,7 @@
 #include "receiptd/webhook.h"
 
 #define ACTIONS_LANES      16u
-#define ACTIONS_PER_CLAIM  64u
+#define ACTIONS_PER_CLAIM  128u
 #define ACTIONS_PER_FINISH 500u
 
 struct actions_endpoint {

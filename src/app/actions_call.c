@@ -62,8 +62,7 @@ static void say_state(const struct actions_endpoint *endpoint, const char *why)
         [RCPT_BREAKER_CLOSED] = "answers again",
         [RCPT_BREAKER_OPEN] = "fails and is left alone for a while",
         [RCPT_BREAKER_PROBING] = "is tried again",
-        [RCPT_BREAKER_DISABLED] = "has failed for so long that it is disabled; HINT: mend it, then "
-                                  "receiptd ctl reload",
+        [RCPT_BREAKER_DISABLED] = "has failed for too long and is disabled until a reload",
     };
     enum rcpt_breaker_state state = endpoint->breaker.state;
     rcpt_log(state == RCPT_BREAKER_CLOSED     ? RCPT_LOG_INFO

@@ -141,7 +141,7 @@ static bool read_field(struct compiler *compiler, const yaml_node_t *node, const
 static bool read_duration(struct compiler *compiler, const yaml_node_t *node, const char *what,
                           int64_t *duration_ms)
 {
-    const char *text;
+    const char *text = "";
     const int64_t most = 366LL * 24 * 3600 * 1000;
     if (!read_text(compiler, node, what, &text))
         return false;
@@ -154,7 +154,7 @@ static bool read_duration(struct compiler *compiler, const yaml_node_t *node, co
 
 static bool read_code(struct compiler *compiler, const yaml_node_t *node, int16_t *code)
 {
-    const char *text;
+    const char *text = "";
     const struct rcpt_ladder *ladder = compiler->config->ladder;
     if (!read_text(compiler, node, "a status or flag", &text))
         return false;
@@ -171,14 +171,14 @@ static bool read_status_or_flag(struct compiler *compiler, const yaml_node_t *ma
 {
     const yaml_node_t *status = member(compiler, mapping, "status");
     const yaml_node_t *flag = member(compiler, mapping, "flag");
-    if ((status == NULL) == (flag == NULL))
+    const yaml_node_t *given = status != NULL ? status : flag;
+    if (given == NULL || (status != NULL && flag != NULL))
         return fail(compiler, mapping, "%s needs either status or flag", what);
-    if (!read_code(compiler, status != NULL ? status : flag, code))
+    if (!read_code(compiler, given, code))
         return false;
-    if ((*code >= RCPT_LADDER_FIRST_FLAG_CODE) != (flag != NULL))
-        return fail(compiler, status != NULL ? status : flag, "\"%.63s\" is a %s",
-                    rcpt_config_scalar(status != NULL ? status : flag),
-                    flag != NULL ? "status" : "flag");
+    if ((*code >= RCPT_LADDER_FIRST_FLAG_CODE) != (given == flag))
+        return fail(compiler, given, "\"%.63s\" is a %s", rcpt_config_scalar(given),
+                    given == flag ? "status" : "flag");
     return true;
 }
 
@@ -204,7 +204,7 @@ static bool read_codes(struct compiler *compiler, yaml_node_t *node, struct code
 /* A text or a list of texts, looked at later; `fields`: they are names of fields. */
 static bool check_texts(struct compiler *compiler, yaml_node_t *node, const char *what, bool fields)
 {
-    const char *text;
+    const char *text = "";
     if (node == NULL)
         return true;
     if (node->type == YAML_SCALAR_NODE)
@@ -374,7 +374,7 @@ static bool read_stage(struct compiler *compiler, yaml_node_t *node)
 
 static bool find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first)
 {
-    const char *text;
+    const char *text = "";
     if (!read_text(compiler, node, "the name of a stage", &text))
         return false;
     for (size_t index = 0; index < compiler->stage_count; index++) {
@@ -653,7 +653,7 @@ static bool read_name(struct compiler *compiler, const yaml_node_t *list, const 
                       const yaml_node_item_t *self)
 {
     const yaml_node_t *name = member(compiler, node, "name");
-    const char *text;
+    const char *text = "";
     if (name == NULL)
         return fail(compiler, node, "every pipeline needs a name");
     if (!read_text(compiler, name, "the name of a pipeline", &text))

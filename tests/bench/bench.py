@@ -17,6 +17,7 @@ import report  # noqa: E402
 
 def parts():
     """Name to function; imported late, so that a part's missing tool stops only that part."""
+    from part_actions import part_actions
     from part_cost import part_cost
     from part_folds import part_folds
     from part_growth import part_growth
@@ -29,7 +30,7 @@ def parts():
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth,
-            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds}
+            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions}
 
 
 def arguments(known):

@@ -197,10 +197,19 @@ p99 {number(half['p99'], 1)} ms, {half['refused']} refused. Peak RSS {number(res
 """
 
 
+def section_actions(result):
+    return f"""## Actions
+
+Webhooks to nginx with an empty 200. At {number(result['rate'])} actions/s, claimed after they were due: p50 {number(result['p50'], 1)} ms, p99 {number(result['p99'], 1)} ms. All due
+at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} actions/s where a condition passes over them. A round of a lane without work takes
+{number(result['look_empty_ms'], 2)} ms, with {number(result['waiting'])} waiting actions {number(result['look_full_ms'], 2)} ms.
+"""
+
+
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
             "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "snapshot": section_snapshot,
             "tracing": section_tracing,
-            "intake": section_intake}
+            "intake": section_intake, "actions": section_actions}
 
 
 def readme_figures(results):

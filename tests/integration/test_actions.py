@@ -178,14 +178,12 @@ def test_no_organisation_has_more_than_its_rate_in_any_window_over_two_instances
     second.wait_for_log("pipelines are in effect", LONG)
     world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(120)])
     wait_for_runs(world, first, {"done": 120})
-    rows = world.database.query("SELECT org_id, extract(epoch FROM started_at)::float8 FROM receiptd.action ORDER BY started_at")
+    rows = world.database.query("SELECT org_id, (extract(epoch FROM started_at) * 1000000)::int8 FROM receiptd.action ORDER BY 2")
     for org in ("org0", "org1"):
         times = [t for o, t in rows if o == org]
         assert len(times) == 60
-        # Times are taken just after the tokens, in another statement: 50 ms of slack are one token.
-        for window in (0.05, 0.2, 0.5, 1.0, 2.0):
-            assert busiest(times, window) <= 20 * window + 5 + 1
-    assert busiest([t for _, t in rows], 60.0) == 120
+        for window_us in (50_000, 200_000, 500_000, 1_000_000, 2_000_000):
+            assert busiest(times, window_us) <= window_us // 50_000 + 5
     first.stop()
     second.stop()
 
@@ -195,13 +193,13 @@ def test_one_organisation_with_very_many_does_not_delay_another(create_actions, 
     process = world.installation.start()
     process.wait_for_log("pipelines are in effect", LONG)
     file = world.installation.directory / "many.csv"
-    file.write_text("org_id,subject\n" + "".join(f"big,person{n}\n" for n in range(3000)))
+    file.write_text("org_id,subject\n" + "".join(f"big,person{n}\n" for n in range(1500)))
     world.installation.command("actions", "import", str(file), "--pipeline", "p")
     file.write_text("org_id,subject,note\nsmall,single,hello\n")
     world.installation.command("actions", "import", str(file), "--pipeline", "p")
-    wait_for_runs(world, process, {"done": 3001})
+    wait_for_runs(world, process, {"done": 1501})
     order = [c.subject for c in receiver.seen()]
-    assert order.index("small/single") < 2500  # by age it would be the last
+    assert order.index("small/single") < 1300  # by age it would be the last
     (call,) = [c for c in receiver.seen() if c.subject == "small/single"]
     assert call.body["data"] == {"note": "hello"}
     process.stop()
@@ -279,6 +277,39 @@ def test_limits_can_be_changed_and_work_be_paused_while_it_runs(create_actions, 
     process.stop()
 
 
+def test_a_reload_brings_pipelines_and_takes_them_away(create_actions, receiver):
+    world = create_actions([])
+    world.insert_ids("before", "first", "second", "after")
+    process = world.installation.start()
+    process.wait_for_log('msg="ready"', LONG)
+
+    def reload(pipelines):
+        done = process.log().count("reload: applied")
+        world.installation.configure(pipelines=pipelines)
+        process.signal(signal.SIGHUP)
+        process.wait_for(lambda: process.log().count("reload: applied") > done, LONG, "the reload is over")
+
+    def send(id):
+        world.topic.send(receipt(id, "SENT"))
+        world.wait_until_consumed(process)
+
+    send("before")
+    reload([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    process.wait_for_log("1 pipelines are in effect", LONG)
+    process.wait_for_log("connections for lanes now", LONG)
+    send("first")
+    wait_for_runs(world, process, {"done": 1})
+    reload([{"name": "p", "on": "SENT", "webhook": "crm"}, {"name": "q", "on": "SENT", "webhook": "crm", "subject": "org_id"}])
+    process.wait_for_log("2 pipelines are in effect", LONG)
+    send("second")
+    wait_for_runs(world, process, {"done": 3})
+    reload([])
+    process.wait_for(lambda: process.log().count("connections for lanes now") == 2, LONG, "the lanes have been made anew")
+    send("after")
+    assert runs(world) == {"done": 3}
+    process.stop()
+
+
 def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, receiver):
     target = create_topic(1)
     world = create_actions([{"name": "p", "on": "SENT", "produce": {"topic": str(target), "key": "subject"}}])
@@ -294,7 +325,7 @@ def test_counters_stay_exact_with_pipelines_on(create_actions, receiver):
     world = create_actions([{"name": "p", "on": "DELIVERED", "once_per": ["campaign_id"], "webhook": "crm"},
                             {"name": "w", "on": "SENT", "stages": [{"name": "s", "actions": [
                                 {"await": {"status": "CLICKED", "within": "1h"}}]}]}],
-                           events=20_000, traffic={"late": 0.1})
+                           events=8_000, traffic={"late": 0.1})
     process = world.installation.start()
     world.produce()
     world.wait_until_consumed(process)

@@ -1,0 +1,178 @@
+"""Two instances, one receiver that writes down every call, and faults without end: see scripts/actions.
+
+Every cycle sends receipts that begin runs, does something to a process or to the database, and after some cycles all has to
+come to rest: each run ended once, each step done once, tokens in the order of the calls, nothing begun twice for one person.
+"""
+
+import argparse
+import collections
+import random
+import secrets
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from support import services as service_pairs
+from support.daemon import Receiptd
+from support.receiver import Receiver
+from support.wait import wait_for
+
+SUBJECTS = 40
+PER_CYCLE = 60
+REST = 180.0  # seconds in which everything has to come to its end
+
+STAGES = [{"name": "s", "actions": [{"webhook": "crm"}, {"await": {"status": "DELIVERED", "within": "300ms"}},
+                                    {"webhook": "crm"}]}]
+
+
+class Campaign:
+    def __init__(self, pair, seed, directory):
+        self.random = random.Random(seed)
+        self.pair, self.anomalies, self.sent = pair, [], 0
+        self.calls = collections.Counter()
+        self.receiver = Receiver(self.answer)
+        self.database, self.topic = pair.create_database(), pair.create_topic(4)
+        self.installation = Receiptd(directory, self.database.dsn, pair.brokers, [self.topic])
+        endpoint = {"name": "crm", "url": self.receiver.url, "timeout": "1s"}
+        self.installation.configure(
+            kafka={"properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}},
+            postgres={"retry_max": "500ms", "lock_timeout": "2s", "zombie_timeout": "2s"},
+            actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "50ms", "lane_lease": "1500ms", "lease": "3s",
+                     "retry_min": "10ms", "retry_max": "1s", "max_attempts": 1000, "breaker_failures": 1000},
+            pipelines=[{"name": "drip", "on": "SENT", "subject": "campaign_id", "stages": STAGES},
+                       {"name": "once", "on": "SENT", "subject": "campaign_id", "once_per": ["campaign_id"], "webhook": "crm"}])
+        self.installation.migrate()
+        self.names = iter(range(1, 1_000_000))
+        self.processes = [self.start(), self.start()]
+
+    def start(self):
+        return self.installation.start(str(next(self.names)))
+
+    def answer(self, call):
+        kind = self.random.random()
+        return (503, {}, 0) if kind < 0.05 else (429, {"Retry-After": "0"}, 0) if kind < 0.08 else (200, {}, kind / 50)
+
+    def send(self):
+        first = self.sent
+        ids = [f"m{n}" for n in range(first, first + PER_CYCLE)]
+        wait_for(lambda: self.add(ids), 60, "messages are inserted", interval=0.2)
+        self.topic.send(*[{"message_id": id, "status": "SENT"} for id in ids])
+        self.topic.send(*[{"message_id": id, "status": "DELIVERED"} for id in ids[::2]])
+        self.sent += PER_CYCLE
+
+    def add(self, ids):
+        try:
+            self.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id)"
+                                  " SELECT i, 'o', 'c' || mod(substr(i, 2)::int, %s) FROM unnest(%s::text[]) i"
+                                  " ON CONFLICT DO NOTHING", SUBJECTS, ids)
+            return True
+        except Exception:  # noqa: BLE001 - the server may be down
+            return False
+
+    # ---- faults
+
+    def kill(self):
+        index = self.random.randrange(2)
+        self.processes[index].kill()
+        self.processes[index] = self.start()
+
+    def replace(self):
+        index = self.random.randrange(2)
+        self.processes[index].stop(60)
+        self.processes[index] = self.start()
+
+    def freeze(self):
+        """For longer than leases: what it holds is done by the other one."""
+        process = self.processes[self.random.randrange(2)]
+        process.signal(signal.SIGSTOP)
+        time.sleep(self.random.choice((0.5, 2.0, 4.5)))
+        process.signal(signal.SIGCONT)
+
+    def disconnect(self):
+        self.add([])
+        self.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                              " AND application_name LIKE 'receiptd/%'")
+
+    def crash_database(self):
+        self.pair.postgres("immediate")
+        self.pair.postgres("start")
+
+    def nothing(self):
+        time.sleep(0.2)
+
+    # ---- verdict
+
+    def at_rest(self):
+        try:
+            return self.database.value("SELECT count(*) FROM receiptd.run") == self.sent + min(SUBJECTS, self.sent) and \
+                self.database.value("SELECT count(*) FROM receiptd.run WHERE status <> 'done'") == 0
+        except Exception:  # noqa: BLE001
+            return False
+
+    def judge(self):
+        def state():
+            return str(self.database.query("SELECT status, count(*) FROM receiptd.run GROUP BY 1")) + str(self.sent)
+
+        wait_for(self.at_rest, REST, "all runs end", interval=0.3, details=state)
+        try:
+            self.receiver.assert_tokens_grow()
+        except AssertionError as error:
+            self.anomalies.append(str(error))
+        steps = self.database.value("SELECT count(*) FROM receiptd.action WHERE status = 'done' AND class = 'delivered'")
+        expected = 2 * self.sent + min(SUBJECTS, self.sent)
+        if steps != expected:
+            self.anomalies.append(f"{steps} calls are done instead of {expected}")
+        answered = collections.Counter(c.id for c in self.receiver.seen() if c.status == 200)
+        if len(answered) != expected:
+            self.anomalies.append(f"{len(answered)} actions have heard a 200 instead of {expected}")
+        return sum(answered.values()) - len(answered)
+
+    def close(self):
+        for process in self.processes:
+            process.kill()
+        self.receiver.close()
+        self.database.drop()
+        self.topic.drop()
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/actions")
+    parser.add_argument("--cycles", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--judge-every", type=int, default=10)
+    options = parser.parse_args()
+    name = f"actions-{secrets.token_hex(3)}"
+    directory = Path(tempfile.mkdtemp(prefix="receiptd-actions-"))
+    failed = True
+    try:
+        campaign = Campaign(service_pairs.start(name), options.seed, directory)
+        faults = [campaign.kill, campaign.replace, campaign.freeze, campaign.disconnect, campaign.crash_database, campaign.nothing]
+        repeated, counts = 0, collections.Counter()
+        for cycle in range(1, options.cycles + 1):
+            campaign.send()
+            time.sleep(campaign.random.random() * 0.3)
+            fault = campaign.random.choice(faults)
+            counts[fault.__name__] += 1
+            fault()
+            if cycle % options.judge_every == 0 or cycle == options.cycles:
+                repeated = campaign.judge()
+                print(f"cycle {cycle}: {campaign.sent} runs and more, {len(campaign.receiver.seen())} calls,"
+                      f" {repeated} answered more than once, anomalies: {campaign.anomalies or 'none'}", flush=True)
+        overlaps = campaign.database.value("SELECT count(*) FROM receiptd.action_overlap")
+        print(f"{options.cycles} cycles ({', '.join(f'{n} {k}' for k, n in sorted(counts.items()))}), {overlaps} results of zombies"
+              f" refused, {len(campaign.anomalies)} anomalies")
+        failed = bool(campaign.anomalies)
+        campaign.close()
+    finally:
+        service_pairs.stop(name)
+        if not failed:
+            shutil.rmtree(directory, ignore_errors=True)
+        else:
+            print(f"logs are in {directory}", file=sys.stderr)
+    return failed
+
+
+sys.exit(main())

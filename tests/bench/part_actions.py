@@ -1,0 +1,111 @@
+"""actions: how late, how many, and what waiting rows cost.
+
+Rows are put where transitions and imports put them; the receiver is nginx with an empty 200. Lateness is the server's clock
+when an action was claimed against the time at which it was due.
+"""
+
+import statistics
+import time
+from contextlib import contextmanager
+
+from lab import say
+from meter import summary
+from part_intake import NGINX_PORT, start_nginx
+
+PACED, PACED_SECONDS, AHEAD = 2_000, 15, 4
+FLOOD = 20_000
+DECISIONS = 100_000
+LOOKS = 400
+
+ENDPOINT = {"name": "nginx", "url": f"http://127.0.0.1:{NGINX_PORT}/", "concurrency": 64}
+PIPELINES = [{"name": "call", "webhook": "nginx"}, {"name": "pass", "webhook": "nginx", "if": "CLICKED"}]
+
+ADD = """
+WITH p AS (SELECT id FROM receiptd.pipeline WHERE name = %s),
+     r AS (INSERT INTO receiptd.run (pipeline_id, org_id, subject, subject_hash)
+           SELECT p.id, 'o' || mod(g, 100), %s || g, receiptd.action_subject_hash('o' || mod(g, 100), %s || g)
+           FROM p, generate_series(1, %s) g
+           RETURNING id, pipeline_id, org_id, subject, subject_hash)
+INSERT INTO receiptd.action (run_id, pipeline_id, step, lane, subject_hash, org_id, perform_at)
+SELECT r.id, r.pipeline_id, 0, receiptd.action_lane_of(r.subject_hash), r.subject_hash, r.org_id,
+       clock_timestamp() + %s * interval '1 second' + row_number() OVER () * %s * interval '1 second'
+FROM r
+"""
+LATE = """
+SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM a.started_at - a.perform_at)::float8 * 1000),
+       max(extract(epoch FROM a.started_at - a.perform_at)::float8 * 1000), count(*)
+FROM receiptd.action a JOIN receiptd.run r ON r.id = a.run_id WHERE r.subject LIKE 'paced%%'
+"""
+
+
+def add(database, pipeline, name, count, ahead=0.0, gap=0.0):
+    database.execute(ADD, pipeline, name, name, count, ahead, gap)
+
+
+def wait_until_done(database, process, timeout=300):
+    process.wait_for(lambda: database.value("SELECT count(*) FROM receiptd.run WHERE status = 'active'") == 0, timeout,
+                     "all runs end")
+
+
+@contextmanager
+def running(lab):
+    topic, database = lab.services.create_topic(1), lab.services.create_database()
+    receiptd = lab.receiptd(database, topic, log={"stats_interval": "0s"}, pipelines=PIPELINES,
+                            actions={"allow_private": True, "endpoints": [ENDPOINT], "poll_interval": "50ms"})
+    receiptd.migrate()
+    process = receiptd.start()
+    try:
+        process.wait_for_log("pipelines are in effect", 60)
+        yield database, process
+    finally:
+        if process.running:
+            process.stop()
+        database.drop()
+        topic.drop()
+
+
+def flood(database, process, pipeline, name, count):
+    add(database, pipeline, name, count)
+    database.execute("ANALYZE receiptd.action")
+    begun = time.monotonic()
+    wait_until_done(database, process)
+    return count / (time.monotonic() - begun)
+
+
+def look(database):
+    """The median time of a round of a lane that has nothing to do, in ms."""
+    database.execute("UPDATE receiptd.action_lane SET owner = 'bench', lease_until = now() + interval '1 hour'")
+    times = []
+    for turn in range(LOOKS):
+        begun = time.perf_counter()
+        database.query("SELECT * FROM receiptd.actions_claim(%s, 'bench', 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0)", turn % 16)
+        times.append((time.perf_counter() - begun) * 1000)
+    return statistics.median(times[LOOKS // 4:])
+
+
+def part_actions(lab, options):
+    nginx, _ = start_nginx(lab.workdir)
+    waiting = 10 * options.events
+    try:
+        with running(lab) as (database, process):
+            database.execute("SET search_path = receiptd")
+            add(database, "call", "paced", PACED * PACED_SECONDS, AHEAD, 1 / PACED)
+            wait_until_done(database, process)
+            (p50, p99), worst, count = database.query(LATE)[0]
+            calls = [flood(database, process, "call", f"flood{n}-", FLOOD) for n in range(options.repeat)]
+            passed = [flood(database, process, "pass", f"pass{n}-", DECISIONS) for n in range(options.repeat)]
+            process.stop()
+            database.execute("VACUUM ANALYZE receiptd.action")
+            empty = look(database)
+            say(f"  {waiting:,} rows that wait")
+            for part in range(10):
+                add(database, "call", f"waits{part}-", waiting // 10, 86_400)
+            database.execute("VACUUM ANALYZE receiptd.action")
+            full = look(database)
+    finally:
+        nginx.terminate()
+        nginx.wait()
+    say(f"  late: p50 {p50:.1f} ms, p99 {p99:.1f} ms of {count}; calls/s {max(calls):.0f}; passed over/s {max(passed):.0f};"
+        f" a look {empty:.2f} ms, with {waiting:,} waiting {full:.2f} ms")
+    return {"rate": PACED, "p50": p50, "p99": p99, "worst": worst, "calls": summary(calls), "passed": summary(passed), "look_empty_ms": empty,
+            "look_full_ms": full, "waiting": waiting}

@@ -1,0 +1,212 @@
+"""sql/migrate/005_actions.sql alone: who schedules, who may run, what may be spent, and the races between them."""
+
+import json
+import threading
+import time
+
+import psycopg
+import pytest
+
+from sql_batch import Event, add_messages, apply
+from sql_fixture import SQL, database, sql_server  # noqa: F401
+
+SENT, DELIVERED, OPENED = 300, 600, 700
+
+
+def step(number, op, **fields):
+    defaults = {"step": number, "stage": "s", "op": op, "target": None, "key": None, "if": [], "unless": [], "awaits": None,
+                "within_ms": 0, "next_step": number + 1, "next_delay_ms": 0, "else_step": number + 1, "else_delay_ms": 0}
+    return defaults | fields
+
+
+def pipeline(name, *steps, on=SENT, **fields):
+    end = step(len(steps), "end", stage="", next_step=len(steps), else_step=len(steps))
+    return {"name": name, "hash": json.dumps(steps), "on": on, "org": "org_id", "subject": "message_id", "orgs": None,
+            "campaigns": None, "once_per": None, "first_step": 0, "first_delay_ms": 0, "steps": [*steps, end]} | fields
+
+
+@pytest.fixture
+def store(database):
+    def store(*pipelines):
+        session = database.session()
+        session.blocks = ((SQL / "lane/apply_actions.sql").read_text(),)
+        session.do("SELECT pipelines_store(%s)", (json.dumps(pipelines),))
+        session.do("UPDATE action_lane SET owner = 'me', lease_until = now() + interval '1 day'")
+        return session
+
+    return store
+
+
+def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=(), goals=(), rooms=(), lease_ms=60_000):
+    """Ids and tokens of what was claimed, and how many went on."""
+    rows = session.run("actions/claim", lane, me, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
+    claimed = [(int(r["action_id"]), int(r["token"])) for r in rows if r["action_id"] is not None]
+    return claimed, int(rows[-1]["token"]) if rows else None
+
+
+def claim_all(session, **options):
+    return [one for lane in range(16) for one in claim(session, lane, **options)[0]]
+
+
+def finish(session, claimed, result="done", me="me"):
+    n = len(claimed)
+    row = session.one("actions/finish", me, [i for i, _ in claimed], [t for _, t in claimed], [result] * n, [0] * n, ["x"] * n,
+                      [200] * n, ["answer"] * n)
+    return int(row["finished"]), int(row["overlapped"])
+
+
+def begin(session, count, org="o", name="p", prefix="s"):
+    records = [{"org_id": org, "subject": f"{prefix}{n}"} for n in range(count)]
+    return session.one("command/actions_import", name, json.dumps(records))["rows"]
+
+
+def test_lanes_are_shared_out_without_a_leader_and_go_to_the_others(database):
+    session = database.session()
+
+    def own(me, lease_ms=60_000):
+        return [int(r["actions_own"]) for r in session.run("actions/own", me, lease_ms)]
+
+    assert own("a") == list(range(16))
+    assert own("b") == []  # nothing is taken away, it is given
+    assert len(own("a")) == 8 and len(own("b")) == 8
+    assert sorted(own("a") + own("b")) == list(range(16))
+    session.run("actions/leave", "a")
+    assert own("b") == list(range(16))
+    session.do("UPDATE action_lane SET lease_until = now() - interval '1 s'")  # b has died
+    session.do("UPDATE action_instance SET seen_at = now() - interval '2 s'")
+    assert own("c", 1000) == list(range(16))
+
+
+def test_who_does_not_own_a_lane_claims_nothing(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 50)
+    assert [claim(session, lane, me="other") for lane in range(16)] == [([], None)] * 16
+    assert len(claim_all(session)) == 50
+
+
+def test_a_subject_has_one_running_action_whatever_anybody_does(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 1)
+    begin(session, 1)
+    first = claim_all(session)
+    assert len(first) == 1 and claim_all(session) == []
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        session.do("UPDATE action SET status = 'running' WHERE status = 'pending'")
+    assert finish(session, first) == (1, 0)
+    second = claim_all(session)
+    assert len(second) == 1 and second[0][1] > first[0][1]
+
+
+def test_an_old_token_changes_nothing_and_is_counted(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 1)
+    old = claim_all(session, lease_ms=0)
+    new = claim_all(session)
+    assert old[0][0] == new[0][0] and new[0][1] > old[0][1]
+    assert finish(session, old) == (0, 1)
+    assert session.query("SELECT status FROM action") == [("running",)]
+    assert finish(session, new) == (1, 0) and finish(session, new) == (0, 0)  # once more is no overlap
+    assert session.query("SELECT status FROM run") == [("done",)]
+
+
+def test_an_await_that_both_sides_miss_is_found(store, database):
+    """The transition's statement does not see the await, and the await's transaction not the transition."""
+    session = store(pipeline("p", step(0, "webhook", target="x"),
+                             step(1, "await", awaits=OPENED, within_ms=3_600_000, else_step=2)))
+    other = database.session("lane")
+    other.blocks = session.blocks
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", SENT, 0)])
+    claimed = claim_all(session)
+    with other.transaction():
+        apply(other, [Event("m", OPENED, 1)])
+        assert finish(session, claimed) == (1, 0)
+        for _ in range(3):
+            assert sum(claim(session, lane)[1] for lane in range(16)) == 0
+    for _ in range(3):
+        claim_all(session)
+    assert session.query("SELECT class FROM action ORDER BY id") == [("x",), ("reached",)]
+    assert session.query("SELECT status FROM run") == [("done",)]
+
+
+def test_an_await_is_woken_by_the_transition_and_else_by_its_deadline(store):
+    session = store(pipeline("p", step(0, "await", awaits=OPENED, within_ms=3_600_000, next_step=1, else_step=2),
+                             step(1, "webhook", target="good", next_step=3), step(2, "webhook", target="late")))
+    add_messages(session, {"m": "c", "n": "c"})
+    apply(session, [Event("m", SENT, 0), Event("n", SENT, 1)])
+    assert claim_all(session) == []
+    apply(session, [Event("m", OPENED, 2)])
+    session.do("UPDATE action SET perform_at = now() WHERE message_id = 'n'")
+    claim_all(session), claim_all(session)
+    assert session.query("SELECT a.message_id, s.target FROM action a JOIN pipeline_step s USING (pipeline_id, step)"
+                         " WHERE a.status = 'running' ORDER BY 1") == [("m", "good"), ("n", "late")]
+
+
+def test_the_rate_holds_exactly_however_many_claim_at_once(store, database):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 400)
+    began = time.monotonic()
+    interval_us, burst = 10_000, 7
+
+    def work(name):
+        mine = database.session(name)
+        while time.monotonic() - began < 0.5:
+            claim_all(mine, org=(interval_us, burst, 0))
+
+    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took_us = (time.monotonic() - began) * 1e6
+    granted, full_at, running = session.query(
+        "SELECT granted, full_at_us, (SELECT count(*) FROM action WHERE status = 'running') FROM org_limit WHERE org_id = 'o'")[0]
+    assert granted == running and 0 < granted <= burst + took_us / interval_us
+    times = [row[0] for row in session.query("SELECT extract(epoch FROM started_at)::float8 FROM action WHERE status = 'running'"
+                                             " ORDER BY 1")]
+    assert len(times) == granted and times[-1] * 1e6 <= full_at + 1e6
+
+
+def test_concurrency_and_the_ceiling_of_all_hold_and_what_is_not_spent_goes_back(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 30, "a"), begin(session, 30, "b", prefix="t")
+    claimed = claim_all(session, org=(0, 1, 5), total=(0, 1, 8))
+    assert len(claimed) == 8
+    assert max(n for _, n in session.query("SELECT org_id, count(*) FROM action WHERE status = 'running' GROUP BY 1")) <= 5
+    finish(session, claimed)
+    session.do("UPDATE org_limit SET paused = true WHERE org_id = 'a'")
+    before = session.query("SELECT granted FROM org_limit WHERE org_id = '*'")[0][0]
+    claimed = claim_all(session, org=(0, 1, 5), total=(0, 1, 8))
+    assert len(claimed) == 5 and session.query("SELECT granted FROM org_limit WHERE org_id = '*'")[0][0] == before + 5
+    assert {r[0] for r in session.query("SELECT held_by FROM action WHERE status = 'held'")} <= {"org:a"}
+
+
+def test_organisations_take_turns_when_there_is_too_much(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 4000, "big")
+    begin(session, 16, "small", prefix="t")
+    seen = claim_all(session)
+    orgs = session.query("SELECT org_id, count(*) FROM action WHERE status = 'running' GROUP BY 1 ORDER BY 1")
+    assert len(seen) > 16 and orgs[1] == ("small", 16)
+
+
+def test_once_per_counts_what_it_refuses_and_batches_do_not_block_each_other(store):
+    session = store(pipeline("p", step(0, "webhook", target="x"), once_per=["campaign_id"]))
+    add_messages(session, {f"m{n}": f"c{n % 3}" for n in range(30)})
+    apply(session, [Event(f"m{n}", SENT, n) for n in range(20)])
+    apply(session, [Event(f"m{n}", SENT, n) for n in range(20, 30)])
+    assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
+    session.run("actions/tidy", 0, 1000)
+    assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
+
+
+def test_what_a_shut_endpoint_waits_for_is_out_of_the_way(store):
+    session = store(pipeline("bad", step(0, "webhook", target="broken"), on=None), pipeline("good", step(0, "webhook", target="x"),
+                                                                                            on=None))
+    begin(session, 300, name="bad")
+    begin(session, 40, name="good", prefix="t")
+    shut = ["broken"]
+    claimed = [one for _ in range(10) for one in claim_all(session, shut=shut)]
+    assert len(claimed) == 40
+    assert session.query("SELECT count(*) FROM action WHERE status = 'held' AND held_by = 'endpoint:broken'") == [(300,)]
+    assert len([one for _ in range(10) for one in claim_all(session)]) == 300
