@@ -42,14 +42,27 @@ class Place:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-@pytest.fixture(scope="module")
-def place():
+def start_place(attempts=3):
+    """Between asking for a free port and using it somebody else may have taken it."""
     place = Place(make_directory())
     try:
         place.start()
-        yield place
-    finally:
+        return place
+    except AssertionError:
         place.close()
+        if attempts == 1:
+            raise
+        return start_place(attempts - 1)
+    except BaseException:
+        place.close()
+        raise
+
+
+@pytest.fixture(scope="module")
+def place():
+    place = start_place()
+    yield place
+    place.close()
 
 
 @pytest.fixture(scope="module")

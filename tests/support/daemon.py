@@ -92,9 +92,18 @@ class Process:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"receiptd did not end within {timeout:g} s\n{self.log_tail()}") from None
 
+    def catches(self, number):
+        """Whether it has its handler by now: whoever comes before ends it as any process that has just begun."""
+        try:
+            status = Path(f"/proc/{self.pid}/status").read_text()
+        except OSError:
+            return False
+        return int(re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE).group(1), 16) >> (number - 1) & 1
+
     def stop(self, timeout=30.0):
         """SIGTERM; the status must be 0."""
         self.expected_status = 0
+        wait_for(lambda: not self.running or self.catches(signal.SIGTERM), 30, "a handler of SIGTERM")
         if self.running:
             self.signal(signal.SIGTERM)
         status = self.wait(timeout)

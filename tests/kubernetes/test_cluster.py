@@ -1,0 +1,252 @@
+"""The manifests in a real Kubernetes (scripts/test --kubernetes): pods that run as "restricted", under load, while what happens to
+pods happens: rollouts, drained nodes, a killed process, a frozen one. The ledger has the last word.
+
+One story in one test: each chapter needs the one before."""
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+import yaml
+
+from faults.servers import free_ports, make_directory
+from oracle import broker
+from oracle.traffic import Traffic
+from support.daemon import Receiptd
+from support.secure import ROLE, ROLE_PASSWORD, USERS, Authority, SecureBroker, SecurePair, SecurePostgres
+from support.services import ROOT
+from support.wait import wait_for
+from support.world import Feeder, World
+
+NODE = "10.90.0.1"
+REPLICAS = 3
+SIZES = (1, 1, 2, 5, 10)
+
+pytestmark = pytest.mark.skipif("RECEIPTD_TEST_CLUSTER" not in os.environ, reason="scripts/test --kubernetes makes the cluster")
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.directory = Path(directory)
+
+    def kubectl(self, *words, check=True, stdin=None, timeout=300):
+        result = subprocess.run([self.directory / "bin/kubectl", "--kubeconfig", self.directory / "run/admin.conf", "-n", "receiptd",
+                                 *map(str, words)], input=stdin, text=True, capture_output=True, timeout=timeout)
+        if check:
+            assert result.returncode == 0, f"kubectl {' '.join(map(str, words))}: {result.stdout}{result.stderr}\n{self.story()}"
+        return result
+
+    def get(self, *words):
+        return json.loads(self.kubectl("get", *words, "-o", "json").stdout)
+
+    def pods(self):
+        return [pod for pod in self.get("pods", "-l", "app.kubernetes.io/name=receiptd")["items"]
+                if "deletionTimestamp" not in pod["metadata"]]
+
+    def ready(self):
+        return [pod for pod in self.pods() if any(condition["type"] == "Ready" and condition["status"] == "True"
+                                                  for condition in pod["status"].get("conditions", []))]
+
+    def restarts(self):
+        return sum(pod["status"]["containerStatuses"][0]["restartCount"] for pod in self.pods())
+
+    def wait_until_ready(self, count=REPLICAS, timeout=300):
+        wait_for(lambda: len(self.ready()) == count == len(self.pods()), timeout, f"{count} pods are ready", interval=0.5,
+                 details=self.story)
+
+    def story(self):
+        """What an operator would look at."""
+        words = (["get", "pods", "-o", "wide"], ["get", "events", "--sort-by=.lastTimestamp"],
+                 ["logs", "-l", "app.kubernetes.io/name=receiptd", "--tail=8"])
+        return "\n".join(self.kubectl(*some, check=False).stdout[-3000:] for some in words)
+
+    @staticmethod
+    def processes():
+        """The daemons in the pods, as the host numbers them."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and b"/etc/receiptd/config/receiptd.yaml" in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+        return found
+
+
+class Place:
+    """PostgreSQL and Kafka where the pods can reach them, asking for TLS and passwords."""
+
+    def __init__(self):
+        self.directory = make_directory()
+        self.authority = Authority(self.directory, "authority")
+        self.broker = SecureBroker(self.directory, "kafka", self.authority, host=NODE)
+        self.postgres = SecurePostgres(self.directory, "postgres-1", free_ports(1)[0])
+
+    def start(self):
+        self.broker.start()
+        (self.directory / "postgres-1").mkdir()
+        self.postgres.own(self.directory / "postgres-1")
+        self.postgres.create(self.authority, NODE)
+        self.broker.await_answer()
+
+    def close(self):
+        for server in (self.broker, self.postgres):
+            server.end(signal.SIGKILL)
+        shutil.rmtree((self.directory / "socket").resolve(), ignore_errors=True)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+@pytest.fixture
+def place():
+    place = Place()
+    try:
+        place.start()
+        yield place
+    finally:
+        place.close()
+
+
+@pytest.fixture
+def cluster():
+    cluster = Cluster(os.environ["RECEIPTD_TEST_CLUSTER"])
+    cluster.kubectl("delete", "namespace", "receiptd", "--ignore-not-found", "--wait=true")
+    yield cluster
+    cluster.kubectl("uncordon", "node0", check=False)
+
+
+@pytest.fixture
+def world(place, tmp_path):
+    services = SecurePair(place.postgres, place.broker)
+    database, topic = services.create_database(), services.create_topic(6, retention_ms=-1)
+    world = World(Receiptd(tmp_path, database.dsn, services.brokers, [topic]), database, topic,
+                  Traffic(31, 40_000, 6, late=0.02, sizes=SIZES))
+    world.installation.command("migrate", "--role", ROLE)
+    place.broker.allow("receiptd", str(topic), "receiptd")
+    world.insert(world.stream.early)
+    yield world
+    world.installation.close()
+
+
+def overlay(directory, place, world):
+    """The base, told where things are, and a little quicker to react."""
+    secret = {"dsn": f"host={NODE} port={place.postgres.port} user={ROLE} password={ROLE_PASSWORD} dbname={world.database.name}"
+                     " sslmode=verify-full sslrootcert=/etc/receiptd/secrets/ca.pem",
+              "kafka-password": USERS["receiptd"], "http-token": "token-of-the-cluster", "ca.pem": place.authority.path.read_text()}
+    config = yaml.safe_load((ROOT / "config/kubernetes/base/receiptd.yaml").read_text())
+    config["kafka"].update(brokers=place.broker.address["SASL_SSL"], topics=[str(world.topic)])
+    config["kafka"]["properties"].update({"session.timeout.ms": "15000", "heartbeat.interval.ms": "1000"})
+    config["progress"] = {"idle_interval": "200ms"}
+    config["parked"] = {"poll_interval": "200ms"}
+    quick = {"spec": {"replicas": REPLICAS, "minReadySeconds": 1, "template": {"spec": {"containers": [
+        {"name": "receiptd", "livenessProbe": {"periodSeconds": 3, "timeoutSeconds": 5, "failureThreshold": 4},
+         "readinessProbe": {"periodSeconds": 1, "failureThreshold": 30}, "startupProbe": {"periodSeconds": 2},
+         "resources": {"requests": {"cpu": "500m"}}}]}}}}
+    head = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "receiptd", "namespace": "receiptd"}}
+    patch = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "receiptd", "namespace": "receiptd"}, "stringData": None,
+             "data": {name: base64.b64encode(text.encode()).decode() for name, text in secret.items()}}
+    files = {"receiptd.yaml": config, "deployment.yaml": {**head, **quick}, "secret.yaml": patch,
+             "kustomization.yaml": {
+                 "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+                 "resources": [os.path.relpath(ROOT / "config/kubernetes/base", directory.resolve())],
+                 "configMapGenerator": [{"name": "receiptd", "namespace": "receiptd", "behavior": "replace", "files": ["receiptd.yaml"]}],
+                 "patches": [{"path": "deployment.yaml"}, {"path": "secret.yaml"}],
+                 "images": [{"name": "receiptd", "newName": "localhost/receiptd"}]}}
+    for name, content in files.items():
+        (directory / name).write_text(yaml.safe_dump(content))
+    return directory
+
+
+class Load:
+    """The stream, again and again, until it is stopped."""
+
+    def __init__(self, world, per_second=600):
+        self.world, self.stop = world, threading.Event()
+        pace = per_second / world.stream.events_per_record
+        world.feeder = Feeder(lambda: broker.produce(world.brokers, str(world.topic), self.records(), per_second=pace,
+                                                     stop=self.stop))
+
+    def records(self):
+        while True:
+            yield from self.world.stream.records()
+
+    def end(self):
+        self.stop.set()
+        self.world.feeder.join()
+
+
+def all_partitions_move(world, cluster):
+    def positions():
+        return dict(world.database.query("SELECT partition, sum(next_offset)::int8 FROM receiptd.consumer_progress GROUP BY 1"))
+
+    before = positions()
+    wait_for(lambda: all(positions().get(partition) != before.get(partition) for partition in range(6)), 120,
+             "all partitions move", details=cluster.story)
+
+
+def memory_of(pid):
+    """(limit, most that was used) of the container, by its cgroup."""
+    line = next(line for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines() if ":memory:" in line)
+    group = Path("/sys/fs/cgroup/memory" + line.split(":", 2)[2])
+    return [int((group / f"memory.{name}").read_text()) for name in ("limit_in_bytes", "max_usage_in_bytes")]
+
+
+def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, tmp_path):
+    directory = tmp_path / "overlay"
+    directory.mkdir()
+    applied = cluster.kubectl("apply", "--server-side", "-k", overlay(directory, place, world))
+    assert "would violate PodSecurity" not in applied.stderr, applied.stderr
+    cluster.wait_until_ready()
+    refused = cluster.kubectl("run", "careless", "--image=localhost/pause:1", "--dry-run=server", check=False)
+    assert refused.returncode != 0 and "violates PodSecurity" in refused.stderr
+
+    load = Load(world)
+    all_partitions_move(world, cluster)
+    pod = cluster.ready()[0]["metadata"]["name"]
+    assert "ready" in cluster.kubectl("exec", pod, "--", "/usr/bin/receiptd", "ctl", "--socket", "/run/receiptd/control.sock", "status",
+                                      "--config", "/etc/receiptd/config/receiptd.yaml").stdout
+    assert cluster.kubectl("exec", pod, "--", "/bin/sh", "-c", "true", check=False).returncode != 0  # there is no shell
+
+    old = {one["metadata"]["name"] for one in cluster.pods()}
+    cluster.kubectl("rollout", "restart", "deployment/receiptd")
+    cluster.kubectl("rollout", "status", "deployment/receiptd", "--timeout=240s")
+    cluster.wait_until_ready()
+    assert not old & {one["metadata"]["name"] for one in cluster.pods()}
+    all_partitions_move(world, cluster)
+    cluster.wait_until_ready()
+
+    drained = cluster.kubectl("drain", "node0", "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=10s", check=False)
+    assert drained.returncode != 0 and "disruption budget" in drained.stderr
+    assert len(cluster.ready()) == REPLICAS - 1
+    all_partitions_move(world, cluster)
+    cluster.kubectl("uncordon", "node0")
+    cluster.wait_until_ready()
+
+    before = cluster.restarts()
+    os.kill(cluster.processes()[0], signal.SIGKILL)
+    wait_for(lambda: cluster.restarts() > before, 120, "the killed one was started again", details=cluster.story)
+    cluster.wait_until_ready()
+    before = cluster.restarts()
+    os.kill(cluster.processes()[0], signal.SIGSTOP)
+    wait_for(lambda: cluster.restarts() > before, 180, "the frozen one was found by its probe", interval=0.5, details=cluster.story)
+    cluster.wait_until_ready()
+    all_partitions_move(world, cluster)
+
+    for pid in cluster.processes():
+        limit, most = memory_of(pid)
+        assert limit == 192 * 2**20 and most < limit, (limit, most)
+    load.end()
+    world.insert(world.stream.late)
+    world.wait_until_consumed(timeout=120)
+    world.wait_until_woken(timeout=120)
+    world.audit()
+    world.assert_exact()
+    states = [pod["status"]["containerStatuses"][0].get("lastState", {}) for pod in cluster.pods()]
+    assert "OOMKilled" not in str(states)
+    cluster.kubectl("delete", "deployment/receiptd", "--wait=true")
+    wait_for(lambda: not cluster.pods(), 120, "pods are gone")
