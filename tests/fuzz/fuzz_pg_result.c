@@ -69,7 +69,7 @@ static void read_rows(const uint8_t *data, size_t size)
 {
     const uint8_t *end = data + size;
     int columns;
-    struct rcpt_pg_rows rows = {make_result(&data, end, &columns)};
+    struct rcpt_pg_rows rows = {.result = make_result(&data, end, &columns)};
     fill(rows.result, data, end, columns);
     for (size_t row = 0; row < rcpt_pg_rows_count(&rows); row++) {
         for (int column = 0; column < columns; column++)

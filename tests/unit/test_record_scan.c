@@ -103,8 +103,7 @@ static const char *const common[] = {
     "[{\"message_id\":\"events\",\"events\":1,\"status\":\"SENT\"}]",
     "[{\"message_id\":7,\"status\":\"SENT\"},{\"message_id\":\"m\",\"status\":9001}]",
     "[{\"message_id\":\"m\",\"status\":\"OPENED\",\"flags\":[ \"MACHINE_OPEN\" , \"none\" ]}]",
-    "[{\"message_id\":\"m\",\"flags\":[\"REPLIED\"],\"status\":\"SENT\",\"flags\":7},{\"flags\":[]}"
-    "]",
+    "[{\"message_id\":\"m\",\"flags\":[\"REPLIED\"],\"flags\":7},{\"flags\":[]}]",
 };
 
 static const char *const uncommon[] = {
