@@ -1,57 +1,9 @@
-#include "pipelines.h"
+#include "pipelines_internal.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "config_value.h"
-#include "receiptd/base/json.h"
-
-#define MAX_CODES  32u
-#define MAX_STAGES 100u
-#define NO_CODE    (-1)
-
-enum op { OP_WEBHOOK, OP_PRODUCE, OP_AWAIT, OP_WAIT, OP_MOVE, OP_END };
-
-static const char *const op_names[] = {"webhook", "produce", "await", "wait", "move", "end"};
-
-struct codes {
-    int16_t codes[MAX_CODES];
-    size_t count;
-};
-
-struct step {
-    enum op op;
-    const char *stage, *target, *key;
-    struct codes when, unless;
-    int16_t awaits;
-    int64_t wait_ms; /* of a wait, or how long an await lasts */
-    /* What follows: for a stage by its name until all are known. */
-    const yaml_node_t *next_stage, *else_stage;
-    size_t next, other;
-};
-
-struct stage {
-    const char *name;
-    size_t first;
-};
-
-struct compiler {
-    const char *name; /* of the file */
-    yaml_document_t *document;
-    const struct rcpt_config *config;
-    struct rcpt_error *error;
-    struct pipelines *made;
-    /* of the pipeline at hand */
-    const char *pipeline;
-    struct step steps[PIPELINES_MAX_STEPS + 1];
-    size_t step_count;
-    struct stage stages[MAX_STAGES];
-    size_t stage_count;
-    int16_t on;
-    yaml_node_t *orgs, *campaigns, *once_per;
-    const char *org, *subject;
-};
 
 static bool fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)
     RCPT_PRINTF(3, 4);
@@ -309,7 +261,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
         return false;
     yaml_node_t *found = NULL;
     for (enum op op = OP_WEBHOOK; op < OP_END; op++) {
-        yaml_node_t *each = member(compiler, node, op_names[op]);
+        yaml_node_t *each = member(compiler, node, pipelines_op_name(op));
         if (each != NULL && found != NULL)
             return fail(compiler, each, "an action is one of wait, await, webhook, produce, move");
         if (each != NULL) {
@@ -409,24 +361,6 @@ static bool resolve_stages(struct compiler *compiler)
     return true;
 }
 
-static bool is_plain(const struct step *step)
-{
-    return (step->op == OP_WAIT || step->op == OP_MOVE) && step->when.count == 0 &&
-           step->unless.count == 0;
-}
-
-/* Where one that goes to this step stops for the first time, and after how long. */
-static size_t land(const struct compiler *compiler, size_t step, int64_t *delay_ms)
-{
-    for (size_t hops = 0; hops <= compiler->step_count && is_plain(&compiler->steps[step]);
-         hops++) {
-        if (compiler->steps[step].op == OP_WAIT)
-            *delay_ms += compiler->steps[step].wait_ms;
-        step = compiler->steps[step].next;
-    }
-    return step;
-}
-
 /* A circle of moves in which nothing happens and no time passes would turn for ever. Conditions do
  * not count: they may hold at every turn. */
 static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
@@ -440,134 +374,13 @@ static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
                             compiler->steps[start].stage);
         }
         int64_t delay_ms = 0;
-        if (is_plain(&compiler->steps[land(compiler, start, &delay_ms)]))
+        if (pipelines_is_plain(&compiler->steps[pipelines_land(compiler, start, &delay_ms)]))
             return fail(compiler, node,
                         "stage \"%.63s\" waits and moves in a circle in which "
                         "nothing happens",
                         compiler->steps[start].stage);
     }
     return true;
-}
-
-/* ---- what goes to the database ---- */
-
-static void write_codes(struct rcpt_json *json, const char *name, const struct codes *codes)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_begin_array(json);
-    for (size_t index = 0; index < codes->count; index++)
-        rcpt_json_int(json, codes->codes[index]);
-    rcpt_json_end_array(json);
-}
-
-static void write_number(struct rcpt_json *json, const char *name, int64_t value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_int(json, value);
-}
-
-static void write_text(struct rcpt_json *json, const char *name, const char *value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, value);
-}
-
-static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
-{
-    const struct step *step = &compiler->steps[index];
-    int64_t next_ms = step->op == OP_WAIT ? step->wait_ms : 0, else_ms = 0;
-    size_t next = land(compiler, step->next, &next_ms);
-    size_t other = land(compiler, step->other, &else_ms);
-    rcpt_json_begin_object(json);
-    write_number(json, "step", (int64_t)index);
-    write_text(json, "stage", step->stage);
-    write_text(json, "op", op_names[step->op]);
-    write_text(json, "target", step->target);
-    write_text(json, "key", step->key);
-    write_codes(json, "if", &step->when);
-    write_codes(json, "unless", &step->unless);
-    rcpt_json_key(json, "awaits");
-    if (step->awaits == NO_CODE)
-        rcpt_json_null(json);
-    else
-        rcpt_json_int(json, step->awaits);
-    write_number(json, "within_ms", step->op == OP_AWAIT ? step->wait_ms : 0);
-    write_number(json, "next_step", (int64_t)next);
-    write_number(json, "next_delay_ms", next_ms);
-    write_number(json, "else_step", (int64_t)other);
-    write_number(json, "else_delay_ms", else_ms);
-    rcpt_json_end_object(json);
-}
-
-static void write_texts(struct compiler *compiler, struct rcpt_json *json, const char *name,
-                        const yaml_node_t *node)
-{
-    rcpt_json_key(json, name);
-    if (node == NULL) {
-        rcpt_json_null(json);
-        return;
-    }
-    rcpt_json_begin_array(json);
-    if (node->type == YAML_SCALAR_NODE)
-        rcpt_json_text(json, rcpt_config_scalar(node));
-    else
-        for (const yaml_node_item_t *item = node->data.sequence.items.start;
-             item < node->data.sequence.items.top; item++)
-            rcpt_json_text(json, rcpt_config_scalar(node_at(compiler, *item)));
-    rcpt_json_end_array(json);
-}
-
-static void write_members(struct compiler *compiler, struct rcpt_json *json)
-{
-    int64_t delay_ms = 0;
-    size_t first = land(compiler, 0, &delay_ms);
-    write_text(json, "name", compiler->pipeline);
-    rcpt_json_key(json, "on");
-    if (compiler->on == NO_CODE)
-        rcpt_json_null(json);
-    else
-        rcpt_json_int(json, compiler->on);
-    write_text(json, "org", compiler->org);
-    write_text(json, "subject", compiler->subject);
-    write_texts(compiler, json, "orgs", compiler->orgs);
-    write_texts(compiler, json, "campaigns", compiler->campaigns);
-    write_texts(compiler, json, "once_per", compiler->once_per);
-    write_number(json, "first_step", (int64_t)first);
-    write_number(json, "first_delay_ms", delay_ms);
-    rcpt_json_key(json, "steps");
-    rcpt_json_begin_array(json);
-    for (size_t index = 0; index <= compiler->step_count; index++)
-        write_step(compiler, json, index);
-    rcpt_json_end_array(json);
-}
-
-static void hash_of(struct compiler *compiler, char text[17])
-{
-    char *members = NULL;
-    size_t size = 0;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    struct rcpt_json json;
-    FILE *out = open_memstream(&members, &size);
-    RCPT_ASSERT(out != NULL);
-    rcpt_json_init(&json, out);
-    rcpt_json_begin_object(&json);
-    write_members(compiler, &json);
-    rcpt_json_end_object(&json);
-    RCPT_ASSERT(fclose(out) == 0);
-    for (size_t index = 0; index < size; index++)
-        hash = (hash ^ (unsigned char)members[index]) * UINT64_C(0x100000001b3);
-    free(members);
-    snprintf(text, 17, "%016" PRIx64, hash);
-}
-
-static void write_pipeline(struct compiler *compiler, struct rcpt_json *json)
-{
-    char hash[17];
-    hash_of(compiler, hash);
-    rcpt_json_begin_object(json);
-    write_text(json, "hash", hash);
-    write_members(compiler, json);
-    rcpt_json_end_object(json);
 }
 
 /* ---- the whole ---- */
@@ -686,7 +499,7 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
                 read_stages(compiler, node) && resolve_stages(compiler) &&
                 check_circles(compiler, node);
     if (good)
-        write_pipeline(compiler, json);
+        pipelines_write(compiler, json);
     return good;
 }
 

@@ -1,0 +1,148 @@
+#include "pipelines_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *pipelines_op_name(enum op op)
+{
+    static const char *const names[] = {"webhook", "produce", "await", "wait", "move", "end"};
+    return names[op];
+}
+
+bool pipelines_is_plain(const struct step *step)
+{
+    return (step->op == OP_WAIT || step->op == OP_MOVE) && step->when.count == 0 &&
+           step->unless.count == 0;
+}
+
+size_t pipelines_land(const struct compiler *compiler, size_t step, int64_t *delay_ms)
+{
+    for (size_t hops = 0;
+         hops <= compiler->step_count && pipelines_is_plain(&compiler->steps[step]); hops++) {
+        if (compiler->steps[step].op == OP_WAIT)
+            *delay_ms += compiler->steps[step].wait_ms;
+        step = compiler->steps[step].next;
+    }
+    return step;
+}
+
+static void write_codes(struct rcpt_json *json, const char *name, const struct codes *codes)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < codes->count; index++)
+        rcpt_json_int(json, codes->codes[index]);
+    rcpt_json_end_array(json);
+}
+
+static void write_number(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_int(json, value);
+}
+
+static void write_text(struct rcpt_json *json, const char *name, const char *value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, value);
+}
+
+static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
+{
+    const struct step *step = &compiler->steps[index];
+    int64_t next_ms = step->op == OP_WAIT ? step->wait_ms : 0, else_ms = 0;
+    size_t next = pipelines_land(compiler, step->next, &next_ms);
+    size_t other = pipelines_land(compiler, step->other, &else_ms);
+    rcpt_json_begin_object(json);
+    write_number(json, "step", (int64_t)index);
+    write_text(json, "stage", step->stage);
+    write_text(json, "op", pipelines_op_name(step->op));
+    write_text(json, "target", step->target);
+    write_text(json, "key", step->key);
+    write_codes(json, "if", &step->when);
+    write_codes(json, "unless", &step->unless);
+    rcpt_json_key(json, "awaits");
+    if (step->awaits == NO_CODE)
+        rcpt_json_null(json);
+    else
+        rcpt_json_int(json, step->awaits);
+    write_number(json, "within_ms", step->op == OP_AWAIT ? step->wait_ms : 0);
+    write_number(json, "next_step", (int64_t)next);
+    write_number(json, "next_delay_ms", next_ms);
+    write_number(json, "else_step", (int64_t)other);
+    write_number(json, "else_delay_ms", else_ms);
+    rcpt_json_end_object(json);
+}
+
+static void write_texts(struct compiler *compiler, struct rcpt_json *json, const char *name,
+                        const yaml_node_t *node)
+{
+    rcpt_json_key(json, name);
+    if (node == NULL) {
+        rcpt_json_null(json);
+        return;
+    }
+    rcpt_json_begin_array(json);
+    if (node->type == YAML_SCALAR_NODE)
+        rcpt_json_text(json, rcpt_config_scalar(node));
+    else
+        for (const yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++)
+            rcpt_json_text(json,
+                           rcpt_config_scalar(yaml_document_get_node(compiler->document, *item)));
+    rcpt_json_end_array(json);
+}
+
+static void write_members(struct compiler *compiler, struct rcpt_json *json)
+{
+    int64_t delay_ms = 0;
+    size_t first = pipelines_land(compiler, 0, &delay_ms);
+    write_text(json, "name", compiler->pipeline);
+    rcpt_json_key(json, "on");
+    if (compiler->on == NO_CODE)
+        rcpt_json_null(json);
+    else
+        rcpt_json_int(json, compiler->on);
+    write_text(json, "org", compiler->org);
+    write_text(json, "subject", compiler->subject);
+    write_texts(compiler, json, "orgs", compiler->orgs);
+    write_texts(compiler, json, "campaigns", compiler->campaigns);
+    write_texts(compiler, json, "once_per", compiler->once_per);
+    write_number(json, "first_step", (int64_t)first);
+    write_number(json, "first_delay_ms", delay_ms);
+    rcpt_json_key(json, "steps");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index <= compiler->step_count; index++)
+        write_step(compiler, json, index);
+    rcpt_json_end_array(json);
+}
+
+static void hash_of(struct compiler *compiler, char text[17])
+{
+    char *members = NULL;
+    size_t size = 0;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    struct rcpt_json json;
+    FILE *out = open_memstream(&members, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_object(&json);
+    write_members(compiler, &json);
+    rcpt_json_end_object(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    for (size_t index = 0; index < size; index++)
+        hash = (hash ^ (unsigned char)members[index]) * UINT64_C(0x100000001b3);
+    free(members);
+    snprintf(text, 17, "%016" PRIx64, hash);
+}
+
+void pipelines_write(struct compiler *compiler, struct rcpt_json *json)
+{
+    char hash[17];
+    hash_of(compiler, hash);
+    rcpt_json_begin_object(json);
+    write_text(json, "hash", hash);
+    write_members(compiler, json);
+    rcpt_json_end_object(json);
+}
