@@ -8,6 +8,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from oracle.compare import Inbox
+from support import publications
+from support.receiver import Receiver
 from support.wait import wait_for
 
 SCHEMA = "receiptd"
@@ -117,6 +119,32 @@ def test_the_daemon_does_all_its_work_as_the_role_that_migrate_made(create_world
     world.insert(world.stream.early)
     act_as(world, role)
     run_everything(world)
+
+
+def test_folds_and_actions_need_no_other_rights(create_world, create_topic, role):
+    receiver, out = Receiver(), create_topic(2)
+    try:
+        endpoint = {"name": "crm", "url": receiver.url, "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}
+        world = create_world(2_000, seed=302, migrate=False, partitions=2,
+                             folds=[{"name": "campaigns", "group_key": ["campaign_id"], "window": "500ms", "max_hold": "2s",
+                                     "publish": {"kafka": {"topic": str(out)}}}],
+                             actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "50ms"},
+                             pipelines=[{"name": "welcome", "on": "CLICKED", "webhook": "crm"}])
+        world.installation.command("migrate", "--role", role)
+        world.insert(world.stream.platform)
+        act_as(world, role)
+        process = world.installation.start()
+        world.produce()
+        world.finish(process)
+        runs = "SELECT count(*), count(*) FILTER (WHERE status = 'done') FROM receiptd.run"
+        world.wait(lambda: world.database.query(runs)[0][0] == world.database.query(runs)[0][1] > 0, process, 120, "all runs are done",
+                   details=lambda: str(world.database.query(runs)))
+        world.wait(lambda: publications.is_quiet(world.database), process, 120, "all folds published")
+        process.stop()
+        assert "permission denied" not in process.log()
+        assert receiver.seen() and publications.read(world.brokers, out, 2)
+    finally:
+        receiver.close()
 
 
 def test_the_role_has_the_rights_it_needs_and_not_one_more(create_world, role):
