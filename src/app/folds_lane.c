@@ -22,7 +22,7 @@ static void read_outbox(struct folds_lane *lane);
 
 bool folds_lane_is_settled(const struct folds_lane *lane)
 {
-    return lane->state == FOLDS_IDLE;
+    return lane->state == FOLDS_IDLE && rcpt_transactor_is_settled(lane->transactor);
 }
 
 static bool is_owned(const struct folds_lane *lane)
@@ -348,6 +348,8 @@ void folds_lane_tick(struct folds_lane *lane)
 {
     int64_t now = app_now(lane->folds->app);
     rcpt_transactor_tick(lane->transactor);
+    if (lane->folds->stopping && lane->state == FOLDS_IDLE)
+        rcpt_transactor_drop(lane->transactor);
     if (lane->folds->rules_stored && can_go_on(lane) && is_owned(lane))
         folds_calls_tick(&lane->folds->calls, lane->index);
     if (lane->state != FOLDS_IDLE || !lane->folds->rules_stored || !can_go_on(lane) ||

@@ -7,11 +7,11 @@
 
 #include "internal.h"
 
-#define OPEN_MS        30000
-#define PUBLISH_MS     30000
-#define CALL_MS        5000  /* of one blocking call; what did not end in it is asked again */
-#define TRANSACTION_MS 20000 /* after which the broker rolls back what nobody ends */
-#define GRACE_MS       5000  /* beyond the deadline, until a thread is given up */
+#define OPEN_MS    30000
+#define DESTROY_MS 5000 /* of a client that nobody waits for any more */
+#define PUBLISH_MS 30000
+#define CALL_MS    5000 /* of one blocking call; what did not end in it is asked again */
+#define GRACE_MS   5000 /* beyond the deadline, until a thread is given up */
 
 struct rcpt_transactor {
     struct rcpt_transactor_settings settings; /* copies */
@@ -21,6 +21,7 @@ struct rcpt_transactor {
     struct rcpt_kafka_workers *workers;
     rd_kafka_t *handle; /* NULL: closed, or lent to the job */
     bool busy, dropped;
+    unsigned destroying; /* clients on their way out */
     void (*on_closed)(void *context);
     void *close_context;
 };
@@ -254,7 +255,8 @@ static void destroy(struct rcpt_transactor *transactor, rd_kafka_t *handle_taken
 {
     struct job *job = job_new(transactor, JOB_DESTROY);
     job->handle = handle_taken;
-    rcpt_kafka_workers_start(transactor->workers, &job->job, OPEN_MS);
+    transactor->destroying++;
+    rcpt_kafka_workers_start(transactor->workers, &job->job, DESTROY_MS);
 }
 
 /* Whether the client goes on to be used. One whose thread is late stays with that thread: it is
@@ -279,8 +281,10 @@ static void on_done(struct rcpt_kafka_job *base, bool in_time)
     struct job *job = (struct job *)base;
     struct rcpt_transactor *transactor = job->transactor;
     struct rcpt_error late;
-    if (job->kind == JOB_DESTROY)
+    if (job->kind == JOB_DESTROY) {
+        transactor->destroying--;
         return;
+    }
     transactor->busy = false;
     if (!in_time) { /* the thread may still write to the job */
         rcpt_error_set(&late, RCPT_DECISION_RECONNECT, "LATE",
@@ -399,6 +403,11 @@ bool rcpt_transactor_is_open(const struct rcpt_transactor *transactor)
 bool rcpt_transactor_is_busy(const struct rcpt_transactor *transactor)
 {
     return transactor->busy;
+}
+
+bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor)
+{
+    return transactor->handle == NULL && !transactor->busy && transactor->destroying == 0;
 }
 
 static void start(struct rcpt_transactor *transactor, struct job *job, int64_t allowance_ms)

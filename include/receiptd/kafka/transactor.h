@@ -47,6 +47,8 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
                              int64_t mark);
 bool rcpt_transactor_is_open(const struct rcpt_transactor *transactor);
 bool rcpt_transactor_is_busy(const struct rcpt_transactor *transactor);
+/* Nothing is under way, and no client is left. */
+bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor);
 /* Gives the client up; what is under way is still answered. */
 void rcpt_transactor_drop(struct rcpt_transactor *transactor);
 void rcpt_transactor_tick(struct rcpt_transactor *transactor); /* now and then: answers the late */
