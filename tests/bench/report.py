@@ -197,6 +197,16 @@ p99 {number(half['p99'], 1)} ms, {half['refused']} refused. Peak RSS {number(res
 """
 
 
+def section_folds(result):
+    rates = "; ".join(f"{number(rate['events_per_second'])} events/s with {number(rate['groups'])} groups" for rate in result["rates"])
+    lag = result["lag"]
+    return f"""## Folds
+
+The core with a rule over its transitions ran at {spread(result['cost']['share'], 2)} of its rate without one. A rule over a topic alone: {rates}.
+Beside a million open groups {number(lag['publications'])} publications came p50 {number(lag['p50'], 2)} s, p99 {number(lag['p99'], 2)} s behind their window.
+"""
+
+
 def section_actions(result):
     return f"""## Actions
 
@@ -209,7 +219,7 @@ at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} action
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
             "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "snapshot": section_snapshot,
             "tracing": section_tracing,
-            "intake": section_intake, "actions": section_actions}
+            "intake": section_intake, "actions": section_actions, "folds": section_folds}
 
 
 def readme_figures(results):
