@@ -75,7 +75,8 @@ def test_without_a_retention_nothing_is_written_and_it_can_be_switched_while_run
 
 @pytest.mark.slow
 def test_the_timeline_holds_every_receipt_once_whatever_happens(create_world):
-    world = create_world(30_000, seed=92, batch={"max_events": 300}, timeline={"retention": "1h"})
+    # Flags beside a status count as events of their own, and are told with their receipt.
+    world = create_world(30_000, seed=92, traffic={"flags": 0}, batch={"max_events": 300}, timeline={"retention": "1h"})
     world.insert(world.stream.late)
     feeder = world.feed(per_second=15_000)
     for turn in range(3):
