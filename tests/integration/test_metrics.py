@@ -84,7 +84,7 @@ def test_every_receipt_is_counted_by_what_it_did_and_by_its_gateway(create_world
 
 @pytest.mark.slow
 def test_figures_agree_with_the_ledger_under_load(create_world):
-    world = create_world(60_000, seed=61, batch={"max_events": 500})
+    world = create_world(60_000, seed=61, traffic={"flags": 0}, batch={"max_events": 500})  # a woken receipt is one, with its flags
     world.insert(world.stream.late)
     world.produce()
     process, pages = start(world)
