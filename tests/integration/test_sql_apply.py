@@ -257,7 +257,7 @@ def test_plans_reach_messages_by_their_key_in_the_order_of_the_batch(database, r
 def test_every_message_in_a_campaign_of_its_own_costs_no_more_than_linear_time(database):
     session = database.session()
     session.do("INSERT INTO message_inbox (message_id, campaign_id) SELECT 'm' || n, 'c' || n"
-               " FROM generate_series(1, 4000) n")
+               " FROM generate_series(1, 20000) n")
     session.do("ANALYZE")
 
     def seconds(count, first):
@@ -267,8 +267,9 @@ def test_every_message_in_a_campaign_of_its_own_costs_no_more_than_linear_time(d
         return time.perf_counter() - start
 
     seconds(10, 1)
-    small, large = seconds(500, 11), seconds(3000, 600)
-    assert large < 6 * small * 3
+    # Six times the messages: quadratic would be 36. A neighbour may disturb some of the pairs, not all.
+    ratios = [seconds(3000, first + 600) / seconds(500, first) for first in range(11, 20_000 - 3600, 3600)]
+    assert min(ratios) < 18, ratios
 
 
 def test_the_answer_tells_what_became_of_the_messages_in_few_and_small_arrays(database):
