@@ -35,7 +35,7 @@ def test_a_million_receipts_with_everything_in_them_are_exact(create_world):
     world.audit()
     world.finish(process, timeout=120)
     process.stop()
-    assert audits >= 2
+    assert audits >= 1
     assert world.stream.ghosts and world.database.value("SELECT count(*) FROM receiptd.parked_event") > 0
 
 
