@@ -326,10 +326,10 @@ struct raw { /* one event before grouping */
  * events. */
 static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                              const struct rcpt_batch_source *sources, uint32_t source_count,
-                             uint32_t event_limit, struct raw *raws, struct folding *messages,
-                             uint32_t *raw_count)
+                             struct rcpt_batch_range range, struct raw *raws,
+                             struct folding *messages, uint32_t *raw_count)
 {
-    uint32_t message_count = 0, used = 0;
+    uint32_t message_count = 0, seen = 0, used = 0;
     for (uint32_t source = 0; source < source_count; source++) {
         const struct rcpt_record *record = sources[source].record;
         for (uint32_t at = record->lane_events[batch->lane];
@@ -339,7 +339,8 @@ static uint32_t chain_events(struct rcpt_batch_builder *builder, struct rcpt_bat
                 add_refused(batch, &sources[source], event);
                 continue;
             }
-            if (used >= event_limit)
+            seen++;
+            if (seen <= range.first || seen > range.end)
                 continue;
             struct folding *message =
                 &messages[find_message(builder, messages, &message_count, event)];
@@ -418,7 +419,7 @@ static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source
 
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                      const struct rcpt_batch_source *sources, uint32_t source_count,
-                     uint32_t event_limit)
+                     struct rcpt_batch_range range)
 {
     struct counts counts = count_content(sources, source_count, batch->lane);
     uint32_t most = counts.events;
@@ -438,8 +439,8 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
     memset(builder->single, 0xff, sizeof(builder->single));
 
     uint32_t raw_count = 0;
-    uint32_t message_count = chain_events(builder, batch, sources, source_count, event_limit, raws,
-                                          messages, &raw_count);
+    uint32_t message_count =
+        chain_events(builder, batch, sources, source_count, range, raws, messages, &raw_count);
     const struct folding *sorted = sort_messages(messages, scratch, message_count);
     for (uint32_t index = 0; index < message_count; index++)
         emit_message(builder, batch, &sorted[index], raws);

@@ -24,12 +24,18 @@ void rcpt_batch_fini(struct rcpt_batch *batch);
 /* Forgets the content, keeps the memory; lane stays. */
 void rcpt_batch_reset(struct rcpt_batch *batch, enum rcpt_batch_kind kind);
 
+/* Of the events that are not refused: from `first` (from 0) to the one before `end`. */
+struct rcpt_batch_range {
+    uint32_t first, end;
+};
+
+#define RCPT_BATCH_ALL ((struct rcpt_batch_range){0, UINT32_MAX})
+
 /* Fills messages, events, signatures and letters with the lane's part of the sources, in their
- * order; at most `event_limit` events that are not refused (letters are left out where the limit
- * cuts). Moves are the caller's. */
+ * order; of the events that are not refused those of the range. Moves are the caller's. */
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                      const struct rcpt_batch_source *sources, uint32_t source_count,
-                     uint32_t event_limit);
+                     struct rcpt_batch_range range);
 
 /* The event_index-th (from 0) event of the lane in the sources that is not refused. */
 struct rcpt_event *rcpt_batch_find_event(const struct rcpt_batch_source *sources,

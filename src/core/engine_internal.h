@@ -64,6 +64,8 @@ struct lane {
     /* Search for an event that PostgreSQL refuses: the first `good` events pass, the first `bad` do
      * not. */
     bool searching, search_confirmed;
+    bool search_alone;   /* the last question: is the one that was found refused by itself? */
+    bool search_doubted; /* once already it was not */
     uint32_t search_records, good, bad, probing;
     char search_detail[120];
     struct refusal *refusals;

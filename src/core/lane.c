@@ -44,7 +44,7 @@ void lane_fini(struct rcpt_engine *engine, struct lane *lane)
 void lane_forget_refusals(struct lane *lane)
 {
     lane->refusal_count = 0;
-    lane->searching = false;
+    lane->searching = lane->search_doubted = false;
 }
 
 /* ---- sealing ---- */
@@ -171,7 +171,7 @@ static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t no
     uint32_t record_count = lane_choose(engine, lane);
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);
     rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
-                    record_count, UINT32_MAX);
+                    record_count, RCPT_BATCH_ALL);
     name_refusals(lane);
     plan_moves(engine, lane, record_count, true);
     lane->flying = record_count;
@@ -182,11 +182,16 @@ static void seal_probe(struct rcpt_engine *engine, struct lane *lane, int64_t no
 {
     uint32_t record_count = lane->search_records;
     /* First all of them again: only then is it certain that the cause is among the events. Last
-     * those that passed again: rows that the platform has made since may be refused as well. */
+     * those that passed again: rows that the platform has made since may be refused as well. And
+     * the one that was found by itself: what was refused before may be long ago for a database that
+     * went back meanwhile, behind a pooler that hides it. */
     lane->probing = lane->search_confirmed ? lane->good + (lane->bad - lane->good) / 2 : lane->bad;
+    struct rcpt_batch_range range = {0, lane->probing};
+    if (lane->search_alone)
+        range = (struct rcpt_batch_range){lane->bad - 1, lane->bad};
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_PROBE);
     rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
-                    record_count, lane->probing);
+                    record_count, range);
     lane->flying = record_count;
     submit(engine, lane, now_ms);
 }
@@ -271,6 +276,7 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
  * be there, or none. The search begins anew if there is still a reason. */
 static void doubt_refusals(struct lane *lane)
 {
+    lane->search_doubted = false;
     if (!lane->searching && lane->refusal_count == 0)
         return;
     for (uint32_t index = 0; index < lane->search_records && index < lane->count; index++) {
@@ -430,10 +436,15 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
     }
     if (lane->batch.kind == RCPT_BATCH_APPLY && same_records && events > 0) {
         lane->searching = true;
-        lane->search_confirmed = false;
+        lane->search_confirmed = lane->search_alone = false;
         lane->search_records = records;
         lane->good = 0;
         lane->bad = events;
+    } else if (lane->batch.kind == RCPT_BATCH_PROBE && lane->search_alone && lane->searching) {
+        memcpy(lane->search_detail, result->detail, sizeof(lane->search_detail));
+        refuse_culprit(engine, lane);
+        lane_set_state(lane, LANE_READY);
+        return;
     } else if (lane->batch.kind == RCPT_BATCH_PROBE && lane->searching) {
         if (lane->search_confirmed && lane->probing == lane->good)
             lane->good = 0; /* what passed before does not any more */
@@ -449,6 +460,21 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
     lane_set_state(lane, LANE_READY);
 }
 
+/* By itself it passes: something has changed, and the whole is tried again. If it comes to this a
+ * second time, it is refused together with others of its message only, and all of those passed
+ * without it. */
+static void judge_together(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
+{
+    if (lane->search_doubted) {
+        refuse_culprit(engine, lane);
+        lane_set_state(lane, LANE_READY);
+        return;
+    }
+    lane->search_doubted = true;
+    lane->searching = false;
+    wait_and_retry(lane, now_ms);
+}
+
 static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     lane_unfly(engine, lane);
@@ -458,8 +484,12 @@ static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now
         wait_and_retry(lane, now_ms);
         return;
     }
+    if (lane->searching && lane->search_alone) {
+        judge_together(engine, lane, now_ms);
+        return;
+    }
     if (lane->searching && lane->probing == lane->good)
-        refuse_culprit(engine, lane);
+        lane->search_alone = true;
     else if (lane->searching)
         lane->good = lane->probing;
     lane_set_state(lane, LANE_READY);

@@ -215,7 +215,7 @@ static void make_batch(struct maker *maker, struct rcpt_batch *batch, struct que
                        const struct rcpt_batch_source *sources, uint32_t count)
 {
     rcpt_batch_reset(batch, RCPT_BATCH_APPLY);
-    rcpt_batch_fold(maker->builder, batch, sources, count, UINT32_MAX);
+    rcpt_batch_fold(maker->builder, batch, sources, count, RCPT_BATCH_ALL);
     set_moves(maker, batch, sources, count);
     if (batch->message_count == 0)
         return;
