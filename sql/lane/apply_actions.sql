@@ -37,7 +37,8 @@ action_run AS (
 action_first AS (
     INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, perform_at)
     SELECT r.id, r.pipeline_id, s.step, action_lane_of(r.subject_hash), r.subject_hash, r.org_id, r.message_id, s.awaits,
-           clock_timestamp() + (p.first_delay_ms + CASE WHEN action_reached(r.at_status, r.at_flags, s.awaits) THEN 0
+           clock_timestamp() + (p.first_delay_ms + CASE WHEN s.awaits IS NULL THEN s.within_ms
+                                                        WHEN action_reached(action_path(r.at_status), r.at_flags, s.awaits) THEN 0
                                                         ELSE s.within_ms END) * interval '1 millisecond'
     FROM action_run r
     JOIN pipeline p ON p.id = r.pipeline_id

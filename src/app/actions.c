@@ -112,8 +112,7 @@ static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t 
         actions->flying = item->next;
         free_item(item);
     }
-    for (size_t lane = 0; lane < ACTIONS_LANES; lane++) /* the next step may be due at once */
-        actions->lanes[lane].next_ms = 0;
+    actions->claim_at_ms = 0; /* the next step may be due at once */
     step(actions);
 }
 
@@ -201,6 +200,28 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     return item;
 }
 
+/* The next claim begins where this one had seen enough. */
+static void turn_lanes(struct app_actions *actions, unsigned looked)
+{
+    for (unsigned turn = 0; turn < ACTIONS_LANES && looked > 0; turn++) {
+        looked -= actions->owned[actions->next_lane];
+        actions->next_lane = (actions->next_lane + 1) % ACTIONS_LANES;
+    }
+}
+
+/* Decisions are cheap by the thousand; what has no room is looked at in vain. */
+static void pace_claims(struct app_actions *actions, unsigned went_on)
+{
+    if (went_on > actions->look / 2)
+        actions->look *= 2;
+    else
+        actions->look /= 2;
+    if (actions->look > ACTIONS_LOOK_MAX)
+        actions->look = ACTIONS_LOOK_MAX;
+    if (actions->look < ACTIONS_LOOK_MIN)
+        actions->look = ACTIONS_LOOK_MIN;
+}
+
 /* Columns as actions_claim() returns them; the last row is a summary. */
 static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
 {
@@ -221,14 +242,17 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
     }
     if (count == 0)
         return; /* the lane is not ours any more */
+    unsigned looked = (unsigned)rcpt_pg_rows_int(rows, count - 1, 3);
     int64_t went_on = rcpt_pg_rows_int(rows, count - 1, 1);
     int64_t deferred = rcpt_pg_rows_int(rows, count - 1, 2);
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
                      (double)went_on);
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
                      (double)deferred);
-    if (count > 1 || went_on > 0)
-        actions->lanes[actions->claiming].next_ms = 0;
+    pace_claims(actions, (unsigned)went_on);
+    turn_lanes(actions, looked);
+    if (count > 1 || went_on > 0 || looked < actions->claiming)
+        actions->claim_at_ms = 0;
 }
 
 static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -248,17 +272,32 @@ static int64_t interval_us(unsigned per_minute)
     return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
 }
 
-static void claim_lane(struct app_actions *actions, unsigned lane, unsigned most)
+/* Ours, beginning with the one that was left out last. */
+static unsigned put_lanes(const struct app_actions *actions, struct rcpt_pg_encoder *encoder)
+{
+    unsigned owned = 0;
+    for (unsigned lane = 0; lane < ACTIONS_LANES; lane++)
+        owned += actions->owned[lane];
+    rcpt_pg_begin_int4_array(encoder, owned);
+    for (unsigned turn = 0; turn < ACTIONS_LANES; turn++) {
+        unsigned lane = (actions->next_lane + turn) % ACTIONS_LANES;
+        if (actions->owned[lane])
+            rcpt_pg_put_int4(encoder, (int32_t)lane);
+    }
+    return owned;
+}
+
+static void claim(struct app_actions *actions, unsigned most)
 {
     const struct rcpt_config *config = actions->app->config;
     struct rcpt_pg_encoder *encoder = actions->encoder;
-    actions->claiming = lane;
     actions->claimed_at_ms = now_of(actions);
-    actions->lanes[lane].next_ms = now_of(actions) + config->actions.poll_interval_ms;
+    actions->claim_at_ms = now_of(actions) + config->actions.poll_interval_ms;
     actions->claim_flying = true;
     rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_add_int4(encoder, (int32_t)lane);
+    actions->claiming = put_lanes(actions, encoder);
     rcpt_pg_add_text(encoder, actions->me);
+    rcpt_pg_add_int4(encoder, (int32_t)actions->look);
     rcpt_pg_add_int4(encoder, (int32_t)most);
     rcpt_pg_add_int8(encoder, config->actions.lease_ms);
     actions_call_put_room(actions, encoder);
@@ -271,23 +310,17 @@ static void claim_lane(struct app_actions *actions, unsigned lane, unsigned most
     submit(actions, "claim", on_claimed);
 }
 
-/* The lanes take turns; one claim is in flight at a time, so that room is never promised twice. */
+/* All lanes at once, but one claim is in flight at a time, so that room is never promised twice. */
 static void claim_some(struct app_actions *actions)
 {
     unsigned most = actions->app->config->actions.max_in_flight;
     int64_t now = now_of(actions);
     if (actions->claim_flying || actions->stopping || !actions->stored ||
-        actions->in_flight >= most || now >= actions->owned_until_ms || !can_ask(actions))
+        actions->in_flight >= most || now >= actions->owned_until_ms ||
+        now < actions->claim_at_ms || !can_ask(actions))
         return;
     most -= actions->in_flight;
-    for (unsigned tried = 0; tried < ACTIONS_LANES; tried++) {
-        unsigned lane = (actions->next_lane + tried) % ACTIONS_LANES;
-        if (!actions->lanes[lane].owned || actions->lanes[lane].next_ms > now)
-            continue;
-        actions->next_lane = (lane + 1) % ACTIONS_LANES;
-        claim_lane(actions, lane, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
-        return;
-    }
+    claim(actions, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
 }
 
 /* ---- lanes, pipelines, housekeeping ---- */
@@ -302,11 +335,11 @@ static void on_owned(void *context, struct rcpt_pg_rows *const *rows, size_t row
     RCPT_ASSERT(row_count == 1);
     actions->owned_until_ms = actions->own_sent_ms + actions->app->config->actions.lane_lease_ms;
     for (size_t lane = 0; lane < ACTIONS_LANES; lane++)
-        actions->lanes[lane].owned = false;
+        actions->owned[lane] = false;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
         uint64_t lane = (uint64_t)rcpt_pg_rows_int(rows[0], row, 0);
         if (lane < ACTIONS_LANES)
-            actions->lanes[lane].owned = true;
+            actions->owned[lane] = true;
     }
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
                      (double)rcpt_pg_rows_count(rows[0]));
@@ -368,7 +401,7 @@ static void tidy(struct app_actions *actions)
 {
     int64_t now = now_of(actions);
     if (actions->tidy_flying || actions->stopping || now < actions->tidy_at_ms ||
-        !actions->lanes[0].owned || !can_ask(actions))
+        !actions->owned[0] || !can_ask(actions))
         return; /* the owner of the first lane does it for all */
     actions->tidy_flying = true;
     actions->tidy_at_ms = now + TIDY_MS;
@@ -568,6 +601,7 @@ bool actions_start(struct app *app, struct rcpt_error *error)
     actions->app = app;
     actions->pipelines = pipelines;
     actions->results_end = &actions->results;
+    actions->look = ACTIONS_LOOK_MIN;
     actions->random = uv_hrtime() ^ ((uint64_t)getpid() << 32);
     snprintf(actions->me, sizeof(actions->me), "%s-%08" PRIx64, app->instance,
              rcpt_random_next(&actions->random) >> 32);

@@ -15,6 +15,8 @@
 #define ACTIONS_LANES      16u
 #define ACTIONS_PER_CLAIM  128u
 #define ACTIONS_PER_FINISH 500u
+#define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
+#define ACTIONS_LOOK_MAX   2048u
 
 struct actions_endpoint {
     char *name;
@@ -40,11 +42,6 @@ struct actions_item {
     char *answer; /* NULL: none */
 };
 
-struct actions_lane {
-    bool owned;
-    int64_t next_ms; /* when to look again */
-};
-
 struct app_actions {
     struct app *app;
     struct pipelines *pipelines;
@@ -56,10 +53,12 @@ struct app_actions {
     struct rcpt_producer *producer; /* NULL: nothing is produced */
     uv_timer_t timer;
     char me[120]; /* unique over restarts */
-    struct actions_lane lanes[ACTIONS_LANES];
-    unsigned next_lane, claiming; /* the lane of the claim in flight */
-    int64_t claimed_at_ms;        /* when it was sent */
-    bool known;                   /* some wording of the pipelines is in the database */
+    bool owned[ACTIONS_LANES];
+    unsigned next_lane, look;
+    unsigned claiming;     /* lanes of the claim in flight */
+    int64_t claimed_at_ms; /* when it was sent */
+    int64_t claim_at_ms;   /* the next one */
+    bool known;            /* some wording of the pipelines is in the database */
     bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
     bool tidy_flying, count_flying;
     int64_t own_at_ms, own_sent_ms, owned_until_ms, tidy_at_ms, count_at_ms;
