@@ -594,7 +594,8 @@ BEGIN
         JOIN pipeline_step s ON s.pipeline_id = t.pipeline_id AND s.step = t.step
         LEFT JOIN message_inbox m ON m.message_id = t.message_id
         LEFT JOIN message_status_priority k ON k.code = m.status;
-        UPDATE action_lane l SET token = l.token + cardinality(chosen) WHERE l.lane = ANY (busy);
+        UPDATE action_lane l SET token = l.token + cardinality(chosen)
+        WHERE l.lane = ANY (ARRAY(SELECT DISTINCT a.lane FROM action a WHERE a.id = ANY (chosen)));
     ELSE
         -- Nothing was spent and nobody will be called. What a crash of the server takes back is decided again.
         PERFORM set_config('synchronous_commit', 'off', true);

@@ -91,6 +91,14 @@ static void requeue(struct app_actions *actions, bool without_answers)
     actions->flying = NULL;
 }
 
+/* Not at once: what comes to its end until then makes room for one claim of many. */
+static void claim_soon(struct app_actions *actions)
+{
+    int64_t soon = actions->claimed_at_ms + TICK_MS;
+    if (soon < actions->claim_at_ms)
+        actions->claim_at_ms = soon;
+}
+
 static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -112,7 +120,7 @@ static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t 
         actions->flying = item->next;
         free_item(item);
     }
-    actions->claim_at_ms = 0; /* the next step may be due at once */
+    claim_soon(actions); /* the next step may be due at once */
     step(actions);
 }
 
@@ -251,8 +259,10 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
                      (double)deferred);
     pace_claims(actions, (unsigned)went_on);
     turn_lanes(actions, looked);
-    if (count > 1 || went_on > 0 || looked < actions->claiming)
+    if (count == 1 && went_on > 0)
         actions->claim_at_ms = 0;
+    else if (count > 1 || went_on > 0 || looked < actions->claiming)
+        claim_soon(actions);
 }
 
 static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
