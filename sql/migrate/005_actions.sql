@@ -233,25 +233,22 @@ $$;
 
 -- Runs go to a step, after a delay: a row for it, or the end of the run. Nothing happens to runs that are over. (In plpgsql, since
 -- the inbox does not exist yet.)
-CREATE FUNCTION actions_go_on(runs int8[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION actions_go_on(runs int8[], pipelines int4[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    WITH w AS (
-        SELECT w.run, w.delay, r.org_id, r.subject_hash, r.message_id, s.*
-        FROM unnest(runs, steps, delays) AS w (run, step, delay)
-        JOIN run r ON r.id = w.run AND r.status = 'active'
-        JOIN pipeline_step s ON s.pipeline_id = r.pipeline_id AND s.step = w.step
-    ),
-    ended AS (
-        UPDATE run r SET status = 'done', ended_at = clock_timestamp() FROM w WHERE r.id = w.run AND w.op = 'end'
-    )
+    UPDATE run r SET status = 'done', ended_at = clock_timestamp()
+    FROM unnest(runs, pipelines, steps) AS w (run, pipeline, step)
+    JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
+    WHERE r.id = w.run AND r.status = 'active' AND s.op = 'end';
     INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
-    SELECT w.run, w.pipeline_id, w.step, action_lane_of(w.subject_hash), w.subject_hash, w.org_id, w.message_id, w.awaits,
-           CASE WHEN w.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
-           clock_timestamp() + (w.delay + CASE WHEN c.reached THEN 0 ELSE w.within_ms END) * interval '1 millisecond'
-    FROM w
-    LEFT JOIN message_inbox m ON m.message_id = w.message_id
-    CROSS JOIN LATERAL (SELECT w.awaits IS NOT NULL AND action_reached(action_path(m.status), m.flags, w.awaits) AS reached) c
-    WHERE w.op <> 'end';
+    SELECT r.id, s.pipeline_id, s.step, action_lane_of(r.subject_hash), r.subject_hash, r.org_id, r.message_id, s.awaits,
+           CASE WHEN s.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
+           clock_timestamp() + (w.delay + CASE WHEN c.reached THEN 0 ELSE s.within_ms END) * interval '1 millisecond'
+    FROM unnest(runs, pipelines, steps, delays) AS w (run, pipeline, step, delay)
+    JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
+    CROSS JOIN LATERAL (SELECT q.* FROM run q WHERE q.id = w.run AND q.status = 'active' OFFSET 0) r
+    LEFT JOIN message_inbox m ON s.awaits IS NOT NULL AND m.message_id = r.message_id
+    CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND action_reached(action_path(m.status), m.flags, s.awaits) AS reached) c
+    WHERE s.op <> 'end';
 END
 $$;
 
@@ -347,6 +344,7 @@ DECLARE
     allowed int4;
     went_on int8 := 0;
     runs int8[];
+    pipelines int4[];
     steps int4[];
     delays int8[];
     r record;
@@ -496,16 +494,16 @@ BEGIN
             FROM decided d
             -- A transition that has just woken it has moved it: then the next round decides.
             WHERE a.id = d.id AND a.status = 'pending' AND a.perform_at = d.perform_at
-            RETURNING a.id, a.run_id, CASE WHEN d.good THEN d.next_step ELSE d.else_step END AS step,
+            RETURNING a.run_id, a.pipeline_id, CASE WHEN d.good THEN d.next_step ELSE d.else_step END AS step,
                       CASE WHEN d.good THEN d.next_delay_ms ELSE d.else_delay_ms END AS delay
         )
-        SELECT array_agg(done.run_id), array_agg(done.step), array_agg(done.delay),
+        SELECT array_agg(done.run_id), array_agg(done.pipeline_id), array_agg(done.step), array_agg(done.delay),
                ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT x.id FROM decided x))
-        INTO runs, steps, delays, due
+        INTO runs, pipelines, steps, delays, due
         FROM done;
         IF runs IS NOT NULL THEN
             went_on := cardinality(runs);
-            PERFORM actions_go_on(runs, steps, delays);
+            PERFORM actions_go_on(runs, pipelines, steps, delays);
         END IF;
     END IF;
 
@@ -616,6 +614,7 @@ RETURNS TABLE (finished int8, overlapped int8)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     runs int8[];
+    pipelines int4[];
     steps int4[];
     delays int8[];
     dead int8[];
@@ -640,13 +639,13 @@ BEGIN
         WHERE a.id = w.id AND a.token = w.token AND a.status = 'running'
         RETURNING a.run_id, a.pipeline_id, a.step, w.result
     )
-    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(s.next_step) FILTER (WHERE f.result = 'done'),
-           array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'), array_agg(f.run_id) FILTER (WHERE f.result = 'dead'),
-           count(*)
-    INTO runs, steps, delays, dead, finished
+    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),
+           array_agg(s.next_step) FILTER (WHERE f.result = 'done'), array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'),
+           array_agg(f.run_id) FILTER (WHERE f.result = 'dead'), count(*)
+    INTO runs, pipelines, steps, delays, dead, finished
     FROM f JOIN pipeline_step s ON s.pipeline_id = f.pipeline_id AND s.step = f.step;
     IF runs IS NOT NULL THEN
-        PERFORM actions_go_on(runs, steps, delays);
+        PERFORM actions_go_on(runs, pipelines, steps, delays);
     END IF;
     IF dead IS NOT NULL THEN
         UPDATE run r SET status = 'dead', ended_at = clock_timestamp() WHERE r.id = ANY (dead) AND r.status = 'active';
@@ -729,7 +728,8 @@ BEGIN
     )
     SELECT array_agg(id) INTO made FROM began;
     n := COALESCE(cardinality(made), 0);
-    PERFORM actions_go_on(made, array_fill(p.first_step, ARRAY[n::int4]), array_fill(p.first_delay_ms, ARRAY[n::int4]));
+    PERFORM actions_go_on(made, array_fill(p.id, ARRAY[n::int4]), array_fill(p.first_step, ARRAY[n::int4]),
+                          array_fill(p.first_delay_ms, ARRAY[n::int4]));
     INSERT INTO pipeline_delta (name, started, repeated) VALUES (p.name, n, cardinality(subjects) - n);
     RETURN n;
 END
