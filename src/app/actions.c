@@ -6,27 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK_MS     10
-#define TIDY_MS     5000
-#define COUNT_MS    2000
-#define TIDY_ROWS   5000
-#define MINUTE_US   60000000
-#define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
-
-static void step(struct app_actions *actions);
+#define TIDY_MS   5000
+#define COUNT_MS  2000
+#define TIDY_ROWS 5000
 
 static int64_t now_of(const struct app_actions *actions)
 {
     return app_now(actions->app);
 }
 
-static bool can_ask(const struct app_actions *actions)
+bool actions_can_ask(const struct app_actions *actions)
 {
     return actions->up && !actions->closing && rcpt_pg_is_ready(actions->pg);
 }
 
-/* True if it failed: logged; what needs a new connection gets one. */
-static bool failed(struct app_actions *actions, const char *what, const struct rcpt_error *error)
+bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error)
 {
     if (error == NULL)
         return false;
@@ -39,7 +33,7 @@ static bool failed(struct app_actions *actions, const char *what, const struct r
     return true;
 }
 
-static void submit(struct app_actions *actions, const char *statement, rcpt_pg_on_result on_result)
+void actions_submit(struct app_actions *actions, const char *statement, rcpt_pg_on_result on_result)
 {
     struct rcpt_pg_query query = {.statement = statement};
     rcpt_pg_encoder_params(actions->encoder, &query.params);
@@ -91,22 +85,14 @@ static void requeue(struct app_actions *actions, bool without_answers)
     actions->flying = NULL;
 }
 
-/* Not at once: what comes to its end until then makes room for one claim of many. */
-static void claim_soon(struct app_actions *actions)
-{
-    int64_t soon = actions->claimed_at_ms + TICK_MS;
-    if (soon < actions->claim_at_ms)
-        actions->claim_at_ms = soon;
-}
-
 static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
     struct app_actions *actions = context;
     actions->finish_flying = false;
-    if (failed(actions, "writing results of actions", error)) {
+    if (actions_failed(actions, "writing results of actions", error)) {
         requeue(actions, error->decision == RCPT_DECISION_REJECT);
-        step(actions);
+        actions_step(actions);
         return;
     }
     RCPT_ASSERT(row_count == 1);
@@ -120,8 +106,8 @@ static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t 
         actions->flying = item->next;
         free_item(item);
     }
-    claim_soon(actions); /* the next step may be due at once */
-    step(actions);
+    actions_claim_soon(actions); /* the next step may be due at once */
+    actions_step(actions);
 }
 
 static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
@@ -152,7 +138,7 @@ static size_t take_results(struct app_actions *actions)
 static void finish_some(struct app_actions *actions)
 {
     static const char *const names[] = {"done", "retry", "dead", "back"};
-    if (actions->results == NULL || actions->finish_flying || !can_ask(actions))
+    if (actions->results == NULL || actions->finish_flying || !actions_can_ask(actions))
         return;
     size_t count = take_results(actions);
     struct rcpt_pg_encoder *encoder = actions->encoder;
@@ -180,157 +166,7 @@ static void finish_some(struct app_actions *actions)
     for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
         put_text(encoder, item->answer);
     actions->finish_flying = true;
-    submit(actions, "finish", on_finished);
-}
-
-/* ---- claims ---- */
-
-static char *copy(const char *text)
-{
-    return text != NULL ? rcpt_strdup(text) : NULL;
-}
-
-static struct actions_item *make_item(struct app_actions *actions, const struct rcpt_pg_rows *rows,
-                                      size_t row)
-{
-    struct actions_item *item = rcpt_calloc(1, sizeof(*item));
-    item->actions = actions;
-    item->id = rcpt_pg_rows_int(rows, row, 0);
-    item->token = rcpt_pg_rows_int(rows, row, 1);
-    item->attempt = (int)rcpt_pg_rows_int(rows, row, 2);
-    item->run_id = rcpt_pg_rows_int(rows, row, 3);
-    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, 6), "webhook") == 0;
-    item->target = copy(rcpt_pg_rows_text(rows, row, 7));
-    item->key = copy(rcpt_pg_rows_text(rows, row, 8));
-    item->age_ms = rcpt_pg_rows_int(rows, row, 10);
-    item->wait_ms = rcpt_pg_rows_int(rows, row, 11);
-    item->body = copy(rcpt_pg_rows_text(rows, row, 13));
-    return item;
-}
-
-/* The next claim begins where this one had seen enough. */
-static void turn_lanes(struct app_actions *actions, unsigned looked)
-{
-    for (unsigned turn = 0; turn < ACTIONS_LANES && looked > 0; turn++) {
-        looked -= actions->owned[actions->next_lane];
-        actions->next_lane = (actions->next_lane + 1) % ACTIONS_LANES;
-    }
-}
-
-/* Decisions are cheap by the thousand; what has no room is looked at in vain. */
-static void pace_claims(struct app_actions *actions, unsigned went_on)
-{
-    if (went_on > actions->look / 2)
-        actions->look *= 2;
-    else
-        actions->look /= 2;
-    if (actions->look > ACTIONS_LOOK_MAX)
-        actions->look = ACTIONS_LOOK_MAX;
-    if (actions->look < ACTIONS_LOOK_MIN)
-        actions->look = ACTIONS_LOOK_MIN;
-}
-
-/* Columns as actions_claim() returns them; the last row is a summary. */
-static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
-{
-    const struct app *app = actions->app;
-    size_t count = rcpt_pg_rows_count(rows);
-    bool stale =
-        now_of(actions) - actions->claimed_at_ms > app->config->actions.lease_ms / STALE_SHARE;
-    for (size_t row = 0; row + 1 < count; row++) {
-        struct actions_item *item = make_item(actions, rows, row);
-        actions->in_flight++;
-        if (item->attempt == 1)
-            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_ACTION_LATE_SECONDS,
-                                 RCPT_NO_LABELS, (double)rcpt_pg_rows_int(rows, row, 12) / 1000);
-        if (stale) /* it may be claimed by others before an answer could come */
-            actions_settle(item, ACTIONS_BACK, "stale");
-        else
-            actions_call(item);
-    }
-    if (count == 0)
-        return; /* the lane is not ours any more */
-    unsigned looked = (unsigned)rcpt_pg_rows_int(rows, count - 1, 3);
-    int64_t went_on = rcpt_pg_rows_int(rows, count - 1, 1);
-    int64_t deferred = rcpt_pg_rows_int(rows, count - 1, 2);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
-                     (double)went_on);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
-                     (double)deferred);
-    pace_claims(actions, (unsigned)went_on);
-    turn_lanes(actions, looked);
-    if (count == 1 && went_on > 0)
-        actions->claim_at_ms = 0;
-    else if (count > 1 || went_on > 0 || looked < actions->claiming)
-        claim_soon(actions);
-}
-
-static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                       const struct rcpt_error *error)
-{
-    struct app_actions *actions = context;
-    actions->claim_flying = false;
-    if (!failed(actions, "a claim of actions", error)) {
-        RCPT_ASSERT(row_count == 1);
-        take_claimed(actions, rows[0]);
-    }
-    step(actions);
-}
-
-static int64_t interval_us(unsigned per_minute)
-{
-    return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
-}
-
-/* Ours, beginning with the one that was left out last. */
-static unsigned put_lanes(const struct app_actions *actions, struct rcpt_pg_encoder *encoder)
-{
-    unsigned owned = 0;
-    for (unsigned lane = 0; lane < ACTIONS_LANES; lane++)
-        owned += actions->owned[lane];
-    rcpt_pg_begin_int4_array(encoder, owned);
-    for (unsigned turn = 0; turn < ACTIONS_LANES; turn++) {
-        unsigned lane = (actions->next_lane + turn) % ACTIONS_LANES;
-        if (actions->owned[lane])
-            rcpt_pg_put_int4(encoder, (int32_t)lane);
-    }
-    return owned;
-}
-
-static void claim(struct app_actions *actions, unsigned most)
-{
-    const struct rcpt_config *config = actions->app->config;
-    struct rcpt_pg_encoder *encoder = actions->encoder;
-    actions->claimed_at_ms = now_of(actions);
-    actions->claim_at_ms = now_of(actions) + config->actions.poll_interval_ms;
-    actions->claim_flying = true;
-    rcpt_pg_encoder_reset(encoder);
-    actions->claiming = put_lanes(actions, encoder);
-    rcpt_pg_add_text(encoder, actions->me);
-    rcpt_pg_add_int4(encoder, (int32_t)actions->look);
-    rcpt_pg_add_int4(encoder, (int32_t)most);
-    rcpt_pg_add_int8(encoder, config->actions.lease_ms);
-    actions_call_put_room(actions, encoder);
-    rcpt_pg_add_int8(encoder, interval_us(config->actions.org_rate));
-    rcpt_pg_add_int8(encoder, config->actions.org_burst);
-    rcpt_pg_add_int4(encoder, (int32_t)config->actions.org_concurrency);
-    rcpt_pg_add_int8(encoder, interval_us(config->actions.rate));
-    rcpt_pg_add_int8(encoder, config->actions.burst);
-    rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
-    submit(actions, "claim", on_claimed);
-}
-
-/* All lanes at once, but one claim is in flight at a time, so that room is never promised twice. */
-static void claim_some(struct app_actions *actions)
-{
-    unsigned most = actions->app->config->actions.max_in_flight;
-    int64_t now = now_of(actions);
-    if (actions->claim_flying || actions->stopping || !actions->stored ||
-        actions->in_flight >= most || now >= actions->owned_until_ms ||
-        now < actions->claim_at_ms || !can_ask(actions))
-        return;
-    most -= actions->in_flight;
-    claim(actions, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
+    actions_submit(actions, "finish", on_finished);
 }
 
 /* ---- lanes, pipelines, housekeeping ---- */
@@ -340,7 +176,7 @@ static void on_owned(void *context, struct rcpt_pg_rows *const *rows, size_t row
 {
     struct app_actions *actions = context;
     actions->own_flying = false;
-    if (failed(actions, "sharing out lanes of actions", error))
+    if (actions_failed(actions, "sharing out lanes of actions", error))
         return;
     RCPT_ASSERT(row_count == 1);
     actions->owned_until_ms = actions->own_sent_ms + actions->app->config->actions.lane_lease_ms;
@@ -353,14 +189,14 @@ static void on_owned(void *context, struct rcpt_pg_rows *const *rows, size_t row
     }
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
                      (double)rcpt_pg_rows_count(rows[0]));
-    step(actions);
+    actions_step(actions);
 }
 
 static void own_lanes(struct app_actions *actions)
 {
     int64_t lease = actions->app->config->actions.lane_lease_ms;
     if (actions->own_flying || actions->stopping || now_of(actions) < actions->own_at_ms ||
-        !can_ask(actions))
+        !actions_can_ask(actions))
         return;
     actions->own_flying = true;
     actions->own_sent_ms = now_of(actions);
@@ -368,7 +204,7 @@ static void own_lanes(struct app_actions *actions)
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_text(actions->encoder, actions->me);
     rcpt_pg_add_int8(actions->encoder, lease);
-    submit(actions, "own", on_owned);
+    actions_submit(actions, "own", on_owned);
 }
 
 static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -377,22 +213,22 @@ static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     struct app_actions *actions = context;
     (void)rows, (void)row_count;
     actions->store_flying = false;
-    if (failed(actions, "storing the pipelines", error))
+    if (actions_failed(actions, "storing the pipelines", error))
         return;
     actions->stored = actions->known = true;
     positions_step(actions->app); /* may have waited for it */
     rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
-    step(actions);
+    actions_step(actions);
 }
 
 static void store_pipelines(struct app_actions *actions)
 {
-    if (actions->stored || actions->store_flying || actions->stopping || !can_ask(actions))
+    if (actions->stored || actions->store_flying || actions->stopping || !actions_can_ask(actions))
         return;
     actions->store_flying = true;
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_text(actions->encoder, actions->pipelines->definitions);
-    submit(actions, "store", on_stored);
+    actions_submit(actions, "store", on_stored);
 }
 
 static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -400,7 +236,7 @@ static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 {
     struct app_actions *actions = context;
     actions->tidy_flying = false;
-    if (failed(actions, "tidying up of actions", error))
+    if (actions_failed(actions, "tidying up of actions", error))
         return;
     RCPT_ASSERT(row_count == 1);
     if (rcpt_pg_rows_int(rows[0], 0, 0) >= TIDY_ROWS)
@@ -411,14 +247,14 @@ static void tidy(struct app_actions *actions)
 {
     int64_t now = now_of(actions);
     if (actions->tidy_flying || actions->stopping || now < actions->tidy_at_ms ||
-        !actions->owned[0] || !can_ask(actions))
+        !actions->owned[0] || !actions_can_ask(actions))
         return; /* the owner of the first lane does it for all */
     actions->tidy_flying = true;
     actions->tidy_at_ms = now + TIDY_MS;
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.retention_ms);
     rcpt_pg_add_int4(actions->encoder, TIDY_ROWS);
-    submit(actions, "tidy", on_tidied);
+    actions_submit(actions, "tidy", on_tidied);
 }
 
 static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *rows, size_t row)
@@ -442,7 +278,7 @@ static void on_counted(void *context, struct rcpt_pg_rows *const *rows, size_t r
 {
     struct app_actions *actions = context;
     actions->count_flying = false;
-    if (failed(actions, "counting actions", error))
+    if (actions_failed(actions, "counting actions", error))
         return;
     RCPT_ASSERT(row_count == 1);
     rcpt_metrics_begin(actions->app->figures.metrics, RCPT_METRIC_ACTIONS);
@@ -458,12 +294,12 @@ static void count(struct app_actions *actions)
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
                      (double)actions_call_disabled(actions));
     if (actions->count_flying || actions->stopping || now_of(actions) < actions->count_at_ms ||
-        !can_ask(actions))
+        !actions_can_ask(actions))
         return;
     actions->count_flying = true;
     actions->count_at_ms = now_of(actions) + COUNT_MS;
     rcpt_pg_encoder_reset(actions->encoder);
-    submit(actions, "counts", on_counted);
+    actions_submit(actions, "counts", on_counted);
 }
 
 /* ---- the end ---- */
@@ -510,8 +346,8 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     struct app_actions *actions = context;
     (void)rows, (void)row_count;
     actions->leave_flying = false;
-    actions->left = !failed(actions, "giving lanes of actions away", error);
-    step(actions);
+    actions->left = !actions_failed(actions, "giving lanes of actions away", error);
+    actions_step(actions);
 }
 
 /* Lanes go first, so that others take over while our last calls are under way. */
@@ -519,11 +355,11 @@ static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
                 actions->tidy_flying || actions->count_flying || actions->leave_flying;
-    if (!busy && !actions->left && can_ask(actions)) {
+    if (!busy && !actions->left && actions_can_ask(actions)) {
         actions->leave_flying = true;
         rcpt_pg_encoder_reset(actions->encoder);
         rcpt_pg_add_text(actions->encoder, actions->me);
-        submit(actions, "leave", on_left);
+        actions_submit(actions, "leave", on_left);
         return;
     }
     bool settled = actions->in_flight == 0 && actions->results == NULL && actions->flying == NULL;
@@ -531,14 +367,14 @@ static void wind_up(struct app_actions *actions)
         close_all(actions);
 }
 
-static void step(struct app_actions *actions)
+void actions_step(struct app_actions *actions)
 {
     if (actions->closing)
         return;
     finish_some(actions);
     store_pipelines(actions);
     own_lanes(actions);
-    claim_some(actions);
+    actions_claim_some(actions);
     if (actions->stopping)
         wind_up(actions);
 }
@@ -550,7 +386,7 @@ static void on_tick(uv_timer_t *timer)
         return;
     tidy(actions);
     count(actions);
-    step(actions);
+    actions_step(actions);
 }
 
 /* ---- start ---- */
@@ -561,7 +397,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     actions->up = true;
     actions->own_at_ms = 0;
-    step(actions);
+    actions_step(actions);
 }
 
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
@@ -574,7 +410,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     if (!actions->closing)
         rcpt_log_warn("postgres", "actions is not connected: %s%s%s", error->text,
                       error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
-    step(actions);
+    actions_step(actions);
 }
 
 static void connect_database(struct app_actions *actions)
@@ -626,7 +462,7 @@ bool actions_start(struct app *app, struct rcpt_error *error)
         return false;
     }
     connect_database(actions);
-    uv_timer_start(&actions->timer, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&actions->timer, on_tick, ACTIONS_TICK_MS, ACTIONS_TICK_MS);
     return true;
 }
 
@@ -640,7 +476,7 @@ void actions_stop(struct app *app)
     if (actions->pg == NULL)
         close_all(actions);
     else
-        step(actions);
+        actions_step(actions);
 }
 
 bool actions_reload(struct app *app, struct rcpt_error *error)

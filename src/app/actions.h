@@ -1,7 +1,8 @@
 /* The actions of `pipelines`, as this instance carries them out. Private to the room.
  *
- * actions.c       who schedules which lane, rounds of claims, results back: all by one connection
- * actions_call.c  claimed actions become webhooks and records, and their answers results
+ * actions.c       who schedules which lane, results back: all by one connection
+ * actions_claim.c rounds of claims
+ * actions_call.c   claimed actions become webhooks and records, and their answers results
  */
 #ifndef RECEIPTD_APP_ACTIONS_H
 #define RECEIPTD_APP_ACTIONS_H
@@ -13,6 +14,7 @@
 #include "receiptd/webhook.h"
 
 #define ACTIONS_LANES      16u
+#define ACTIONS_TICK_MS    10
 #define ACTIONS_PER_CLAIM  128u
 #define ACTIONS_PER_FINISH 500u
 #define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
@@ -74,6 +76,20 @@ struct app_actions {
 /* ---- actions.c ---- */
 /* The item has come to its end, which goes to the database. */
 void actions_settle(struct actions_item *item, enum actions_result result, const char *class);
+
+bool actions_can_ask(const struct app_actions *actions);
+/* With the parameters in the encoder. */
+void actions_submit(struct app_actions *actions, const char *statement,
+                    rcpt_pg_on_result on_result);
+/* True if there is an error: logged; what needs a new connection gets one. */
+bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error);
+/* Does what can be done now. */
+void actions_step(struct app_actions *actions);
+
+/* ---- actions_claim.c ---- */
+void actions_claim_some(struct app_actions *actions);
+/* Brings the next claim forward. */
+void actions_claim_soon(struct app_actions *actions);
 
 /* ---- actions_call.c ---- */
 RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
