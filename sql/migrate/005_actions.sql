@@ -141,8 +141,7 @@ CREATE TABLE action_lane (
     owner text COLLATE "C",
     lease_until timestamptz,
     token bigint NOT NULL DEFAULT 0,
-    org_cursor text COLLATE "C", -- where the round of the organisations stands; NULL: at its beginning
-    claims bigint NOT NULL DEFAULT 0
+    org_cursor text COLLATE "C" -- where the round of the organisations stands; NULL: at its beginning
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 INSERT INTO action_lane (lane) SELECT g FROM generate_series(0, 15) g;
 
@@ -166,6 +165,8 @@ CREATE TABLE org_limit (
     deferred bigint NOT NULL DEFAULT 0 -- how often something had to wait for this limit
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 
+CREATE INDEX org_limit_paused ON org_limit (org_id) WHERE paused;
+
 -- Functions. ----------------------------------------------------------------------------------------------------------------
 
 CREATE FUNCTION action_lane_of(hash int8) RETURNS int2 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -176,10 +177,15 @@ CREATE FUNCTION action_subject_hash(org text, subject text) RETURNS int8 LANGUAG
     SELECT hashtextextended(org || E'\x1f' || subject, 0)
 $$;
 
--- Whether a message that stands there has been at the status, or bears the flag. Without a message: no.
-CREATE FUNCTION action_reached(status int2, flags int4, code int2) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN code >= 9001 THEN COALESCE((flags >> (code - 9001)) & 1 = 1, false)
-                ELSE EXISTS (SELECT FROM status_path p WHERE p.code = status AND p.ancestor = $3) END
+-- What a message that stands there has been at.
+CREATE FUNCTION action_path(status int2) RETURNS int2[] LANGUAGE sql STABLE AS $$
+    SELECT array_agg(p.ancestor) FROM status_path p WHERE p.code = status
+$$;
+
+-- Whether a message of that path has been at the status, or bears the flag. Without a message: no. A plain expression, so that it
+-- becomes part of the query that asks: a call for each row would cost more than everything else about a decision.
+CREATE FUNCTION action_reached(path int2[], flags int4, code int2) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN code >= 9001 THEN COALESCE((flags >> (code - 9001)) & 1 = 1, false) ELSE COALESCE(code = ANY (path), false) END
 $$;
 
 -- Replaces what starts runs. Wordings that are known keep their rows; those that are not in the list start nothing any more,
@@ -227,25 +233,22 @@ $$;
 
 -- Runs go to a step, after a delay: a row for it, or the end of the run. Nothing happens to runs that are over. (In plpgsql, since
 -- the inbox does not exist yet.)
-CREATE FUNCTION actions_go_on(runs int8[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION actions_go_on(runs int8[], pipelines int4[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    WITH w AS (
-        SELECT w.run, w.delay, r.org_id, r.subject_hash, r.message_id, s.*
-        FROM unnest(runs, steps, delays) AS w (run, step, delay)
-        JOIN run r ON r.id = w.run AND r.status = 'active'
-        JOIN pipeline_step s ON s.pipeline_id = r.pipeline_id AND s.step = w.step
-    ),
-    ended AS (
-        UPDATE run r SET status = 'done', ended_at = clock_timestamp() FROM w WHERE r.id = w.run AND w.op = 'end'
-    )
+    UPDATE run r SET status = 'done', ended_at = clock_timestamp()
+    FROM unnest(runs, pipelines, steps) AS w (run, pipeline, step)
+    JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
+    WHERE r.id = w.run AND r.status = 'active' AND s.op = 'end';
     INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
-    SELECT w.run, w.pipeline_id, w.step, action_lane_of(w.subject_hash), w.subject_hash, w.org_id, w.message_id, w.awaits,
-           CASE WHEN w.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
-           clock_timestamp() + (w.delay + CASE WHEN c.reached THEN 0 ELSE w.within_ms END) * interval '1 millisecond'
-    FROM w
-    LEFT JOIN message_inbox m ON m.message_id = w.message_id
-    CROSS JOIN LATERAL (SELECT COALESCE(action_reached(m.status, m.flags, w.awaits), false) AS reached) c
-    WHERE w.op <> 'end';
+    SELECT r.id, s.pipeline_id, s.step, action_lane_of(r.subject_hash), r.subject_hash, r.org_id, r.message_id, s.awaits,
+           CASE WHEN s.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
+           clock_timestamp() + (w.delay + CASE WHEN c.reached THEN 0 ELSE s.within_ms END) * interval '1 millisecond'
+    FROM unnest(runs, pipelines, steps, delays) AS w (run, pipeline, step, delay)
+    JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
+    CROSS JOIN LATERAL (SELECT q.* FROM run q WHERE q.id = w.run AND q.status = 'active' OFFSET 0) r
+    LEFT JOIN message_inbox m ON s.awaits IS NOT NULL AND m.message_id = r.message_id
+    CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND action_reached(action_path(m.status), m.flags, s.awaits) AS reached) c
+    WHERE s.op <> 'end';
 END
 $$;
 
@@ -294,12 +297,14 @@ BEGIN
 END
 $$;
 
--- One round of a lane: what is due and may run is claimed and returned; waits that are over and steps that are passed over go on
--- at once. The lane's row is taken first, so rounds of a lane follow each other, whoever makes them, and see all that the
--- one before did; who does not own the lane any more gets nothing.
+-- A round of some lanes of one owner: what is due and may run is claimed and returned; waits that are over and steps that are passed
+-- over go on at once. The rows of the lanes are taken first, in order, so rounds of a lane follow each other, whoever makes them,
+-- and see all that the one before did; who does not own any of the lanes any more gets nothing. Lanes with nothing to do are
+-- not taken, and cost a look.
 --
--- Due rows are read by time. Only if there are more than `most`, the organisations take turns instead, `weight` shares each,
--- from where the last round ended: a round costs the same however many wait.
+-- Due rows are read by time, lane after lane, until `look` of them are there. Only if a lane has more than its part of that, its
+-- organisations take turns instead, `weight` shares each, from where the last round ended: a round costs the same however
+-- many wait.
 --
 -- An await is set up by a transaction that the transition it waits for may not see, nor be seen by. So it is looked at once
 -- more when every transaction that could have missed it is over: `settle` is '0' when new, then the number below which all
@@ -308,8 +313,9 @@ $$;
 -- `shut` are endpoints that are left alone for a while: what waits for them is held, so that it is out of the way. A goal
 -- ('webhook:crm', 'produce:topic') has room for so many; one that is not named has no limit.
 --
--- Returns the claimed ones, and at last a row whose action_id is NULL: token = how many went on, attempt = how many were deferred.
-CREATE FUNCTION actions_claim(my_lane int4, me text, most int4, lease_ms int8, shut text[],
+-- Returns the claimed ones, and at last a row whose action_id is NULL: token = how many went on, attempt = how many were deferred,
+-- run_id = how many of the lanes were looked at, in the order given.
+CREATE FUNCTION actions_claim(lanes int4[], me text, look int4, most int4, lease_ms int8, shut text[],
                               goals text[], rooms int4[], org_interval int8, org_burst int8, org_concurrency int4,
                               all_interval int8, all_burst int8, all_concurrency int4)
 RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8, pipeline text, stage text, op text, target text, key text,
@@ -318,13 +324,17 @@ LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_pl
 #variable_conflict use_column
 DECLARE
     now_at timestamptz := clock_timestamp();
-    last_token int8;
+    part_of_lane int4 := GREATEST(look / 4, LEAST(look, 128));
+    owned bool;
+    busy int4[];
+    looked int4 := 0;
+    my_lane int4;
     turn text;
     next_org text;
     first_turn text;
-    wrapped boolean := false;
-    due int8[];
-    part int8[];
+    wrapped boolean;
+    due int8[] := '{}';
+    of_lane int8[];
     ready int8[];
     ready_orgs text[];
     chosen int8[] := '{}';
@@ -334,160 +344,204 @@ DECLARE
     allowed int4;
     went_on int8 := 0;
     runs int8[];
+    pipelines int4[];
     steps int4[];
     delays int8[];
     r record;
 BEGIN
-    UPDATE action_lane l SET claims = l.claims + 1
-    WHERE l.lane = my_lane AND l.owner = me
-    RETURNING l.token, l.org_cursor INTO last_token, turn;
-    IF NOT FOUND THEN
+    SELECT bool_or(true), array_agg(l.lane) FILTER (WHERE l.busy) INTO owned, busy
+    FROM (
+        SELECT l.lane, COALESCE(
+            (SELECT true FROM action a WHERE a.lane = l.lane AND a.status = 'pending' AND a.perform_at <= now_at
+             ORDER BY a.perform_at LIMIT 1),
+            (SELECT true FROM action a WHERE a.lane = l.lane AND a.settle IS NOT NULL LIMIT 1),
+            (SELECT true FROM action a WHERE a.lane = l.lane AND a.status = 'held' ORDER BY a.held_by LIMIT 1),
+            (SELECT true FROM action a WHERE a.lane = l.lane AND a.status = 'running' AND a.lease_until < now_at
+             ORDER BY a.lease_until LIMIT 1)) AS busy
+        FROM action_lane l WHERE l.lane = ANY (lanes) AND l.owner = me
+    ) l;
+    IF owned IS NULL THEN
+        RETURN;
+    END IF;
+    IF busy IS NOT NULL THEN
+        busy := ARRAY(SELECT l.lane FROM action_lane l WHERE l.lane = ANY (busy) AND l.owner = me ORDER BY l.lane FOR UPDATE);
+    END IF;
+    IF busy IS NULL OR busy = '{}' THEN
+        token := 0;
+        attempt := 0;
+        run_id := cardinality(lanes);
+        RETURN NEXT;
         RETURN;
     END IF;
 
     UPDATE action a
     SET settle = NULL,
-        perform_at = CASE WHEN action_reached(m.status, m.flags, a.awaits) THEN LEAST(a.perform_at, now_at) ELSE a.perform_at END
+        perform_at = CASE WHEN action_reached(action_path(m.status), m.flags, a.awaits) THEN LEAST(a.perform_at, now_at)
+                          ELSE a.perform_at END
     FROM action b LEFT JOIN message_inbox m ON m.message_id = b.message_id
-    WHERE b.id = a.id AND a.lane = my_lane AND a.settle > '0'::xid8
+    WHERE b.id = a.id AND a.lane = ANY (busy) AND a.settle > '0'::xid8
       AND a.settle <= pg_snapshot_xmin(pg_current_snapshot());
     UPDATE action a SET settle = pg_snapshot_xmax(pg_current_snapshot())
-    WHERE a.lane = my_lane AND a.settle = '0'::xid8;
+    WHERE a.lane = ANY (busy) AND a.settle = '0'::xid8;
 
-    -- What was held by something that holds no longer.
-    FOR r IN
-        WITH RECURSIVE h (held_by) AS (
-            (SELECT a.held_by FROM action a WHERE a.lane = my_lane AND a.status = 'held' ORDER BY a.held_by LIMIT 1)
-            UNION ALL
-            SELECT (SELECT a.held_by FROM action a WHERE a.lane = my_lane AND a.status = 'held' AND a.held_by > h.held_by
-                    ORDER BY a.held_by LIMIT 1)
-            FROM h WHERE h.held_by IS NOT NULL
-        )
-        SELECT h.held_by FROM h
-        WHERE h.held_by IS NOT NULL
-          AND NOT EXISTS (SELECT FROM org_limit o WHERE o.paused AND 'org:' || o.org_id = h.held_by)
-          AND NOT EXISTS (SELECT FROM pipeline_pause p WHERE 'pipeline:' || p.name = h.held_by)
-          AND NOT EXISTS (SELECT FROM unnest(shut) s WHERE 'endpoint:' || s = h.held_by)
-    LOOP
-        UPDATE action a SET status = 'pending', held_by = NULL
-        WHERE a.id IN (SELECT b.id FROM action b WHERE b.lane = my_lane AND b.status = 'held' AND b.held_by = r.held_by
-                       ORDER BY b.perform_at LIMIT most);
+    FOREACH my_lane IN ARRAY lanes LOOP
+        EXIT WHEN cardinality(due) >= look;
+        looked := looked + 1;
+        CONTINUE WHEN my_lane <> ALL (busy);
+
+        -- What was held by something that holds no longer.
+        FOR r IN
+            WITH RECURSIVE h (held_by) AS (
+                (SELECT a.held_by FROM action a WHERE a.lane = my_lane AND a.status = 'held' ORDER BY a.held_by LIMIT 1)
+                UNION ALL
+                SELECT (SELECT a.held_by FROM action a WHERE a.lane = my_lane AND a.status = 'held' AND a.held_by > h.held_by
+                        ORDER BY a.held_by LIMIT 1)
+                FROM h WHERE h.held_by IS NOT NULL
+            )
+            SELECT h.held_by FROM h
+            WHERE h.held_by IS NOT NULL
+              AND NOT EXISTS (SELECT FROM org_limit o WHERE o.paused AND 'org:' || o.org_id = h.held_by)
+              AND NOT EXISTS (SELECT FROM pipeline_pause p WHERE 'pipeline:' || p.name = h.held_by)
+              AND NOT EXISTS (SELECT FROM unnest(shut) s WHERE 'endpoint:' || s = h.held_by)
+        LOOP
+            UPDATE action a SET status = 'pending', held_by = NULL
+            WHERE a.id IN (SELECT b.id FROM action b WHERE b.lane = my_lane AND b.status = 'held' AND b.held_by = r.held_by
+                           ORDER BY b.perform_at LIMIT part_of_lane);
+        END LOOP;
+
+        -- What is due.
+        of_lane := ARRAY(SELECT a.id FROM action a WHERE a.lane = my_lane AND a.status = 'pending' AND a.perform_at <= now_at
+                         ORDER BY a.perform_at, a.id LIMIT part_of_lane + 1);
+        IF cardinality(of_lane) > part_of_lane THEN
+            of_lane := '{}';
+            SELECT l.org_cursor INTO turn FROM action_lane l WHERE l.lane = my_lane;
+            first_turn := turn;
+            wrapped := false;
+            FOR i IN 1 .. 64 LOOP
+                IF turn IS NULL THEN
+                    SELECT a.org_id INTO next_org FROM action a
+                    WHERE a.lane = my_lane AND a.status = 'pending' ORDER BY a.org_id LIMIT 1;
+                ELSE
+                    SELECT a.org_id INTO next_org FROM action a
+                    WHERE a.lane = my_lane AND a.status = 'pending' AND a.org_id > turn ORDER BY a.org_id LIMIT 1;
+                END IF;
+                EXIT WHEN wrapped AND (next_org IS NULL OR first_turn IS NULL OR next_org > first_turn);
+                IF next_org IS NULL THEN
+                    wrapped := true;
+                    turn := NULL;
+                    CONTINUE;
+                END IF;
+                turn := next_org;
+                of_lane := of_lane || ARRAY(
+                    SELECT a.id FROM action a
+                    WHERE a.lane = my_lane AND a.status = 'pending' AND a.org_id = turn AND a.perform_at <= now_at
+                    ORDER BY a.perform_at, a.id
+                    LIMIT GREATEST(part_of_lane / 32, 4)
+                          * COALESCE((SELECT o.weight FROM org_limit o WHERE o.org_id = turn), 1));
+                EXIT WHEN cardinality(of_lane) >= part_of_lane;
+            END LOOP;
+            UPDATE action_lane l SET org_cursor = turn WHERE l.lane = my_lane;
+        END IF;
+        due := due || of_lane;
     END LOOP;
 
-    -- What is due.
-    due := ARRAY(SELECT a.id FROM action a WHERE a.lane = my_lane AND a.status = 'pending' AND a.perform_at <= now_at
-                 ORDER BY a.perform_at, a.id LIMIT most + 1);
-    IF cardinality(due) > most THEN
-        due := '{}';
-        first_turn := turn;
-        FOR i IN 1 .. 64 LOOP
-            SELECT a.org_id INTO next_org FROM action a
-            WHERE a.lane = my_lane AND a.status = 'pending' AND a.org_id > turn ORDER BY a.org_id LIMIT 1;
-            IF turn IS NULL THEN
-                SELECT a.org_id INTO next_org FROM action a
-                WHERE a.lane = my_lane AND a.status = 'pending' ORDER BY a.org_id LIMIT 1;
-            END IF;
-            EXIT WHEN wrapped AND (next_org IS NULL OR first_turn IS NULL OR next_org > first_turn);
-            IF next_org IS NULL THEN
-                wrapped := true;
-                turn := NULL;
-                CONTINUE;
-            END IF;
-            turn := next_org;
-            part := ARRAY(SELECT a.id FROM action a
-                          WHERE a.lane = my_lane AND a.status = 'pending' AND a.org_id = turn AND a.perform_at <= now_at
-                          ORDER BY a.perform_at, a.id
-                          LIMIT 4 * COALESCE((SELECT o.weight FROM org_limit o WHERE o.org_id = turn), 1));
-            due := due || part;
-            EXIT WHEN cardinality(due) >= most;
-        END LOOP;
-        UPDATE action_lane l SET org_cursor = turn WHERE l.lane = my_lane;
-    END IF;
-
     -- Held back from outside.
-    WITH held AS (
-        SELECT a.id, CASE WHEN o.paused THEN 'org:' || a.org_id
-                          WHEN k.name IS NOT NULL THEN 'pipeline:' || k.name
-                          WHEN s.op = 'webhook' AND s.target = ANY (shut) THEN 'endpoint:' || s.target END AS reason
-        FROM unnest(due) AS d (id)
-        CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
-        JOIN pipeline p ON p.id = a.pipeline_id
-        JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-        LEFT JOIN pipeline_pause k ON k.name = p.name
-        LEFT JOIN org_limit o ON o.org_id = a.org_id AND o.paused
-    ),
-    put AS (
-        UPDATE action a SET status = 'held', held_by = held.reason FROM held
-        WHERE a.id = held.id AND held.reason IS NOT NULL AND a.status = 'pending'
-        RETURNING a.id
-    )
-    SELECT ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT put.id FROM put)) INTO due;
+    IF shut <> '{}' OR EXISTS (SELECT FROM pipeline_pause) OR EXISTS (SELECT FROM org_limit o WHERE o.paused) THEN
+        WITH held AS (
+            SELECT a.id, CASE WHEN o.paused THEN 'org:' || a.org_id
+                              WHEN k.name IS NOT NULL THEN 'pipeline:' || k.name
+                              WHEN s.op = 'webhook' AND s.target = ANY (shut) THEN 'endpoint:' || s.target END AS reason
+            FROM unnest(due) AS d (id)
+            CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
+            JOIN pipeline p ON p.id = a.pipeline_id
+            JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
+            LEFT JOIN pipeline_pause k ON k.name = p.name
+            LEFT JOIN org_limit o ON o.org_id = a.org_id AND o.paused
+        ),
+        put AS (
+            UPDATE action a SET status = 'held', held_by = held.reason FROM held
+            WHERE a.id = held.id AND held.reason IS NOT NULL AND a.status = 'pending'
+            RETURNING a.id
+        )
+        SELECT ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT put.id FROM put)) INTO due;
+    END IF;
 
     -- Decisions: no effect outside, so they are made here.
-    WITH c AS (
-        SELECT a.id, a.perform_at, s.op, s.next_step, s.next_delay_ms, s.else_step, s.else_delay_ms,
-               (SELECT COALESCE(bool_and(action_reached(m.status, m.flags, w)), true) FROM unnest(s.if_codes) w)
-               AND NOT (SELECT COALESCE(bool_or(action_reached(m.status, m.flags, w)), false) FROM unnest(s.unless_codes) w)
-                   AS holds,
-               action_reached(m.status, m.flags, s.awaits) AS reached
-        FROM unnest(due) AS d (id)
-        CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
-        JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-        LEFT JOIN message_inbox m ON m.message_id = a.message_id
-    ),
-    decided AS (
-        SELECT c.id, c.perform_at, c.holds AND (c.op <> 'await' OR c.reached) AS good, c.op, c.holds, c.next_step,
-               c.next_delay_ms, c.else_step, c.else_delay_ms
-        FROM c
-        WHERE c.op NOT IN ('webhook', 'produce') OR NOT c.holds
-    ),
-    done AS (
-        UPDATE action a
-        SET status = 'done', ended_at = now_at, settle = NULL,
-            class = CASE WHEN NOT d.holds THEN 'passed_over' WHEN d.op <> 'await' THEN d.op
-                         WHEN d.good THEN 'reached' ELSE 'not_reached' END
-        FROM decided d
-        -- A transition that has just woken it has moved it: then the next round decides.
-        WHERE a.id = d.id AND a.status = 'pending' AND a.perform_at = d.perform_at
-        RETURNING a.id, a.run_id, CASE WHEN d.good THEN d.next_step ELSE d.else_step END AS step,
-                  CASE WHEN d.good THEN d.next_delay_ms ELSE d.else_delay_ms END AS delay
-    )
-    SELECT array_agg(done.run_id), array_agg(done.step), array_agg(done.delay),
-           ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT x.id FROM decided x))
-    INTO runs, steps, delays, due
-    FROM done;
-    IF runs IS NOT NULL THEN
-        went_on := cardinality(runs);
-        PERFORM actions_go_on(runs, steps, delays);
+    IF due <> '{}' THEN
+        WITH c AS MATERIALIZED (
+            SELECT a.id, a.perform_at, s.op, s.next_step, s.next_delay_ms, s.else_step, s.else_delay_ms,
+                   (s.if_codes = '{}' OR
+                    (SELECT bool_and(action_reached(m.path, m.flags, w)) FROM unnest(s.if_codes) w))
+                   AND (s.unless_codes = '{}' OR
+                        NOT (SELECT bool_or(action_reached(m.path, m.flags, w)) FROM unnest(s.unless_codes) w)) AS holds,
+                   action_reached(m.path, m.flags, s.awaits) AS reached
+            FROM unnest(due) AS d (id)
+            CROSS JOIN LATERAL (SELECT e.* FROM action e WHERE e.id = d.id OFFSET 0) a
+            JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
+            LEFT JOIN LATERAL (SELECT i.flags, (SELECT array_agg(p.ancestor) FROM status_path p WHERE p.code = i.status) AS path
+                               FROM message_inbox i WHERE i.message_id = a.message_id OFFSET 0) m ON true
+        ),
+        decided AS MATERIALIZED (
+            SELECT c.*, c.holds AND (c.op <> 'await' OR c.reached) AS good
+            FROM c
+            WHERE c.op NOT IN ('webhook', 'produce') OR NOT c.holds
+        ),
+        done AS (
+            UPDATE action a
+            SET status = 'done', ended_at = now_at, settle = NULL,
+                class = CASE WHEN NOT d.holds THEN 'passed_over' WHEN d.op <> 'await' THEN d.op
+                             WHEN d.good THEN 'reached' ELSE 'not_reached' END
+            FROM decided d
+            -- A transition that has just woken it has moved it: then the next round decides.
+            WHERE a.id = d.id AND a.status = 'pending' AND a.perform_at = d.perform_at
+            RETURNING a.run_id, a.pipeline_id, CASE WHEN d.good THEN d.next_step ELSE d.else_step END AS step,
+                      CASE WHEN d.good THEN d.next_delay_ms ELSE d.else_delay_ms END AS delay
+        )
+        SELECT array_agg(done.run_id), array_agg(done.pipeline_id), array_agg(done.step), array_agg(done.delay),
+               ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT x.id FROM decided x))
+        INTO runs, pipelines, steps, delays, due
+        FROM done;
+        IF runs IS NOT NULL THEN
+            went_on := cardinality(runs);
+            PERFORM actions_go_on(runs, pipelines, steps, delays);
+        END IF;
     END IF;
 
-    -- What may run: the first of each subject, unless one of it is running; and what nobody has finished in time.
+    -- What may run: the first of each subject, unless one of it is running; and what nobody has finished in time. Where there is not
+    -- room for all, organisations take turns.
     SELECT array_agg(f.id ORDER BY f.org_id, f.perform_at, f.id), array_agg(f.org_id ORDER BY f.org_id, f.perform_at, f.id)
     INTO ready, ready_orgs
     FROM (
         SELECT y.id, y.org_id, y.perform_at
         FROM (
-            SELECT x.*, row_number() OVER (PARTITION BY x.goal ORDER BY x.perform_at, x.id) AS nth
+            SELECT w.*, row_number() OVER (PARTITION BY w.goal ORDER BY w.turn, w.perform_at, w.id) AS nth
             FROM (
-                (SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS goal
-                 FROM unnest(due) AS d (id)
-                 CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
-                 JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-                 WHERE a.status = 'pending'
-                   AND (SELECT b.id FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running') IS NULL
-                 ORDER BY a.subject_hash, a.perform_at, a.id)
-                UNION ALL
-                (SELECT a.id, a.org_id, a.perform_at, s.op || ':' || s.target
-                 FROM action a
-                 JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
-                 WHERE a.lane = my_lane AND a.status = 'running' AND a.lease_until < now_at
-                   AND NOT (s.op = 'webhook' AND s.target = ANY (shut))
-                 ORDER BY a.lease_until LIMIT most)
-            ) x
+                SELECT x.*, (row_number() OVER (PARTITION BY x.goal, x.org_id ORDER BY x.perform_at, x.id) - 1)
+                            / COALESCE(o.weight, 1) AS turn
+                FROM (
+                    (SELECT DISTINCT ON (a.subject_hash) a.id, a.org_id, a.perform_at, s.op || ':' || s.target AS goal
+                     FROM unnest(due) AS d (id)
+                     CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
+                     JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
+                     WHERE a.status = 'pending'
+                       AND (SELECT b.id FROM action b WHERE b.subject_hash = a.subject_hash AND b.status = 'running') IS NULL
+                     ORDER BY a.subject_hash, a.perform_at, a.id)
+                    UNION ALL
+                    (SELECT a.id, a.org_id, a.perform_at, a.goal
+                     FROM unnest(busy) AS b (lane)
+                     CROSS JOIN LATERAL (SELECT c.id, c.org_id, c.perform_at, s.op || ':' || s.target AS goal
+                                         FROM action c
+                                         JOIN pipeline_step s ON s.pipeline_id = c.pipeline_id AND s.step = c.step
+                                         WHERE c.lane = b.lane AND c.status = 'running' AND c.lease_until < now_at
+                                           AND NOT (s.op = 'webhook' AND s.target = ANY (shut))
+                                         ORDER BY c.lease_until LIMIT most) a)
+                ) x
+                LEFT JOIN org_limit o ON o.org_id = x.org_id
+            ) w
         ) y
         LEFT JOIN unnest(goals, rooms) AS g (goal, room) ON g.goal = y.goal
         WHERE g.room IS NULL OR y.nth <= g.room
-        ORDER BY y.perform_at, y.id
+        ORDER BY y.turn, y.perform_at, y.id
         LIMIT most
     ) f;
 
@@ -513,34 +567,41 @@ BEGIN
         END IF;
     END IF;
 
-    RETURN QUERY
-    WITH taken AS (
-        UPDATE action a
-        SET status = 'running', token = last_token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL,
-            lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.charged_at
-        FROM unnest(chosen, charged) WITH ORDINALITY AS c (id, charged_at, n)
-        WHERE a.id = c.id AND (a.status = 'pending' OR (a.status = 'running' AND a.lease_until < now_at))
-        RETURNING a.*
-    )
-    SELECT t.id, t.token, t.attempt, t.run_id, p.name, s.stage, s.op, s.target,
-           CASE s.key_field WHEN 'org_id' THEN t.org_id WHEN 'campaign_id' THEN u.campaign_id
-                            WHEN 'message_id' THEN t.message_id ELSE u.subject END,
-           t.org_id, (extract(epoch FROM now_at - t.created_at) * 1000)::int8, t.wait_ms,
-           GREATEST((extract(epoch FROM now_at - t.perform_at) * 1000)::int8, 0),
-           jsonb_strip_nulls(jsonb_build_object(
-               'type', 'receiptd.action', 'action_id', t.id, 'run_id', t.run_id, 'pipeline', p.name, 'stage', s.stage,
-               'org_id', t.org_id, 'campaign_id', u.campaign_id, 'message_id', t.message_id, 'subject', u.subject,
-               'status', k.name, 'data', u.data))::text
-    FROM taken t
-    JOIN run u ON u.id = t.run_id
-    JOIN pipeline p ON p.id = t.pipeline_id
-    JOIN pipeline_step s ON s.pipeline_id = t.pipeline_id AND s.step = t.step
-    LEFT JOIN message_inbox m ON m.message_id = t.message_id
-    LEFT JOIN message_status_priority k ON k.code = m.status;
-    UPDATE action_lane l SET token = last_token + cardinality(chosen) WHERE l.lane = my_lane AND chosen <> '{}';
+    IF chosen <> '{}' THEN
+        RETURN QUERY
+        WITH taken AS (
+            UPDATE action a
+            SET status = 'running', token = l.token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL,
+                lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.charged_at
+            FROM unnest(chosen, charged) WITH ORDINALITY AS c (id, charged_at, n), action_lane l
+            WHERE a.id = c.id AND l.lane = a.lane AND (a.status = 'pending' OR (a.status = 'running' AND a.lease_until < now_at))
+            RETURNING a.*
+        )
+        SELECT t.id, t.token, t.attempt, t.run_id, p.name, s.stage, s.op, s.target,
+               CASE s.key_field WHEN 'org_id' THEN t.org_id WHEN 'campaign_id' THEN u.campaign_id
+                                WHEN 'message_id' THEN t.message_id ELSE u.subject END,
+               t.org_id, (extract(epoch FROM now_at - t.created_at) * 1000)::int8, t.wait_ms,
+               GREATEST((extract(epoch FROM now_at - t.perform_at) * 1000)::int8, 0),
+               jsonb_strip_nulls(jsonb_build_object(
+                   'type', 'receiptd.action', 'action_id', t.id, 'run_id', t.run_id, 'pipeline', p.name, 'stage', s.stage,
+                   'org_id', t.org_id, 'campaign_id', u.campaign_id, 'message_id', t.message_id, 'subject', u.subject,
+                   'status', k.name, 'data', u.data))::text
+        FROM taken t
+        JOIN run u ON u.id = t.run_id
+        JOIN pipeline p ON p.id = t.pipeline_id
+        JOIN pipeline_step s ON s.pipeline_id = t.pipeline_id AND s.step = t.step
+        LEFT JOIN message_inbox m ON m.message_id = t.message_id
+        LEFT JOIN message_status_priority k ON k.code = m.status;
+        UPDATE action_lane l SET token = l.token + cardinality(chosen)
+        WHERE l.lane = ANY (ARRAY(SELECT DISTINCT a.lane FROM action a WHERE a.id = ANY (chosen)));
+    ELSE
+        -- Nothing was spent and nobody will be called. What a crash of the server takes back is decided again.
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
     action_id := NULL;
     token := went_on;
     attempt := COALESCE(cardinality(ready), 0) - cardinality(chosen);
+    run_id := looked;
     RETURN NEXT;
 END
 $$;
@@ -553,6 +614,7 @@ RETURNS TABLE (finished int8, overlapped int8)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     runs int8[];
+    pipelines int4[];
     steps int4[];
     delays int8[];
     dead int8[];
@@ -577,22 +639,24 @@ BEGIN
         WHERE a.id = w.id AND a.token = w.token AND a.status = 'running'
         RETURNING a.run_id, a.pipeline_id, a.step, w.result
     )
-    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(s.next_step) FILTER (WHERE f.result = 'done'),
-           array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'), array_agg(f.run_id) FILTER (WHERE f.result = 'dead'),
-           count(*)
-    INTO runs, steps, delays, dead, finished
+    SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),
+           array_agg(s.next_step) FILTER (WHERE f.result = 'done'), array_agg(s.next_delay_ms) FILTER (WHERE f.result = 'done'),
+           array_agg(f.run_id) FILTER (WHERE f.result = 'dead'), count(*)
+    INTO runs, pipelines, steps, delays, dead, finished
     FROM f JOIN pipeline_step s ON s.pipeline_id = f.pipeline_id AND s.step = f.step;
     IF runs IS NOT NULL THEN
-        PERFORM actions_go_on(runs, steps, delays);
+        PERFORM actions_go_on(runs, pipelines, steps, delays);
     END IF;
-    UPDATE run r SET status = 'dead', ended_at = clock_timestamp() WHERE r.id = ANY (dead) AND r.status = 'active';
-    WITH o AS (
+    IF dead IS NOT NULL THEN
+        UPDATE run r SET status = 'dead', ended_at = clock_timestamp() WHERE r.id = ANY (dead) AND r.status = 'active';
+    END IF;
+    overlapped := 0;
+    IF finished < cardinality(ids) THEN
         INSERT INTO action_overlap (action_id, token, instance)
         SELECT w.id, w.token, me FROM unnest(ids, tokens) AS w (id, token) JOIN action a ON a.id = w.id
-        WHERE a.token > w.token
-        RETURNING 1
-    )
-    SELECT count(*) INTO overlapped FROM o;
+        WHERE a.token > w.token;
+        GET DIAGNOSTICS overlapped = ROW_COUNT;
+    END IF;
     RETURN NEXT;
 END
 $$;
@@ -611,6 +675,7 @@ BEGIN
     DELETE FROM action_instance i WHERE i.seen_at < now_at - 10 * lease_ms * interval '1 millisecond';
     SELECT ceil((SELECT count(*) FROM action_lane)::float8 / count(*))::int8 INTO share
     FROM action_instance i WHERE i.seen_at > now_at - lease_ms * interval '1 millisecond';
+    PERFORM FROM action_lane l ORDER BY l.lane FOR UPDATE; -- in the order of claims: nobody waits in a circle
     UPDATE action_lane l SET lease_until = until WHERE l.owner = me;
     GET DIAGNOSTICS mine = ROW_COUNT;
     IF mine > share THEN
@@ -663,7 +728,8 @@ BEGIN
     )
     SELECT array_agg(id) INTO made FROM began;
     n := COALESCE(cardinality(made), 0);
-    PERFORM actions_go_on(made, array_fill(p.first_step, ARRAY[n::int4]), array_fill(p.first_delay_ms, ARRAY[n::int4]));
+    PERFORM actions_go_on(made, array_fill(p.id, ARRAY[n::int4]), array_fill(p.first_step, ARRAY[n::int4]),
+                          array_fill(p.first_delay_ms, ARRAY[n::int4]));
     INSERT INTO pipeline_delta (name, started, repeated) VALUES (p.name, n, cardinality(subjects) - n);
     RETURN n;
 END

@@ -6,27 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TICK_MS     10
-#define TIDY_MS     5000
-#define COUNT_MS    2000
-#define TIDY_ROWS   5000
-#define MINUTE_US   60000000
-#define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
-
-static void step(struct app_actions *actions);
+#define TIDY_MS   5000
+#define COUNT_MS  2000
+#define TIDY_ROWS 5000
 
 static int64_t now_of(const struct app_actions *actions)
 {
     return app_now(actions->app);
 }
 
-static bool can_ask(const struct app_actions *actions)
+bool actions_can_ask(const struct app_actions *actions)
 {
     return actions->up && !actions->closing && rcpt_pg_is_ready(actions->pg);
 }
 
-/* True if it failed: logged; what needs a new connection gets one. */
-static bool failed(struct app_actions *actions, const char *what, const struct rcpt_error *error)
+bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error)
 {
     if (error == NULL)
         return false;
@@ -39,7 +33,7 @@ static bool failed(struct app_actions *actions, const char *what, const struct r
     return true;
 }
 
-static void submit(struct app_actions *actions, const char *statement, rcpt_pg_on_result on_result)
+void actions_submit(struct app_actions *actions, const char *statement, rcpt_pg_on_result on_result)
 {
     struct rcpt_pg_query query = {.statement = statement};
     rcpt_pg_encoder_params(actions->encoder, &query.params);
@@ -96,9 +90,9 @@ static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t 
 {
     struct app_actions *actions = context;
     actions->finish_flying = false;
-    if (failed(actions, "writing results of actions", error)) {
+    if (actions_failed(actions, "writing results of actions", error)) {
         requeue(actions, error->decision == RCPT_DECISION_REJECT);
-        step(actions);
+        actions_step(actions);
         return;
     }
     RCPT_ASSERT(row_count == 1);
@@ -112,9 +106,8 @@ static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t 
         actions->flying = item->next;
         free_item(item);
     }
-    for (size_t lane = 0; lane < ACTIONS_LANES; lane++) /* the next step may be due at once */
-        actions->lanes[lane].next_ms = 0;
-    step(actions);
+    actions_claim_soon(actions); /* the next step may be due at once */
+    actions_step(actions);
 }
 
 static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
@@ -145,7 +138,7 @@ static size_t take_results(struct app_actions *actions)
 static void finish_some(struct app_actions *actions)
 {
     static const char *const names[] = {"done", "retry", "dead", "back"};
-    if (actions->results == NULL || actions->finish_flying || !can_ask(actions))
+    if (actions->results == NULL || actions->finish_flying || !actions_can_ask(actions))
         return;
     size_t count = take_results(actions);
     struct rcpt_pg_encoder *encoder = actions->encoder;
@@ -173,121 +166,7 @@ static void finish_some(struct app_actions *actions)
     for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
         put_text(encoder, item->answer);
     actions->finish_flying = true;
-    submit(actions, "finish", on_finished);
-}
-
-/* ---- claims ---- */
-
-static char *copy(const char *text)
-{
-    return text != NULL ? rcpt_strdup(text) : NULL;
-}
-
-static struct actions_item *make_item(struct app_actions *actions, const struct rcpt_pg_rows *rows,
-                                      size_t row)
-{
-    struct actions_item *item = rcpt_calloc(1, sizeof(*item));
-    item->actions = actions;
-    item->id = rcpt_pg_rows_int(rows, row, 0);
-    item->token = rcpt_pg_rows_int(rows, row, 1);
-    item->attempt = (int)rcpt_pg_rows_int(rows, row, 2);
-    item->run_id = rcpt_pg_rows_int(rows, row, 3);
-    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, 6), "webhook") == 0;
-    item->target = copy(rcpt_pg_rows_text(rows, row, 7));
-    item->key = copy(rcpt_pg_rows_text(rows, row, 8));
-    item->age_ms = rcpt_pg_rows_int(rows, row, 10);
-    item->wait_ms = rcpt_pg_rows_int(rows, row, 11);
-    item->body = copy(rcpt_pg_rows_text(rows, row, 13));
-    return item;
-}
-
-/* Columns as actions_claim() returns them; the last row is a summary. */
-static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
-{
-    const struct app *app = actions->app;
-    size_t count = rcpt_pg_rows_count(rows);
-    bool stale =
-        now_of(actions) - actions->claimed_at_ms > app->config->actions.lease_ms / STALE_SHARE;
-    for (size_t row = 0; row + 1 < count; row++) {
-        struct actions_item *item = make_item(actions, rows, row);
-        actions->in_flight++;
-        if (item->attempt == 1)
-            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_ACTION_LATE_SECONDS,
-                                 RCPT_NO_LABELS, (double)rcpt_pg_rows_int(rows, row, 12) / 1000);
-        if (stale) /* it may be claimed by others before an answer could come */
-            actions_settle(item, ACTIONS_BACK, "stale");
-        else
-            actions_call(item);
-    }
-    if (count == 0)
-        return; /* the lane is not ours any more */
-    int64_t went_on = rcpt_pg_rows_int(rows, count - 1, 1);
-    int64_t deferred = rcpt_pg_rows_int(rows, count - 1, 2);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
-                     (double)went_on);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
-                     (double)deferred);
-    if (count > 1 || went_on > 0)
-        actions->lanes[actions->claiming].next_ms = 0;
-}
-
-static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                       const struct rcpt_error *error)
-{
-    struct app_actions *actions = context;
-    actions->claim_flying = false;
-    if (!failed(actions, "a claim of actions", error)) {
-        RCPT_ASSERT(row_count == 1);
-        take_claimed(actions, rows[0]);
-    }
-    step(actions);
-}
-
-static int64_t interval_us(unsigned per_minute)
-{
-    return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
-}
-
-static void claim_lane(struct app_actions *actions, unsigned lane, unsigned most)
-{
-    const struct rcpt_config *config = actions->app->config;
-    struct rcpt_pg_encoder *encoder = actions->encoder;
-    actions->claiming = lane;
-    actions->claimed_at_ms = now_of(actions);
-    actions->lanes[lane].next_ms = now_of(actions) + config->actions.poll_interval_ms;
-    actions->claim_flying = true;
-    rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_add_int4(encoder, (int32_t)lane);
-    rcpt_pg_add_text(encoder, actions->me);
-    rcpt_pg_add_int4(encoder, (int32_t)most);
-    rcpt_pg_add_int8(encoder, config->actions.lease_ms);
-    actions_call_put_room(actions, encoder);
-    rcpt_pg_add_int8(encoder, interval_us(config->actions.org_rate));
-    rcpt_pg_add_int8(encoder, config->actions.org_burst);
-    rcpt_pg_add_int4(encoder, (int32_t)config->actions.org_concurrency);
-    rcpt_pg_add_int8(encoder, interval_us(config->actions.rate));
-    rcpt_pg_add_int8(encoder, config->actions.burst);
-    rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
-    submit(actions, "claim", on_claimed);
-}
-
-/* The lanes take turns; one claim is in flight at a time, so that room is never promised twice. */
-static void claim_some(struct app_actions *actions)
-{
-    unsigned most = actions->app->config->actions.max_in_flight;
-    int64_t now = now_of(actions);
-    if (actions->claim_flying || actions->stopping || !actions->stored ||
-        actions->in_flight >= most || now >= actions->owned_until_ms || !can_ask(actions))
-        return;
-    most -= actions->in_flight;
-    for (unsigned tried = 0; tried < ACTIONS_LANES; tried++) {
-        unsigned lane = (actions->next_lane + tried) % ACTIONS_LANES;
-        if (!actions->lanes[lane].owned || actions->lanes[lane].next_ms > now)
-            continue;
-        actions->next_lane = (lane + 1) % ACTIONS_LANES;
-        claim_lane(actions, lane, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
-        return;
-    }
+    actions_submit(actions, "finish", on_finished);
 }
 
 /* ---- lanes, pipelines, housekeeping ---- */
@@ -297,27 +176,27 @@ static void on_owned(void *context, struct rcpt_pg_rows *const *rows, size_t row
 {
     struct app_actions *actions = context;
     actions->own_flying = false;
-    if (failed(actions, "sharing out lanes of actions", error))
+    if (actions_failed(actions, "sharing out lanes of actions", error))
         return;
     RCPT_ASSERT(row_count == 1);
     actions->owned_until_ms = actions->own_sent_ms + actions->app->config->actions.lane_lease_ms;
     for (size_t lane = 0; lane < ACTIONS_LANES; lane++)
-        actions->lanes[lane].owned = false;
+        actions->owned[lane] = false;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
         uint64_t lane = (uint64_t)rcpt_pg_rows_int(rows[0], row, 0);
         if (lane < ACTIONS_LANES)
-            actions->lanes[lane].owned = true;
+            actions->owned[lane] = true;
     }
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
                      (double)rcpt_pg_rows_count(rows[0]));
-    step(actions);
+    actions_step(actions);
 }
 
 static void own_lanes(struct app_actions *actions)
 {
     int64_t lease = actions->app->config->actions.lane_lease_ms;
     if (actions->own_flying || actions->stopping || now_of(actions) < actions->own_at_ms ||
-        !can_ask(actions))
+        !actions_can_ask(actions))
         return;
     actions->own_flying = true;
     actions->own_sent_ms = now_of(actions);
@@ -325,7 +204,7 @@ static void own_lanes(struct app_actions *actions)
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_text(actions->encoder, actions->me);
     rcpt_pg_add_int8(actions->encoder, lease);
-    submit(actions, "own", on_owned);
+    actions_submit(actions, "own", on_owned);
 }
 
 static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -334,22 +213,22 @@ static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     struct app_actions *actions = context;
     (void)rows, (void)row_count;
     actions->store_flying = false;
-    if (failed(actions, "storing the pipelines", error))
+    if (actions_failed(actions, "storing the pipelines", error))
         return;
     actions->stored = actions->known = true;
     positions_step(actions->app); /* may have waited for it */
     rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
-    step(actions);
+    actions_step(actions);
 }
 
 static void store_pipelines(struct app_actions *actions)
 {
-    if (actions->stored || actions->store_flying || actions->stopping || !can_ask(actions))
+    if (actions->stored || actions->store_flying || actions->stopping || !actions_can_ask(actions))
         return;
     actions->store_flying = true;
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_text(actions->encoder, actions->pipelines->definitions);
-    submit(actions, "store", on_stored);
+    actions_submit(actions, "store", on_stored);
 }
 
 static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -357,7 +236,7 @@ static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 {
     struct app_actions *actions = context;
     actions->tidy_flying = false;
-    if (failed(actions, "tidying up of actions", error))
+    if (actions_failed(actions, "tidying up of actions", error))
         return;
     RCPT_ASSERT(row_count == 1);
     if (rcpt_pg_rows_int(rows[0], 0, 0) >= TIDY_ROWS)
@@ -368,14 +247,14 @@ static void tidy(struct app_actions *actions)
 {
     int64_t now = now_of(actions);
     if (actions->tidy_flying || actions->stopping || now < actions->tidy_at_ms ||
-        !actions->lanes[0].owned || !can_ask(actions))
+        !actions->owned[0] || !actions_can_ask(actions))
         return; /* the owner of the first lane does it for all */
     actions->tidy_flying = true;
     actions->tidy_at_ms = now + TIDY_MS;
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.retention_ms);
     rcpt_pg_add_int4(actions->encoder, TIDY_ROWS);
-    submit(actions, "tidy", on_tidied);
+    actions_submit(actions, "tidy", on_tidied);
 }
 
 static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *rows, size_t row)
@@ -399,7 +278,7 @@ static void on_counted(void *context, struct rcpt_pg_rows *const *rows, size_t r
 {
     struct app_actions *actions = context;
     actions->count_flying = false;
-    if (failed(actions, "counting actions", error))
+    if (actions_failed(actions, "counting actions", error))
         return;
     RCPT_ASSERT(row_count == 1);
     rcpt_metrics_begin(actions->app->figures.metrics, RCPT_METRIC_ACTIONS);
@@ -415,12 +294,12 @@ static void count(struct app_actions *actions)
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
                      (double)actions_call_disabled(actions));
     if (actions->count_flying || actions->stopping || now_of(actions) < actions->count_at_ms ||
-        !can_ask(actions))
+        !actions_can_ask(actions))
         return;
     actions->count_flying = true;
     actions->count_at_ms = now_of(actions) + COUNT_MS;
     rcpt_pg_encoder_reset(actions->encoder);
-    submit(actions, "counts", on_counted);
+    actions_submit(actions, "counts", on_counted);
 }
 
 /* ---- the end ---- */
@@ -467,8 +346,8 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     struct app_actions *actions = context;
     (void)rows, (void)row_count;
     actions->leave_flying = false;
-    actions->left = !failed(actions, "giving lanes of actions away", error);
-    step(actions);
+    actions->left = !actions_failed(actions, "giving lanes of actions away", error);
+    actions_step(actions);
 }
 
 /* Lanes go first, so that others take over while our last calls are under way. */
@@ -476,11 +355,11 @@ static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
                 actions->tidy_flying || actions->count_flying || actions->leave_flying;
-    if (!busy && !actions->left && can_ask(actions)) {
+    if (!busy && !actions->left && actions_can_ask(actions)) {
         actions->leave_flying = true;
         rcpt_pg_encoder_reset(actions->encoder);
         rcpt_pg_add_text(actions->encoder, actions->me);
-        submit(actions, "leave", on_left);
+        actions_submit(actions, "leave", on_left);
         return;
     }
     bool settled = actions->in_flight == 0 && actions->results == NULL && actions->flying == NULL;
@@ -488,14 +367,14 @@ static void wind_up(struct app_actions *actions)
         close_all(actions);
 }
 
-static void step(struct app_actions *actions)
+void actions_step(struct app_actions *actions)
 {
     if (actions->closing)
         return;
     finish_some(actions);
     store_pipelines(actions);
     own_lanes(actions);
-    claim_some(actions);
+    actions_claim_some(actions);
     if (actions->stopping)
         wind_up(actions);
 }
@@ -507,7 +386,7 @@ static void on_tick(uv_timer_t *timer)
         return;
     tidy(actions);
     count(actions);
-    step(actions);
+    actions_step(actions);
 }
 
 /* ---- start ---- */
@@ -518,7 +397,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     actions->up = true;
     actions->own_at_ms = 0;
-    step(actions);
+    actions_step(actions);
 }
 
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
@@ -531,7 +410,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     if (!actions->closing)
         rcpt_log_warn("postgres", "actions is not connected: %s%s%s", error->text,
                       error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
-    step(actions);
+    actions_step(actions);
 }
 
 static void connect_database(struct app_actions *actions)
@@ -568,6 +447,7 @@ bool actions_start(struct app *app, struct rcpt_error *error)
     actions->app = app;
     actions->pipelines = pipelines;
     actions->results_end = &actions->results;
+    actions->look = ACTIONS_LOOK_MIN;
     actions->random = uv_hrtime() ^ ((uint64_t)getpid() << 32);
     snprintf(actions->me, sizeof(actions->me), "%s-%08" PRIx64, app->instance,
              rcpt_random_next(&actions->random) >> 32);
@@ -582,7 +462,7 @@ bool actions_start(struct app *app, struct rcpt_error *error)
         return false;
     }
     connect_database(actions);
-    uv_timer_start(&actions->timer, on_tick, TICK_MS, TICK_MS);
+    uv_timer_start(&actions->timer, on_tick, ACTIONS_TICK_MS, ACTIONS_TICK_MS);
     return true;
 }
 
@@ -596,7 +476,7 @@ void actions_stop(struct app *app)
     if (actions->pg == NULL)
         close_all(actions);
     else
-        step(actions);
+        actions_step(actions);
 }
 
 bool actions_reload(struct app *app, struct rcpt_error *error)

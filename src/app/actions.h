@@ -1,7 +1,8 @@
 /* The actions of `pipelines`, as this instance carries them out. Private to the room.
  *
- * actions.c       who schedules which lane, rounds of claims, results back: all by one connection
- * actions_call.c  claimed actions become webhooks and records, and their answers results
+ * actions.c       who schedules which lane, results back: all by one connection
+ * actions_claim.c rounds of claims
+ * actions_call.c   claimed actions become webhooks and records, and their answers results
  */
 #ifndef RECEIPTD_APP_ACTIONS_H
 #define RECEIPTD_APP_ACTIONS_H
@@ -13,8 +14,11 @@
 #include "receiptd/webhook.h"
 
 #define ACTIONS_LANES      16u
+#define ACTIONS_TICK_MS    10
 #define ACTIONS_PER_CLAIM  128u
 #define ACTIONS_PER_FINISH 500u
+#define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
+#define ACTIONS_LOOK_MAX   2048u
 
 struct actions_endpoint {
     char *name;
@@ -40,11 +44,6 @@ struct actions_item {
     char *answer; /* NULL: none */
 };
 
-struct actions_lane {
-    bool owned;
-    int64_t next_ms; /* when to look again */
-};
-
 struct app_actions {
     struct app *app;
     struct pipelines *pipelines;
@@ -56,10 +55,12 @@ struct app_actions {
     struct rcpt_producer *producer; /* NULL: nothing is produced */
     uv_timer_t timer;
     char me[120]; /* unique over restarts */
-    struct actions_lane lanes[ACTIONS_LANES];
-    unsigned next_lane, claiming; /* the lane of the claim in flight */
-    int64_t claimed_at_ms;        /* when it was sent */
-    bool known;                   /* some wording of the pipelines is in the database */
+    bool owned[ACTIONS_LANES];
+    unsigned next_lane, look;
+    unsigned claiming;     /* lanes of the claim in flight */
+    int64_t claimed_at_ms; /* when it was sent */
+    int64_t claim_at_ms;   /* the next one */
+    bool known;            /* some wording of the pipelines is in the database */
     bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
     bool tidy_flying, count_flying;
     int64_t own_at_ms, own_sent_ms, owned_until_ms, tidy_at_ms, count_at_ms;
@@ -75,6 +76,20 @@ struct app_actions {
 /* ---- actions.c ---- */
 /* The item has come to its end, which goes to the database. */
 void actions_settle(struct actions_item *item, enum actions_result result, const char *class);
+
+bool actions_can_ask(const struct app_actions *actions);
+/* With the parameters in the encoder. */
+void actions_submit(struct app_actions *actions, const char *statement,
+                    rcpt_pg_on_result on_result);
+/* True if there is an error: logged; what needs a new connection gets one. */
+bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error);
+/* Does what can be done now. */
+void actions_step(struct app_actions *actions);
+
+/* ---- actions_claim.c ---- */
+void actions_claim_some(struct app_actions *actions);
+/* Brings the next claim forward. */
+void actions_claim_soon(struct app_actions *actions);
 
 /* ---- actions_call.c ---- */
 RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);

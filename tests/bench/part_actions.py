@@ -31,6 +31,7 @@ SELECT r.id, r.pipeline_id, 0, receiptd.action_lane_of(r.subject_hash), r.subjec
        clock_timestamp() + %s * interval '1 second' + row_number() OVER () * %s * interval '1 second'
 FROM r
 """
+LOOK = "SELECT * FROM receiptd.actions_claim(%s, 'bench', 128, 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0)"
 LATE = """
 SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM a.started_at - a.perform_at)::float8 * 1000),
        max(extract(epoch FROM a.started_at - a.perform_at)::float8 * 1000), count(*)
@@ -78,7 +79,7 @@ def look(database):
     times = []
     for turn in range(LOOKS):
         begun = time.perf_counter()
-        database.query("SELECT * FROM receiptd.actions_claim(%s, 'bench', 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0)", turn % 16)
+        database.query(LOOK, [turn % 16])
         times.append((time.perf_counter() - begun) * 1000)
     return statistics.median(times[LOOKS // 4:])
 

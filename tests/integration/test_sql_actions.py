@@ -39,7 +39,7 @@ def store(database):
 
 def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=(), goals=(), rooms=(), lease_ms=60_000):
     """Ids and tokens of what was claimed, and how many went on."""
-    rows = session.run("actions/claim", lane, me, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
+    rows = session.run("actions/claim", [lane], me, most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
     claimed = [(int(r["action_id"]), int(r["token"])) for r in rows if r["action_id"] is not None]
     return claimed, int(rows[-1]["token"]) if rows else None
 
