@@ -37,6 +37,19 @@ def shim(tmp_path_factory):
     return library
 
 
+def ended(process):
+    """Its status after SIGTERM. Where the failure was libuv's own writing to itself that there is a signal, the signal is lost,
+    and whoever sent it sends it again."""
+    for _ in range(6):
+        if process.running:
+            process.signal(signal.SIGTERM)
+        try:
+            return process.wait(20)
+        except AssertionError:
+            continue
+    return process.wait(1)
+
+
 class Sweep:
     def __init__(self, shim, directory, calls, modules):
         self.report = Path(directory) / "shim-report"
@@ -146,9 +159,7 @@ def test_run_recovers_or_ends_and_the_next_one_heals(shim, tmp_path, create_worl
             return not process.running or all(lowest.get(partition, -1) >= end for partition, end in ends.items())
 
         wait_for(done, 30, f"call {number}: everything consumed, or an end", details=process.log_tail)
-        if process.running:
-            process.signal(signal.SIGTERM)
-        status = process.wait(30)
+        status = ended(process)
         process.expected_status = status
         assert_clean_end(status, process.log(), number, sweep.met())
 
