@@ -274,7 +274,10 @@ def test_a_scrape_at_full_load_takes_the_loop_less_than_5_ms(create_world):
         took.append(pages.figures().get_one("receiptd_scrape_seconds"))
         time.sleep(0.02)
     world.finish(process)
-    limit = 0.005 if "RECEIPTD_TEST_SPEED" in os.environ else 1  # a figure of a quiet machine
-    assert took and sorted(took)[len(took) // 2] < limit, sorted(took)
+    limit = 0.05 if "RECEIPTD_BINARY" in os.environ else 0.005
+    # Of a scrape that nobody interrupted: the quickest cannot be made quicker by a busy machine, only slower.
+    assert took and min(took) < limit, sorted(took)
+    if "RECEIPTD_TEST_SPEED" in os.environ:
+        assert sorted(took)[len(took) // 2] < limit, sorted(took)
     print(f"{len(took)} scrapes took the loop {sorted(took)[len(took) // 2] * 1000:.2f} ms in the median")
     process.stop()
