@@ -19,6 +19,7 @@
 
 #include <uv.h>
 
+#include "pages.h"
 #include "receiptd/app/config.h"
 #include "receiptd/app/intake.h"
 #include "receiptd/base/json.h"
@@ -170,6 +171,7 @@ struct app {
     struct app_figures figures;
     enum app_hold hold;
     struct rcpt_http_server *http;
+    struct pages pages;    /* of it */
     int64_t http_retry_ms; /* the address is taken: when to try again; 0: not */
     struct app_control *control_socket;
     struct supervisor supervisor;

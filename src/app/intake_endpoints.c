@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "measure_process.h"
-#include "receiptd/base/json.h"
 #include "receiptd/base/log.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/version.h"
@@ -14,9 +13,9 @@
 
 /* ---- metrics ---- */
 
-static char *write_metrics(struct intake_endpoints *endpoints, enum rcpt_metrics_format format,
-                           size_t *size)
+static char *write_metrics(void *context, enum rcpt_metrics_format format, size_t *size)
 {
+    struct intake_endpoints *endpoints = context;
     struct rcpt_metrics *metrics = endpoints->metrics;
     uint64_t began = uv_hrtime();
     rcpt_metrics_set(metrics, RCPT_METRIC_BUILD,
@@ -32,20 +31,6 @@ static char *write_metrics(struct intake_endpoints *endpoints, enum rcpt_metrics
     rcpt_metrics_set(metrics, RCPT_METRIC_SCRAPE, RCPT_NO_LABELS,
                      (double)(uv_hrtime() - began) / 1e9);
     return page;
-}
-
-static void on_metrics(void *context, struct rcpt_http_request *request)
-{
-    enum rcpt_metrics_format format =
-        rcpt_metrics_negotiate(rcpt_http_header(request, "Accept").bytes);
-    size_t size;
-    char *page = write_metrics(context, format, &size);
-    const struct rcpt_http_answer answer = {.status = 200,
-                                            .content_type = rcpt_metrics_content_type(format),
-                                            .body = page,
-                                            .body_size = size};
-    rcpt_http_answer(request, &answer);
-    free(page);
 }
 
 /* ---- health and status ---- */
@@ -92,29 +77,39 @@ static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *
     rcpt_json_end_object(json);
 }
 
-static bool write_live(struct intake_endpoints *endpoints, struct rcpt_json *json)
+static bool write_live(void *context, struct rcpt_json *json)
 {
-    (void)endpoints; /* who answers turns its loop */
+    (void)context; /* who answers turns its loop */
+    rcpt_json_begin_object(json);
     put_bool(json, "loop", true);
+    rcpt_json_end_object(json);
     return true;
 }
 
-static bool write_ready(struct intake_endpoints *endpoints, struct rcpt_json *json)
+static bool write_ready(void *context, struct rcpt_json *json)
 {
+    const struct intake_endpoints *endpoints = context;
+    rcpt_json_begin_object(json);
     put_bool(json, "ready", endpoints->ready);
     put_reasons(json, endpoints);
+    rcpt_json_end_object(json);
     return endpoints->ready;
 }
 
-static bool write_started(struct intake_endpoints *endpoints, struct rcpt_json *json)
+static bool write_started(void *context, struct rcpt_json *json)
 {
+    const struct intake_endpoints *endpoints = context;
+    rcpt_json_begin_object(json);
     put_bool(json, "started", endpoints->was_ready);
     put_reasons(json, endpoints);
+    rcpt_json_end_object(json);
     return endpoints->was_ready;
 }
 
-static bool write_status(struct intake_endpoints *endpoints, struct rcpt_json *json)
+static bool write_status(void *context, struct rcpt_json *json)
 {
+    const struct intake_endpoints *endpoints = context;
+    rcpt_json_begin_object(json);
     put_text(json, "version", RCPT_VERSION);
     put_text(json, "librdkafka", rcpt_kafka_version());
     put_text(json, "config_hash", endpoints->config_hash);
@@ -126,71 +121,11 @@ static bool write_status(struct intake_endpoints *endpoints, struct rcpt_json *j
          endpoints->intake != NULL && index < rcpt_intake_account_count(endpoints->intake); index++)
         put_account(json, rcpt_intake_account_stats(endpoints->intake, index));
     rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
     return true;
 }
 
-static void answer_json(struct intake_endpoints *endpoints, struct rcpt_http_request *request,
-                        bool (*write)(struct intake_endpoints *, struct rcpt_json *))
-{
-    struct rcpt_json json;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
-    rcpt_json_init(&json, out);
-    rcpt_json_begin_object(&json);
-    bool good = write(endpoints, &json);
-    rcpt_json_end_object(&json);
-    fputc('\n', out);
-    RCPT_ASSERT(fclose(out) == 0);
-    const struct rcpt_http_answer answer = {.status = good ? 200 : 503,
-                                            .content_type = "application/json",
-                                            .headers = "Cache-Control: no-store\r\n",
-                                            .body = text,
-                                            .body_size = size};
-    rcpt_http_answer(request, &answer);
-    free(text);
-}
-
-static void on_live(void *context, struct rcpt_http_request *request)
-{
-    answer_json(context, request, write_live);
-}
-
-static void on_ready(void *context, struct rcpt_http_request *request)
-{
-    answer_json(context, request, write_ready);
-}
-
-static void on_startup(void *context, struct rcpt_http_request *request)
-{
-    answer_json(context, request, write_started);
-}
-
-static void on_status(void *context, struct rcpt_http_request *request)
-{
-    answer_json(context, request, write_status);
-}
-
 /* ---- the server ---- */
-
-static void add_routes(struct intake_endpoints *endpoints)
-{
-    const char *token = endpoints->config->http.token;
-    const struct rcpt_http_route routes[] = {
-        {.prefix = "/metrics", .bearer_token = token, .handler = on_metrics},
-        {.prefix = "/statusz", .bearer_token = token, .handler = on_status},
-        {.prefix = "/livez", .unlimited_rate = true, .handler = on_live},
-        {.prefix = "/readyz", .unlimited_rate = true, .handler = on_ready},
-        {.prefix = "/startupz", .unlimited_rate = true, .handler = on_startup},
-    };
-    for (size_t index = 0; index < sizeof(routes) / sizeof(routes[0]); index++) {
-        struct rcpt_http_route route = routes[index];
-        route.methods = RCPT_HTTP_GET;
-        route.context = endpoints;
-        rcpt_http_route(endpoints->http, &route);
-    }
-}
 
 static void on_closed(void *context)
 {
@@ -204,30 +139,6 @@ static void close_server(struct intake_endpoints *endpoints)
     endpoints->http = NULL;
 }
 
-static bool open_server(struct intake_endpoints *endpoints, struct rcpt_error *error)
-{
-    const struct rcpt_config *config = endpoints->config;
-    const struct rcpt_http_settings settings = {
-        .loop = endpoints->loop,
-        .name = "status",
-        .listen = config->intake.metrics_listen,
-        .tls_certificate = config->http.tls_certificate,
-        .tls_key = config->http.tls_key,
-        .max_connections = 64,
-        .max_body_bytes = 1024,
-        .max_memory_bytes = 1024 * 1024,
-        .header_timeout_ms = 5000,
-    };
-    endpoints->http = rcpt_http_new(&settings, error);
-    if (endpoints->http == NULL)
-        return false;
-    add_routes(endpoints);
-    if (rcpt_http_start(endpoints->http, error))
-        return true;
-    close_server(endpoints);
-    return false;
-}
-
 static void try_to_open(struct intake_endpoints *endpoints, bool again);
 
 static void on_retry(uv_timer_t *timer)
@@ -239,11 +150,11 @@ static void on_retry(uv_timer_t *timer)
 static void try_to_open(struct intake_endpoints *endpoints, bool again)
 {
     struct rcpt_error error;
-    if (open_server(endpoints, &error)) {
-        rcpt_log_info("http", "metrics and status at %s, port %d",
-                      endpoints->config->intake.metrics_listen, rcpt_http_port(endpoints->http));
+    endpoints->http =
+        pages_open(&endpoints->pages, endpoints->loop, endpoints->config->intake.metrics_listen,
+                   endpoints->config, &error);
+    if (endpoints->http != NULL)
         return;
-    }
     uv_timer_start(&endpoints->retry, on_retry, RETRY_MS, 0);
     if (!again)
         rcpt_log_warn("http", "no metrics and status yet, will be tried again: %s%s%s", error.text,
@@ -256,6 +167,12 @@ void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     *endpoints = (struct intake_endpoints){.loop = loop, .config = config, .reason = "starting"};
+    endpoints->pages = (struct pages){.context = endpoints,
+                                      .metrics = write_metrics,
+                                      .status = write_status,
+                                      .live = write_live,
+                                      .ready = write_ready,
+                                      .started = write_started};
     endpoints->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     rcpt_config_hash(config, endpoints->config_hash);
     endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);

@@ -5,6 +5,7 @@
 
 #include <uv.h>
 
+#include "pages.h"
 #include "receiptd/app/intake.h"
 #include "receiptd/base/metrics.h"
 #include "receiptd/trace/tracer.h"
@@ -15,6 +16,7 @@ struct intake_endpoints {
     struct rcpt_intake *intake;       /* NULL: not started, or closed */
     const struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct rcpt_http_server *http;
+    struct pages pages; /* of it */
     struct rcpt_metrics *metrics;
     uv_timer_t retry;
     int64_t started_ms;

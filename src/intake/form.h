@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_INTAKE_FORM_H
 #define RECEIPTD_INTAKE_FORM_H
 
-#include "text.h"
+#include "receiptd/base/text.h"
 
 #define RCPT_FORM_MAX_FIELDS 2000u
 

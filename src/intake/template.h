@@ -16,8 +16,10 @@
 #ifndef RECEIPTD_INTAKE_TEMPLATE_H
 #define RECEIPTD_INTAKE_TEMPLATE_H
 
-#include "document.h"
 #include "form.h"
+#include "receiptd/base/document.h"
+#include "receiptd/base/error.h"
+#include "receiptd/intake/adapter.h"
 
 #define RCPT_ITEM_MAX_LEVELS 6u
 

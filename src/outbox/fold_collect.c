@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../intake/document.h"
 #include "receiptd/base/arena.h"
+#include "receiptd/base/document.h"
 #include "receiptd/base/error.h"
 #include "receiptd/base/json.h"
 #include "receiptd/core/hash.h"

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/intake/document.h"
 #include "../../src/intake/gateway.h"
+#include "receiptd/base/document.h"
 #include "receiptd/core/record.h"
 #include "receiptd/intake/adapter.h"
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/intake/document.h"
+#include "receiptd/base/document.h"
 #include "receiptd/intake/adapter.h"
 
 #define NOW_US   INT64_C(1760789445000000) /* 2025-10-18T12:10:45Z, just after most samples */

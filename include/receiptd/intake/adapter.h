@@ -16,13 +16,8 @@
 
 #include "receiptd/base/arena.h"
 #include "receiptd/base/error.h"
+#include "receiptd/base/text.h"
 #include "receiptd/core/ladder.h"
-
-/* Bytes that belong to somebody else; not terminated. at == NULL: not there. */
-struct rcpt_text {
-    const char *at;
-    size_t size;
-};
 
 /* ---- accounts ---- */
 

@@ -1,10 +1,20 @@
-/* Texts with a length, and what the adapters do with them. Pure; memory from an arena. */
-#ifndef RECEIPTD_INTAKE_TEXT_H
-#define RECEIPTD_INTAKE_TEXT_H
+/* Texts with a length, and what readers of other people's formats do with them. Pure; memory from
+ * an arena. */
+#ifndef RECEIPTD_BASE_TEXT_H
+#define RECEIPTD_BASE_TEXT_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "receiptd/intake/adapter.h"
+#include "receiptd/base/arena.h"
+
+/* Bytes that belong to somebody else; not terminated. at == NULL: not there. */
+struct rcpt_text {
+    const char *at;
+    size_t size;
+};
 
 #define RCPT_TEXT(literal) ((struct rcpt_text){(literal), sizeof(literal) - 1})
 

@@ -1,4 +1,4 @@
-#include "text.h"
+#include "receiptd/base/text.h"
 
 static char lower(char byte)
 {

@@ -1,7 +1,9 @@
-#include "document.h"
+#include "receiptd/base/document.h"
 
 #include <stdlib.h>
 #include <yajl/yajl_parse.h>
+
+#include "receiptd/base/error.h"
 
 struct level {
     struct rcpt_node *container;

@@ -1,13 +1,13 @@
 /* A JSON text as a tree in an arena.
  *
- * yajl reads; the tree exists because the adapters look at values in their own order. Numbers stay
+ * yajl reads; the tree exists because its readers look at values in their own order. Numbers stay
  * texts, so that 64-bit ids and 7-digit fractions are exact; every value knows its bytes, so that a
  * bad one can go to the dead letters as it came. UTF-8 is not checked here.
  */
-#ifndef RECEIPTD_INTAKE_DOCUMENT_H
-#define RECEIPTD_INTAKE_DOCUMENT_H
+#ifndef RECEIPTD_BASE_DOCUMENT_H
+#define RECEIPTD_BASE_DOCUMENT_H
 
-#include "text.h"
+#include "receiptd/base/text.h"
 
 #define RCPT_DOCUMENT_MAX_DEPTH 32
 #define RCPT_DOCUMENT_MAX_NODES 500000u

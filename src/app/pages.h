@@ -1,0 +1,29 @@
+/* The pages that whoever operates a process reads over HTTP: /metrics, /statusz, /livez, /readyz,
+ * /startupz. What they say comes from the owner; how they are asked for, with which token and
+ * certificate, is the same for `receiptd run` and `receiptd intake`. */
+#ifndef RECEIPTD_APP_PAGES_H
+#define RECEIPTD_APP_PAGES_H
+
+#include "receiptd/app/config.h"
+#include "receiptd/base/json.h"
+#include "receiptd/base/metrics.h"
+#include "receiptd/http.h"
+
+/* Writes one object. False: the answer is 503. */
+typedef bool (*pages_write)(void *context, struct rcpt_json *json);
+
+struct pages {
+    void *context;
+    /* The page of metrics, which is freed here. */
+    char *(*metrics)(void *context, enum rcpt_metrics_format format, size_t *size);
+    pages_write status, live, ready, started;
+};
+
+/* Listens; NULL with the reason, and then nothing is left open but what the loop still closes.
+ * `pages` is borrowed for as long as the server lives. */
+RCPT_MUST_CHECK struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop,
+                                                    const char *listen,
+                                                    const struct rcpt_config *config,
+                                                    struct rcpt_error *error);
+
+#endif
