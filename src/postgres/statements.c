@@ -37,7 +37,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "synchronous"},    {.name = "pins_insert"},
         {.name = "partitions_add"}, {.name = "evict"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
-        {.name = "timeline_trim"},
+        {.name = "timeline_trim"},  {.name = "ladder_read"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
