@@ -19,7 +19,8 @@ static void test_bits(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_smpp_receipt receipt;
     unsigned value = 0;
-    if (rcpt_smpp_parse(rcpt_reading_value(reading, "answer"), &receipt))
+    (void)reading;
+    if (rcpt_smpp_parse(draft->reason, &receipt))
         draft->reason = receipt.err;
     if (!rcpt_text_number(draft->status, &value))
         return;
@@ -34,6 +35,6 @@ const struct rcpt_gateway rcpt_gateway_kannel = {
     .fields = {.id = "uuid,id,message_id,mid",
                .status = "status,type,dlr,d",
                .at = "ts,time,timestamp,t,T",
-               .reason = "answer"},
+               .reason = "answer,reply,msg,A"},
     .item = test_bits,
 };
