@@ -1,6 +1,6 @@
 /* Kannel: GET on the URL that the sender wrote in dlr-url, with names of the sender's choice; here
- * the usual ones for %d (status), %T (time) and %A (answer). The status is a set of bits. Put an
- * HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
+ * the usual ones for %d (status), %T or %t (time, which is UTC) and %A (answer). The status is a
+ * set of bits. Put an HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
  * kannel.org, user guide, "Delivery reports" */
 #include "../gateways.h"
 
@@ -36,5 +36,6 @@ const struct rcpt_gateway rcpt_gateway_kannel = {
                .status = "status,type,dlr,d",
                .at = "ts,time,timestamp,t,T",
                .reason = "answer,reply,msg,A"},
+    .time_zone = "Z",
     .item = test_bits,
 };
