@@ -210,6 +210,11 @@ void app_halt(struct app *app, const struct rcpt_error *error);
 /* Something settled: goes on with the drain if one is under way. */
 void app_check_drain(struct app *app);
 
+/* ---- kafka_properties.c ---- */
+/* kafka.properties as all clients get them. The caller frees the array; its texts belong to the
+ * configuration. */
+struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config);
+
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct app *app, struct rcpt_error *error);
 void consume_port_rewind(void *context, uint32_t slot, int64_t offset);

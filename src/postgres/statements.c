@@ -77,6 +77,7 @@ const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
         {.name = "begin"},
         {.name = "move"},
         {.name = "append"},
+        {.name = "letters"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "fold");
