@@ -126,6 +126,12 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
 struct app_folds;   /* folds.h */
+
+enum folds_told { /* the lanes, by a block in their statements */
+                  FOLDS_NOT_TOLD,
+                  FOLDS_TOLD,
+                  FOLDS_TOLD_COLUMNS, /* with columns of the inbox */
+};
 struct app_actions; /* actions.c */
 
 struct app {
@@ -177,10 +183,11 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
-    struct app_folds *folds;       /* NULL: never configured */
-    bool folds_told, actions_told; /* the lanes' statements have their blocks */
-    struct app_actions *actions;   /* NULL: no pipelines, or they have been stopped */
-    unsigned actions_open;         /* those that come to their end counted in */
+    struct app_folds *folds;    /* NULL: never configured */
+    enum folds_told folds_told; /* the lanes' statements have these blocks */
+    bool actions_told;
+    struct app_actions *actions; /* NULL: no pipelines, or they have been stopped */
+    unsigned actions_open;       /* those that come to their end counted in */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -314,8 +321,10 @@ void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_re
 void trace_close(struct app *app);
 /* ---- folds.c ---- */
 void folds_start(struct app *app);
+/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+void folds_look_for_left(struct app *app);
 void folds_apply_config(struct app *app, bool rules_changed); /* after a reload */
-bool folds_want_transitions(const struct app *app);
+enum folds_told folds_want_transitions(const struct app *app);
 void folds_stop(struct app *app); /* begins nothing more */
 bool folds_are_settled(const struct app *app);
 void folds_close(struct app *app);

@@ -170,6 +170,10 @@ bool folds_reader_is_settled(const struct folds_reader *reader);
 /* folds_rules.c */
 /* A copy in the arena. */
 struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena);
+/* Columns of the inbox that a rule over transitions looks at: how many fields name one, and where
+ * `put` is given, each of them, perhaps more than once. */
+typedef void (*folds_put_column)(void *context, const char *column);
+size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context);
 char *folds_rules_text(const struct rcpt_config *config); /* JSON; the caller frees it */
 const char *folds_kind_name(enum rcpt_fold_kind kind);
 
