@@ -127,6 +127,12 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
 struct app_folds;   /* folds.h */
+
+enum folds_told { /* the lanes, by a block in their statements */
+                  FOLDS_NOT_TOLD,
+                  FOLDS_TOLD,
+                  FOLDS_TOLD_COLUMNS, /* with columns of the inbox */
+};
 struct app_actions; /* actions.c */
 
 struct app {
@@ -179,11 +185,12 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
-    bool reload_again;             /* asked for by a signal while one was under way */
-    struct app_folds *folds;       /* NULL: never configured */
-    bool folds_told, actions_told; /* the lanes' statements have their blocks */
-    struct app_actions *actions;   /* NULL: no pipelines, or they have been stopped */
-    unsigned actions_open;         /* those that come to their end counted in */
+    bool reload_again;          /* asked for by a signal while one was under way */
+    struct app_folds *folds;    /* NULL: never configured */
+    enum folds_told folds_told; /* the lanes' statements have these blocks */
+    bool actions_told;
+    struct app_actions *actions; /* NULL: no pipelines, or they have been stopped */
+    unsigned actions_open;       /* those that come to their end counted in */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -212,6 +219,11 @@ void app_set_hold(struct app *app, enum app_hold hold);
 void app_halt(struct app *app, const struct rcpt_error *error);
 /* Something settled: goes on with the drain if one is under way. */
 void app_check_drain(struct app *app);
+
+/* ---- kafka_properties.c ---- */
+/* kafka.properties as all clients get them. The caller frees the array; its texts belong to the
+ * configuration. */
+struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config);
 
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct app *app, struct rcpt_error *error);
@@ -328,8 +340,10 @@ void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_re
 void trace_close(struct app *app);
 /* ---- folds.c ---- */
 void folds_start(struct app *app);
+/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+void folds_look_for_left(struct app *app);
 void folds_apply_config(struct app *app, bool rules_changed); /* after a reload */
-bool folds_want_transitions(const struct app *app);
+enum folds_told folds_want_transitions(const struct app *app);
 void folds_stop(struct app *app); /* begins nothing more */
 bool folds_are_settled(const struct app *app);
 void folds_close(struct app *app);

@@ -286,6 +286,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
     rcpt_log_info("postgres", "control is connected");
     positions_step(app);
+    folds_look_for_left(app);
     app_update_readiness(app);
 }
 
