@@ -173,11 +173,19 @@ def section_snapshot(result):
 
 def section_tracing(result):
     rows = [(name, spread(result["rates"][name]), spread(result["daemon_us_per_event"][name], 2))
-            for name in ("off", "on")]
+            for name in ("off", "on", "scraped") if name in result["rates"]]
     return (f"## Tracing\n\nEach record carries a `traceparent`, {result['sampled']:.0%} of them that of a sampled trace; a batch with such a "
             f"record is a span with its parts, sent to a collector on the same machine.\n\n"
             + table(("tracing", "events/s", "daemon, µs an event"), rows)
-            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n")
+            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n" + paragraph_scrape(result.get("scrape")))
+
+
+def paragraph_scrape(scrape):
+    """Results of before it was measured have none."""
+    if not scrape or not scrape["page_ms"]:
+        return ""
+    return (f"\nScraped every {scrape['interval']} s (no tracing): {spread(scrape['ratio'], 3)} of the rate without; a page of {number(scrape['bytes'])} bytes "
+            f"takes the loop {spread(scrape['page_ms'], 2)} ms at full load, and is there after {spread(scrape['answer_ms'], 2)} ms.\n")
 
 
 def section_intake(result):
