@@ -45,7 +45,8 @@ static void take_begun(struct app_actions *actions, const struct rcpt_pg_rows *r
     int64_t taken = rcpt_pg_rows_int(rows, 0, 0), runs = rcpt_pg_rows_int(rows, 0, 1);
     bool more = taken >= begin->rows;
     const char *last = rcpt_pg_rows_text(rows, 0, 3);
-    snprintf(begin->last, sizeof(begin->last), "%s", strlen(last) < sizeof(begin->last) ? last : "");
+    snprintf(begin->last, sizeof(begin->last), "%s",
+             strlen(last) < sizeof(begin->last) ? last : "");
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_PIPELINE_BEGIN_LAG, RCPT_NO_LABELS,
                      taken > 0 ? (double)rcpt_pg_rows_int(rows, 0, 2) / 1000 : 0);
     begin->at_ms = app_now(actions->app) + pause_ms(actions);
