@@ -35,6 +35,9 @@ struct rcpt_fold_collect_config { /* an entry of folds.collect */
     enum rcpt_fold_kind kind;
 };
 
+#define RCPT_FOLD_COLUMN_PREFIX                                                                    \
+    "inbox." /* of fields of transitions that the platform's table has */
+
 struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
     char *name;
     enum rcpt_fold_source source;
@@ -199,6 +202,7 @@ struct rcpt_config {
         int64_t poll_interval_ms, lease_ms, lane_lease_ms, retry_min_ms, retry_max_ms, max_age_ms,
             breaker_open_ms, disable_after_ms, retention_ms; /* actions.* */
         unsigned max_attempts, breaker_failures;
+        unsigned begin_share; /* actions.begin_share, 25: percent of the scheduler's time */
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
     } actions;
