@@ -1,5 +1,6 @@
--- Version 5: pipelines of actions. A run is one subject's way through a pipeline, an action is the step that it stands at. Rows
--- are made in the transaction of the transition that caused them, and moved on by the functions below; docs/actions.md.
+-- Version 5: pipelines of actions. A run is one subject's way through a pipeline, an action is the step that it stands at. What
+-- begins runs is written down in the transaction of the transition; the functions below make runs of it and move them on;
+-- docs/actions.md.
 
 -- What the configuration says, one row per wording: runs end by the wording that they began with. --------------------------
 
@@ -50,7 +51,24 @@ CREATE TABLE pipeline_pause (
     paused_at timestamptz NOT NULL DEFAULT now()
 );
 
--- What a transaction started, and what it did not because of once_per; appended, added up by actions_tidy().
+-- Runs that a lane's transaction begins, until actions_begin() has made them: one appended row of arrays, or few, for the whole
+-- transaction. org_id: all of them are of this organisation; NULL: they are of several that have few each. No key: a row is found
+-- by its place, and who deletes it makes its runs.
+CREATE TABLE run_intent (
+    id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+    begun_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    org_id text COLLATE "C",
+    pipeline_id integer NOT NULL,
+    messages text[] COLLATE "C" NOT NULL,
+    orgs text[] COLLATE "C", -- where org_id is NULL
+    campaigns text[] COLLATE "C" NOT NULL
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+-- To try to compress what lives for moments costs more than all the rest of it.
+ALTER TABLE run_intent ALTER COLUMN messages SET STORAGE EXTERNAL, ALTER COLUMN orgs SET STORAGE EXTERNAL,
+    ALTER COLUMN campaigns SET STORAGE EXTERNAL;
+CREATE INDEX run_intent_order ON run_intent (org_id NULLS FIRST, id);
+
+-- What began, and what did not because of once_per; appended, added up by actions_tidy().
 CREATE TABLE pipeline_delta (
     name text COLLATE "C" NOT NULL,
     started bigint NOT NULL,
@@ -73,8 +91,6 @@ CREATE TABLE run (
     once_key text COLLATE "C",
     message_id text COLLATE "C",
     campaign_id text COLLATE "C",
-    at_status smallint, -- of the message when the run began
-    at_flags integer,
     data jsonb, -- what an import brought
     status text COLLATE "C" NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'done', 'dead', 'cancelled')),
     started_at timestamptz NOT NULL DEFAULT now(),
@@ -238,7 +254,7 @@ BEGIN
     UPDATE run r SET status = 'done', ended_at = clock_timestamp()
     FROM unnest(runs, pipelines, steps) AS w (run, pipeline, step)
     JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
-    WHERE r.id = w.run AND r.status = 'active' AND s.op = 'end';
+    WHERE r.id = w.run AND r.id = ANY (runs) AND r.status = 'active' AND s.op = 'end'; -- by key, whatever the planner believes
     INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
     SELECT r.id, s.pipeline_id, s.step, action_lane_of(r.subject_hash), r.subject_hash, r.org_id, r.message_id, s.awaits,
            CASE WHEN s.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
@@ -249,6 +265,120 @@ BEGIN
     LEFT JOIN message_inbox m ON s.awaits IS NOT NULL AND m.message_id = r.message_id
     CROSS JOIN LATERAL (SELECT s.awaits IS NOT NULL AND action_reached(action_path(m.status), m.flags, s.awaits) AS reached) c
     WHERE s.op <> 'end';
+END
+$$;
+
+-- Makes runs of what transactions of lanes have begun: those of organisations with few first, then the large ones in turns, from
+-- `after` on; `most` rows of run_intent, of at most 1 000 runs each. What somebody else has in hand is passed over, so that any number of
+-- instances do this beside each other. Nothing is lost by a crash: the row is gone exactly if its runs are there.
+--
+-- A time is the transition's, not that of the run's row; fields of the inbox are read here. What the first step awaits may have come
+-- already: it is set up like any other await.
+CREATE FUNCTION actions_begin(most int4, after text, OUT taken int4, OUT runs int8, OUT oldest_ms int8, OUT last text)
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+    places tid[] := '{}';
+    place tid;
+    org text;
+BEGIN
+    places := ARRAY(SELECT i.ctid FROM run_intent i WHERE i.org_id IS NULL ORDER BY i.id LIMIT most FOR UPDATE SKIP LOCKED);
+    last := after;
+    WHILE cardinality(places) < most LOOP
+        SELECT i.ctid, i.org_id INTO place, org FROM run_intent i
+        WHERE i.org_id > last AND i.ctid <> ALL (places) ORDER BY i.org_id, i.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+        IF FOUND THEN
+            places := places || place;
+            last := org;
+        ELSE
+            EXIT WHEN last = '';
+            last := '';
+        END IF;
+    END LOOP;
+    taken := cardinality(places);
+    runs := 0;
+    IF taken = 0 THEN
+        RETURN;
+    END IF;
+    PERFORM set_config('synchronous_commit', 'off', true); -- what is lost of it is done again
+    WITH i AS MATERIALIZED (
+        DELETE FROM run_intent i WHERE i.ctid = ANY (places)
+        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns
+    ),
+    -- Looked up once for a batch and not for each run of it.
+    p AS MATERIALIZED (
+        SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields, p.first_delay_ms, s.step, s.awaits, s.within_ms,
+               NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
+                   <@ ARRAY['message_id', 'org_id', 'campaign_id'] AS looks
+        FROM (SELECT DISTINCT i.pipeline_id FROM i) d
+        JOIN pipeline p ON p.id = d.pipeline_id
+        JOIN pipeline_step s ON s.pipeline_id = p.id AND s.step = p.first_step
+    ),
+    f AS (
+        SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
+               COALESCE(i.org_id, w.org) AS org, w.campaign,
+               CASE WHEN p.looks THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
+        FROM i
+        JOIN p ON p.id = i.pipeline_id
+        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
+    ),
+    wanted AS MATERIALIZED (
+        SELECT f.pipeline_id, f.begun_at, f.message, f.campaign,
+               COALESCE(CASE f.org_field WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
+                                         WHEN 'message_id' THEN f.message ELSE f.row ->> f.org_field END, '') AS org,
+               COALESCE(NULLIF(CASE f.subject_field WHEN 'message_id' THEN f.message WHEN 'campaign_id' THEN f.campaign
+                                                    WHEN 'org_id' THEN f.org ELSE f.row ->> f.subject_field END, ''),
+                        f.message) AS subject,
+               CASE WHEN f.once_fields IS NOT NULL THEN
+                   (SELECT (jsonb_build_array(f.name) || jsonb_agg(COALESCE(
+                        CASE o.name WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
+                                    WHEN 'message_id' THEN f.message ELSE f.row ->> o.name END, '') ORDER BY o.n))::text
+                    FROM unnest(f.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
+        FROM f
+    ),
+    -- In the order of the keys: two that begin the same runs do not wait for each other in a circle.
+    once AS (
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, started_at)
+        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign, w.begun_at
+        FROM wanted w
+        WHERE w.once IS NOT NULL
+        ORDER BY w.once, w.begun_at
+        ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
+        RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
+    ),
+    -- Looking for a conflict that cannot be would write each row down twice.
+    always AS (
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, started_at)
+        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, w.begun_at
+        FROM wanted w
+        WHERE w.once IS NULL
+        RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
+    ),
+    made AS MATERIALIZED (
+        SELECT * FROM once
+        UNION ALL
+        SELECT * FROM always
+    ),
+    first AS (
+        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
+        SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash), m.subject_hash, m.org_id, m.message_id, p.awaits,
+               CASE WHEN p.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
+               m.started_at + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END) * interval '1 millisecond'
+        FROM made m
+        JOIN p ON p.id = m.pipeline_id
+        CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
+                                SELECT action_reached(action_path(x.status), x.flags, p.awaits)
+                                FROM message_inbox x WHERE x.message_id = m.message_id) IS TRUE AS reached) c
+    ),
+    counted AS (
+        INSERT INTO pipeline_delta (name, started, repeated)
+        SELECT p.name, COALESCE(s.n, 0), w.n - COALESCE(s.n, 0)
+        FROM (SELECT w.pipeline_id, count(*) AS n FROM wanted w GROUP BY w.pipeline_id) w
+        JOIN p ON p.id = w.pipeline_id
+        LEFT JOIN (SELECT m.pipeline_id, count(*) AS n FROM made m GROUP BY m.pipeline_id) s ON s.pipeline_id = w.pipeline_id
+    )
+    SELECT (SELECT count(*) FROM wanted), (extract(epoch FROM clock_timestamp() - min(i.begun_at)) * 1000)::int8
+    INTO runs, oldest_ms
+    FROM i;
 END
 $$;
 
@@ -460,7 +590,7 @@ BEGIN
         ),
         put AS (
             UPDATE action a SET status = 'held', held_by = held.reason FROM held
-            WHERE a.id = held.id AND held.reason IS NOT NULL AND a.status = 'pending'
+            WHERE a.id = held.id AND a.id = ANY (due) AND held.reason IS NOT NULL AND a.status = 'pending'
             RETURNING a.id
         )
         SELECT ARRAY(SELECT d FROM unnest(due) d WHERE d NOT IN (SELECT put.id FROM put)) INTO due;
@@ -493,7 +623,7 @@ BEGIN
                              WHEN d.good THEN 'reached' ELSE 'not_reached' END
             FROM decided d
             -- A transition that has just woken it has moved it: then the next round decides.
-            WHERE a.id = d.id AND a.status = 'pending' AND a.perform_at = d.perform_at
+            WHERE a.id = d.id AND a.id = ANY (due) AND a.status = 'pending' AND a.perform_at = d.perform_at
             RETURNING a.run_id, a.pipeline_id, CASE WHEN d.good THEN d.next_step ELSE d.else_step END AS step,
                       CASE WHEN d.good THEN d.next_delay_ms ELSE d.else_delay_ms END AS delay
         )
@@ -574,7 +704,7 @@ BEGIN
             SET status = 'running', token = l.token + c.n, attempt = a.attempt + 1, instance = me, settle = NULL,
                 lease_until = clock_timestamp() + lease_ms * interval '1 millisecond', started_at = c.charged_at
             FROM unnest(chosen, charged) WITH ORDINALITY AS c (id, charged_at, n), action_lane l
-            WHERE a.id = c.id AND l.lane = a.lane AND (a.status = 'pending' OR (a.status = 'running' AND a.lease_until < now_at))
+            WHERE a.id = c.id AND a.id = ANY (chosen) AND l.lane = a.lane AND (a.status = 'pending' OR (a.status = 'running' AND a.lease_until < now_at))
             RETURNING a.*
         )
         SELECT t.id, t.token, t.attempt, t.run_id, p.name, s.stage, s.op, s.target,
@@ -636,7 +766,7 @@ BEGIN
             answer_status = CASE WHEN w.result = 'back' THEN a.answer_status ELSE w.status END,
             answer = CASE WHEN w.result = 'back' THEN a.answer ELSE w.answer END
         FROM w
-        WHERE a.id = w.id AND a.token = w.token AND a.status = 'running'
+        WHERE a.id = w.id AND a.id = ANY (ids) AND a.token = w.token AND a.status = 'running'
         RETURNING a.run_id, a.pipeline_id, a.step, w.result
     )
     SELECT array_agg(f.run_id) FILTER (WHERE f.result = 'done'), array_agg(f.pipeline_id) FILTER (WHERE f.result = 'done'),

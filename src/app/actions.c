@@ -354,7 +354,8 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
 static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
-                actions->tidy_flying || actions->count_flying || actions->leave_flying;
+                actions->tidy_flying || actions->count_flying || actions->leave_flying ||
+                actions->begin.flying;
     if (!busy && !actions->left && actions_can_ask(actions)) {
         actions->leave_flying = true;
         rcpt_pg_encoder_reset(actions->encoder);
@@ -374,6 +375,7 @@ void actions_step(struct app_actions *actions)
     finish_some(actions);
     store_pipelines(actions);
     own_lanes(actions);
+    actions_begin_some(actions);
     actions_claim_some(actions);
     if (actions->stopping)
         wind_up(actions);
@@ -448,6 +450,7 @@ bool actions_start(struct app *app, struct rcpt_error *error)
     actions->pipelines = pipelines;
     actions->results_end = &actions->results;
     actions->look = ACTIONS_LOOK_MIN;
+    actions->begin.rows = ACTIONS_BEGIN_MIN;
     actions->random = uv_hrtime() ^ ((uint64_t)getpid() << 32);
     snprintf(actions->me, sizeof(actions->me), "%s-%08" PRIx64, app->instance,
              rcpt_random_next(&actions->random) >> 32);

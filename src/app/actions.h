@@ -1,6 +1,7 @@
 /* The actions of `pipelines`, as this instance carries them out. Private to the room.
  *
  * actions.c       who schedules which lane, results back: all by one connection
+ * actions_begin.c runs are made of what transactions of lanes have begun
  * actions_claim.c rounds of claims
  * actions_call.c   claimed actions become webhooks and records, and their answers results
  */
@@ -19,6 +20,8 @@
 #define ACTIONS_PER_FINISH 500u
 #define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
 #define ACTIONS_LOOK_MAX   2048u
+#define ACTIONS_BEGIN_MIN  2u /* rows of run_intent that become runs in one transaction */
+#define ACTIONS_BEGIN_MAX  256u
 
 struct actions_endpoint {
     char *name;
@@ -44,6 +47,16 @@ struct actions_item {
     char *answer; /* NULL: none */
 };
 
+/* Runs that are being made. */
+struct actions_beginning {
+    bool flying;
+    unsigned rows; /* of run_intent that are asked for */
+    int64_t at_ms; /* the next look */
+    uint64_t sent_ns;
+    uint64_t changed; /* messages that our lanes had changed at the last look */
+    char last[256];   /* the large organisation whose turn was last */
+};
+
 struct app_actions {
     struct app *app;
     struct pipelines *pipelines;
@@ -63,6 +76,7 @@ struct app_actions {
     bool known;            /* some wording of the pipelines is in the database */
     bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
     bool tidy_flying, count_flying;
+    struct actions_beginning begin;
     int64_t own_at_ms, own_sent_ms, owned_until_ms, tidy_at_ms, count_at_ms;
     struct actions_item *results, **results_end;
     struct actions_item *flying; /* results of the finish in flight */
@@ -85,6 +99,9 @@ void actions_submit(struct app_actions *actions, const char *statement,
 bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error);
 /* Does what can be done now. */
 void actions_step(struct app_actions *actions);
+
+/* ---- actions_begin.c ---- */
+void actions_begin_some(struct app_actions *actions);
 
 /* ---- actions_claim.c ---- */
 void actions_claim_some(struct app_actions *actions);

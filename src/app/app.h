@@ -4,6 +4,7 @@
  * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
  * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
  * positions.c what an assignment needs from the database: pins, rows, bootstrap of new partitions
+ * ladders.c   the ladder of the configuration and that of the database
  * janitor.c   everything periodic: roll-up, parked rows, blockers, advisory commit, statistics
  * measure.c   what happens becomes metrics
  * status.c    what the daemon says about itself: readiness with reasons, status, lanes
@@ -154,6 +155,7 @@ struct app {
     struct app_topic *topics;
     size_t topic_count;
     char *cluster_id;
+    char stored_ladder[24]; /* hash of what the database has; "": not known yet */
     struct app_assignment assignment;
     struct app_range *ranges; /* by slot */
     uint32_t range_count;
@@ -183,6 +185,7 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
+    bool reload_again;          /* asked for by a signal while one was under way */
     struct app_folds *folds;    /* NULL: never configured */
     enum folds_told folds_told; /* the lanes' statements have these blocks */
     bool actions_told;
@@ -264,6 +267,22 @@ void positions_port_refresh(void *context, uint32_t slot);
 /* Goes on if the assignment waits for the control connection. */
 void positions_step(struct app *app);
 void positions_fini(struct app *app);
+
+/* ---- ladders.c ---- */
+enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };
+/* The parameters of ladder_read.sql, and what its answer means. */
+void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *config);
+enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct rcpt_config *config);
+/* False: the process is about to end, for its ladder is another than the database's. Otherwise
+ * app->stored_ladder is what the database has. */
+bool ladders_check(struct app *app, const struct rcpt_pg_rows *rows);
+/* Whether the ladder of a new configuration can be taken over while running: it only adds to ours,
+ * and the database has it. on_answer comes later, with what is in the way or NULL; false: it does
+ * not come, `error` says why. `fresh` is borrowed until then. */
+typedef void (*ladders_on_answer)(void *context, const struct rcpt_error *error);
+RCPT_MUST_CHECK bool ladders_ask(struct app *app, const struct rcpt_config *fresh,
+                                 ladders_on_answer on_answer, void *context,
+                                 struct rcpt_error *error);
 
 /* ---- janitor.c ---- */
 void janitor_start(struct app *app);
@@ -351,5 +370,7 @@ RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
 typedef void (*reload_on_done)(void *context, bool good, const char *text);
 /* Reads the file in a worker; on_done may be NULL. One at a time: false if one is under way. */
 bool reload_begin(struct app *app, reload_on_done on_done, void *context);
+/* Once more, when the one under way is over: it may have read the file too early. */
+void reload_after_this(struct app *app);
 
 #endif

@@ -145,7 +145,8 @@ static const struct rcpt_config_section sections[] = {
     {"timeline", "What every receipt did, kept for `receiptd explain`."},
     {"actions", "How the actions of `pipelines` are carried out; docs/actions.md."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
-               "flags and overrides included."},
+               "flags and overrides included. A reload takes over what is added, after "
+               "`receiptd migrate` has brought it into the database, and refuses other changes."},
 };
 
 static const struct rcpt_config_row rows[] = {
@@ -457,6 +458,10 @@ static const struct rcpt_config_row rows[] = {
     {"actions.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.poll_interval_ms),
      .initial = "200ms", .min = 10, .max = 10 * SECOND,
      .doc = "how often a lane without work looks for due actions"},
+    {"actions.begin_share", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.begin_share),
+     .initial = "25", .min = 1, .max = 100,
+     .doc = "percent of its time in which an instance makes runs of what receipts began, while "
+            "more receipts wait; 100: as fast as it can, which slows receipts down"},
     {"actions.lease", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.lease_ms), .initial = "60s",
      .min = 200, .max = HOUR,
      .doc = "an action without a result for so long is claimed again; more than twice any "
@@ -500,14 +505,14 @@ static const struct rcpt_config_row rows[] = {
      .initial = "7d", .min = 0, .max = 3650 * DAY,
      .doc = "how long actions and runs that are done are kept; dead ones stay"},
 
-    {"ladder.statuses", RCPT_CONFIG_RECORDS, 0,
+    {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
      .max = RCPT_LADDER_MAX_STATUSES, .record = &status_record,
      .doc = "statuses, parents before or after their children"},
-    {"ladder.flags", RCPT_CONFIG_RECORDS, 0,
+    {"ladder.flags", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.flags, ladder_definition.flag_count), .max = RCPT_LADDER_MAX_FLAGS,
      .record = &flag_record, .doc = "marks that a message can bear beside its status"},
-    {"ladder.overrides", RCPT_CONFIG_RECORDS, 0,
+    {"ladder.overrides", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.overrides, ladder_definition.override_count),
      .max = RCPT_LADDER_MAX_OVERRIDES, .record = &override_record,
      .doc = "statuses that mean another one on some channel"},

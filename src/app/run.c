@@ -235,7 +235,7 @@ static void on_signal(uv_signal_t *handle, int number)
             rcpt_intake_reload(app->intake);
         rcpt_log_info("app", "SIGHUP: reading the configuration again");
         if (!app->stopping && !reload_begin(app, NULL, NULL))
-            rcpt_log_warn("app", "a reload is under way already");
+            reload_after_this(app);
         return;
     }
     if (app->stopping) {

@@ -266,6 +266,9 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_PIPELINE_REPEATED] =
         {"receiptd_pipeline_repeated_total", COUNTER, LABELS("pipeline"), .most = 200,
          .help = "Runs that did not begin because of once_per, over all instances"},
+    [RCPT_METRIC_PIPELINE_BEGIN_LAG] =
+        {"receiptd_pipeline_begin_lag_seconds", GAUGE,
+         .help = "Age of what this instance made runs of last: how far that is behind receipts"},
     [RCPT_METRIC_ACTIONS] = {"receiptd_actions", GAUGE, LABELS("status"), .most = 3,
                              .help = "Actions that are held, running or dead, over all instances"},
     [RCPT_METRIC_ACTIONS_IN_FLIGHT] = {"receiptd_actions_in_flight", GAUGE,

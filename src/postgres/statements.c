@@ -37,7 +37,8 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "synchronous"},    {.name = "pins_insert"},
         {.name = "partitions_add"}, {.name = "evict"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
-        {.name = "timeline_trim"},  {.name = "folds_left"},
+        {.name = "timeline_trim"},  {.name = "ladder_read"},
+        {.name = "folds_left"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -46,8 +47,8 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
 const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "claim"}, {.name = "finish"}, {.name = "own"},   {.name = "leave"},
-        {.name = "store"}, {.name = "tidy"},   {.name = "counts"}};
+        {.name = "claim"}, {.name = "finish"}, {.name = "own"},    {.name = "leave"},
+        {.name = "store"}, {.name = "tidy"},   {.name = "counts"}, {.name = "begin"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "actions");
 }

@@ -1,4 +1,4 @@
-"""actions: how late, how many, and what waiting rows cost.
+"""actions: what pipelines cost receipts, how late actions begin, how many, and what waiting rows cost.
 
 Rows are put where transitions and imports put them; the receiver is nginx with an empty 200. Lateness is the server's clock
 when an action was claimed against the time at which it was due.
@@ -10,12 +10,14 @@ from contextlib import contextmanager
 
 from lab import say
 from meter import summary
+import part_actions_receipts
 from part_intake import NGINX_PORT, start_nginx
 
 PACED, PACED_SECONDS, AHEAD = 2_000, 15, 4
 FLOOD = 20_000
 DECISIONS = 100_000
 LOOKS = 400
+DUE = 64  # of a round that has something to do
 
 ENDPOINT = {"name": "nginx", "url": f"http://127.0.0.1:{NGINX_PORT}/", "concurrency": 64}
 PIPELINES = [{"name": "call", "webhook": "nginx"}, {"name": "pass", "webhook": "nginx", "if": "CLICKED"}]
@@ -32,6 +34,9 @@ SELECT r.id, r.pipeline_id, 0, receiptd.action_lane_of(r.subject_hash), r.subjec
 FROM r
 """
 LOOK = "SELECT * FROM receiptd.actions_claim(%s, 'bench', 128, 64, 60000, '{}', '{}', '{}', 0, 1, 0, 0, 1, 0)"
+BACK = """
+UPDATE receiptd.action SET status = 'pending', lease_until = NULL, attempt = 0 WHERE status = 'running'
+"""
 LATE = """
 SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (ORDER BY extract(epoch FROM a.started_at - a.perform_at)::float8 * 1000),
        max(extract(epoch FROM a.started_at - a.perform_at)::float8 * 1000), count(*)
@@ -84,7 +89,23 @@ def look(database):
     return statistics.median(times[LOOKS // 4:])
 
 
+def claim(database, name):
+    """The median time of a round in which so many are due, in ms. They stay due."""
+    add(database, "call", name, 16 * DUE)
+    database.execute("ANALYZE receiptd.action")
+    times = []
+    for turn in range(LOOKS // 4):
+        begun = time.perf_counter()
+        rows = database.query(LOOK, [turn % 16])
+        times.append((time.perf_counter() - begun) * 1000)
+        assert len(rows) > 1, "nothing was due"
+        database.execute(BACK)
+    database.execute("DELETE FROM receiptd.action a USING receiptd.run r WHERE r.id = a.run_id AND r.subject LIKE %s", name + "%")
+    return statistics.median(times[LOOKS // 16:])
+
+
 def part_actions(lab, options):
+    receipts = part_actions_receipts.cost(lab, options)
     nginx, _ = start_nginx(lab.workdir)
     waiting = 10 * options.events
     try:
@@ -97,16 +118,16 @@ def part_actions(lab, options):
             passed = [flood(database, process, "pass", f"pass{n}-", DECISIONS) for n in range(options.repeat)]
             process.stop()
             database.execute("VACUUM ANALYZE receiptd.action")
-            empty = look(database)
+            empty, due_empty = look(database), claim(database, "due-")
             say(f"  {waiting:,} rows that wait")
             for part in range(10):
                 add(database, "call", f"waits{part}-", waiting // 10, 86_400)
             database.execute("VACUUM ANALYZE receiptd.action")
-            full = look(database)
+            full, due_full = look(database), claim(database, "due-")
     finally:
         nginx.terminate()
         nginx.wait()
     say(f"  late: p50 {p50:.1f} ms, p99 {p99:.1f} ms of {count}; calls/s {max(calls):.0f}; passed over/s {max(passed):.0f};"
-        f" a look {empty:.2f} ms, with {waiting:,} waiting {full:.2f} ms")
-    return {"rate": PACED, "p50": p50, "p99": p99, "worst": worst, "calls": summary(calls), "passed": summary(passed), "look_empty_ms": empty,
+        f" a look {empty:.2f} ms, with {waiting:,} waiting {full:.2f} ms; a claim {due_empty:.2f} ms, {due_full:.2f} ms")
+    return {"receipts": receipts, "claim_empty_ms": due_empty, "claim_full_ms": due_full, "due": DUE, "rate": PACED, "p50": p50, "p99": p99, "worst": worst, "calls": summary(calls), "passed": summary(passed), "look_empty_ms": empty,
             "look_full_ms": full, "waiting": waiting}

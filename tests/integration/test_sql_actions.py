@@ -48,6 +48,11 @@ def claim_all(session, **options):
     return [one for lane in range(16) for one in claim(session, lane, **options)[0]]
 
 
+def make_runs(session, rows=100, after=""):
+    """What transactions of lanes have begun becomes runs, as an instance does it. How many rows of run_intent it took."""
+    return int(session.one("actions/begin", rows, after)["taken"])
+
+
 def finish(session, claimed, result="done", me="me"):
     n = len(claimed)
     row = session.one("actions/finish", me, [i for i, _ in claimed], [t for _, t in claimed], [result] * n, [0] * n, ["x"] * n,
@@ -117,6 +122,7 @@ def test_an_await_that_both_sides_miss_is_found(store, database):
     other.blocks = session.blocks
     add_messages(session, {"m": "c"})
     apply(session, [Event("m", SENT, 0)])
+    make_runs(session)
     claimed = claim_all(session)
     with other.transaction():
         apply(other, [Event("m", OPENED, 1)])
@@ -134,6 +140,7 @@ def test_an_await_is_woken_by_the_transition_and_else_by_its_deadline(store):
                              step(1, "webhook", target="good", next_step=3), step(2, "webhook", target="late")))
     add_messages(session, {"m": "c", "n": "c"})
     apply(session, [Event("m", SENT, 0), Event("n", SENT, 1)])
+    make_runs(session)
     assert claim_all(session) == []
     apply(session, [Event("m", OPENED, 2)])
     session.do("UPDATE action SET perform_at = now() WHERE message_id = 'n'")
@@ -195,9 +202,97 @@ def test_once_per_counts_what_it_refuses_and_batches_do_not_block_each_other(sto
     add_messages(session, {f"m{n}": f"c{n % 3}" for n in range(30)})
     apply(session, [Event(f"m{n}", SENT, n) for n in range(20)])
     apply(session, [Event(f"m{n}", SENT, n) for n in range(20, 30)])
+    assert make_runs(session) == 2
     assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
     session.run("actions/tidy", 0, 1000)
     assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
+
+
+def test_what_a_transaction_begins_is_one_row_and_rolls_back_with_it(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")), pipeline("q", step(0, "webhook", target="x"), on=DELIVERED))
+    add_messages(session, {f"m{n}": "c" for n in range(900)})
+    apply(session, [Event(f"m{n}", SENT, n) for n in range(900)])
+    assert session.query("SELECT org_id, cardinality(messages) FROM run_intent") == [("o", 900)]
+    with pytest.raises(ZeroDivisionError), session.transaction():
+        apply(session, [Event(f"m{n}", DELIVERED, n) for n in range(900)])
+        1 / 0  # noqa: B018 - an error, for the transaction to be rolled back
+    assert session.query("SELECT count(*) FROM run_intent") == [(1,)] and session.query("SELECT count(*) FROM run") == [(0,)]
+    assert make_runs(session) == 1 and make_runs(session) == 0
+    assert session.query("SELECT count(*), count(DISTINCT message_id) FROM run") == [(900, 900)]
+
+
+def test_runs_are_made_exactly_once_however_many_make_them(store, database):
+    session = store(pipeline("p", step(0, "webhook", target="x")),
+                    pipeline("once", step(0, "webhook", target="x"), once_per=["campaign_id"]))
+    add_messages(session, {f"m{n}": f"c{n % 10}" for n in range(3000)})
+    failures = []
+
+    def work(name):
+        mine = database.session(name)
+        try:
+            while not done or mine.query("SELECT count(*) FROM run_intent")[0][0]:
+                with mine.transaction():
+                    make_runs(mine, 2)
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    done = []
+    threads = [threading.Thread(target=work, args=(f"t{n}",)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for first in range(0, 3000, 100):
+        apply(session, [Event(f"m{n}", SENT, n) for n in range(first, first + 100)])
+    done.append(True)
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert session.query("SELECT p.name, count(*), count(DISTINCT r.message_id) FROM run r JOIN pipeline p ON p.id = r.pipeline_id"
+                         " GROUP BY 1 ORDER BY 1") == [("once", 10, 10), ("p", 3000, 3000)]
+    assert session.query("SELECT name, started::int, repeated::int FROM pipeline_count ORDER BY 1") == [
+        ("once", 10, 2990), ("p", 3000, 0)]
+
+
+def test_organisations_with_few_begin_before_those_with_many_and_these_take_turns(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    for org, count in (("b", 120), ("a", 120), ("small", 3)):
+        session.do("INSERT INTO message_inbox (message_id, org_id, campaign_id) SELECT %s || g, %s, 'c' FROM generate_series(1, %s) g",
+                   (org, org, count))
+    for turn in range(2):
+        apply(session, [Event(f"b{n}", SENT, n) for n in range(turn * 60 + 1, turn * 60 + 61)])
+    for turn in range(2):
+        apply(session, [Event(f"a{n}", SENT, n) for n in range(turn * 60 + 1, turn * 60 + 61)])
+    apply(session, [Event(f"small{n}", SENT, n) for n in range(1, 4)])
+    order, last = [], ""
+    for _ in range(5):
+        row = session.one("actions/begin", 1, last)
+        last = row["last"]
+        order += session.query("SELECT DISTINCT org_id FROM run WHERE xmin = (SELECT xmin FROM run ORDER BY id DESC LIMIT 1)")
+    assert [org for org, in order] == ["small", "a", "b", "a", "b"]
+    assert session.query("SELECT count(*) FROM run") == [(243,)]
+
+
+def test_a_run_begins_at_the_time_of_its_transition_with_the_fields_of_the_inbox(database, store):
+    session = store(pipeline("p", step(0, "webhook", target="x"), first_delay_ms=5000, org="platform", subject="customer",
+                             once_per=["customer", "campaign_id"]))
+    session.do("ALTER TABLE message_inbox ADD customer text, ADD platform text")
+    add_messages(session, {"m": "c", "n": "c", "l": "c"})
+    session.do("UPDATE message_inbox SET customer = 'ann', platform = 'web' WHERE message_id <> 'l'")
+    apply(session, [Event(id, SENT, n) for n, id in enumerate("lmn")])
+    begun_at = session.query("SELECT begun_at FROM run_intent")[0][0]
+    make_runs(session)
+    assert session.query("SELECT org_id, subject, once_key, started_at = %s FROM run ORDER BY 2", (begun_at,)) == [
+        ("web", "ann", '["p", "ann", "c"]', True), ("", "l", '["p", "", "c"]', True)]
+    assert session.query("SELECT DISTINCT perform_at - %s = interval '5 s' FROM action", (begun_at,)) == [(True,)]
+
+
+def test_what_a_first_await_waits_for_may_come_before_its_run_is_made(store):
+    session = store(pipeline("p", step(0, "await", awaits=OPENED, within_ms=3_600_000), step(1, "webhook", target="x")))
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", SENT, 0)])
+    apply(session, [Event("m", OPENED, 1)])
+    make_runs(session)
+    claim_all(session)
+    assert len(claim_all(session)) == 1
 
 
 def test_what_a_shut_endpoint_waits_for_is_out_of_the_way(store):
