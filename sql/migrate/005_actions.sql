@@ -269,7 +269,7 @@ END
 $$;
 
 -- Makes runs of what transactions of lanes have begun: those of organisations with few first, then the large ones in turns, from
--- `after` on; `most` rows of run_intent, of at most 1 000 runs each. What somebody else has in hand is passed over, so that any number of
+-- `after` on; `most` rows of run_intent, of at most a batch each. What somebody else has in hand is passed over, so that any number of
 -- instances do this beside each other. Nothing is lost by a crash: the row is gone exactly if its runs are there.
 --
 -- A time is the transition's, not that of the run's row; fields of the inbox are read here. What the first step awaits may have come

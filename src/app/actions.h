@@ -20,7 +20,7 @@
 #define ACTIONS_PER_FINISH 500u
 #define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
 #define ACTIONS_LOOK_MAX   2048u
-#define ACTIONS_BEGIN_MIN  2u /* rows of run_intent that become runs in one transaction */
+#define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
 #define ACTIONS_BEGIN_MAX  256u
 
 struct actions_endpoint {
