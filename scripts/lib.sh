@@ -11,7 +11,8 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion python3-pip python3-yaml"
+    systemd-container dbus lintian man-db bash-completion python3-pip python3-yaml
+    libct4 libhiredis0.14 libmariadb3 libpcre3 libxml2"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
 
@@ -494,6 +495,28 @@ on_exit() {
     trap 'exit 143' TERM
     # shellcheck disable=SC2064 # now is right
     trap "$*" EXIT
+}
+
+# ---- SMPP: a gateway from Debian and a simulated SMSC from Maven
+
+# Unpacked in build/kannel, not installed: the package would start a gateway for the whole machine. The libraries that it needs
+# stand in PACKAGES_TEST.
+fetch_kannel() {
+    [ ! -x "$BUILD/kannel/usr/sbin/bearerbox" ] || return 0
+    rm -rf "$BUILD/kannel"
+    mkdir -p "$BUILD/kannel"
+    (cd "$BUILD/kannel" && attempts 3 quietly apt-kannel.log apt-get download kannel) || die "apt-get could not fetch kannel"
+    dpkg-deb -x "$BUILD"/kannel/kannel_*.deb "$BUILD/kannel"
+}
+
+fetch_jsmpp() {
+    [ ! -f "$BUILD/jsmpp/complete" ] || return 0
+    rm -rf "$BUILD/jsmpp"
+    mkdir -p "$BUILD/jsmpp"
+    attempts 3 quietly maven-jsmpp.log mvn -q -B -f "$ROOT/scripts/kafka/jsmpp.xml" \
+        org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies \
+        -DoutputDirectory="$BUILD/jsmpp" -DincludeScope=runtime || die "Maven could not fetch jSMPP"
+    : > "$BUILD/jsmpp/complete"
 }
 
 # ---- OpenTelemetry's messages for Python, which Debian does not have

@@ -1,7 +1,6 @@
 -- What is pinned for topics: $1 text[] topics. One row per topic in the order of the array: topic, cluster_id, generation,
--- lanes, hash_version, ladder_hash, partitions (all NULL where there is no row), stored_ladder (hash of the ladder in the tables).
-SELECT w.topic, t.cluster_id, t.generation, t.lanes, t.hash_version, t.ladder_hash, t.partitions,
-       (SELECT l.hash FROM status_ladder l) AS stored_ladder
+-- lanes, hash_version, ladder_hash, partitions (all NULL where there is no row).
+SELECT w.topic, t.cluster_id, t.generation, t.lanes, t.hash_version, t.ladder_hash, t.partitions
 FROM unnest($1::text[]) WITH ORDINALITY AS w (topic, n)
 LEFT JOIN consumer_topic t ON t.topic = w.topic
 ORDER BY w.n;

@@ -8,42 +8,61 @@ taken AS MATERIALIZED (
     RETURNING e.*
 ),
 moved AS MATERIALIZED (
-    SELECT c.org, c.campaign, c.old, c.new, c.gained, sum(c.n)::int8 AS n, min(t.at) AS first_at, max(t.at) AS last_at
-    FROM taken t, unnest(t.orgs, t.campaigns, t.old, t.new, t.gained, t.n) AS c (org, campaign, old, new, gained, n)
+    SELECT c.org, c.campaign, c.old, c.new, c.gained, c.columns::jsonb AS columns, sum(c.n)::int8 AS n, min(t.at) AS first_at,
+           max(t.at) AS last_at, min(c.link COLLATE "C") AS link
+    FROM taken t, unnest(t.orgs, t.campaigns, t.old, t.new, t.gained, t.n, t.columns, t.links)
+                  AS c (org, campaign, old, new, gained, n, columns, link)
     WHERE t.rules IS NULL
-    GROUP BY c.org, c.campaign, c.old, c.new, c.gained
+    GROUP BY c.org, c.campaign, c.old, c.new, c.gained, c.columns
 ),
 -- What a transition means: statuses that its path entered (+1) and left (-1), flags that are new.
 steps AS (
-    SELECT k.old, k.new, k.gained, p.name, d.delta
+    SELECT k.old, k.new, k.gained, p.name, d.delta, false AS is_flag, p.code
     FROM (SELECT DISTINCT m.old, m.new, m.gained FROM moved m) k
     JOIN path_delta d ON d.old = k.old AND d.new = k.new
     JOIN message_status_priority p ON p.code = d.code
     UNION ALL
-    SELECT k.old, k.new, k.gained, p.name, 1
+    SELECT k.old, k.new, k.gained, p.name, 1, true, p.code
     FROM (SELECT DISTINCT m.old, m.new, m.gained FROM moved m WHERE m.gained <> 0) k
     JOIN message_status_priority p ON p.flag_bit IS NOT NULL AND (k.gained >> p.flag_bit) & 1 = 1
 ),
 meaning AS MATERIALIZED (
     SELECT s.old, s.new, s.gained, array_agg(s.name) AS names, array_agg(s.delta::int8) AS deltas,
-           COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered
+           COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered,
+           COALESCE(array_agg(s.name ORDER BY s.code) FILTER (WHERE s.is_flag), '{}') AS flags
     FROM steps s
     GROUP BY s.old, s.new, s.gained
 ),
 keyed AS MATERIALIZED (
-    SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, k.name AS status, e.names, e.deltas, m.n, m.first_at, m.last_at,
-           jsonb_strip_nulls(jsonb_build_object('campaign_id', CASE WHEN r.by_campaign THEN m.campaign END,
-                                                'org_id', CASE WHEN r.by_org THEN m.org END,
-                                                'status', CASE WHEN r.by_status THEN k.name END))::text AS key
+    SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, k.name AS status, o.name AS prev_status, e.flags, m.columns, e.names,
+           e.deltas, m.n, m.first_at, m.last_at, m.link,
+           (jsonb_strip_nulls(jsonb_build_object('campaign_id', CASE WHEN r.by_campaign THEN m.campaign END,
+                                                 'org_id', CASE WHEN r.by_org THEN m.org END,
+                                                 'status', CASE WHEN r.by_status THEN k.name END,
+                                                 'prev_status', CASE WHEN r.by_prev_status THEN o.name END,
+                                                 'flags', CASE WHEN r.by_flags THEN array_to_string(e.flags, '+') END))
+            || CASE WHEN r.key_columns = '{}' THEN '{}'
+                    ELSE (SELECT jsonb_object_agg('inbox.' || w.name,
+                                                  CASE WHEN octet_length(m.columns ->> w.name) <= 200 THEN m.columns ->> w.name
+                                                       ELSE left(m.columns ->> w.name, 40) || '…' || md5(m.columns ->> w.name) END)
+                          FROM unnest(r.key_columns) AS w (name))
+               END)::text AS key
     FROM moved m
     JOIN meaning e ON e.old = m.old AND e.new = m.new AND e.gained = m.gained
     JOIN message_status_priority k ON k.code = m.new
+    LEFT JOIN message_status_priority o ON o.code = m.old
     CROSS JOIN fold_rule r
-    WHERE r.source = 'transitions' AND r.removed_at IS NULL
+    WHERE r.source = 'transitions' AND (r.removed_at IS NULL OR m.first_at <= r.removed_at)
       AND (r.match -> 'campaign_id' IS NULL OR r.match -> 'campaign_id' ? m.campaign)
       AND (r.match -> 'org_id' IS NULL OR r.match -> 'org_id' ? m.org)
+      AND (r.match -> 'prev_status' IS NULL OR r.match -> 'prev_status' ? o.name)
       AND (r.match -> 'status' IS NULL
            OR e.entered && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'status')))
+      AND (r.match -> 'flags' IS NULL OR e.flags && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'flags')))
+      AND (r.columns = '{}'
+           OR NOT EXISTS (SELECT FROM unnest(r.columns) AS w (name)
+                          WHERE r.match -> ('inbox.' || w.name) IS NOT NULL
+                            AND NOT COALESCE(r.match -> ('inbox.' || w.name) ? (m.columns ->> w.name), false)))
 ),
 -- Sums first, one row for each part of a group: the group itself (name NULL), a status, something collected.
 parts AS (
@@ -56,14 +75,23 @@ parts AS (
     FROM keyed k, unnest(k.names, k.deltas) AS s (name, delta)
     GROUP BY k.rule, k.key, s.name
     UNION ALL
-    SELECT k.rule, k.key, f.key,
-           CASE k.kinds ->> f.key
-               WHEN 'count' THEN to_jsonb(sum(k.n)::int8)
-               ELSE jsonb_agg(DISTINCT CASE f.value WHEN 'campaign_id' THEN k.campaign WHEN 'org_id' THEN k.org
-                                                    ELSE k.status END)
-           END, NULL, NULL, NULL
+    SELECT k.rule, k.key, f.key, to_jsonb(sum(k.n)::int8), NULL, NULL, NULL
     FROM keyed k, jsonb_each_text(k.fields) f
-    GROUP BY k.rule, k.key, f.key, f.value, k.kinds
+    WHERE k.kinds ->> f.key = 'count'
+    GROUP BY k.rule, k.key, f.key
+    UNION ALL
+    SELECT k.rule, k.key, f.key, jsonb_agg(DISTINCT v.value), NULL, NULL, NULL
+    FROM keyed k, jsonb_each_text(k.fields) f,
+         unnest(CASE f.value WHEN 'campaign_id' THEN ARRAY[k.campaign] WHEN 'org_id' THEN ARRAY[k.org]
+                             WHEN 'status' THEN ARRAY[k.status] WHEN 'prev_status' THEN ARRAY[k.prev_status]
+                             WHEN 'flags' THEN k.flags ELSE ARRAY[k.columns ->> substr(f.value, 7)] END) AS v (value)
+    WHERE k.kinds ->> f.key = 'set' AND v.value IS NOT NULL
+    GROUP BY k.rule, k.key, f.key
+    UNION ALL
+    SELECT k.rule, k.key, 'traces', jsonb_agg(DISTINCT k.link), NULL, NULL, NULL
+    FROM keyed k
+    WHERE k.link IS NOT NULL
+    GROUP BY k.rule, k.key
 ),
 -- Of topics: parts that were folded in memory, several of a group where several transactions are gathered. What they hold is
 -- summed up by name; fold_merge, which is slow, sees one part of each group.
@@ -130,7 +158,7 @@ grouped AS MATERIALIZED (
 opened AS MATERIALIZED (
     INSERT INTO fold_group AS g (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
     SELECT n.rule, n.key, fold_lane_of(n.rule, n.key), l.number_floor + 1, n.events, n.first_at, n.last_at,
-           CASE WHEN n.events >= r.max_events THEN now() ELSE n.first_at + LEAST(r."window", r.max_hold) END,
+           CASE WHEN n.events >= r.max_events OR r.removed_at IS NOT NULL THEN now() ELSE n.first_at + LEAST(r."window", r.max_hold) END,
            fold_merge(NULL, r.kinds, r.max_values, n.part), now()
     FROM grouped n
     JOIN fold_rule r ON r.rule = n.rule

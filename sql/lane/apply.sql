@@ -20,6 +20,12 @@
 -- bring the columns of `u` and `changed` that a block needs, and the blocks themselves (apply_*.sql, wake.sql takes the same
 -- ones). Without a block the text has no such line, so what nobody asked for costs nothing.
 WITH
+--+ -- The records' traceparents in one piece, to be reached by number: an element of an array of texts is walked to.
+--+ links AS MATERIALIZED (
+--+     SELECT convert_to(string_agg(rpad(COALESCE(w.link, ''), 55), '' ORDER BY w.n), 'UTF8') AS texts
+--+     FROM unnest($19::text[]) WITH ORDINALITY AS w (link, n)
+--+     HAVING count(w.link) > 0
+--+ ),
 -- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
 -- key, never by ctid: after such a wait the row is elsewhere. Generic plan: nested loop in the order of the array, which is
@@ -37,7 +43,11 @@ u AS (
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING e.n, e.signature, COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
-              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at
+              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at,
+              --+ CASE WHEN (SELECT l.texts FROM links l) IS NOT NULL
+              --+      THEN NULLIF(rtrim(convert_from(substr((SELECT l.texts FROM links l),
+              --+                                            55 * (($12::int4[])[($9::int4[])[e.n]] - 1) + 1, 55), 'UTF8')), '')
+              --+ END AS link
 ),
 -- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
@@ -52,7 +62,7 @@ r AS MATERIALIZED (
 -- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*) AS n
-           --+ , u.org
+           --+ , u.org, min(u.link COLLATE "C") AS link
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained, u.signature
              --+ , u.org

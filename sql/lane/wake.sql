@@ -31,6 +31,7 @@ taken AS (
                   AS k (topic, partition, at_offset, index, campaign)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.message_id, p.status, p.flags, p.at, k.campaign
+              --+ , p.traceparent
 ),
 -- What a receipt names beside its status, where it does so.
 marked AS MATERIALIZED (
@@ -42,15 +43,20 @@ marked AS MATERIALIZED (
 folded AS (
     SELECT array_agg(f.message_id ORDER BY f.key) AS id, array_agg(f.top ORDER BY f.key) AS top,
            array_agg(f.mask ORDER BY f.key) AS mask, array_agg(f.at ORDER BY f.key) AS at
+           --+ , array_agg(f.link ORDER BY f.key) AS link
     FROM (
         SELECT v.message_id, v.message_id COLLATE "C" AS key, max(v.top) AS top, bit_or(v.mask) AS mask,
                (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at
+               --+ , min(v.link COLLATE "C") AS link
         FROM (SELECT t.message_id, t.at,
                      CASE WHEN s.flag_bit IS NULL THEN COALESCE(s.code, 0::int2) ELSE COALESCE(s.implies, 0::int2) END AS top,
                      CASE WHEN s.flag_bit IS NULL THEN 0 ELSE 1 << s.flag_bit END AS mask
+                     --+ , t.traceparent AS link
               FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status
               UNION ALL
-              SELECT k.message_id, k.at, k.top, k.mask FROM marked k) v
+              SELECT k.message_id, k.at, k.top, k.mask
+                     --+ , NULL
+              FROM marked k) v
         GROUP BY v.message_id
     ) f
 ),
@@ -63,15 +69,19 @@ u AS (
         flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
-    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at) AS e (id, top, mask, at)
+    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at
+                        --+ , folded.link
+                        ) AS e (id, top, mask, at
+                                --+ , link
+                                )
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
               m.flags & ~m.prev_flags AS gained
-              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at
+              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at, e.link
 ),
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n
-           --+ , u.org
+           --+ , u.org, min(u.link COLLATE "C") AS link
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained
              --+ , u.org

@@ -1,5 +1,6 @@
 -- Is the stored ladder the configured one? $1 … $9 array literals in the order of ladder_fill.sql, $10 text ladder hash.
--- Columns: filled (there is a ladder), same, pins (topics that are pinned to another one).
+-- Columns: filled (there is a ladder), same, extends (it has all that is stored and more: rows and daemons with the stored one
+-- stay right), pins (topics that are pinned to another one; to another than the stored one where that is extended).
 WITH
 wanted AS (
     SELECT * FROM unnest($1::int2[], $2::text[], $3::int2[], $4::bool[], $5::int2[], $6::int2[])
@@ -13,10 +14,23 @@ wanted_override AS (
 ),
 stored_override AS (
     SELECT o.channel, o.status, o.becomes FROM status_override o
+),
+-- What a daemon with the stored ladder reads out of an event must not change: an override that is new has a new name in it.
+extension AS (
+    SELECT NOT EXISTS (SELECT code, name, parent, flag_bit, implies FROM stored
+                       EXCEPT SELECT code, name, parent, flag_bit, implies FROM wanted)
+           AND EXISTS (SELECT name FROM wanted EXCEPT SELECT name FROM stored)
+           AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM wanted_override)
+           AND NOT EXISTS (SELECT FROM (SELECT * FROM wanted_override EXCEPT SELECT * FROM stored_override) fresh
+                           WHERE fresh.status IN (SELECT name FROM stored) AND fresh.becomes IN (SELECT name FROM stored)) AS extends
 )
 SELECT EXISTS (SELECT FROM stored) AS filled,
        NOT EXISTS (SELECT * FROM wanted EXCEPT SELECT * FROM stored)
            AND NOT EXISTS (SELECT * FROM stored EXCEPT SELECT * FROM wanted)
            AND NOT EXISTS (SELECT * FROM wanted_override EXCEPT SELECT * FROM stored_override)
            AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM wanted_override) AS same,
-       (SELECT count(*) FROM consumer_topic t WHERE t.ladder_hash <> $10::text) AS pins;
+       x.extends,
+       (SELECT count(*) FROM consumer_topic t
+        WHERE t.ladder_hash <> $10::text
+          AND NOT (x.extends AND t.ladder_hash IN (SELECT l.hash FROM status_ladder l))) AS pins
+FROM extension x;

@@ -327,12 +327,7 @@ static bool start_producer(struct app_actions *actions, struct rcpt_error *error
     const struct rcpt_config *config = actions->app->config;
     if (actions->pipelines->topic_count == 0)
         return true;
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
-    for (unsigned index = 0; index < config->kafka.properties_count; index++) {
-        properties[index].name = config->kafka.properties[index].name;
-        properties[index].value = config->kafka.properties[index].value;
-    }
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
     const struct rcpt_producer_settings settings = {
         .loop = &actions->app->loop,
         .brokers = config->kafka.brokers,

@@ -4,6 +4,7 @@
  * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
  * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
  * positions.c what an assignment needs from the database: pins, rows, bootstrap of new partitions
+ * ladders.c   the ladder of the configuration and that of the database
  * janitor.c   everything periodic: roll-up, parked rows, blockers, advisory commit, statistics
  * measure.c   what happens becomes metrics
  * status.c    what the daemon says about itself: readiness with reasons, status, lanes
@@ -126,6 +127,12 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 struct app_control; /* control.c */
 struct app_reload;  /* reload.c */
 struct app_folds;   /* folds.h */
+
+enum folds_told { /* the lanes, by a block in their statements */
+                  FOLDS_NOT_TOLD,
+                  FOLDS_TOLD,
+                  FOLDS_TOLD_COLUMNS, /* with columns of the inbox */
+};
 struct app_actions; /* actions.c */
 
 struct app {
@@ -148,6 +155,7 @@ struct app {
     struct app_topic *topics;
     size_t topic_count;
     char *cluster_id;
+    char stored_ladder[24]; /* hash of what the database has; "": not known yet */
     struct app_assignment assignment;
     struct app_range *ranges; /* by slot */
     uint32_t range_count;
@@ -177,10 +185,12 @@ struct app {
     struct supervisor supervisor;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_reload *reload;
-    struct app_folds *folds;       /* NULL: never configured */
-    bool folds_told, actions_told; /* the lanes' statements have their blocks */
-    struct app_actions *actions;   /* NULL: no pipelines, or they have been stopped */
-    unsigned actions_open;         /* those that come to their end counted in */
+    bool reload_again;          /* asked for by a signal while one was under way */
+    struct app_folds *folds;    /* NULL: never configured */
+    enum folds_told folds_told; /* the lanes' statements have these blocks */
+    bool actions_told;
+    struct app_actions *actions; /* NULL: no pipelines, or they have been stopped */
+    unsigned actions_open;       /* those that come to their end counted in */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -209,6 +219,11 @@ void app_set_hold(struct app *app, enum app_hold hold);
 void app_halt(struct app *app, const struct rcpt_error *error);
 /* Something settled: goes on with the drain if one is under way. */
 void app_check_drain(struct app *app);
+
+/* ---- kafka_properties.c ---- */
+/* kafka.properties as all clients get them. The caller frees the array; its texts belong to the
+ * configuration. */
+struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config);
 
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct app *app, struct rcpt_error *error);
@@ -252,6 +267,22 @@ void positions_port_refresh(void *context, uint32_t slot);
 /* Goes on if the assignment waits for the control connection. */
 void positions_step(struct app *app);
 void positions_fini(struct app *app);
+
+/* ---- ladders.c ---- */
+enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };
+/* The parameters of ladder_read.sql, and what its answer means. */
+void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *config);
+enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct rcpt_config *config);
+/* False: the process is about to end, for its ladder is another than the database's. Otherwise
+ * app->stored_ladder is what the database has. */
+bool ladders_check(struct app *app, const struct rcpt_pg_rows *rows);
+/* Whether the ladder of a new configuration can be taken over while running: it only adds to ours,
+ * and the database has it. on_answer comes later, with what is in the way or NULL; false: it does
+ * not come, `error` says why. `fresh` is borrowed until then. */
+typedef void (*ladders_on_answer)(void *context, const struct rcpt_error *error);
+RCPT_MUST_CHECK bool ladders_ask(struct app *app, const struct rcpt_config *fresh,
+                                 ladders_on_answer on_answer, void *context,
+                                 struct rcpt_error *error);
 
 /* ---- janitor.c ---- */
 void janitor_start(struct app *app);
@@ -309,8 +340,10 @@ void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_re
 void trace_close(struct app *app);
 /* ---- folds.c ---- */
 void folds_start(struct app *app);
+/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+void folds_look_for_left(struct app *app);
 void folds_apply_config(struct app *app, bool rules_changed); /* after a reload */
-bool folds_want_transitions(const struct app *app);
+enum folds_told folds_want_transitions(const struct app *app);
 void folds_stop(struct app *app); /* begins nothing more */
 bool folds_are_settled(const struct app *app);
 void folds_close(struct app *app);
@@ -337,5 +370,7 @@ RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
 typedef void (*reload_on_done)(void *context, bool good, const char *text);
 /* Reads the file in a worker; on_done may be NULL. One at a time: false if one is under way. */
 bool reload_begin(struct app *app, reload_on_done on_done, void *context);
+/* Once more, when the one under way is over: it may have read the file too early. */
+void reload_after_this(struct app *app);
 
 #endif

@@ -79,11 +79,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
 static bool read_topic(const struct rcpt_config *config, struct planning *planning,
                        struct rcpt_error *error)
 {
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
-    for (unsigned index = 0; index < config->kafka.properties_count; index++)
-        properties[index] = (struct rcpt_kafka_property){config->kafka.properties[index].name,
-                                                         config->kafka.properties[index].value};
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
     struct rcpt_kafka_history history = {.brokers = config->kafka.brokers,
                                          .topic = planning->spec.topic,
                                          .properties = properties,

@@ -114,10 +114,54 @@ static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, 
                             value != NULL ? "\"" : "");
 }
 
-static bool is_transition_field(const char *name)
+enum field { /* of a transition */
+             FIELD_KNOWN,
+             FIELD_UNKNOWN,
+             FIELD_OF_RECEIPT, /* the core reads it and keeps it not */
+             FIELD_MOVING,     /* a column that the transition itself changes */
+};
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
 {
-    return strcmp(name, "campaign_id") == 0 || strcmp(name, "org_id") == 0 ||
-           strcmp(name, "status") == 0;
+    for (size_t index = 0; index < count; index++)
+        if (strcmp(names[index], name) == 0)
+            return true;
+    return false;
+}
+
+static enum field transition_field(const char *name)
+{
+    static const char *const known[] = {"campaign_id", "org_id", "status", "prev_status", "flags"};
+    static const char *const receipt[] = {"channel", "gateway", "at", "message_id", "provider"};
+    static const char *const moving[] = {"status",    "prev_status", "flags",  "prev_flags",
+                                         "status_at", "updated_at",  "org_id", "campaign_id"};
+    size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
+    if (is_one_of(name, known, COUNT_OF(known)))
+        return FIELD_KNOWN;
+    if (is_one_of(name, receipt, COUNT_OF(receipt)))
+        return FIELD_OF_RECEIPT;
+    if (strncmp(name, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0 || name[prefix] == '\0')
+        return FIELD_UNKNOWN;
+    return is_one_of(name + prefix, moving, COUNT_OF(moving)) ? FIELD_MOVING : FIELD_KNOWN;
+}
+
+static bool check_field(const struct rcpt_fold_config *fold, const char *where, const char *name,
+                        struct rcpt_error *error)
+{
+    static const char *const said[] = {
+        [FIELD_UNKNOWN] = "transitions have no field",
+        [FIELD_OF_RECEIPT] = "transitions are of messages and have no field of the receipt",
+        [FIELD_MOVING] = "the transition has this as a field of its own, without inbox.:",
+    };
+    char what[120];
+    enum field kind = transition_field(name);
+    if (kind == FIELD_KNOWN)
+        return true;
+    snprintf(what, sizeof(what), "%s: %s", where, said[kind]);
+    fail(error, fold, what, name);
+    rcpt_error_hint(error, "transitions have campaign_id, org_id, status, prev_status, flags, and "
+                           "inbox.COLUMN for what your table says of the message");
+    return false;
 }
 
 static bool is_key_field(const struct rcpt_fold_config *fold, const char *name)
@@ -128,16 +172,46 @@ static bool is_key_field(const struct rcpt_fold_config *fold, const char *name)
     return false;
 }
 
-static bool check_statuses(const struct rcpt_fold_config *fold, const char *values,
-                           const struct rcpt_ladder *ladder, struct rcpt_error *error)
+/* A status may be matched by a flag too: the name says which it is. */
+static bool check_statuses(const struct rcpt_fold_config *fold,
+                           const struct rcpt_config_pair *match, const struct rcpt_ladder *ladder,
+                           struct rcpt_error *error)
 {
+    const char *values = match->value;
+    bool wants_flag = strcmp(match->name, "flags") == 0;
+    bool wants_status = strcmp(match->name, "prev_status") == 0;
     while (*values != '\0') {
         size_t size = strcspn(values, "|");
         char name[64];
         snprintf(name, sizeof(name), "%.*s", (int)size, values);
-        if (rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0) < 0)
+        int entry = rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0);
+        bool is_flag = entry >= 0 && rcpt_ladder_entry(ladder, (size_t)entry)->is_flag;
+        if (entry < 0)
             return fail(error, fold, "match: the ladder has no status", name);
+        if ((wants_flag && !is_flag) || (wants_status && is_flag))
+            return fail(error, fold,
+                        wants_flag ? "match: flags: a status, not a flag:"
+                                   : "match: prev_status: a flag, not a status:",
+                        name);
         values += size + (values[size] == '|');
+    }
+    return true;
+}
+
+static bool is_of_ladder(const char *name)
+{
+    return strcmp(name, "status") == 0 || strcmp(name, "prev_status") == 0 ||
+           strcmp(name, "flags") == 0;
+}
+
+static bool check_matches(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
+                          struct rcpt_error *error)
+{
+    for (size_t index = 0; index < fold->match_count; index++) {
+        const struct rcpt_config_pair *match = &fold->match[index];
+        if (!check_field(fold, "match", match->name, error) ||
+            (is_of_ladder(match->name) && !check_statuses(fold, match, ladder, error)))
+            return false;
     }
     return true;
 }
@@ -145,18 +219,10 @@ static bool check_statuses(const struct rcpt_fold_config *fold, const char *valu
 static bool check_transitions(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
                               struct rcpt_error *error)
 {
-    static const char hint[] = "transitions have campaign_id, org_id and status";
     if (fold->topic != NULL)
         return fail(error, fold, "topic goes with source: topic only", NULL);
-    rcpt_error_clear(error);
     for (size_t index = 0; index < fold->group_key_count; index++)
-        if (!is_transition_field(fold->group_key[index]))
-            fail(error, fold, "group_key: transitions have no field", fold->group_key[index]);
-    for (size_t index = 0; index < fold->match_count; index++)
-        if (!is_transition_field(fold->match[index].name))
-            fail(error, fold, "match: transitions have no field", fold->match[index].name);
-        else if (strcmp(fold->match[index].name, "status") == 0 &&
-                 !check_statuses(fold, fold->match[index].value, ladder, error))
+        if (!check_field(fold, "group_key", fold->group_key[index], error))
             return false;
     for (size_t index = 0; index < fold->collect_count; index++) {
         const struct rcpt_fold_collect_config *collect = &fold->collect[index];
@@ -164,13 +230,10 @@ static bool check_transitions(const struct rcpt_fold_config *fold, const struct 
         if (collect->kind != RCPT_FOLD_SET && collect->kind != RCPT_FOLD_COUNT)
             return fail(error, fold, "collect: transitions have sets and counts only, not",
                         collect->name);
-        if (collect->kind == RCPT_FOLD_SET && !is_transition_field(field))
-            fail(error, fold, "collect: transitions have no field", field);
+        if (collect->kind == RCPT_FOLD_SET && !check_field(fold, "collect", field, error))
+            return false;
     }
-    if (error->decision == RCPT_DECISION_NONE)
-        return true;
-    rcpt_error_hint(error, "%s", hint);
-    return false;
+    return check_matches(fold, ladder, error);
 }
 
 static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *error)

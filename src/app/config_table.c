@@ -145,7 +145,8 @@ static const struct rcpt_config_section sections[] = {
     {"timeline", "What every receipt did, kept for `receiptd explain`."},
     {"actions", "How the actions of `pipelines` are carried out; docs/actions.md."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
-               "flags and overrides included."},
+               "flags and overrides included. A reload takes over what is added, after "
+               "`receiptd migrate` has brought it into the database, and refuses other changes."},
 };
 
 static const struct rcpt_config_row rows[] = {
@@ -504,14 +505,14 @@ static const struct rcpt_config_row rows[] = {
      .initial = "7d", .min = 0, .max = 3650 * DAY,
      .doc = "how long actions and runs that are done are kept; dead ones stay"},
 
-    {"ladder.statuses", RCPT_CONFIG_RECORDS, 0,
+    {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
      .max = RCPT_LADDER_MAX_STATUSES, .record = &status_record,
      .doc = "statuses, parents before or after their children"},
-    {"ladder.flags", RCPT_CONFIG_RECORDS, 0,
+    {"ladder.flags", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.flags, ladder_definition.flag_count), .max = RCPT_LADDER_MAX_FLAGS,
      .record = &flag_record, .doc = "marks that a message can bear beside its status"},
-    {"ladder.overrides", RCPT_CONFIG_RECORDS, 0,
+    {"ladder.overrides", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.overrides, ladder_definition.override_count),
      .max = RCPT_LADDER_MAX_OVERRIDES, .record = &override_record,
      .doc = "statuses that mean another one on some channel"},

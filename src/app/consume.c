@@ -296,12 +296,7 @@ static void on_closed(void *context)
 bool consume_start(struct app *app, struct rcpt_error *error)
 {
     const struct rcpt_config *config = app->config;
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
-    for (unsigned index = 0; index < config->kafka.properties_count; index++) {
-        properties[index].name = config->kafka.properties[index].name;
-        properties[index].value = config->kafka.properties[index].value;
-    }
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
     struct rcpt_kafka_settings settings = {
         .loop = &app->loop,
         .brokers = config->kafka.brokers,

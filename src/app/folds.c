@@ -37,6 +37,12 @@ static void on_rules(void *context, struct rcpt_pg_rows *const *rows, size_t row
     folds->rules_stored = !folds->rules_again;
     folds->rules_again = false;
     int64_t removed = rcpt_pg_rows_int(rows[0], 0, 0), open = rcpt_pg_rows_int(rows[0], 0, 1);
+    const char *unknown = rcpt_pg_rows_text(rows[0], 0, 2);
+    if (unknown != NULL)
+        rcpt_log_error("app",
+                       "folds: the inbox has no such column: %s; it is null in every event, so "
+                       "nothing matches it; HINT: add it to the table, then reload",
+                       unknown);
     if (removed > 0)
         rcpt_log_info("app",
                       "folds: %lld rules are removed; their %lld open groups are published at once",
@@ -58,12 +64,18 @@ static void store_rules(struct app_folds *folds)
     free(text);
 }
 
-bool folds_want_transitions(const struct app *app)
+enum folds_told folds_want_transitions(const struct app *app)
 {
-    for (size_t index = 0; index < app->config->folds_count; index++)
-        if (app->config->folds[index].source == RCPT_FOLD_TRANSITIONS)
-            return true;
-    return false;
+    enum folds_told told = FOLDS_NOT_TOLD;
+    for (size_t index = 0; index < app->config->folds_count; index++) {
+        const struct rcpt_fold_config *fold = &app->config->folds[index];
+        if (fold->source != RCPT_FOLD_TRANSITIONS)
+            continue;
+        if (folds_columns(fold, NULL, NULL) > 0)
+            return FOLDS_TOLD_COLUMNS;
+        told = FOLDS_TOLD;
+    }
+    return told;
 }
 
 /* ---- totals ---- */
@@ -238,6 +250,26 @@ void folds_start(struct app *app)
 {
     if (app->config->folds_count > 0)
         start(app);
+}
+
+static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                    const struct rcpt_error *error)
+{
+    struct app *app = context;
+    if (error != NULL || app->folds != NULL || app->stopping)
+        return; /* asked again on the next connection */
+    RCPT_ASSERT(row_count == 1);
+    if (!rcpt_pg_rows_bool(rows[0], 0, 0))
+        return;
+    rcpt_log_info("app", "folds: no rule is configured; what is left of earlier ones is published");
+    start(app);
+}
+
+void folds_look_for_left(struct app *app)
+{
+    struct rcpt_pg_query query = {.statement = "folds_left"};
+    if (app->folds == NULL && !app->stopping)
+        rcpt_pg_submit(app->control, &query, 1, on_left, app);
 }
 
 void folds_apply_config(struct app *app, bool rules_changed)

@@ -3,7 +3,10 @@
  * folds.c        the connection, the rules, totals, start and end
  * folds_lane.c   a lane of the publisher: gather, claim, publish
  * folds_calls.c  webhooks
- * folds_topic.c  events of topics into groups
+ * folds_reader.c the consumer of folded topics: its group, its life
+ * folds_topic.c  events of topics into groups, in the transaction that moves positions
+ * folds_positions.c where that stands
+ * folds_letters.c   dead letters of folded topics
  * folds_rules.c  rules as the database gets them
  */
 #ifndef RECEIPTD_SRC_APP_FOLDS_H
@@ -59,6 +62,13 @@ struct folds_partition {
     bool fetched; /* assigned once: another position means a rewind */
 };
 
+struct folds_letter;
+
+struct folds_letters { /* to be written with the positions behind them */
+    struct folds_letter *list;
+    size_t count, capacity, bytes;
+};
+
 struct folds_out { /* a column of the groups to be appended */
     FILE *stream;
     size_t *ends;
@@ -79,10 +89,11 @@ struct folds_reader {
     uint64_t serial; /* of the assignment or resync: answers of an older one are ignored */
     uint64_t flight_serial;
     size_t events;
+    struct folds_letters letters;
     struct folds_out out[3];
     int64_t *counts;
     size_t out_count;
-    int64_t retry_at_ms, commit_at_ms, log_at_ms;
+    int64_t retry_at_ms, sent_at_ms, commit_at_ms, log_at_ms;
     bool up, flying, read_after_flight, starved, subscribed, assigned, leaving, closing;
 };
 
@@ -123,6 +134,32 @@ void folds_calls_tick(struct folds_calls *calls, uint32_t lane); /* of a lane th
 void folds_calls_close(struct folds_calls *calls, void (*on_closed)(void *context));
 
 /* folds_topic.c */
+bool folds_topic_wants(void *context, const char *topic, int32_t number, void *tag);
+void folds_topic_on_message(void *context, void *tag, const struct rcpt_kafka_message *message);
+void folds_topic_on_round(void *context);
+void folds_topic_append(struct folds_reader *reader);   /* if there is anything, and it may */
+void folds_topic_continue(struct folds_reader *reader); /* to take in */
+void folds_topic_forget(struct folds_reader *reader);   /* what is in memory */
+
+/* folds_positions.c */
+void folds_positions_forget(struct folds_reader *reader); /* the partitions themselves */
+/* Everything in memory goes: it is read again from where the database says. */
+void folds_positions_discard(struct folds_reader *reader);
+void folds_positions_resync(struct folds_reader *reader); /* that, and asks the database */
+void folds_positions_read(struct folds_reader *reader);
+void folds_positions_assign(struct folds_reader *reader);
+void folds_positions_tick(struct folds_reader *reader);
+void folds_positions_on_out_of_range(void *context, void *tag, const char *topic, int32_t number,
+                                     int64_t wanted, int64_t low, int64_t high);
+
+/* folds_letters.c */
+void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_message *message,
+                       const struct rcpt_fold_refusal *refusal);
+void folds_letters_encode(const struct folds_letters *letters, struct rcpt_pg_encoder *encoder);
+void folds_letters_reset(struct folds_letters *letters);
+void folds_letters_fini(struct folds_letters *letters);
+
+/* folds_reader.c */
 void folds_reader_start(struct folds_reader *reader);
 void folds_reader_tick(struct folds_reader *reader);
 void folds_reader_up(struct folds_reader *reader); /* connected (again) */
@@ -133,6 +170,10 @@ bool folds_reader_is_settled(const struct folds_reader *reader);
 /* folds_rules.c */
 /* A copy in the arena. */
 struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena);
+/* Columns of the inbox that a rule over transitions looks at: how many fields name one, and where
+ * `put` is given, each of them, perhaps more than once. */
+typedef void (*folds_put_column)(void *context, const char *column);
+size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context);
 char *folds_rules_text(const struct rcpt_config *config); /* JSON; the caller frees it */
 const char *folds_kind_name(enum rcpt_fold_kind kind);
 

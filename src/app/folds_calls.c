@@ -10,6 +10,8 @@
 #define MARGIN_MS       5000 /* of the lease beyond the longest attempt */
 #define MOST_TIMEOUT_MS 60000
 #define POLL_MS         200
+#define NO_RULE_MS      5000 /* between looks for calls that no rule is there for any more */
+#define NO_RULE         "its rule is no longer configured" /* as in sql/fold/rules.sql */
 #define ANSWER_BYTES    1024
 
 struct folds_endpoint {
@@ -121,7 +123,12 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
     const char *payload = rcpt_pg_rows_text(rows, row, CALL_PAYLOAD);
     struct folds_endpoint *endpoint = find(calls, rcpt_pg_rows_text(rows, row, CALL_RULE));
     if (endpoint == NULL) {
-        write_down(calls, id, "dead", 0, "its rule is no longer configured");
+        rcpt_log_warn(
+            "app",
+            "folds: publication %s is not sent: its rule has no webhook here; HINT: it is "
+            "kept in fold_call, and goes out when the rule is back",
+            id);
+        write_down(calls, id, "dead", 0, NO_RULE);
         return;
     }
     struct call *call = rcpt_calloc(1, sizeof(*call));
@@ -157,7 +164,7 @@ static bool has_room(const struct folds_calls *calls)
     for (const struct folds_endpoint *at = calls->endpoints; at != NULL; at = at->next)
         if (rcpt_webhook_room(at->endpoint) > 0)
             return true;
-    return false;
+    return calls->endpoints == NULL;
 }
 
 void folds_calls_tick(struct folds_calls *calls, uint32_t lane)
@@ -165,9 +172,9 @@ void folds_calls_tick(struct folds_calls *calls, uint32_t lane)
     struct app_folds *folds = calls->folds;
     struct rcpt_pg_query query = {.statement = "calls"};
     int64_t now = app_now(folds->app);
-    if (calls->endpoints == NULL || calls->flying || now < calls->due_ms[lane] || !has_room(calls))
+    if (calls->flying || now < calls->due_ms[lane] || !has_room(calls))
         return;
-    calls->due_ms[lane] = now + POLL_MS;
+    calls->due_ms[lane] = now + (calls->endpoints != NULL ? POLL_MS : NO_RULE_MS);
     calls->flying = true;
     rcpt_pg_encoder_reset(folds->encoder);
     rcpt_pg_add_int4(folds->encoder, (int32_t)lane);

@@ -369,12 +369,8 @@ void folds_lane_tick(struct folds_lane *lane)
 static struct rcpt_transactor *make_transactor(struct folds_lane *lane)
 {
     const struct rcpt_config *config = lane->folds->app->config;
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
     char id[640];
-    for (unsigned index = 0; index < config->kafka.properties_count; index++)
-        properties[index] = (struct rcpt_kafka_property){config->kafka.properties[index].name,
-                                                         config->kafka.properties[index].value};
     snprintf(id, sizeof(id), "%.250s.%.249s.folds.%u", config->kafka.group, config->kafka.topics[0],
              lane->index);
     struct rcpt_transactor_settings settings = {

@@ -50,6 +50,60 @@ static void write_key_field(struct rcpt_json *json, const struct rcpt_fold_confi
     rcpt_json_bool(json, fold->source == RCPT_FOLD_TRANSITIONS && has_key(fold, field));
 }
 
+static const char *collected_field(const struct rcpt_fold_collect_config *collect)
+{
+    return collect->field != NULL ? collect->field : collect->name;
+}
+
+static size_t visit_column(const char *field, folds_put_column put, void *context)
+{
+    size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
+    if (strncmp(field, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0)
+        return 0;
+    if (put != NULL)
+        put(context, field + prefix);
+    return 1;
+}
+
+static size_t visit_key_columns(const struct rcpt_fold_config *fold, folds_put_column put,
+                                void *context)
+{
+    size_t count = 0;
+    for (size_t index = 0; index < fold->group_key_count; index++)
+        count += visit_column(fold->group_key[index], put, context);
+    return count;
+}
+
+size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context)
+{
+    if (fold->source != RCPT_FOLD_TRANSITIONS)
+        return 0;
+    size_t count = visit_key_columns(fold, put, context);
+    for (size_t index = 0; index < fold->match_count; index++)
+        count += visit_column(fold->match[index].name, put, context);
+    for (size_t index = 0; index < fold->collect_count; index++)
+        count += visit_column(collected_field(&fold->collect[index]), put, context);
+    return count;
+}
+
+static void put_column(void *context, const char *column)
+{
+    rcpt_json_text(context, column);
+}
+
+static void write_columns(struct rcpt_json *json, const struct rcpt_fold_config *fold)
+{
+    rcpt_json_key(json, "key_columns");
+    rcpt_json_begin_array(json);
+    if (fold->source == RCPT_FOLD_TRANSITIONS)
+        visit_key_columns(fold, put_column, json);
+    rcpt_json_end_array(json);
+    rcpt_json_key(json, "columns");
+    rcpt_json_begin_array(json);
+    folds_columns(fold, put_column, json);
+    rcpt_json_end_array(json);
+}
+
 const char *folds_kind_name(enum rcpt_fold_kind kind)
 {
     static const char *const names[RCPT_FOLD_KIND__COUNT] = {
@@ -66,8 +120,12 @@ static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config 
 {
     rcpt_json_key(json, "kinds");
     rcpt_json_begin_object(json);
-    rcpt_json_key(json, fold->source == RCPT_FOLD_TRANSITIONS ? "" : "traces");
-    rcpt_json_text(json, fold->source == RCPT_FOLD_TRANSITIONS ? "tally" : "links");
+    if (fold->source == RCPT_FOLD_TRANSITIONS) {
+        rcpt_json_key(json, "");
+        rcpt_json_text(json, "tally");
+    }
+    rcpt_json_key(json, "traces");
+    rcpt_json_text(json, "links");
     for (size_t index = 0; index < fold->collect_count; index++) {
         rcpt_json_key(json, fold->collect[index].name);
         rcpt_json_text(json, folds_kind_name(fold->collect[index].kind));
@@ -78,7 +136,7 @@ static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config 
     for (size_t index = 0; index < fold->collect_count; index++) {
         const struct rcpt_fold_collect_config *collect = &fold->collect[index];
         rcpt_json_key(json, collect->name);
-        rcpt_json_text(json, collect->field != NULL ? collect->field : collect->name);
+        rcpt_json_text(json, collected_field(collect));
     }
     rcpt_json_end_object(json);
 }
@@ -96,6 +154,9 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     write_key_field(json, fold, "by_campaign", "campaign_id");
     write_key_field(json, fold, "by_org", "org_id");
     write_key_field(json, fold, "by_status", "status");
+    write_key_field(json, fold, "by_prev_status", "prev_status");
+    write_key_field(json, fold, "by_flags", "flags");
+    write_columns(json, fold);
     write_collect(json, fold);
     write_interval(json, "window", fold->window_ms);
     write_interval(json, "max_hold", fold->max_hold_ms);
@@ -138,8 +199,7 @@ struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcp
     for (size_t index = 0; index < fold->collect_count; index++) {
         const struct rcpt_fold_collect_config *collect = &fold->collect[index];
         collects[index] = (struct rcpt_fold_collect){
-            copy(arena, collect->name),
-            copy(arena, collect->field != NULL ? collect->field : collect->name), collect->kind};
+            copy(arena, collect->name), copy(arena, collected_field(collect)), collect->kind};
     }
     return (struct rcpt_fold_spec){
         .rule = copy(arena, fold->name),

@@ -188,8 +188,10 @@ static struct rcpt_lane_statements *make_statements(struct app *app)
     size_t count = 0;
     app->folds_told = folds_want_transitions(app);
     app->actions_told = actions_are_configured(app->config);
-    if (app->folds_told)
-        blocks[count++] = rcpt_sql("lane/apply_folds");
+    if (app->folds_told != FOLDS_NOT_TOLD)
+        blocks[count++] =
+            rcpt_sql(app->folds_told == FOLDS_TOLD_COLUMNS ? "lane/apply_folds_columns"
+                                                           : "lane/apply_folds");
     if (app->actions_told)
         blocks[count++] = rcpt_sql("lane/apply_actions");
     return rcpt_lane_statements_new(blocks, count);

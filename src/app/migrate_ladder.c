@@ -117,40 +117,58 @@ static bool check_in_use(struct migrate_plan *plan)
     return migrate_ladder_check(plan);
 }
 
-static bool plan_change(struct migrate_plan *plan, bool filled, bool same, int64_t pins)
+struct ladder_state { /* columns of ladder_state.sql */
+    bool filled, same, extends;
+    int64_t pins;
+};
+
+/* Where the ladder only grows, running daemons stay right: nobody is waited for or fenced off. */
+static bool plan_change(struct migrate_plan *plan, const struct ladder_state *state)
 {
     size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);
     const char *hash = migrate_binding(plan, "ladder_hash");
-    if (filled && (!same || pins > 0) && !check_in_use(plan))
+    bool replaced = !state->same && !state->extends;
+    if (state->filled && (replaced || state->pins > 0) && !check_in_use(plan))
         return false;
-    if (!same &&
+    if (!state->same &&
         !migrate_add(plan, "migrate/ladder_fill", "%s the ladder: %zu statuses and flags, hash %s",
-                     filled ? "replace" : "fill", entries, hash))
+                     state->extends  ? "extend"
+                     : state->filled ? "replace"
+                                     : "fill",
+                     entries, hash))
         return false;
-    if (!same &&
+    if (state->extends && !migrate_add(plan, "migrate/ladder_extend",
+                                       "pin ladder %s for the topics of the one before; daemons "
+                                       "with that one go on, reload them",
+                                       hash))
+        return false;
+    if (!state->same &&
         !migrate_add(plan, "migrate/ladder_store", "note that ladder %s is in the tables", hash))
         return false;
-    return pins == 0 || migrate_add(plan, "migrate/ladder_pin",
-                                    "pin ladder %s for %" PRId64
-                                    " topics and raise their generation; daemons with "
-                                    "the old ladder stop",
-                                    hash, pins);
+    return state->pins == 0 || migrate_add(plan, "migrate/ladder_pin",
+                                           "pin ladder %s for %" PRId64
+                                           " topics and raise their generation; daemons with "
+                                           "the old ladder stop",
+                                           hash, state->pins);
 }
 
 bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh)
 {
     const char *values[ARRAYS + 1];
     if (fresh)
-        return plan_change(plan, false, false, 0);
+        return plan_change(plan, &(struct ladder_state){.filled = false});
     for (size_t index = 0; index < ARRAYS; index++)
         values[index] = migrate_binding(plan, array_names[index]);
     values[ARRAYS] = migrate_binding(plan, "ladder_hash");
     struct rcpt_session_rows *rows =
         rcpt_session_query(plan->context->session, rcpt_sql("migrate/ladder_state"), ARRAYS + 1,
                            values, &plan->context->error);
-    bool good = rows != NULL && plan_change(plan, rcpt_session_rows_bool(rows, 0, "filled"),
-                                            rcpt_session_rows_bool(rows, 0, "same"),
-                                            rcpt_session_rows_int(rows, 0, "pins"));
+    if (rows == NULL)
+        return false;
+    const struct ladder_state state = {.filled = rcpt_session_rows_bool(rows, 0, "filled"),
+                                       .same = rcpt_session_rows_bool(rows, 0, "same"),
+                                       .extends = rcpt_session_rows_bool(rows, 0, "extends"),
+                                       .pins = rcpt_session_rows_int(rows, 0, "pins")};
     rcpt_session_rows_free(rows);
-    return good;
+    return plan_change(plan, &state);
 }

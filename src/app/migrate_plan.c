@@ -14,8 +14,9 @@ static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "migrate/001_core"},  {2, "migrate/002_alias"},   {3, "migrate/003_timeline"},
-    {4, "migrate/004_folds"}, {5, "migrate/005_actions"}, {6, "migrate/006_flags"},
+    {1, "migrate/001_core"},        {2, "migrate/002_alias"},   {3, "migrate/003_timeline"},
+    {4, "migrate/004_folds"},       {5, "migrate/005_actions"}, {6, "migrate/006_flags"},
+    {7, "migrate/007_fold_fields"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 

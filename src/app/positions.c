@@ -160,46 +160,18 @@ static bool check_number(struct app *app, const char *topic, const char *what, i
 }
 
 /* Columns of pins_read: topic, cluster_id, generation, lanes, hash_version, ladder_hash,
- * partitions, stored_ladder. */
-enum {
-    PIN_TOPIC,
-    PIN_CLUSTER,
-    PIN_GENERATION,
-    PIN_LANES,
-    PIN_HASH,
-    PIN_LADDER,
-    PIN_PARTITIONS,
-    PIN_STORED_LADDER
-};
-
-/* The paths in the database must be those of our ladder, or counters would follow another tree than
- * statuses. */
-static bool check_ladder(struct app *app, const struct rcpt_pg_rows *pins)
-{
-    const char *stored = rcpt_pg_rows_text(pins, 0, PIN_STORED_LADDER),
-               *ours = rcpt_ladder_hash(app->config->ladder);
-    if (stored != NULL && strcmp(stored, ours) == 0)
-        return true;
-    struct rcpt_error error;
-    rcpt_error_fatal(&error, EX_CONFIG, "the database holds ladder %s, the configuration has %s",
-                     stored != NULL ? stored : "none", ours);
-    rcpt_error_hint(
-        &error,
-        "run receiptd migrate with this configuration, or give the ladder that the others have");
-    app_fail(app, &error);
-    return false;
-}
+ * partitions. */
+enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS };
 
 static bool check_pins(struct app *app, const struct rcpt_pg_rows *pins, size_t row)
 {
     const char *topic = rcpt_pg_rows_text(pins, row, PIN_TOPIC);
     const char *cluster = rcpt_pg_rows_text(pins, row, PIN_CLUSTER);
     const char *ladder = rcpt_pg_rows_text(pins, row, PIN_LADDER);
-    const char *own_ladder = rcpt_ladder_hash(app->config->ladder);
     if (strcmp(cluster, app->cluster_id) != 0)
         return refuse(app, topic, "Kafka cluster", cluster, app->cluster_id);
-    if (strcmp(ladder, own_ladder) != 0)
-        return refuse(app, topic, "ladder", ladder, own_ladder);
+    if (strcmp(ladder, app->stored_ladder) != 0)
+        return refuse(app, topic, "ladder", ladder, app->stored_ladder);
     return check_number(app, topic, "lanes", rcpt_pg_rows_int(pins, row, PIN_LANES),
                         app->config->lanes) &&
            check_number(app, topic, "hash version", rcpt_pg_rows_int(pins, row, PIN_HASH),
@@ -261,7 +233,7 @@ static void insert_rows(struct app *app, const struct rcpt_kafka_partition *lows
     rcpt_pg_add_text(pins, app->cluster_id);
     rcpt_pg_add_int4(pins, (int32_t)app->config->lanes);
     rcpt_pg_add_int4(pins, APP_HASH_VERSION);
-    rcpt_pg_add_text(pins, rcpt_ladder_hash(app->config->ladder));
+    rcpt_pg_add_text(pins, app->stored_ladder);
     rcpt_pg_encoder_params(pins, &queries[1].params);
     rcpt_pg_add_text(add, assignment->new_topic);
     rcpt_pg_add_int4(add, assignment->new_from);
@@ -319,8 +291,6 @@ static void bootstrap(struct app *app, const char *topic, int32_t from, int32_t 
  * otherwise the next step to get there is under way, or the process is about to end. */
 static bool pins_are_good(struct app *app, const struct rcpt_pg_rows *pins)
 {
-    if (rcpt_pg_rows_count(pins) > 0 && !check_ladder(app, pins))
-        return false;
     for (size_t index = 0; index < app->assignment.count; index++) {
         const char *topic = app->assignment.partitions[index].topic;
         int row = find_pin(pins, topic);
@@ -455,8 +425,8 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     free(context);
     if (is_over(app, request.serial, error))
         return;
-    RCPT_ASSERT(row_count == 2);
-    if (pins_are_good(app, rows[0]))
+    RCPT_ASSERT(row_count == 3);
+    if (ladders_check(app, rows[2]) && pins_are_good(app, rows[0]))
         give_positions(app, rows[1]);
 }
 
@@ -472,8 +442,10 @@ static void put_topics(struct app *app, struct rcpt_pg_encoder *encoder)
 static void read_database(struct app *app)
 {
     const struct app_assignment *assignment = &app->assignment;
-    struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *progress = rcpt_pg_encoder_new();
-    struct rcpt_pg_query queries[2] = {{.statement = "pins_read"}, {.statement = "progress_read"}};
+    struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *progress = rcpt_pg_encoder_new(),
+                           *ladder = rcpt_pg_encoder_new();
+    struct rcpt_pg_query queries[3] = {
+        {.statement = "pins_read"}, {.statement = "progress_read"}, {.statement = "ladder_read"}};
     put_topics(app, pins);
     rcpt_pg_encoder_params(pins, &queries[0].params);
     put_topics(app, progress);
@@ -482,7 +454,10 @@ static void read_database(struct app *app)
         rcpt_pg_put_int4(progress, assignment->partitions[index].partition);
     rcpt_pg_encoder_params(progress, &queries[1].params);
     set_state(app, ASSIGNMENT_READING);
-    rcpt_pg_submit(app->control, queries, 2, on_read, request_new(app));
+    ladders_put(ladder, app->config);
+    rcpt_pg_encoder_params(ladder, &queries[2].params);
+    rcpt_pg_submit(app->control, queries, 3, on_read, request_new(app));
+    rcpt_pg_encoder_free(ladder);
     rcpt_pg_encoder_free(pins);
     rcpt_pg_encoder_free(progress);
 }

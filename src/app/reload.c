@@ -79,6 +79,7 @@ static bool take_over(struct app_reload *reload, FILE *out)
         fputs("needs a restart: postgres.connections, which is above the lanes in effect\n", out);
         reload->fresh->postgres.connections = connections;
     }
+    rcpt_ladder_grow(app->config->ladder, reload->fresh->ladder);
     rcpt_config_take_over(app->config, reload->fresh, &changes);
     unsigned wanted = app->config->postgres.connections;
     app->config->postgres.connections = connections; /* until they are there */
@@ -132,20 +133,52 @@ static void on_work(uv_work_t *work)
     reload->fresh = rcpt_config_load(reload->path, &reload->error);
 }
 
-static void on_worked(uv_work_t *work, int status)
+static void conclude(struct app_reload *reload, bool try)
 {
-    struct app_reload *reload = work->data;
     struct app *app = reload->app;
     app->reload = NULL;
     app->open--;
     supervisor_reload_ends(&app->supervisor);
-    if (status == 0 && !app->closing)
+    if (try && !app->closing)
         finish(reload);
     else if (reload->on_done != NULL)
         reload->on_done(reload->context, false, "refused: the process is about to end\n");
     rcpt_config_free(reload->fresh);
     free(reload->path);
     free(reload);
+    app_check_drain(app);
+    if (app->reload_again && !app->stopping)
+        (void)reload_begin(app, NULL, NULL);
+}
+
+static void on_ladder(void *context, const struct rcpt_error *error)
+{
+    struct app_reload *reload = context;
+    if (error != NULL) {
+        reload->error = *error;
+        rcpt_config_free(reload->fresh);
+        reload->fresh = NULL;
+    }
+    conclude(reload, true);
+}
+
+/* Another ladder is the one thing that cannot be judged by the file alone. */
+static void on_worked(uv_work_t *work, int status)
+{
+    struct app_reload *reload = work->data;
+    struct app *app = reload->app;
+    struct rcpt_error error;
+    bool same = reload->fresh == NULL || strcmp(rcpt_ladder_hash(reload->fresh->ladder),
+                                                rcpt_ladder_hash(app->config->ladder)) == 0;
+    if (status != 0 || app->closing || same)
+        conclude(reload, status == 0);
+    else if (!ladders_ask(app, reload->fresh, on_ladder, reload, &error))
+        on_ladder(reload, &error);
+}
+
+void reload_after_this(struct app *app)
+{
+    app->reload_again = true;
 }
 
 bool reload_begin(struct app *app, reload_on_done on_done, void *context)
@@ -157,6 +190,7 @@ bool reload_begin(struct app *app, reload_on_done on_done, void *context)
         .app = app, .path = rcpt_strdup(app->config_path), .on_done = on_done, .context = context};
     reload->work.data = reload;
     app->reload = reload;
+    app->reload_again = false;
     app->open++;
     supervisor_reload_begins(&app->supervisor);
     RCPT_ASSERT(uv_queue_work(&app->loop, &reload->work, on_work, on_worked) == 0);

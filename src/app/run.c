@@ -235,7 +235,7 @@ static void on_signal(uv_signal_t *handle, int number)
             rcpt_intake_reload(app->intake);
         rcpt_log_info("app", "SIGHUP: reading the configuration again");
         if (!app->stopping && !reload_begin(app, NULL, NULL))
-            rcpt_log_warn("app", "a reload is under way already");
+            reload_after_this(app);
         return;
     }
     if (app->stopping) {
@@ -286,6 +286,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
     rcpt_log_info("postgres", "control is connected");
     positions_step(app);
+    folds_look_for_left(app);
     app_update_readiness(app);
 }
 

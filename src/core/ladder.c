@@ -1,5 +1,6 @@
 #include "receiptd/core/ladder.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,8 @@ struct override {
 };
 
 struct rcpt_ladder {
-    struct rcpt_ladder_entry entries[MAX_ENTRIES]; /* statuses by code, then flags by bit */
+    /* Statuses by code, then flags by bit; then, likewise, what each growth has added. */
+    struct rcpt_ladder_entry entries[MAX_ENTRIES];
     size_t name_sizes[MAX_ENTRIES];
     size_t entry_count;
     size_t status_count;
@@ -145,6 +147,14 @@ static bool is_name(const char *name)
     return size > 0 && size <= RCPT_LADDER_MAX_NAME && name[size] == '\0';
 }
 
+static void put_name(struct rcpt_ladder *ladder, size_t index)
+{
+    uint32_t slot = name_slot(ladder->entries[index].name, ladder->name_sizes[index]);
+    while (ladder->by_name[slot] != NO_ENTRY)
+        slot = (slot + 1) & (NAME_SLOTS - 1);
+    ladder->by_name[slot] = (uint8_t)index;
+}
+
 /* Adds a name and its code; NULL when the name is none or taken. The code is free. */
 static struct rcpt_ladder_entry *add_entry(struct rcpt_ladder *ladder, const char *name, int code,
                                            struct rcpt_error *error)
@@ -166,10 +176,7 @@ static struct rcpt_ladder_entry *add_entry(struct rcpt_ladder *ladder, const cha
     memcpy(entry->name, name, ladder->name_sizes[index] + 1);
     entry->code = (int16_t)code;
     entry->parent = RCPT_LADDER_NO_STATUS;
-    uint32_t slot = name_slot(name, ladder->name_sizes[index]);
-    while (ladder->by_name[slot] != NO_ENTRY)
-        slot = (slot + 1) & (NAME_SLOTS - 1);
-    ladder->by_name[slot] = (uint8_t)index;
+    put_name(ladder, index);
     ladder->by_code[code] = (uint8_t)index;
     return entry;
 }
@@ -403,6 +410,122 @@ void rcpt_ladder_free(struct rcpt_ladder *ladder)
     for (size_t i = 0; i < ladder->override_count; i++)
         free(ladder->overrides[i].channel);
     free(ladder);
+}
+
+/* ---- growth ---- */
+
+static bool refuse_change(struct rcpt_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static bool refuse_change(struct rcpt_error *error, const char *format, ...)
+{
+    char what[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    rcpt_error_fatal(error, EX_CONFIG, "ladder: %s", what);
+    rcpt_error_hint(error, "while instances run a ladder can only grow: give back what it had, or "
+                           "stop all of them, run receiptd migrate, and start them");
+    return false;
+}
+
+static bool keeps_entry(const struct rcpt_ladder *fresh, const struct rcpt_ladder_entry *old,
+                        struct rcpt_error *error)
+{
+    size_t index = fresh->by_code[old->code];
+    const char *kind = old->is_flag ? "flag" : "status";
+    if (index == NO_ENTRY)
+        return refuse_change(error, "%s %s (%d) is gone", kind, old->name, old->code);
+    const struct rcpt_ladder_entry *now = &fresh->entries[index];
+    if (strcmp(now->name, old->name) != 0)
+        return refuse_change(error, "%s %s (%d) is called %s now", kind, old->name, old->code,
+                             now->name);
+    if (now->parent != old->parent)
+        return refuse_change(error, "status %s (%d) has the parent %d instead of %d", old->name,
+                             old->code, now->parent, old->parent);
+    return now->top == old->top ||
+           refuse_change(error, "flag %s implies %d instead of %d", old->name, now->top, old->top);
+}
+
+/* Whether `where` has the override that `owner` has. */
+static bool has_override(const struct rcpt_ladder *where, const struct override *override,
+                         const struct rcpt_ladder *owner)
+{
+    int from = find_defined(where, owner->entries[override->from].name);
+    const struct override *found =
+        from < 0 ? NULL : find_override(where, from, override->channel, override->channel_size);
+    return found != NULL &&
+           strcmp(where->entries[found->to].name, owner->entries[override->to].name) == 0;
+}
+
+static bool keeps_overrides(const struct rcpt_ladder *old, const struct rcpt_ladder *fresh,
+                            struct rcpt_error *error)
+{
+    for (size_t i = 0; i < old->override_count; i++) {
+        const struct override *override = &old->overrides[i];
+        if (!has_override(fresh, override, old))
+            return refuse_change(error, "the override of %s on channel %.60s is gone or another",
+                                 old->entries[override->from].name, override->channel);
+    }
+    for (size_t i = 0; i < fresh->override_count; i++) {
+        const struct override *override = &fresh->overrides[i];
+        const char *from = fresh->entries[override->from].name;
+        if (!has_override(old, override, fresh) && find_defined(old, from) >= 0 &&
+            find_defined(old, fresh->entries[override->to].name) >= 0)
+            return refuse_change(error, "%s gets another meaning on channel %.60s", from,
+                                 override->channel);
+    }
+    return true;
+}
+
+bool rcpt_ladder_can_grow(const struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh,
+                          struct rcpt_error *error)
+{
+    for (size_t i = 0; i < ladder->entry_count; i++) {
+        if (!keeps_entry(fresh, &ladder->entries[i], error))
+            return false;
+    }
+    return keeps_overrides(ladder, fresh, error);
+}
+
+static void append_entry(struct rcpt_ladder *ladder, const struct rcpt_ladder_entry *entry)
+{
+    size_t index = ladder->entry_count++;
+    RCPT_ASSERT(index < MAX_ENTRIES);
+    ladder->entries[index] = *entry;
+    ladder->name_sizes[index] = strlen(entry->name);
+    ladder->status_count += !entry->is_flag;
+    put_name(ladder, index);
+    ladder->by_code[entry->code] = (uint8_t)index;
+}
+
+static void append_override(struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh,
+                            const struct override *added)
+{
+    RCPT_ASSERT(ladder->override_count < RCPT_LADDER_MAX_OVERRIDES);
+    struct override *override = &ladder->overrides[ladder->override_count++];
+    *override = *added;
+    override->channel = rcpt_strdup(added->channel);
+    override->from = (uint8_t)find_defined(ladder, fresh->entries[added->from].name);
+    override->to = (uint8_t)find_defined(ladder, fresh->entries[added->to].name);
+    ladder->overridden[override->from] = true;
+}
+
+void rcpt_ladder_grow(struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh)
+{
+    for (size_t i = 0; i < fresh->entry_count; i++) {
+        const struct rcpt_ladder_entry *entry = &fresh->entries[i];
+        if (ladder->by_code[entry->code] == NO_ENTRY)
+            append_entry(ladder, entry);
+        else
+            ladder->entries[ladder->by_code[entry->code]].terminal = entry->terminal;
+    }
+    for (size_t i = 0; i < fresh->override_count; i++) {
+        if (!has_override(ladder, &fresh->overrides[i], fresh))
+            append_override(ladder, fresh, &fresh->overrides[i]);
+    }
+    memcpy(ladder->hash, fresh->hash, sizeof(ladder->hash));
 }
 
 size_t rcpt_ladder_entry_count(const struct rcpt_ladder *ladder)

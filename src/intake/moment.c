@@ -41,22 +41,26 @@ static bool take_local(struct rcpt_text local, const char *zone, struct rcpt_are
     return true;
 }
 
-/* A + that nobody has encoded arrives as a blank: "…12:10:33 00:00". */
-static struct rcpt_text with_plus(struct rcpt_text text, struct rcpt_arena *arena)
+/* A blank before the zone, or in the place of a + that nobody has encoded: "…12:10:33 +0000",
+ * "…12:10:33 00:00". */
+static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *arena)
 {
-    if (text.size < DATE_TIME_BYTES + 6 || text.at[text.size - 6] != ' ' ||
-        text.at[text.size - 3] != ':')
+    const char *blank = text.size > DATE_TIME_BYTES
+                            ? memchr(text.at + DATE_TIME_BYTES, ' ', text.size - DATE_TIME_BYTES)
+                            : NULL;
+    if (blank == NULL)
         return text;
-    char *copy = rcpt_text_terminated(arena, text);
-    copy[text.size - 6] = '+';
-    return (struct rcpt_text){copy, text.size};
+    struct rcpt_text head = rcpt_text_part(text, 0, (size_t)(blank - text.at));
+    struct rcpt_text zone = rcpt_text_trim(rcpt_text_part(text, head.size, text.size));
+    bool has_sign = zone.size > 0 && strchr("+-Zz", zone.at[0]) != NULL;
+    return RCPT_TEXT_JOIN(arena, head, has_sign ? RCPT_TEXT("") : RCPT_TEXT("+"), zone);
 }
 
 static bool read_auto(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
                       struct rcpt_moment *moment)
 {
     int64_t at_us;
-    text = with_plus(text, arena);
+    text = with_zone(text, arena);
     if (rcpt_timestamp_parse_epoch(text.at, text.size, &at_us) ||
         rcpt_timestamp_parse(text.at, text.size, &at_us)) {
         *moment = (struct rcpt_moment){.exact = true, .at_us = at_us};
@@ -83,12 +87,15 @@ static bool has_long_year(struct rcpt_text text)
            is_month_and_day(text.at + 4);
 }
 
+static bool is_short(struct rcpt_text text)
+{
+    return rcpt_text_is_digits(text) && (text.size == 10 || text.size == 12 || text.size == 14);
+}
+
 static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
                        struct rcpt_moment *moment)
 {
     char local[MOMENT_BYTES], digits[15] = {0};
-    if (!rcpt_text_is_digits(text) || (text.size != 10 && text.size != 12 && text.size != 14))
-        return false;
     bool long_year = has_long_year(text);
     snprintf(digits, sizeof(digits), "%s%.*s%s", long_year ? "" : "20", (int)text.size, text.at,
              text.size == 10 || (text.size == 12 && long_year) ? "00" : "");
@@ -103,7 +110,8 @@ bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const
     text = rcpt_text_trim(text);
     if (text.size == 0)
         return false;
-    if (format == RCPT_INTAKE_TIME_SHORT && read_short(text, zone, arena, moment))
-        return true;
+    if (format == RCPT_INTAKE_TIME_SHORT &&
+        is_short(text)) /* 30 February is no second since 1970 */
+        return read_short(text, zone, arena, moment);
     return read_auto(text, zone, arena, moment);
 }

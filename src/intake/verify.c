@@ -118,11 +118,13 @@ void rcpt_verify_shared(struct rcpt_reading *reading)
     struct rcpt_text bearer = authorization(reading, "Bearer ");
     struct rcpt_text token = rcpt_form_get(&reading->source.query, RCPT_TEXT("token"));
     struct rcpt_text segment = last_segment(reading);
-    bool given = basic.size + bearer.size + token.size + segment.size > 0;
+    struct rcpt_text key = rcpt_reading_header(reading, "x-amz-firehose-access-key");
+    bool given = basic.size + bearer.size + token.size + segment.size + key.size > 0;
     bool same = basic_matches(reading, basic);
     same |= is_secret(reading, bearer);
     same |= is_secret(reading, token);
     same |= is_secret(reading, segment);
+    same |= is_secret(reading, key);
     decide(reading, given, same, "no credentials, token or secret segment");
 }
 

@@ -1,22 +1,21 @@
 #include "receiptd/outbox/fold_collect.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/arena.h"
-#include "receiptd/base/document.h"
+#include "fold_text.h"
 #include "receiptd/base/error.h"
-#include "receiptd/base/json.h"
 #include "receiptd/core/hash.h"
 
-#define MOST_TRACES     8u
-#define MOST_KEY_BYTES  1000u
-#define MOST_TEXT_BYTES 1000u /* of a collected value; what is longer is cut */
-#define CHUNK_BYTES     65536u
-#define KEEP_BYTES      (4u * 1024 * 1024)
-#define FIRST_SLOTS     1024u
+#define MOST_TRACES      8u
+#define MOST_KEY_BYTES   1000u
+#define MOST_EVENT_BYTES (8u * 1024 * 1024) /* as for receipts */
+#define CHUNK_BYTES      65536u
+#define KEEP_BYTES       (16u * 1024 * 1024)
+#define FIRST_SLOTS      1024u
 
 struct value { /* a scalar as JSON */
     uint64_t hash;
@@ -55,9 +54,7 @@ struct rcpt_fold_collector {
     struct group **slots;
     size_t slot_count, group_count, bytes;
     struct group *first, **last;
-    char *key; /* of the event that is looked at */
-    size_t key_size;
-    FILE *key_out;
+    struct fold_text out; /* the key, value or part that is being written */
 };
 
 /* ---- life ---- */
@@ -73,8 +70,6 @@ struct rcpt_fold_collector *rcpt_fold_collector_new(const struct rcpt_fold_spec 
     collector->last = &collector->first;
     rcpt_arena_init(&collector->groups_arena, CHUNK_BYTES);
     rcpt_arena_init(&collector->event_arena, CHUNK_BYTES);
-    collector->key_out = open_memstream(&collector->key, &collector->key_size);
-    RCPT_ASSERT(collector->key_out != NULL);
     return collector;
 }
 
@@ -82,8 +77,7 @@ void rcpt_fold_collector_free(struct rcpt_fold_collector *collector)
 {
     if (collector == NULL)
         return;
-    fclose(collector->key_out);
-    free(collector->key);
+    fold_text_free(&collector->out);
     rcpt_arena_fini(&collector->groups_arena);
     rcpt_arena_fini(&collector->event_arena);
     free(collector->slots);
@@ -138,42 +132,6 @@ static const struct rcpt_node *field(const struct rcpt_node *object, const char 
     return NULL;
 }
 
-/* PostgreSQL takes neither NUL in a text nor a number without bounds. */
-static bool is_number(const struct rcpt_node *node, double *number)
-{
-    char text[48];
-    if (node->type != RCPT_NODE_NUMBER || node->text.size >= sizeof(text))
-        return false;
-    memcpy(text, node->text.at, node->text.size);
-    text[node->text.size] = '\0';
-    *number = strtod(text, NULL);
-    return isfinite(*number) && (*number != 0 || strpbrk(text, "eE") == NULL);
-}
-
-static void write_text(FILE *out, struct rcpt_text text)
-{
-    struct rcpt_json json;
-    size_t size = text.size < MOST_TEXT_BYTES ? text.size : MOST_TEXT_BYTES;
-    const char *nul = memchr(text.at, '\0', size);
-    rcpt_json_init(&json, out);
-    rcpt_json_bytes(&json, text.at, nul != NULL ? (size_t)(nul - text.at) : size);
-}
-
-/* A scalar, as JSON that the database takes; what is nested is told as a text. False: null. */
-static bool write_value(FILE *out, const struct rcpt_node *node)
-{
-    double number;
-    if (node->type == RCPT_NODE_NULL)
-        return false;
-    if (is_number(node, &number) || node->type == RCPT_NODE_BOOLEAN)
-        fwrite(node->text.at, 1, node->text.size, out);
-    else if (node->type == RCPT_NODE_STRING)
-        write_text(out, node->text);
-    else
-        write_text(out, node->raw);
-    return true;
-}
-
 static bool is_one_of(struct rcpt_text text, const char *values)
 {
     for (;;) {
@@ -195,35 +153,41 @@ static bool matches(const struct rcpt_fold_spec *spec, const struct rcpt_node *e
     return true;
 }
 
-/* What was written to the stream since it was rewound. */
-static struct rcpt_text written(struct rcpt_fold_collector *collector)
+static struct fold_text *begin(struct rcpt_fold_collector *collector)
 {
-    long size = ftell(collector->key_out);
-    RCPT_ASSERT(size >= 0 && fflush(collector->key_out) == 0);
-    return (struct rcpt_text){collector->key, (size_t)size};
+    collector->out.size = 0;
+    return &collector->out;
+}
+
+/* Borrowed until the next begin. */
+static struct rcpt_text written(const struct rcpt_fold_collector *collector)
+{
+    return (struct rcpt_text){collector->out.at, collector->out.size};
+}
+
+static bool can_be_key(const struct rcpt_node *node)
+{
+    return node != NULL && node->type != RCPT_NODE_ARRAY && node->type != RCPT_NODE_OBJECT &&
+           node->type != RCPT_NODE_NULL &&
+           (node->type != RCPT_NODE_STRING || memchr(node->text.at, '\0', node->text.size) == NULL);
 }
 
 /* An empty text: one of the fields is missing, or all of it is too long. */
 static struct rcpt_text key_of(struct rcpt_fold_collector *collector,
                                const struct rcpt_fold_spec *spec, const struct rcpt_node *event)
 {
-    FILE *out = collector->key_out;
-    rewind(out);
+    struct fold_text *out = begin(collector);
     for (size_t index = 0; index < spec->key_count; index++) {
         const struct rcpt_node *node = field(event, spec->keys[index]);
-        if (node == NULL || node->type == RCPT_NODE_ARRAY || node->type == RCPT_NODE_OBJECT ||
-            (node->type == RCPT_NODE_STRING &&
-             memchr(node->text.at, '\0', node->text.size) != NULL))
+        if (!can_be_key(node))
             return (struct rcpt_text){NULL, 0};
-        fputc(index == 0 ? '{' : ',', out);
-        write_text(out, rcpt_text_of(spec->keys[index]));
-        fputc(':', out);
-        if (!write_value(out, node))
-            return (struct rcpt_text){NULL, 0};
+        fold_text_put_char(out, index == 0 ? '{' : ',');
+        fold_text_put_string(out, rcpt_text_of(spec->keys[index]));
+        fold_text_put_char(out, ':');
+        (void)fold_text_put_value(out, node);
     }
-    fputc('}', out);
-    struct rcpt_text key = written(collector);
-    return key.size <= MOST_KEY_BYTES ? key : (struct rcpt_text){NULL, 0};
+    fold_text_put_char(out, '}');
+    return out->size <= MOST_KEY_BYTES ? written(collector) : (struct rcpt_text){NULL, 0};
 }
 
 /* ---- groups ---- */
@@ -297,8 +261,7 @@ static void add_to_set(struct rcpt_fold_collector *collector, struct values *set
 static void add_node(struct rcpt_fold_collector *collector, struct values *set, size_t most,
                      const struct rcpt_node *node)
 {
-    rewind(collector->key_out);
-    if (write_value(collector->key_out, node))
+    if (fold_text_put_value(begin(collector), node))
         add_to_set(collector, set, most, written(collector));
 }
 
@@ -307,8 +270,7 @@ static void collect_set(struct rcpt_fold_collector *collector, struct values *se
 {
     if (node->type == RCPT_NODE_OBJECT) {
         for (const struct rcpt_node *member = node->first; member != NULL; member = member->next) {
-            rewind(collector->key_out);
-            write_text(collector->key_out, member->key);
+            fold_text_put_string(begin(collector), member->key);
             add_to_set(collector, set, most, written(collector));
         }
     } else if (node->type == RCPT_NODE_ARRAY) {
@@ -319,22 +281,11 @@ static void collect_set(struct rcpt_fold_collector *collector, struct values *se
     }
 }
 
-static bool is_integer(const struct rcpt_node *node, int64_t *integer)
-{
-    char text[24], *end;
-    if (node->text.size >= 19)
-        return false;
-    memcpy(text, node->text.at, node->text.size);
-    text[node->text.size] = '\0';
-    *integer = strtoll(text, &end, 10);
-    return *end == '\0';
-}
-
 /* Exact as long as all are integers; from then on as a double. */
 static void collect_sum(struct kept *kept, const struct rcpt_node *node, double number)
 {
     int64_t integer, sum;
-    if (!kept->inexact && is_integer(node, &integer) &&
+    if (!kept->inexact && fold_integer(node, &integer) &&
         !__builtin_add_overflow(kept->integer, integer, &sum)) {
         kept->integer = sum;
         return;
@@ -347,7 +298,7 @@ static void collect_number(struct rcpt_fold_collector *collector, struct kept *k
                            enum rcpt_fold_kind kind, const struct rcpt_node *node)
 {
     double number;
-    if (!is_number(node, &number))
+    if (!fold_number(node, &number))
         return;
     if (kind == RCPT_FOLD_SUM) {
         collect_sum(kept, node, number);
@@ -362,8 +313,7 @@ static void collect_number(struct rcpt_fold_collector *collector, struct kept *k
 static void collect_scalar(struct rcpt_fold_collector *collector, struct kept *kept,
                            const struct rcpt_node *node)
 {
-    rewind(collector->key_out);
-    if (!write_value(collector->key_out, node))
+    if (!fold_text_put_value(begin(collector), node))
         return;
     struct rcpt_text json = written(collector);
     if (kept->has && rcpt_text_equal(kept->json, json))
@@ -413,38 +363,75 @@ static void add_event(struct rcpt_fold_collector *collector, struct group *group
         collect(collector, &group->kept[index], spec->max_values, spec->collects[index].kind,
                 field(node, spec->collects[index].path));
     if (event->traceparent != NULL && group->traces.count < MOST_TRACES) {
-        rewind(collector->key_out);
-        write_text(collector->key_out,
-                   (struct rcpt_text){event->traceparent, event->traceparent_size});
+        fold_text_put_string(begin(collector),
+                             (struct rcpt_text){event->traceparent, event->traceparent_size});
         add_to_set(collector, &group->traces, MOST_TRACES, written(collector));
     }
 }
 
+static bool is_ascii(const char *bytes, size_t size)
+{
+    unsigned char all = 0;
+    for (size_t index = 0; index < size; index++)
+        all |= (unsigned char)bytes[index];
+    return all < 0x80;
+}
+
+static const struct rcpt_node *refuse(struct rcpt_fold_refusal *refusal,
+                                      enum rcpt_reject_reason reason, const char *detail)
+{
+    refusal->reason = reason;
+    snprintf(refusal->detail, sizeof(refusal->detail), "%s", detail);
+    return NULL;
+}
+
 static const struct rcpt_node *parse(struct rcpt_fold_collector *collector,
-                                     const struct rcpt_fold_event *event)
+                                     const struct rcpt_fold_event *event,
+                                     struct rcpt_fold_refusal *refusal)
 {
     const char *reason;
+    struct rcpt_text text = {event->value, event->size};
     rcpt_arena_reset(&collector->event_arena, KEEP_BYTES);
-    if (event->value == NULL)
-        return NULL;
-    const struct rcpt_node *node = rcpt_document_parse(
-        (struct rcpt_text){event->value, event->size}, &collector->event_arena, &reason);
-    return node != NULL && node->type == RCPT_NODE_OBJECT ? node : NULL;
+    if (text.at == NULL || text.size == 0)
+        return refuse(refusal, RCPT_REJECT_EMPTY_RECORD, "");
+    if (text.size > MOST_EVENT_BYTES)
+        return refuse(refusal, RCPT_REJECT_RECORD_TOO_LARGE, "");
+    if (!is_ascii(text.at, text.size) && !rcpt_text_is_utf8(text))
+        return refuse(refusal, RCPT_REJECT_INVALID_UTF8, "");
+    const struct rcpt_node *node = rcpt_document_parse(text, &collector->event_arena, &reason);
+    if (node == NULL)
+        return refuse(refusal, RCPT_REJECT_INVALID_JSON, reason);
+    return node->type == RCPT_NODE_OBJECT
+               ? node
+               : refuse(refusal, RCPT_REJECT_NOT_AN_EVENT, "no JSON object");
+}
+
+/* One letter names all rules that found no key. */
+static void refuse_key(struct rcpt_fold_refusal *refusal, const struct rcpt_fold_spec *spec)
+{
+    size_t used = refusal->reason == RCPT_REJECT_NO_GROUP_KEY ? strlen(refusal->detail) : 0;
+    snprintf(refusal->detail + used, sizeof(refusal->detail) - used, "%s %s",
+             used == 0 ? "no usable group_key for rule" : ",", spec->rule);
+    refusal->reason = RCPT_REJECT_NO_GROUP_KEY;
 }
 
 bool rcpt_fold_collector_add(struct rcpt_fold_collector *collector,
-                             const struct rcpt_fold_event *event)
+                             const struct rcpt_fold_event *event, struct rcpt_fold_refusal *refusal)
 {
-    const struct rcpt_node *node = parse(collector, event);
+    const struct rcpt_node *node = parse(collector, event, refusal);
     bool good = node != NULL;
+    if (good)
+        refusal->reason = RCPT_REJECT_REASON__COUNT;
     for (uint32_t rule = 0; node != NULL && rule < collector->count; rule++) {
         const struct rcpt_fold_spec *spec = &collector->specs[rule];
         if (strcmp(spec->topic, event->topic) != 0 || !matches(spec, node))
             continue;
         struct rcpt_text key = key_of(collector, spec, node);
-        good &= key.size > 0;
         if (key.size > 0)
             add_event(collector, group_of(collector, rule, key), node, event);
+        else
+            refuse_key(refusal, spec);
+        good &= key.size > 0;
     }
     return good;
 }
@@ -452,7 +439,8 @@ bool rcpt_fold_collector_add(struct rcpt_fold_collector *collector,
 const char *rcpt_fold_collector_key(struct rcpt_fold_collector *collector, size_t rule,
                                     const struct rcpt_fold_event *event)
 {
-    const struct rcpt_node *node = parse(collector, event);
+    struct rcpt_fold_refusal ignored;
+    const struct rcpt_node *node = parse(collector, event, &ignored);
     if (node == NULL || !matches(&collector->specs[rule], node))
         return NULL;
     struct rcpt_text key = key_of(collector, &collector->specs[rule], node);
@@ -461,59 +449,76 @@ const char *rcpt_fold_collector_key(struct rcpt_fold_collector *collector, size_
 
 /* ---- giving out ---- */
 
-static void write_set(FILE *out, const struct values *set)
+static void write_set(struct fold_text *out, const struct values *set)
 {
-    fputc('[', out);
+    fold_text_put_char(out, '[');
     for (uint32_t index = 0; index < set->count; index++) {
         if (index > 0)
-            fputc(',', out);
-        fwrite(set->items[index].json.at, 1, set->items[index].json.size, out);
+            fold_text_put_char(out, ',');
+        fold_text_put(out, set->items[index].json.at, set->items[index].json.size);
     }
-    fputc(']', out);
+    fold_text_put_char(out, ']');
 }
 
-static void write_kept(FILE *out, enum rcpt_fold_kind kind, const struct kept *kept)
+static void write_integer(struct fold_text *out, int64_t integer)
+{
+    char text[24];
+    fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, integer));
+}
+
+static void write_double(struct fold_text *out, double number)
+{
+    char text[40];
+    fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%.17g", number));
+}
+
+static void write_kept(struct fold_text *out, enum rcpt_fold_kind kind, const struct kept *kept)
 {
     if (kind == RCPT_FOLD_SET)
         write_set(out, &kept->set);
     else if (kind == RCPT_FOLD_COUNT)
-        fprintf(out, "%llu", (unsigned long long)kept->count);
+        write_integer(out, (int64_t)kept->count);
     else if (kind == RCPT_FOLD_SUM && kept->inexact)
-        fprintf(out, "%.17g", isfinite(kept->number) ? kept->number : 0);
+        write_double(out, isfinite(kept->number) ? kept->number : 0);
     else if (kind == RCPT_FOLD_SUM)
-        fprintf(out, "%lld", (long long)kept->integer);
+        write_integer(out, kept->integer);
     else
-        fwrite(kept->json.at, 1, kept->json.size, out);
+        fold_text_put(out, kept->json.at, kept->json.size);
 }
 
-static void write_part(FILE *out, const struct rcpt_fold_spec *spec, const struct group *group)
+static void write_name(struct fold_text *out, const char *name, bool *first)
 {
-    const char *comma = "";
-    fputs("{\"v\":{", out);
+    if (!*first)
+        fold_text_put_char(out, ',');
+    *first = false;
+    fold_text_put_string(out, rcpt_text_of(name));
+    fold_text_put_char(out, ':');
+}
+
+static void write_part(struct fold_text *out, const struct rcpt_fold_spec *spec,
+                       const struct group *group)
+{
+    bool first = true;
+    fold_text_put_words(out, "{\"v\":{");
     for (size_t index = 0; index < spec->collect_count; index++) {
         if (!group->kept[index].has)
             continue;
-        fputs(comma, out);
-        write_text(out, rcpt_text_of(spec->collects[index].name));
-        fputc(':', out);
+        write_name(out, spec->collects[index].name, &first);
         write_kept(out, spec->collects[index].kind, &group->kept[index]);
-        comma = ",";
     }
     if (group->traces.count > 0) {
-        fprintf(out, "%s\"traces\":", comma);
+        write_name(out, "traces", &first);
         write_set(out, &group->traces);
     }
-    fputs("},\"o\":{", out);
-    comma = "";
+    fold_text_put_words(out, "},\"o\":{");
+    first = true;
     for (size_t index = 0; index < spec->collect_count; index++) {
         if (group->kept[index].set.overflow == 0)
             continue;
-        fputs(comma, out);
-        write_text(out, rcpt_text_of(spec->collects[index].name));
-        fprintf(out, ":%llu", (unsigned long long)group->kept[index].set.overflow);
-        comma = ",";
+        write_name(out, spec->collects[index].name, &first);
+        write_integer(out, (int64_t)group->kept[index].set.overflow);
     }
-    fputs("}}", out);
+    fold_text_put_words(out, "}}");
 }
 
 void rcpt_fold_collector_each(struct rcpt_fold_collector *collector,
@@ -523,12 +528,11 @@ void rcpt_fold_collector_each(struct rcpt_fold_collector *collector,
 {
     for (const struct group *group = collector->first; group != NULL; group = group->next) {
         const struct rcpt_fold_spec *spec = &collector->specs[group->rule];
-        rewind(collector->key_out);
-        write_part(collector->key_out, spec, group);
-        fputc('\0', collector->key_out);
+        write_part(begin(collector), spec, group);
+        fold_text_put_char(&collector->out, '\0');
         struct rcpt_fold_group given = {.rule = spec->rule,
                                         .key = group->key.at,
-                                        .part = written(collector).at,
+                                        .part = collector->out.at,
                                         .events = group->events};
         take_group(context, &given);
     }

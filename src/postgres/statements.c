@@ -37,7 +37,8 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "synchronous"},    {.name = "pins_insert"},
         {.name = "partitions_add"}, {.name = "evict"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
-        {.name = "timeline_trim"},
+        {.name = "timeline_trim"},  {.name = "ladder_read"},
+        {.name = "folds_left"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -73,10 +74,8 @@ const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "positions"},
-        {.name = "begin"},
-        {.name = "move"},
-        {.name = "append"},
+        {.name = "positions"}, {.name = "begin"},   {.name = "move"},
+        {.name = "append"},    {.name = "letters"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "fold");

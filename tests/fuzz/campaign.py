@@ -1,60 +1,104 @@
 #!/usr/bin/env python3
 """Runs the fuzz targets for a time, keeps what they learned, and adds the executions to docs/proof.md.
 
-usage: scripts/fuzz --seconds N [--jobs N] [--max-len BYTES] [--record] [--keep-corpus N] [TARGET...]
+usage: scripts/fuzz --seconds N [--fast] [--jobs N] [--max-len BYTES] [--record] [--keep-corpus N] [TARGET...]
+
+--fast takes programs without AddressSanitizer, which make many times as many executions in the same time: crashes, failed
+assertions and undefined behaviour end them. Afterwards every input that they learned goes through the program with
+AddressSanitizer, and what that says counts as well.
 """
 import argparse
 import collections
 import concurrent.futures
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PROGRAMS = ROOT / "build/fuzz/tests/fuzz"
+CHECKED = ROOT / "build/fuzz/tests/fuzz"
+FAST = ROOT / "build/fuzz-fast/tests/fuzz"
 WORK = ROOT / "build/fuzz/work"
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.record import commit_of, read_section, write_section  # noqa: E402
 
-Run = collections.namedtuple("Run", "target executions per_second seconds inputs failure")
-ROW = re.compile(r"^\| (\w+) \| ([\d ]+) \| ([\d ]+) \| ([\d ]+) \| ([\w+]*) \|$", re.MULTILINE)
+# Executions by mode: under the sanitizers, and of the fast programs.
+Run = collections.namedtuple("Run", "target checked fast seconds inputs failure")
+Pass = collections.namedtuple("Pass", "executions failure")
+COLUMNS = "| target | under the sanitizers | fast | seconds | inputs learned | last commit |"
 
 
-def options(target, arguments, folder):
-    words = [f"-max_len={arguments.max_len}", "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1",
-             f"-artifact_prefix={folder}/"]
-    words += [f"-dict={path}" for path in [HERE / f"{target.removeprefix('fuzz_')}.dict"] if path.exists()]
-    return words
+# ---- where to begin
 
 
-def run(target, arguments):
+def payload_inputs():
+    """Each sample of a gateway's request in the form that fuzz_intake reads: gateway, kind, query, NUL, body."""
+    names = re.findall(r"X\((\w+)\)", (ROOT / "src/intake/gateways.h").read_text())
+    kinds = {"application/json": 0, "application/x-www-form-urlencoded": 1, "multipart/form-data": 2}
+    for path in sorted((ROOT / "tests/payloads").glob("*.json")):
+        for case in json.loads(path.read_text())["cases"]:
+            request = case["request"]
+            headers = {name.lower(): value for name, value in request["headers"].items()}
+            kind = kinds.get(headers.get("content-type", "").split(";")[0], 3) | (8 if request["method"] == "GET" else 0)
+            query = request["path"].partition("?")[2]
+            yield bytes([names.index(path.stem), kind]) + query.encode() + b"\0" + request["body"].encode()
+
+
+def starts(target):
+    """Folders with inputs to begin with, beside what earlier campaigns learned."""
+    folders = [HERE / "corpus" / target]
+    if target == "fuzz_intake":
+        samples = WORK / target / "samples"
+        shutil.rmtree(samples, ignore_errors=True)
+        samples.mkdir(parents=True)
+        for number, data in enumerate(payload_inputs()):
+            (samples / str(number)).write_bytes(data)
+        folders.append(samples)
+    return [folder for folder in folders if folder.exists()]
+
+
+# ---- running
+
+
+def execute(program, target, name, arguments):
+    """One run of a program; its words go to build/fuzz/work/TARGET/NAME.log."""
     folder = WORK / target
-    learned = folder / "learned"
-    learned.mkdir(parents=True, exist_ok=True)
-    corpus = HERE / "corpus" / target
-    log = folder / "log"
+    log = folder / f"{name}.log"
     with open(log, "w") as out:
-        status = subprocess.run(
-            [PROGRAMS / target, f"-max_total_time={arguments.seconds}", *options(target, arguments, folder), learned,
-             *([corpus] if corpus.exists() else [])], cwd=folder, stdout=out, stderr=out).returncode
+        status = subprocess.run([program, "-rss_limit_mb=2048", "-timeout=20", "-print_final_stats=1",
+                                 f"-artifact_prefix={folder}/", *arguments], cwd=folder, stdout=out, stderr=out).returncode
     text = log.read_text(errors="replace")
-
-    def stat(name):
-        found = re.search(rf"^stat::{name}:\s+(\d+)", text, re.MULTILINE)
-        return int(found[1]) if found else 0
-
+    found = re.search(r"^stat::number_of_executed_units:\s+(\d+)", text, re.MULTILINE)
     failure = ""
     if status != 0:
         what = re.search(r"condition=.*|ERROR: \w+: [^\n]*|SUMMARY: [^\n]*", text)
         unit = re.search(r"Test unit written to (\S+)", text)
         failure = f"{what[0] if what else f'status {status}'}; input: {unit[1] if unit else '-'}; log: {log}"
-    return Run(target, stat("number_of_executed_units"), stat("average_exec_per_sec"), arguments.seconds,
-               len(list(learned.iterdir())), failure)
+    return Pass(int(found[1]) if found else 0, failure)
+
+
+def run(target, arguments):
+    learned = WORK / target / "learned"
+    learned.mkdir(parents=True, exist_ok=True)
+    folders = [learned, *starts(target)]
+    length = f"-max_len={arguments.max_len}"
+    search = [f"-max_total_time={arguments.seconds}", length]
+    search += [f"-dict={path}" for path in [HERE / f"{target.removeprefix('fuzz_')}.dict"] if path.exists()]
+    begun = time.monotonic()
+    if arguments.fast:
+        fast = execute(FAST / target, target, "fast", [*search, "-entropic=0", *folders])
+        checked = execute(CHECKED / target, target, "replay", ["-runs=0", length, *folders])
+    else:
+        fast = Pass(0, "")
+        checked = execute(CHECKED / target, target, "search", [*search, *folders])
+    return Run(target, checked.executions, fast.executions, int(time.monotonic() - begun), len(list(learned.iterdir())),
+               fast.failure or checked.failure)
 
 
 def keep_corpus(target, most):
@@ -63,7 +107,7 @@ def keep_corpus(target, most):
     shutil.rmtree(merged, ignore_errors=True)
     merged.mkdir(parents=True)
     named = [path for path in corpus.glob("*") if not re.fullmatch(r"[0-9a-f]{40}", path.name)] if corpus.exists() else []
-    subprocess.run([PROGRAMS / target, "-merge=1", "-max_len=600", merged, *([corpus] if corpus.exists() else []),
+    subprocess.run([CHECKED / target, "-merge=1", "-max_len=600", merged, *([corpus] if corpus.exists() else []),
                     WORK / target / "learned"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     corpus.mkdir(parents=True, exist_ok=True)
     for path in corpus.glob("*"):
@@ -73,24 +117,38 @@ def keep_corpus(target, most):
         shutil.copy(path, corpus / path.name)
 
 
+# ---- telling
+
+
 def number(value):
     return f"{value:,}".replace(",", " ")
 
 
+def rows_of(section):
+    """The table's rows: target → [checked, fast, seconds, inputs, commit]. Tables of five columns know no fast programs."""
+    rows = {}
+    for cells in (line.strip("| ").split("|") for line in section.splitlines() if line.startswith("| fuzz_")):
+        cells = [cell.strip() for cell in cells]
+        figures = [int(cell.replace(" ", "")) for cell in cells[1:-1]]
+        if len(figures) == 3:
+            figures.insert(1, 0)
+        rows[cells[0]] = [*figures, cells[-1]]
+    return rows
+
+
 def record(runs):
     """Sums are kept over all campaigns: the table in the page is read, added to and written again."""
-    rows = {match[1]: [int(match[i].replace(" ", "")) for i in (2, 3, 4)] + [match[5]]
-            for match in ROW.finditer(read_section(ROOT, "Fuzzing")) if match[1] != "sum"}
+    rows = rows_of(read_section(ROOT, "Fuzzing"))
     for done in runs:
-        before = rows.get(done.target, [0, 0, 0, ""])
-        rows[done.target] = [before[0] + done.executions, before[1] + done.seconds, done.inputs, commit_of(ROOT)]
-    lines = ["Executions of all campaigns so far, under AddressSanitizer and UndefinedBehaviorSanitizer; a crash, a leak or a",
-             "difference ends a campaign and is not recorded as passed. `scripts/fuzz --seconds N --record` adds to the table.", "",
-             "| target | executions | seconds | inputs learned | last commit |", "|---|---|---|---|---|"]
-    lines += [f"| {target} | {number(row[0])} | {number(row[1])} | {number(row[2])} | {row[3]} |"
-              for target, row in sorted(rows.items())]
-    sums = [sum(row[i] for row in rows.values()) for i in range(3)]
-    lines += [f"| sum | {number(sums[0])} | {number(sums[1])} | {number(sums[2])} |  |"]
+        before = rows.get(done.target, [0, 0, 0, 0, ""])
+        rows[done.target] = [before[0] + done.checked, before[1] + done.fast, before[2] + done.seconds, done.inputs,
+                             commit_of(ROOT)]
+    lines = ["Executions of all campaigns so far. Under the sanitizers: AddressSanitizer and UndefinedBehaviorSanitizer. Fast: without the",
+             "first of them, but each input that was learned then goes through the other program. A crash, a leak or a difference ends a",
+             "campaign and is not recorded as passed. `scripts/fuzz --seconds N [--fast] --record` adds to the table.", "",
+             COLUMNS, "|---" * 6 + "|"]
+    lines += ["| " + " | ".join([target, *map(number, row[:4]), row[4]]) + " |" for target, row in sorted(rows.items())]
+    lines += ["| " + " | ".join(["sum", *(number(sum(row[i] for row in rows.values())) for i in range(4)), ""]) + " |"]
     write_section(ROOT, "Fuzzing", "\n".join(lines))
 
 
@@ -98,6 +156,7 @@ def main():
     targets = sorted(path.stem for path in HERE.glob("fuzz_*.c"))
     parser = argparse.ArgumentParser(prog="scripts/fuzz")
     parser.add_argument("--seconds", type=int, required=True, help="for each target")
+    parser.add_argument("--fast", action="store_true", help="many more executions; AddressSanitizer only for what they learn")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once")
     parser.add_argument("--max-len", type=int, default=1024, help="bytes of an input")
     parser.add_argument("--record", action="store_true", help="add the executions to docs/proof.md")
@@ -109,15 +168,16 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for done in pool.map(lambda target: run(target, arguments), arguments.target or targets):
             runs.append(done)
-            print(f"{done.target:18} {number(done.executions):>15} executions {number(done.per_second):>9}/s "
-                  f"{done.inputs:6} inputs  {done.failure}", flush=True)
+            print(f"{done.target:18} {number(done.checked + done.fast):>15} executions "
+                  f"{number((done.checked + done.fast) // max(1, done.seconds)):>9}/s {done.inputs:6} inputs  {done.failure}",
+                  flush=True)
     good = [done for done in runs if not done.failure]
     if arguments.keep_corpus:
         for done in good:
             keep_corpus(done.target, arguments.keep_corpus)
     if arguments.record:
         record(good)
-    print(f"{number(sum(done.executions for done in runs))} executions, {len(runs) - len(good)} failures")
+    print(f"{number(sum(done.checked + done.fast for done in runs))} executions, {len(runs) - len(good)} failures")
     return 1 if len(good) < len(runs) else 0
 
 

@@ -447,7 +447,7 @@ def test_flags_and_parked_receipts_count_as_use(empty):
     assert "SUBMIT_FAILED (110, 1 rows)" in empty.run("migrate", code=CONFIG).err
 
 
-def test_a_compatible_addition_is_filled_pinned_and_raises_the_generation(empty):
+def test_a_compatible_change_is_filled_pinned_and_raises_the_generation(empty):
     empty.ladder()
     empty.migrate()
     empty.add_messages("c", 440, 700)
@@ -460,6 +460,22 @@ def test_a_compatible_addition_is_filled_pinned_and_raises_the_generation(empty)
     assert empty.query("SELECT DISTINCT generation FROM receiptd.consumer_progress") == [(6,)]
     assert empty.migrate().out == "nothing to do\n"
     assert empty.run("audit").out.endswith(" 0 cells drift\n")
+
+
+def test_a_ladder_that_only_grows_fences_nobody_off(empty):
+    empty.ladder()
+    empty.migrate()
+    empty.add_messages("c", 440, 700)
+    (stored,), = empty.query("SELECT hash FROM receiptd.status_ladder")
+    pin(empty, ladder_hash=stored)
+    empty.ladder(CONVERTED=(900, "CLICKED"), flags=[*FLAGS, ("NEW", "CONVERTED")])
+    with psycopg.connect(empty.dsn) as batch:  # of a daemon with the old ladder
+        batch.execute("UPDATE receiptd.consumer_progress SET next_offset = 101 WHERE lane = 0")
+        assert "extend the ladder" in (said := empty.migrate().out) and "go on" in said and "generation" not in said
+    assert empty.query("SELECT parent FROM receiptd.message_status_priority WHERE name = 'CONVERTED'") == [(800,)]
+    (pinned, generation), = empty.query("SELECT ladder_hash, generation FROM receiptd.consumer_topic")
+    assert pinned != stored and [(pinned,)] == empty.query("SELECT hash FROM receiptd.status_ladder") and generation == 5
+    assert empty.migrate().out == "nothing to do\n"
 
 
 def test_a_changed_ladder_waits_for_batches_that_are_on_their_way(empty):

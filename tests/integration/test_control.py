@@ -190,23 +190,6 @@ def test_the_number_of_connections_changes_under_load(create_world, control):
     process.stop()
 
 
-@pytest.mark.slow
-def test_a_hundred_reloads_under_load_lose_nothing(create_world, control):
-    world = create_world(80_000, seed=73, batch={"max_events": 500})
-    world.insert(world.stream.late)
-    process, pages = start(world)
-    feeder = world.feed(per_second=20_000)
-    for turn in range(100):
-        world.installation.configure(batch={"max_events": 200 + turn % 7 * 100}, memory={"budget": f"{1 + turn % 5}MiB"})
-        process.signal(signal.SIGHUP)
-        pages.wait_for_figure("receiptd_reloads_total", lambda value, turn=turn: value > turn, result="applied")
-    feeder.join()
-    world.finish(process)
-    assert pages.figures().get_one("receiptd_reloads_total", result="refused") == 0
-    assert pages.figures().get_one("process_resident_memory_bytes") < 300e6 or "RECEIPTD_BINARY" in os.environ
-    process.stop()
-
-
 def test_a_new_password_is_taken_for_the_next_connection(create_world, control, services):
     world = create_world(partitions=1, lanes=2)
     world.insert_ids("m", "n")

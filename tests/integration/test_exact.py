@@ -7,6 +7,7 @@ import re
 import pytest
 
 from oracle.traffic import Outgoing
+from support import publications
 from support.daemon import binary
 from support.wait import wait_for
 
@@ -44,11 +45,25 @@ def test_a_million_receipts_with_everything_in_them_are_exact(create_world):
     assert world.stream.ghosts and world.database.value("SELECT count(*) FROM receiptd.parked_event") > 0
 
 
-@pytest.mark.parametrize("lanes, connections, depth", [(1, 1, 1), (8, 2, 2), (32, 8, 3)])
-def test_lanes_and_connections_do_not_change_the_result(create_world, lanes, connections, depth):
+def fold(out, *group_key, **more):
+    return {"name": "-".join(group_key), "group_key": list(group_key), "window": "500ms", "max_hold": "2s",
+            "publish": {"kafka": {"topic": str(out)}}, **more}
+
+
+FOLDS = {  # what the lanes are asked to tell beside the promise; inbox.… makes them look at the row once more
+    "no folds": lambda out: [],
+    "folds": lambda out: [fold(out, "campaign_id"), fold(out, "org_id", "prev_status", match={"status": "DELIVERED"})],
+    "columns": lambda out: [fold(out, "campaign_id"), fold(out, "inbox.customer_id", match={"inbox.customer_id": "1|2"})],
+}
+
+
+@pytest.mark.parametrize("lanes, connections, depth, folds",
+                         [(1, 1, 1, "no folds"), (8, 2, 2, "folds"), (8, 3, 1, "columns"), (32, 8, 3, "folds")])
+def test_lanes_connections_and_folds_do_not_change_the_result(create_world, create_topic, lanes, connections, depth, folds):
+    out = create_topic(2)
     world = create_world(
         20_000, seed=lanes, lanes=lanes, postgres={"connections": connections, "pipeline_depth": depth},
-        batch={"max_events": 700},
+        batch={"max_events": 700}, folds=FOLDS[folds](out),
     )
     process = world.installation.start()
     feeder = world.feed()
@@ -56,6 +71,11 @@ def test_lanes_and_connections_do_not_change_the_result(create_world, lanes, con
     world.insert(world.stream.late)
     feeder.join()
     world.finish(process)
+    if folds != "no folds":
+        world.wait(lambda: publications.is_quiet(world.database), process, 90, "all folds published")
+        found = [p for p in publications.read(world.brokers, out, 2) if p["rule"] == "campaign_id"]
+        publications.assert_once(found)
+        assert publications.statuses(found, "campaign_id") == publications.funnel(world.database)
     process.stop()
 
 

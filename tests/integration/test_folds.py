@@ -162,11 +162,12 @@ def test_a_failover_that_lost_claims_tells_again_under_the_same_ids(create_folds
 
 # ---- source: topic -------------------------------------------------------------------------------------------------
 
-def produce_json(world, topic, events):
-    """events: (key, dict or bytes) in order."""
+def produce_json(world, topic, events, headers=None):
+    """events: (key, dict, bytes or None) in order."""
     producer = Producer({"bootstrap.servers": world.brokers, "linger.ms": 20})
     for key, value in events:
-        producer.produce(str(topic), value if isinstance(value, bytes) else json.dumps(value).encode(), key.encode())
+        value = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+        producer.produce(str(topic), value, key.encode(), headers=headers)
         producer.poll(0)
     assert producer.flush(60) == 0
 
@@ -261,6 +262,121 @@ def test_events_of_a_topic_are_folded_once_under_kills_and_rebalances(create_fol
         process.stop(60)
 
 
+def test_what_cannot_be_folded_is_a_dead_letter_and_its_neighbours_land(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "1s"},
+                          {"name": "other", "group_key": ["id", "more"], "window": "1s", "match": {"type": "b"}})
+    bad = [(b"no JSON", "invalid_json", "invalid_json"), (b"[1]", "not_an_event", "no JSON object"),
+           (b'{"id": "\xff\xfe"}', "invalid_utf8", None), (None, "empty_record", None),
+           (b'{"x": 1}', "no_group_key", "no usable group_key for rule r"),
+           (b'{"id": 1, "type": "b"}', "no_group_key", "no usable group_key for rule other"),
+           (b'{"type": "b"}', "no_group_key", "no usable group_key for rule r, other"),
+           (b"x" * 100_000, "invalid_json", "invalid_json; the first of 100000 bytes")]
+    good = ("k", {"id": 1})
+    running = world.installation.start()
+    produce_json(world, world.events, [good] + [event for value, _, _ in bad for event in (("k", value), good)])
+    running.kill()  # whatever it had: letters move with the positions
+    running = world.installation.start()
+    wait_until_read(world, running)
+    wait_until_quiet(world, running)
+    letters = world.database.query('SELECT payload, reason, detail, "offset", index FROM receiptd.dead_letter ORDER BY "offset"')
+    assert [(bytes(p), reason, detail) for p, reason, detail, _, _ in letters] == \
+        [((value or b"")[:65536], reason, detail) for value, reason, detail in bad]
+    assert [(offset, index) for *_, offset, index in letters] == [(2 * n + 1, -2) for n in range(len(bad))]
+    found = published(world)
+    publications.assert_once(found)
+    assert sum(p["events"] for p in found if p["rule"] == "r") == len(bad) + 2  # one of them lacks only what the other wants
+    assert not [p for p in found if p["rule"] == "other"]
+    listed = world.installation.json("dead-letters", "--reason", "no_group_key")
+    assert len(listed) == 3
+    world.installation.command("dead-letters", "--redrive")  # they are no receipts
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == len(bad)
+    running.stop()
+
+
+# ---- what transitions have -----------------------------------------------------------------------------------------
+
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-{:016x}-01"
+
+
+def receipts(world, status, ids, trace=None):
+    headers = [("traceparent", TRACE.format(trace).encode())] if trace else None
+    produce_json(world, world.topic, [(m, {"message_id": m, "status": status}) for m in ids], headers)
+
+
+def told(world, rule, *fields):
+    """values of the group's fields -> events, over all publications of the rule."""
+    groups = collections.Counter()
+    for publication in published(world):
+        if publication["rule"] == rule:
+            assert set(publication["group"]) == set(fields)
+            groups[tuple(publication["group"][field] for field in fields)] += publication["events"]
+    return groups
+
+
+def test_rules_know_where_a_message_came_from_its_flags_and_columns_of_the_inbox(create_world, create_topic):
+    out = create_topic(2)
+    base = {"window": "300ms", "max_hold": "1s", "publish": {"kafka": {"topic": str(out)}}}
+    world = create_world(folds=[
+        {**base, "name": "from", "group_key": ["prev_status", "status"], "match": {"prev_status": "SENT|DELIVERED"}},
+        {**base, "name": "flags", "group_key": ["campaign_id", "flags"], "match": {"flags": "COMPLAINED|UNSUBSCRIBED"}},
+        {**base, "name": "columns", "group_key": ["inbox.channel"], "match": {"inbox.customer_id": "k1|k2"},
+         "collect": {"customers": {"field": "inbox.customer_id", "kind": "set"}, "flags": {"kind": "set"}}},
+        {**base, "name": "typing", "group_key": ["inbox.chanel"]}])
+    world.out = out
+    world.database.execute("ALTER TABLE receiptd.message_inbox ADD COLUMN channel text, ADD COLUMN customer_id bigint")
+    world.database.execute("ALTER TABLE receiptd.message_inbox ALTER customer_id TYPE text")
+    rows = [("a", "sms", "k1"), ("b", "sms", "k2"), ("c", "email", "k1"), ("d", "sms", "k3"), ("e", None, "k2")]
+    world.insert_ids(*(row[0] for row in rows))
+    for id, channel, customer in rows:
+        world.database.execute("UPDATE receiptd.message_inbox SET channel = %s, customer_id = %s WHERE message_id = %s",
+                               channel, customer, id)
+    process = world.installation.start()
+    process.wait_for_log(r"the inbox has no such column: typing: inbox.chanel", 60)
+    for status, ids in (("SENT", "abcde"), ("DELIVERED", "abc"), ("OPENED", "a"), ("UNSUBSCRIBED", "b"), ("COMPLAINED", "cd")):
+        receipts(world, status, ids)
+        world.wait_until_consumed(process)
+    wait_until_quiet(world, process)
+    assert told(world, "from", "prev_status", "status") == \
+        {("DELIVERED", "OPENED"): 1, ("SENT", "DELIVERED"): 4, ("DELIVERED", "DELIVERED"): 2}
+    assert told(world, "flags", "campaign_id", "flags") == {("c", "UNSUBSCRIBED"): 1, ("c", "COMPLAINED"): 2}
+    assert told(world, "columns", "inbox.channel") == {("sms",): 6, ("email",): 3, (None,): 1}
+    assert told(world, "typing", "inbox.chanel") == {(None,): 12}
+    customers, flags = {}, {}
+    for publication in published(world):
+        if publication["rule"] == "columns":
+            channel = publication["group"]["inbox.channel"]
+            customers.setdefault(channel, set()).update(publication["collected"]["customers"])
+            flags.setdefault(channel, set()).update(publication["collected"].get("flags", []))
+    assert customers == {"sms": {"k1", "k2"}, "email": {"k1"}, None: {"k2"}}
+    assert flags == {"sms": {"UNSUBSCRIBED"}, "email": {"COMPLAINED"}, None: set()}
+    publications.assert_once(published(world))
+    world.finish(process)
+    process.stop()
+
+
+def test_publications_link_to_the_traces_of_the_receipts_that_caused_them(create_folds):
+    world = create_folds(rule={"window": "1s", "max_hold": "5s"})
+    world.insert_ids(*(f"m{n}" for n in range(20)))
+    process = world.installation.start()
+    for n in range(20):
+        receipts(world, "SENT", [f"m{n}"], trace=n + 1)
+    receipts(world, "SENT", ["late"], trace=100)
+    receipts(world, "SENT", ["bare"])
+    world.wait_until_consumed(process)
+    wait_until_quiet(world, process)
+    world.insert_ids("late", campaign="parked")  # woken: the row that waited has its trace
+    world.insert_ids("bare", campaign="none")
+    world.wait_until_woken(process)
+    wait_until_quiet(world, process)
+    links = collections.defaultdict(list)
+    for publication in published(world):
+        links[publication["group"]["campaign_id"]] += publication.get("traces", [])
+        assert len(publication.get("traces", [])) <= 8
+    assert links["c"] and set(links["c"]) <= {TRACE.format(n + 1) for n in range(20)}
+    assert links["parked"] == [TRACE.format(100)] and links["none"] == []
+    process.stop()
+
+
 # ---- rules come and go ---------------------------------------------------------------------------------------------
 
 def test_a_reload_adds_rules_and_publishes_the_open_groups_of_removed_ones(create_world, create_topic):
@@ -293,6 +409,37 @@ def test_a_reload_adds_rules_and_publishes_the_open_groups_of_removed_ones(creat
     assert only["collected"] == {"campaigns": ["x"]}
     assert only["statuses"] == {"IN_GTW": 2, "SENT": 2, "DELIVERED": 2}
     world.finish(process)
+    process.stop()
+
+
+def test_what_a_removed_rule_left_behind_is_published_after_a_restart(create_folder, receiver):
+    hook = {"url": receiver.url, "allow_private": True, "retry_min": "50ms", "retry_max": "200ms"}
+    rules = [{"name": "told", "group_key": ["id"], "window": "1h", "max_hold": "1h"},
+             {"name": "called", "group_key": ["id"], "window": "1h", "max_hold": "1h",
+              "publish": {"kafka": None, "webhook": hook}}]
+    world = create_folder(*rules)
+    folds = world.installation.settings["folds"]
+    process = world.installation.start()
+    produce_json(world, world.events, [("k", {"id": n}) for n in range(5)])
+    wait_until_read(world, process)
+    world.wait(lambda: world.database.value("SELECT sum(events) FROM receiptd.fold_group") == 10, process, 60, "all are open")
+    process.stop()
+
+    world.installation.configure(folds=[])
+    process = world.installation.start()
+    process.wait_for_log(r"2 rules are removed; their 10 open groups are published at once", 60)
+    wait_until_quiet(world, process)
+    found = published(world)
+    publications.assert_once(found)
+    assert [(p["rule"], p["cause"], p["events"]) for p in found] == [("told", "removed", 1)] * 5
+    given_up = "SELECT count(*) FROM receiptd.fold_call WHERE failed_at IS NOT NULL AND error LIKE '%%no longer configured'"
+    world.wait(lambda: world.database.value(given_up) == 5, process, 60, "calls without an address are kept")
+    process.stop()
+
+    world.installation.configure(folds=folds)  # back again: whom to call is known
+    process = world.installation.start()
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.fold_call") == 0, process, 60, "all are called")
+    assert sorted(publication["group"]["id"] for _, publication in receiver.taken) == list(range(5))
     process.stop()
 
 
@@ -363,7 +510,7 @@ class Receiver(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.attempts, self.taken, self.wrong = collections.Counter(), [], []
+        self.attempts, self.taken, self.wrong, self.signed = collections.Counter(), [], [], 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     @property
@@ -376,8 +523,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         id, at = self.headers["webhook-id"], self.headers["webhook-timestamp"]
         mac = hmac.new(SECRET, f"{id}.{at}.".encode() + body, hashlib.sha256).digest()
-        if self.headers["webhook-signature"] != "v1," + base64.b64encode(mac).decode():
+        if self.headers["webhook-signature"] not in (None, "v1," + base64.b64encode(mac).decode()):
             self.server.wrong.append(id)
+        self.server.signed += self.headers["webhook-signature"] is not None
         self.server.attempts[id] += 1
         again = self.server.attempts[id] == 1
         if not again:
@@ -407,7 +555,7 @@ def test_a_webhook_is_called_until_it_takes_what_is_published(create_folder, rec
     wait_until_quiet(world, process)
     world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.fold_call") == 0, process, 90, "all calls answered")
     told = {id: publication for id, publication in receiver.taken}
-    assert receiver.wrong == [] and len(told) == len(receiver.taken)
+    assert receiver.wrong == [] and receiver.signed == len(receiver.taken) * 2 and len(told) == len(receiver.taken)
     assert all(n == 2 for n in receiver.attempts.values())
     assert {id == publication["id"] for id, publication in told.items()} == {True}
     assert sum(publication["events"] for publication in told.values()) == 70

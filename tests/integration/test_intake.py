@@ -3,10 +3,8 @@
 import gzip
 import json
 import os
-import random
 import ssl
 import subprocess
-import time
 
 import pytest
 
@@ -15,9 +13,9 @@ from support import intake
 from support.intake import ACCOUNTS, Client, Gateway, request, sendgrid, twilio
 from support.operations import Operations
 from support.servers import Kafka
+from support.storm import Storm
 from support.wait import wait_for
 
-CYCLES = int(os.environ.get("RECEIPTD_TEST_CYCLES", "4"))
 STATUS = {"sent": "SENT", "delivered": "DELIVERED", "read": "OPENED"}
 
 
@@ -242,7 +240,7 @@ def test_attackers_do_not_slow_the_others(site):
 # ---- faults
 
 
-def under_load(process, seed, count=4):
+def under_load(process, seed, count):
     return [Gateway(lambda: process().port, f"{seed}-{number}") for number in range(count)]
 
 
@@ -252,40 +250,16 @@ def total(gateways):
     return sum(len(gateway.acknowledged) for gateway in gateways)
 
 
-def test_nothing_acknowledged_is_lost_when_the_intake_is_killed(site):
-    dice = random.Random(5)
-    site.start()
-    gateways = under_load(lambda: site.process, "k")
-    for _ in range(CYCLES):
-        before = total(gateways)
-        wait_for(lambda: total(gateways) > before + 20, 30, "receipts are acknowledged")
-        time.sleep(dice.uniform(0, 0.2))
-        site.process.kill()
-        site.start()
-    for gateway in gateways:
-        gateway.stop()
-    assert total(gateways) > 20 * CYCLES and intake.missing(gateways, site.events) == []
-    site.process.stop()
-
-
-@pytest.mark.slow
-def test_nothing_acknowledged_is_lost_when_the_broker_is_killed(site, kafka):
-    site.start(ack_timeout="2s")
-    gateways = under_load(lambda: site.process, "b")
-    for _ in range(max(2, CYCLES // 4)):
-        before = total(gateways)
-        wait_for(lambda: total(gateways) > before + 20, 60, "receipts are acknowledged")
-        kafka.kill()
-        refused = lambda: sum(gateway.codes.get(503, 0) for gateway in gateways)  # noqa: E731
-        seen = refused()
-        wait_for(lambda: refused() > seen, 30, "requests are refused")
-        kafka.start()
-    before = total(gateways)
-    wait_for(lambda: total(gateways) > before + 20, 60, "receipts are acknowledged again")
-    for gateway in gateways:
-        gateway.stop()
-    assert intake.missing(gateways, site.events) == []
-    site.process.stop()
+def test_nothing_answered_is_lost_or_doubled_when_intake_and_broker_are_killed(receiptd, database, topic, create_topic, kafka):
+    """The short form of scripts/intake."""
+    storm = Storm(receiptd, database, topic, create_topic(1), kafka, seed=5)
+    try:
+        for kind in ("intake", "intake", "both", "intake"):
+            storm.cycle(kind)
+        figures = storm.judge()
+    finally:
+        storm.close()
+    assert figures["receipts"] > 100
 
 
 def test_a_stop_answers_what_is_there(site):

@@ -102,10 +102,15 @@ struct tally {
 
 static void run_share(const struct sim_campaign *campaign, uint32_t share, struct tally *tally)
 {
+    uint32_t missing = sim_coverage_missing(&tally->coverage);
     for (uint64_t at = share; at < campaign->seeds; at += campaign->jobs) {
         struct sim_outcome outcome;
         uint64_t seed = campaign->from + at;
         sim_play(seed, &campaign->limits, &tally->coverage, NULL, &outcome);
+        uint32_t left = campaign->witnesses ? sim_coverage_missing(&tally->coverage) : missing;
+        if (left < missing)
+            printf("witness: seed %llu, %u missing\n", (unsigned long long)seed, left);
+        missing = left;
         tally->receipts += outcome.receipts;
         if (outcome.anomaly[0] == '\0')
             continue;

@@ -13,6 +13,7 @@ enum {
     TRACE_HASH,
     VERBOSE,
     FIRST,
+    WITNESSES,
     WITHOUT,
     RECORDS,
     INSTANCES,
@@ -30,6 +31,7 @@ static const struct option options[] = {
     {"trace-hash", no_argument, NULL, TRACE_HASH},
     {"verbose", no_argument, NULL, VERBOSE},
     {"first", no_argument, NULL, FIRST},
+    {"witnesses", no_argument, NULL, WITNESSES},
     {"without", required_argument, NULL, WITHOUT},
     {"records", required_argument, NULL, RECORDS},
     {"instances", required_argument, NULL, INSTANCES},
@@ -46,6 +48,7 @@ static const char help[] =
     "  --trace-hash    the hash of each seed's course\n"
     "  --verbose       the course of the first seed, line by line\n"
     "  --first         stop at the first anomaly, without shrinking\n"
+    "  --witnesses     the seeds where a fault met a state for the first time\n"
     "  --without A,B   switch kinds of faults off\n"
     "  --records N, --instances N, --topics N, --partitions N, --lanes N: at most so many\n";
 
@@ -94,6 +97,9 @@ static bool take_option(int option, char *value, struct wishes *wishes)
         break;
     case FIRST:
         wishes->campaign.stop_at_first = true;
+        break;
+    case WITNESSES:
+        wishes->campaign.witnesses = true;
         break;
     case WITHOUT:
         return parse_faults(value, &limits->without);

@@ -1,10 +1,12 @@
 """The intake as process, gateways that call it, and what Kafka has afterwards."""
 
 import json
+import random
 import re
 import socket
 import threading
 import time
+from collections import Counter
 from urllib.parse import urlencode
 
 from confluent_kafka import Consumer, TopicPartition
@@ -121,14 +123,18 @@ def read_events(topic):
 
 
 class Gateway(threading.Thread):
-    """Sends receipts one after the other, each until it is answered with 2xx, over whatever goes wrong."""
+    """Sends receipts one request after the other, each until it is answered with 2xx, over whatever goes wrong.
 
-    def __init__(self, port, name, count=10**9, account="acme", statuses=("sent", "delivered"), pause=0.0):
+    `batch`: so many messages a request, in SendGrid's form; `impatience`: how often it hangs up before the answer, and asks again."""
+
+    def __init__(self, port, name, count=10**9, account="acme", statuses=("sent", "delivered"), pause=0.0, batch=1, impatience=0.0):
         super().__init__(daemon=True)
         self.port, self.name, self.count, self.account, self.statuses = port, name, count, account, statuses
-        self.pause = pause
+        self.pause, self.batch, self.impatience = pause, batch, impatience
+        self.random = random.Random(name)
         self.acknowledged, self.codes, self.times = [], {}, []
-        self.stopped = threading.Event()
+        self.attempts = Counter()  # of each (message id, status)
+        self.stopped, self.enough = threading.Event(), threading.Event()
         self.error = None
         self.start()
 
@@ -136,22 +142,33 @@ class Gateway(threading.Thread):
         try:
             client = None
             for number in range(self.count):
-                if self.stopped.is_set():
+                if self.stopped.is_set() or self.enough.is_set():
                     break
-                message_id = f"{self.name}-{number // len(self.statuses)}"
-                client = self._deliver(client, message_id, self.statuses[number % len(self.statuses)])
+                turn, status = number // len(self.statuses), self.statuses[number % len(self.statuses)]
+                ids = [f"{self.name}-{turn * self.batch + index}" for index in range(self.batch)]
+                client = self._deliver(client, ids, status)
             if client is not None:
                 client.close()
         except BaseException as error:
             self.error = error
 
-    def _deliver(self, client, message_id, status):
+    def _request(self, ids, status):
+        if self.batch == 1:
+            return twilio(ids[0], status, account=self.account)
+        return sendgrid([{"email": "a@example.com", "event": status, "timestamp": 1769000000, "sg_message_id": f"sg-{each}.filter",
+                          "sg_event_id": f"{each}-{status}", "message_id": each} for each in ids])
+
+    def _deliver(self, client, ids, status):
         while not self.stopped.is_set():
             try:
                 if client is None:
                     client = Client(self.port(), timeout=20)
                 begun = time.monotonic()
-                client.send(twilio(message_id, status, account=self.account))
+                self.attempts.update((each, status) for each in ids)
+                client.send(self._request(ids, status))
+                if self.random.random() < self.impatience:
+                    client = self._drop(client)
+                    continue
                 answer = client.answer()
             except OSError:
                 client = self._drop(client)
@@ -162,7 +179,7 @@ class Gateway(threading.Thread):
             if answer.headers.get("connection") == "close":
                 client = self._drop(client)
             if 200 <= answer.status < 300:
-                self.acknowledged.append((message_id, status))
+                self.acknowledged += [(each, status) for each in ids]
                 time.sleep(self.pause)
                 return client
             assert answer.status == 503 and int(answer.headers["retry-after"]) > 0, answer
@@ -173,6 +190,12 @@ class Gateway(threading.Thread):
     def _drop(client):
         if client is not None:
             client.close()
+
+    def finish(self):
+        """Ends with an acknowledgement, however long that takes."""
+        self.enough.set()
+        self.join(120)
+        assert not self.is_alive() and self.error is None, self.error
 
     def stop(self):
         self.stopped.set()

@@ -111,6 +111,47 @@ static const struct mistake value_mistakes[] = {
      NULL},
 };
 
+#define FOLD(fields) SMALLEST "folds: [{name: r, publish: {kafka: {topic: o}}, " fields "}]\n"
+#define OF_TRANSITIONS                                                                             \
+    "transitions have campaign_id, org_id, status, prev_status, flags, and inbox.COLUMN for what " \
+    "your table says of the message"
+
+static const struct mistake fold_mistakes[] = {
+    {FOLD("group_key: [campaign_id], match: {gateway: twilio}"),
+     "t.yaml:3:8: folds: rule \"r\": match: transitions are of messages and have no field of the "
+     "receipt \"gateway\"",
+     OF_TRANSITIONS},
+    {FOLD("group_key: [campain_id]"),
+     "t.yaml:3:8: folds: rule \"r\": group_key: transitions have no field \"campain_id\"",
+     OF_TRANSITIONS},
+    {FOLD("group_key: [inbox.status]"),
+     "t.yaml:3:8: folds: rule \"r\": group_key: the transition has this as a field of its own, "
+     "without inbox.: \"inbox.status\"",
+     OF_TRANSITIONS},
+    {FOLD("group_key: [org_id], match: {flags: SENT}"),
+     "t.yaml:3:8: folds: rule \"r\": match: flags: a status, not a flag: \"SENT\"", NULL},
+    {FOLD("group_key: [org_id], match: {prev_status: COMPLAINED}"),
+     "t.yaml:3:8: folds: rule \"r\": match: prev_status: a flag, not a status: \"COMPLAINED\"",
+     NULL},
+    {FOLD("group_key: [org_id], match: {status: GONE}"),
+     "t.yaml:3:8: folds: rule \"r\": match: the ladder has no status \"GONE\"", NULL},
+    {FOLD("group_key: [org_id], collect: {x: {field: inbox., kind: set}}"),
+     "t.yaml:3:8: folds: rule \"r\": collect: transitions have no field \"inbox.\"",
+     OF_TRANSITIONS},
+    {FOLD("group_key: [org_id], collect: {x: {kind: sum}}"),
+     "t.yaml:3:8: folds: rule \"r\": collect: transitions have sets and counts only, not \"x\"",
+     NULL},
+    {FOLD("group_key: [id], source: topic"),
+     "t.yaml:3:8: folds: rule \"r\": source: topic needs the name of a topic",
+     "for example topic: account-events"},
+    {FOLD("group_key: [id], source: topic, topic: o"),
+     "t.yaml:3:8: folds: rule \"r\": it would read what it publishes, topic \"o\"", NULL},
+    {FOLD("group_key: [org_id], funnel: true"),
+     "t.yaml:3:8: folds: rule \"r\": funnel needs campaign_id in group_key", NULL},
+    {FOLD("group_key: [org_id], window: 2m"),
+     "t.yaml:3:8: folds: rule \"r\": max_hold is less than window", NULL},
+};
+
 static const struct mistake ladder_mistakes[] = {
     {SMALLEST "ladder:\n  flags: [{name: SEEN}]\n  statuses: []\n",
      "t.yaml:5:13: ladder.statuses: must have 1 to 100 entries, has 0", NULL},
@@ -174,6 +215,12 @@ static void a_wrong_ladder_is_named_with_its_place(void **state)
     expect_errors(ladder_mistakes, COUNT_OF(ladder_mistakes));
 }
 
+static void a_wrong_fold_says_what_its_source_has(void **state)
+{
+    (void)state;
+    expect_errors(fold_mistakes, COUNT_OF(fold_mistakes));
+}
+
 static void what_is_not_plain_yaml_is_refused_with_its_place(void **state)
 {
     (void)state;
@@ -205,6 +252,7 @@ int main(void)
         cmocka_unit_test(a_wrong_key_is_named_with_its_place),
         cmocka_unit_test(a_wrong_value_is_named_with_its_place),
         cmocka_unit_test(a_wrong_ladder_is_named_with_its_place),
+        cmocka_unit_test(a_wrong_fold_says_what_its_source_has),
         cmocka_unit_test(what_is_not_plain_yaml_is_refused_with_its_place),
         cmocka_unit_test(a_file_over_one_mebibyte_is_refused),
         cmocka_unit_test(an_alias_bomb_is_refused_at_its_first_alias),

@@ -30,7 +30,8 @@ static const struct rcpt_fold_spec spec = {.rule = "r",
 static bool add(struct rcpt_fold_collector *collector, const char *json)
 {
     struct rcpt_fold_event event = {.topic = "t", .value = json, .size = strlen(json)};
-    return rcpt_fold_collector_add(collector, &event);
+    struct rcpt_fold_refusal refusal;
+    return rcpt_fold_collector_add(collector, &event, &refusal);
 }
 
 static void write_group(void *context, const struct rcpt_fold_group *group)

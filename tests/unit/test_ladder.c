@@ -311,6 +311,96 @@ static void the_hash_changes_with_the_meaning_only(void **state)
     rcpt_ladder_free(ladder);
 }
 
+/* ---- growth ---- */
+
+static const struct rcpt_status_definition small_statuses[] = {
+    {"ROOT", 0, NULL, false}, {"A", 5, "ROOT", false}, {"B", 6, "A", false}};
+static const struct rcpt_flag_definition small_flags[] = {{"F", "A"}};
+static const struct rcpt_override_definition small_overrides[] = {{"x", "A", "B"}};
+static const struct rcpt_ladder_definition small = {small_statuses,  3, small_flags, 1,
+                                                    small_overrides, 1};
+static const struct rcpt_status_definition more_statuses[] = {{"C", 7, "B", false},
+                                                              {"ROOT", 0, NULL, false},
+                                                              {"EARLY", 2, "ROOT", true},
+                                                              {"B", 6, "A", true},
+                                                              {"A", 5, "ROOT", false}};
+static const struct rcpt_flag_definition more_flags[] = {{"F", "A"}, {"G", "C"}};
+static const struct rcpt_override_definition more_overrides[] = {
+    {"y", "C", "B"}, {"x", "A", "B"}, {"y", "A", "EARLY"}};
+static const struct rcpt_ladder_definition more = {more_statuses,  5, more_flags, 2,
+                                                   more_overrides, 3};
+
+static void a_grown_ladder_reads_as_the_new_one_and_keeps_its_entries(void **state)
+{
+    (void)state;
+    struct rcpt_error error;
+    struct rcpt_ladder *ladder = new_ladder(&small), *fresh = new_ladder(&more);
+    int a = find(ladder, "A", ""), flag = find(ladder, "F", "");
+    assert_true(rcpt_ladder_can_grow(ladder, fresh, &error));
+    rcpt_ladder_grow(ladder, fresh);
+    assert_int_equal(find(ladder, "A", ""), a);
+    assert_int_equal(find(ladder, "F", ""), flag);
+    assert_int_equal(rcpt_ladder_entry_count(ladder), rcpt_ladder_entry_count(fresh));
+    assert_string_equal(rcpt_ladder_hash(ladder), rcpt_ladder_hash(fresh));
+    static const char *const names[] = {"ROOT", "EARLY", "A", "B", "C", "F", "G"};
+    static const char *const channels[] = {"", "x", "y"};
+    for (size_t index = 0; index < COUNT(names) * COUNT(channels); index++) {
+        const char *name = names[index % COUNT(names)], *channel = channels[index / COUNT(names)];
+        const struct rcpt_ladder_entry *one = named(ladder, name, channel),
+                                       *other = named(fresh, name, channel);
+        assert_string_equal(one->name, other->name);
+        assert_int_equal(one->code, other->code);
+        assert_int_equal(one->parent, other->parent);
+        assert_int_equal(one->top, other->top);
+        assert_int_equal(one->mask, other->mask);
+        assert_int_equal(one->terminal, other->terminal);
+        assert_int_equal(rcpt_ladder_find_code(ladder, one->code, NULL, 0),
+                         find(ladder, one->name, ""));
+    }
+    assert_true(rcpt_ladder_can_grow(ladder, fresh, &error));
+    rcpt_ladder_grow(ladder, fresh);
+    assert_int_equal(rcpt_ladder_entry_count(ladder), rcpt_ladder_entry_count(fresh));
+    rcpt_ladder_free(ladder);
+    rcpt_ladder_free(fresh);
+}
+
+static void what_is_no_growth_is_refused_with_what_is_in_the_way(void **state)
+{
+    (void)state;
+    static const struct rcpt_status_definition moved[] = {
+        {"ROOT", 0, NULL, false}, {"A", 5, "ROOT", false}, {"B", 6, "ROOT", false}};
+    static const struct rcpt_status_definition renamed[] = {
+        {"ROOT", 0, NULL, false}, {"A", 5, "ROOT", false}, {"Z", 6, "A", false}};
+    static const struct rcpt_flag_definition implying[] = {{"F", "B"}};
+    static const struct rcpt_override_definition another[] = {{"x", "A", "ROOT"}};
+    static const struct rcpt_override_definition second[] = {{"x", "A", "B"}, {"y", "A", "B"}};
+    static const struct rcpt_override_definition unused[] = {{"x", "A", "ROOT"}};
+    static const struct {
+        struct rcpt_ladder_definition definition;
+        const char *words;
+    } cases[] = {
+        {{small_statuses, 2, small_flags, 1, NULL, 0}, "status B (6) is gone"},
+        {{small_statuses, 3, NULL, 0, small_overrides, 1}, "flag F (9001) is gone"},
+        {{moved, 3, small_flags, 1, small_overrides, 1},
+         "status B (6) has the parent 0 instead of 5"},
+        {{renamed, 3, small_flags, 1, unused, 1}, "status B (6) is called Z now"},
+        {{small_statuses, 3, implying, 1, small_overrides, 1}, "flag F implies 6 instead of 5"},
+        {{small_statuses, 3, small_flags, 1, another, 1},
+         "override of A on channel x is gone or another"},
+        {{small_statuses, 3, small_flags, 1, second, 2}, "A gets another meaning on channel y"},
+    };
+    struct rcpt_ladder *ladder = new_ladder(&small);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        struct rcpt_error error;
+        struct rcpt_ladder *fresh = new_ladder(&cases[index].definition);
+        assert_false(rcpt_ladder_can_grow(ladder, fresh, &error));
+        assert_non_null(strstr(error.text, cases[index].words));
+        assert_true(error.hint[0] != '\0');
+        rcpt_ladder_free(fresh);
+    }
+    rcpt_ladder_free(ladder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +414,8 @@ int main(void)
         cmocka_unit_test(too_many_are_refused),
         cmocka_unit_test(the_default_hash_stays_what_it_was),
         cmocka_unit_test(the_hash_changes_with_the_meaning_only),
+        cmocka_unit_test(a_grown_ladder_reads_as_the_new_one_and_keeps_its_entries),
+        cmocka_unit_test(what_is_no_growth_is_refused_with_what_is_in_the_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,9 @@ struct rcpt_fold_collect_config { /* an entry of folds.collect */
     enum rcpt_fold_kind kind;
 };
 
+#define RCPT_FOLD_COLUMN_PREFIX                                                                    \
+    "inbox." /* of fields of transitions that the platform's table has */
+
 struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
     char *name;
     enum rcpt_fold_source source;

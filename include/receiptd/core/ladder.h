@@ -1,9 +1,9 @@
 /* The status ladder: statuses form a tree, a status code is a priority, flags stand beside the
  * tree.
  *
- * Pure and immutable after rcpt_ladder_new. Definition of the default ladder: docs/semantics.md. A
- * status is addressed by its entry (a small index over statuses and flags), because that is what
- * events carry.
+ * Pure; after rcpt_ladder_new it can grow, and nothing else changes. Definition of the default
+ * ladder: docs/semantics.md. A status is addressed by its entry (a small index over statuses and
+ * flags), because that is what events carry.
  */
 #ifndef RECEIPTD_CORE_LADDER_H
 #define RECEIPTD_CORE_LADDER_H
@@ -79,6 +79,16 @@ int rcpt_ladder_find_name(const struct rcpt_ladder *ladder, const char *name, si
                           const char *channel, size_t channel_size);
 int rcpt_ladder_find_code(const struct rcpt_ladder *ladder, int64_t code, const char *channel,
                           size_t channel_size);
+
+/* Growth: `fresh` has every status, flag and override as `ladder` has it, and maybe more (an
+ * override that is new has a new name in it), so that whatever was read, counted or parked by the
+ * one is right by the other. False with an error that names what is in the way. */
+RCPT_MUST_CHECK bool rcpt_ladder_can_grow(const struct rcpt_ladder *ladder,
+                                          const struct rcpt_ladder *fresh,
+                                          struct rcpt_error *error);
+/* Takes over what `fresh` has more (rcpt_ladder_can_grow has agreed). Entries keep their indices:
+ * events that are decoded stay what they are. Not while another thread reads the ladder. */
+void rcpt_ladder_grow(struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh);
 
 /* Hash over all that changes the meaning of rows: 16 lower-case hex digits over codes, names,
  * parents, flags with their bits and implications, and overrides, independent of the order of

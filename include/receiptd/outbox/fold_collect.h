@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receiptd/core/record.h"
+
 enum rcpt_fold_kind {
     RCPT_FOLD_SET,   /* distinct scalars; of an array its elements, of an object its names */
     RCPT_FOLD_SUM,   /* of numbers */
@@ -64,10 +66,17 @@ struct rcpt_fold_collector *rcpt_fold_collector_new(const struct rcpt_fold_spec 
                                                     size_t count);
 void rcpt_fold_collector_free(struct rcpt_fold_collector *collector);
 
-/* Adds the event to a group of each rule over its topic that it matches. False: it is no JSON
- * object, or a rule that it matches finds no usable group key in it; the other rules have it. */
+struct rcpt_fold_refusal { /* why an event is a dead letter */
+    enum rcpt_reject_reason reason;
+    char detail[120];
+};
+
+/* Adds the event to a group of each rule over its topic that it matches. False, and the refusal is
+ * written: it is no JSON object, or a rule that it matches finds no usable group key in it; the
+ * other rules have it. */
 bool rcpt_fold_collector_add(struct rcpt_fold_collector *collector,
-                             const struct rcpt_fold_event *event);
+                             const struct rcpt_fold_event *event,
+                             struct rcpt_fold_refusal *refusal);
 
 /* The group key that the rule with this index gives the event, until the next call; NULL: it does
  * not match, or has no key. Adds nothing. */

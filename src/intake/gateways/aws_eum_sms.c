@@ -1,6 +1,11 @@
-/* AWS End User Messaging SMS (Pinpoint SMS v2): one event as JSON through SNS, or bare through
- * Firehose, CloudWatch or EventBridge. `context` carries what the sender put in.
- * docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html */
+/* AWS End User Messaging SMS (Pinpoint SMS v2): one event as JSON through SNS or EventBridge, bare,
+ * or several in the records of Firehose, which wants its request's number in the answer. `context`
+ * carries what the sender put in.
+ * docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html
+ * docs.aws.amazon.com/firehose/latest/dev/httpdeliveryrequestresponse.html */
+#include <stdio.h>
+
+#include "../crypto.h"
 #include "../gateways.h"
 #include "../sns.h"
 
@@ -26,8 +31,52 @@ static const struct rcpt_mapping statuses[] = {
     {"UNKNOWN", NULL, "UNKNOWN", NULL}, /* AWS gave up after 72 h */
 };
 
+static void answer_firehose(struct rcpt_reading *reading)
+{
+    char time[48];
+    struct rcpt_text id = rcpt_node_text_of(reading->source.root, "requestId");
+    if (id.size > 128 || memchr(id.at, '"', id.size) != NULL ||
+        memchr(id.at, '\\', id.size) != NULL)
+        id.size = 0;
+    int size = snprintf(time, sizeof(time), "\",\"timestamp\":%lld}",
+                        (long long)(reading->source.request->received_us / 1000));
+    reading->result->answer.content_type = "application/json";
+    reading->result->answer.body = RCPT_TEXT_JOIN(reading->arena, RCPT_TEXT("{\"requestId\":\""),
+                                                  id, (struct rcpt_text){time, (size_t)size});
+}
+
+/* A record that is no JSON is set aside as it is; the others become elements of one array. */
+static void take_records(struct rcpt_reading *reading, const struct rcpt_node *records)
+{
+    struct rcpt_node *all = rcpt_arena_alloc(reading->arena, sizeof(*all));
+    const struct rcpt_node **link = &all->first;
+    *all = (struct rcpt_node){.type = RCPT_NODE_ARRAY};
+    for (const struct rcpt_node *node = records->first; node != NULL; node = node->next) {
+        const char *reason;
+        struct rcpt_text data = rcpt_base64_decode(rcpt_node_text_of(node, "data"), reading->arena);
+        const struct rcpt_node *event =
+            data.at != NULL ? rcpt_document_parse(data, reading->arena, &reason) : NULL;
+        if (event == NULL) {
+            struct rcpt_draft draft = {.raw = node->raw};
+            rcpt_draft_reject(reading, &draft, "invalid_json");
+            continue;
+        }
+        struct rcpt_node *element = rcpt_arena_alloc(reading->arena, sizeof(*element));
+        *element = *event;
+        *link = element;
+        link = &element->next;
+    }
+    reading->source.root = all;
+}
+
 static void take_detail(struct rcpt_reading *reading)
 {
+    const struct rcpt_node *records = rcpt_node_get(reading->source.root, "records");
+    if (records != NULL && records->type == RCPT_NODE_ARRAY) {
+        answer_firehose(reading);
+        take_records(reading, records);
+        return;
+    }
     rcpt_sns_open(reading);
     const struct rcpt_node *detail = rcpt_node_get(reading->source.root, "detail");
     if (detail != NULL) /* EventBridge */

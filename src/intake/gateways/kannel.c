@@ -1,6 +1,6 @@
 /* Kannel: GET on the URL that the sender wrote in dlr-url, with names of the sender's choice; here
- * the usual ones for %d (status), %T (time) and %A (answer). The status is a set of bits. Put an
- * HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
+ * the usual ones for %d (status), %T or %t (time, which is UTC) and %A (answer). The status is a
+ * set of bits. Put an HMAC of the id in the URL (auth: url-hmac): Kannel itself signs nothing.
  * kannel.org, user guide, "Delivery reports" */
 #include "../gateways.h"
 
@@ -19,7 +19,8 @@ static void test_bits(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_smpp_receipt receipt;
     unsigned value = 0;
-    if (rcpt_smpp_parse(rcpt_reading_value(reading, "answer"), &receipt))
+    (void)reading;
+    if (rcpt_smpp_parse(draft->reason, &receipt))
         draft->reason = receipt.err;
     if (!rcpt_text_number(draft->status, &value))
         return;
@@ -34,6 +35,7 @@ const struct rcpt_gateway rcpt_gateway_kannel = {
     .fields = {.id = "uuid,id,message_id,mid",
                .status = "status,type,dlr,d",
                .at = "ts,time,timestamp,t,T",
-               .reason = "answer"},
+               .reason = "answer,reply,msg,A"},
+    .time_zone = "Z",
     .item = test_bits,
 };

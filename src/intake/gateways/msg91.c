@@ -1,6 +1,7 @@
-/* MSG91: v2 is a form whose parameter `data` holds requests with reports, v3 one flat JSON. A
- * request goes to many numbers, so the number is part of the id. Times are Indian ones.
- * msg91.com/help/webhooks */
+/* MSG91: v2 is a form whose parameter `data` holds requests with reports, v3 one flat JSON, and a
+ * template of the customer's with other names came later. A request goes to many numbers, so the
+ * number is part of the id. Times are Indian ones.
+ * msg91.com/help/webhooks, msg91.com/help/webhook-new */
 #include "../gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
@@ -16,10 +17,10 @@ const struct rcpt_gateway rcpt_gateway_msg91 = {
     .channel = "sms",
     .json_in = "data",
     .items = "/*/report/* /",
-    .fields = {.id = "{../requestId,requestId}|{number}",
+    .fields = {.id = "{../requestId,requestId}|{number,telNum}",
                .status = "status,desc",
-               .reason = "failedReason,desc",
-               .at = "date",
+               .reason = "failedReason,failureReason,desc",
+               .at = "date,deliveryTime",
                .client_ref = "../campaignName,campaignName"},
     .time_zone = "+05:30",
     .statuses = statuses,

@@ -21,6 +21,7 @@ static const struct rcpt_mapping statuses[] = {
     {"Complaint", NULL, "DELIVERED", "COMPLAINED"},
     {"Subscription", "unsubscribed", "DELIVERED", "UNSUBSCRIBED"},
     {"Subscription", NULL, NULL, NULL},
+    {"AmazonSnsSubscriptionSucceeded", NULL, NULL, NULL}, /* a notice after set-up */
 };
 
 static const struct {

@@ -1,0 +1,1 @@
+"""scripts/reloads: see __main__.py."""

@@ -1,0 +1,91 @@
+"""The long form of tests/integration/test_intake_kills.py: an intake and its broker killed under load, cycle by cycle."""
+
+import argparse
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import datetime, timezone
+from pathlib import Path
+
+from support import services as service_pairs
+from support.daemon import Receiptd
+from support.record import commit_of, write_section
+from support.servers import Kafka
+from support.services import ROOT
+from support.storm import Storm
+
+ERA_CYCLES, PARTITIONS = 25, 4
+
+
+def run_era(pair, kafka, seed, cycles):
+    """(kinds, figures, anomaly or None): some cycles, then the judgement."""
+    directory = Path(tempfile.mkdtemp(prefix="receiptd-storm-"))
+    database, topic, letters = pair.create_database(), pair.create_topic(PARTITIONS, retention_ms=-1), pair.create_topic(1)
+    storm, kinds, figures, anomaly = None, Counter(), Counter(), None
+    try:
+        storm = Storm(Receiptd(directory, database.dsn, pair.brokers, [topic]), database, topic, letters, kafka, seed)
+        for _ in range(cycles):
+            kinds[storm.cycle()] += 1
+        figures = storm.judge()
+    except Exception as error:  # an anomaly is reported, the next era goes on
+        anomaly = f"{type(error).__name__}: {error}"
+    if storm is not None:
+        storm.close()
+    if not kafka.answers():
+        kafka.start()
+    database.drop()
+    topic.drop()
+    letters.drop()
+    if anomaly is None:
+        shutil.rmtree(directory, ignore_errors=True)
+    else:
+        print(f"ANOMALY, seed {seed}, logs in {directory}: {anomaly}", flush=True)
+    return kinds, figures, anomaly
+
+
+def sentence(kinds, figures):
+    named = ", ".join(f"{kinds[kind]} {name}" for kind, name in (("intake", "the intake"), ("broker", "the broker"), ("both", "both")))
+    return (f"{sum(kinds.values())} cycles (killed: {named}): {figures['receipts']} receipts answered with 2xx,"
+            f" all of them in Kafka; requests repeated {figures['repeated']} receipts, {figures['doubled']} of them are there"
+            " more than once, and no other")
+
+
+def record(text, options, commit, seconds):
+    write_section(ROOT, "Kills of the intake", (
+        f"`scripts/intake --cycles {options.cycles} --seed {options.seed}`, {datetime.now(timezone.utc):%Y-%m-%d}, commit {commit},"
+        f" {seconds // 60} minutes. {text}. Every {ERA_CYCLES} cycles the topic was consumed whole: the database equalled the ledger of the log, and the"
+        " funnel's `messages` were those that the gateways meant. 0 anomalies."))
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="scripts/intake", description=__doc__)
+    parser.add_argument("--cycles", type=int, default=50, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument("--record", action="store_true", help="write the result into docs/proof.md")
+    options = parser.parse_args()
+    name, commit, begun = f"storm-{secrets.token_hex(3)}", commit_of(ROOT), time.monotonic()
+    kinds, figures, anomalies = Counter(), Counter(), 0
+    pair = service_pairs.start(name)
+    try:
+        kafka = Kafka(pair)
+        while sum(kinds.values()) < options.cycles:
+            done = sum(kinds.values())
+            more, told, anomaly = run_era(pair, kafka, f"{options.seed}/{done}", min(ERA_CYCLES, options.cycles - done))
+            kinds, figures, anomalies = kinds + more, figures + told, anomalies + (anomaly is not None)
+            print(f"{sum(kinds.values()):5} cycles, {figures['receipts']} receipts, {anomalies} anomalies,"
+                  f" {time.monotonic() - begun:.0f} s", flush=True)
+            if not more:
+                break  # nothing can be started: the reason has been told
+    finally:
+        service_pairs.stop(name)
+    if options.record and not anomalies:
+        record(sentence(kinds, figures), options, commit, int(time.monotonic() - begun))
+    print(f"{sentence(kinds, figures) if not anomalies else f'{sum(kinds.values())} cycles'}; {anomalies} anomalies")
+    return 1 if anomalies else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
