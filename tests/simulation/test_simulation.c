@@ -10,10 +10,10 @@
 #include "simulation.h"
 
 #define SEEDS 2000
-/* Two things that are rare at the same time, such as a second seek lost while a search goes on,
- * meet in some 2 000 seeds and not in others: `scripts/simulate --seeds 20000 --coverage` shows
- * them all. */
-#define RARE_PAIRS 12
+/* Two things that are rare at the same time, such as a second seek lost while a search goes on, do
+ * not meet in 2 000 seeds. These are seeds where they do. Whoever changes src/core or the simulator
+ * changes the course of seeds, and asks for new ones: scripts/simulate --seeds 40000 --witnesses */
+static const uint64_t witnesses[] = {2103, 2293, 2559, 2687, 2942, 3038, 4189, 4565, 11058, 14979};
 
 static struct sim_campaign campaign = {.from = 1, .seeds = SEEDS, .jobs = 1};
 
@@ -26,12 +26,18 @@ static void two_thousand_schedules_are_exact(void **state)
     assert_int_equal(campaign.anomalies, 0);
 }
 
-static void every_fault_met_every_state_but_for_rare_pairs(void **state)
+static void every_fault_met_every_state(void **state)
 {
     (void)state;
-    if (sim_coverage_missing(&campaign.coverage) > RARE_PAIRS)
+    for (size_t index = 0; index < sizeof(witnesses) / sizeof(witnesses[0]); index++) {
+        struct sim_campaign one = {.from = witnesses[index], .seeds = 1, .jobs = 1};
+        sim_campaign_run(&one);
+        assert_int_equal(one.anomalies, 0);
+        sim_coverage_add(&campaign.coverage, &one.coverage);
+    }
+    if (sim_coverage_missing(&campaign.coverage) > 0)
         sim_coverage_print(&campaign.coverage, stdout);
-    assert_true(sim_coverage_missing(&campaign.coverage) <= RARE_PAIRS);
+    assert_int_equal(sim_coverage_missing(&campaign.coverage), 0);
 }
 
 static void a_seed_always_takes_the_same_course(void **state)
@@ -50,7 +56,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_thousand_schedules_are_exact),
-        cmocka_unit_test(every_fault_met_every_state_but_for_rare_pairs),
+        cmocka_unit_test(every_fault_met_every_state),
         cmocka_unit_test(a_seed_always_takes_the_same_course),
     };
     return argc > 1 ? sim_main(argc, argv) : cmocka_run_group_tests(tests, NULL, NULL);
