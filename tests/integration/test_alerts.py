@@ -228,6 +228,7 @@ def fence_conflicts(site):
     second.wait_for_log(r'msg="ready"', 60)
     while (yield):
         pass
+    site.pages.wait_for_figure("receiptd_exclusivity_messages_total", lambda value: value > 0, 60)
     second.stop(60)
 
 
