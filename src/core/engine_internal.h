@@ -1,5 +1,5 @@
-/* What engine.c (partitions, time) and lane.c (queues, batches, results) share. Private to
- * src/core. */
+/* What engine.c (lanes and connections, time), partition.c (assignment, delivery, rewinds) and
+ * lane.c (queues, batches, results) share. Private to src/core. */
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
@@ -157,8 +157,13 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms);
 void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
                     const struct rcpt_engine_result *result, int64_t now_ms);
 
-/* ---- engine.c ---- */
+/* ---- partition.c ---- */
+/* Records of the partition are asked for again, from `offset` on. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
+/* Rewinds that have not come to their end in time become assignments. */
+void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms);
+
+/* ---- engine.c ---- */
 void engine_release(struct rcpt_engine *engine, struct rcpt_record *record);
 void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error);
 

@@ -1,0 +1,277 @@
+#include "engine_internal.h"
+
+/* ---- epochs ---- */
+
+int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation,
+                           const int64_t *next_offsets, const struct rcpt_engine_anchor *anchor,
+                           int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    if (part->assigned)
+        rcpt_engine_revoke(engine, slot);
+    int64_t start = INT64_MAX;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane_position *position = &engine->lanes[index].positions[slot];
+        RCPT_ASSERT(next_offsets[index] >= 0);
+        position->expected = position->accepted = next_offsets[index];
+        engine->lanes[index].moved_ms = now_ms;
+        if (next_offsets[index] < start)
+            start = next_offsets[index];
+    }
+    part->comparing = anchor != NULL && anchor->offset >= 0 && anchor->offset < start;
+    if (part->comparing) {
+        part->anchor = *anchor;
+        start = anchor->offset;
+    }
+    part->assigned = true;
+    engine->assigned++;
+    part->epoch = ++engine->epochs;
+    part->generation = generation;
+    part->position = start;
+    part->last.offset = -1;
+    part->rewinding = part->unproven = false;
+    part->doubt_below = 0;
+    return start;
+}
+
+void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
+{
+    struct slot *part = &engine->slots[slot];
+    engine->assigned -= part->assigned;
+    part->assigned = false;
+    part->rewinding = part->comparing = part->unproven = false;
+    part->epoch = ++engine->epochs;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++)
+        lane_drop(engine, &engine->lanes[index], slot, INT64_MAX);
+}
+
+/* ---- delivery ---- */
+
+/* The last quarter of the budget is for partitions that hold less than an equal part of it, so that
+ * one with a backlog cannot keep the others out. */
+static bool has_budget(const struct rcpt_engine *engine, const struct slot *part)
+{
+    uint64_t budget = engine->settings.budget_bytes, reserve = budget / 4;
+    if (engine->stats.bytes < budget - reserve)
+        return true;
+    return engine->stats.bytes < budget && part->bytes < reserve / engine->assigned;
+}
+
+bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
+{
+    return !engine->stopped && !engine->halted && !engine->parking_full &&
+           engine->slots[slot].assigned && has_budget(engine, &engine->slots[slot]);
+}
+
+static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
+{
+    int64_t lowest = INT64_MAX;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        int64_t accepted = engine->lanes[index].positions[slot].accepted;
+        if (accepted < lowest)
+            lowest = accepted;
+    }
+    return lowest;
+}
+
+bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
+{
+    struct slot *part = &engine->slots[slot];
+    if (!part->assigned || engine->halted)
+        return false;
+    if (part->unproven) {
+        engine->stats.dropped_rewinding++;
+        return false;
+    }
+    if (part->rewinding && offset > part->rewind_to) {
+        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An
+         * assignment tells. */
+        if (offset < part->rewind_from)
+            part->rewind_deadline_ms = INT64_MIN;
+        engine->stats.dropped_rewinding++;
+        return false;
+    }
+    if (part->position < part->doubt_below && offset > part->position) {
+        /* A gap where there were records before the rewind: a seek before it, or a lost one, may
+         * have taken effect late. An assignment tells. */
+        part->rewinding = true;
+        part->rewind_to = part->position;
+        part->rewind_from = part->doubt_below;
+        part->rewind_deadline_ms = INT64_MIN;
+        engine->stats.dropped_rewinding++;
+        return false;
+    }
+    if (part->comparing && offset == part->anchor.offset)
+        return true;
+    if (offset < lowest_accepted(engine, slot)) {
+        /* Applied by somebody else, but delivered to us: if the database goes back below it, Kafka
+         * brings it again only after a rewind. */
+        if (offset >= part->position)
+            part->position = offset + 1;
+        engine->stats.dropped_old++;
+        return false;
+    }
+    return true;
+}
+
+static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
+{
+    struct rcpt_error error;
+    rcpt_error_fatal(&error, 65,
+                     "topic %s partition %d is not the one that was consumed: the record at offset "
+                     "%lld differs from "
+                     "the one applied last",
+                     part->topic, part->partition, (long long)part->anchor.offset);
+    rcpt_error_hint(
+        &error,
+        "the topic was deleted and created anew, or restored; its positions in consumer_progress "
+        "must be set on purpose");
+    engine_halt(engine, &error);
+}
+
+/* Returns true if the record was the anchor's: it is compared, and not applied again, unless the
+ * database went back to it meanwhile. */
+static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
+                           const struct rcpt_record *record)
+{
+    struct slot *part = &engine->slots[slot];
+    if (!part->comparing || record->offset < part->anchor.offset)
+        return false;
+    /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing
+     * to compare. */
+    part->comparing = false;
+    if (record->offset > part->anchor.offset)
+        return false;
+    if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc) {
+        halt_on_anchor(engine, part);
+        return true;
+    }
+    return record->offset < lowest_accepted(engine, slot);
+}
+
+/* The record goes to every lane that has not accepted its offset yet; a lane without a part in it
+ * only moves on. */
+static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
+                  int64_t now_ms)
+{
+    record->refs = 1; /* ours, until all lanes have theirs */
+    engine->stats.bytes += record->memory_bytes;
+    engine->slots[slot].bytes += record->memory_bytes;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane *lane = &engine->lanes[index];
+        struct lane_position *position = &lane->positions[slot];
+        if (record->offset < position->accepted)
+            continue;
+        position->accepted = record->offset + 1;
+        uint32_t events = record->lane_events[index + 1] - record->lane_events[index];
+        uint32_t rejects = record->lane_rejects[index + 1] - record->lane_rejects[index];
+        engine->stats.events += events;
+        engine->stats.rejects += rejects;
+        if (events + rejects == 0)
+            continue;
+        record->refs++;
+        lane_push(lane, record, now_ms);
+    }
+    engine->stats.records++;
+    engine_release(engine, record);
+}
+
+void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
+                              int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    bool admits = rcpt_engine_admits(engine, slot, record->offset);
+    if (!admits || compare_anchor(engine, slot, record)) {
+        if (admits && record->offset >= part->position)
+            part->position = record->offset + 1;
+        rcpt_record_free(record);
+        return;
+    }
+    if (part->rewinding) { /* the record that was asked for: the rewind took effect */
+        part->rewinding = false;
+        if (part->rewind_from > part->doubt_below)
+            part->doubt_below = part->rewind_from;
+    } else if (record->offset > part->position)
+        engine->stats.gaps += (uint64_t)(record->offset - part->position);
+    part->position = record->offset + 1;
+    part->last = (struct rcpt_engine_anchor){
+        .offset = record->offset, .timestamp_ms = record->timestamp_ms, .crc = record->crc};
+    record->slot = slot;
+    record->epoch = part->epoch;
+    admit(engine, slot, record, now_ms);
+}
+
+void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    (void)now_ms;
+    if (!part->assigned)
+        return;
+    int64_t lowest = lowest_accepted(engine, slot);
+    if (offset > lowest) /* what lies below was applied, or is on its way */
+        engine->stats.gaps += (uint64_t)(offset - lowest);
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        struct lane_position *position = &engine->lanes[index].positions[slot];
+        if (position->accepted < offset)
+            position->accepted = offset;
+    }
+    part->position = offset;
+    part->doubt_below = 0;
+    part->rewinding = part->comparing = false;
+}
+
+static void ask_again(struct rcpt_engine *engine, uint32_t slot, int64_t now_ms)
+{
+    engine->slots[slot].ask_ms = now_ms + engine->settings.rewind_timeout_ms;
+    engine->ports.refresh(engine->ports.context, slot);
+}
+
+void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
+{
+    struct slot *part = &engine->slots[slot];
+    int64_t before = part->rewinding ? part->rewind_to : part->position;
+    if (part->comparing && offset < part->anchor.offset) {
+        part->comparing = false;
+        part->unproven = true;
+        ask_again(engine, slot, now_ms);
+    }
+    if (part->unproven || offset >= before)
+        return; /* Kafka has not delivered anything above it yet, or it is on the way already */
+    if (!part->rewinding)
+        part->rewind_from = part->position;
+    part->rewinding = true;
+    part->rewind_to = offset;
+    part->rewind_deadline_ms = now_ms + engine->settings.rewind_timeout_ms;
+    engine->stats.rewinds++;
+    engine->stats.rewound += (uint64_t)(before - offset);
+    engine->ports.rewind(engine->ports.context, slot, offset);
+}
+
+int64_t rcpt_engine_committed(const struct rcpt_engine *engine, uint32_t slot)
+{
+    int64_t lowest = INT64_MAX;
+    for (uint32_t index = 0; index < engine->settings.lanes; index++) {
+        int64_t expected = engine->lanes[index].positions[slot].expected;
+        if (expected < lowest)
+            lowest = expected;
+    }
+    return lowest;
+}
+
+void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
+{
+    for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
+        struct slot *part = &engine->slots[slot];
+        if (part->unproven && now_ms >= part->ask_ms)
+            ask_again(engine, slot, now_ms);
+        if (!part->assigned || !part->rewinding || now_ms < part->rewind_deadline_ms)
+            continue;
+        /* Nothing that was fetched before survives an assignment, so from here on a gap is a real
+         * one. */
+        part->rewinding = false;
+        part->doubt_below = 0;
+        part->position = part->rewind_to;
+        engine->stats.reassigns++;
+        engine->ports.reassign(engine->ports.context, slot, part->rewind_to);
+    }
+}
