@@ -192,7 +192,8 @@ def section_intake(result):
     f = result["figures"]
     names = {"intake": "one receipt a request, acknowledged by Kafka", "nginx": "nginx, one worker, an empty 200"}
     rows = [(text, spread(f[name]["per_second"]), spread(f[name]["per_core"]), spread(f[name]["cpu_us"], 1)) for name, text in names.items()]
-    half, batches = result["half"], f["batches"]
+    half, attacked, batches = result["half"], result["attacked"], f["batches"]
+    where = "On a core of its own (generators and broker on the other)" if result["apart"] else "With generators and broker on the same core"
     return f"""## Intake
 
 Form posts of Twilio's kind over {result['connections']} kept connections (wrk), {result['partitions']} partitions, answered after the acknowledgement. Generator, broker and
@@ -200,8 +201,11 @@ intake share the cores, so the rate by core divides by the CPU that the process 
 
 """ + table(("", "requests/s by the clock", "requests/s and core", "µs of CPU a request"), rows) + f"""
 Share of nginx's rate: {spread(result['share_by_core'], 2)} by core, {spread(result['share_by_clock'], 2)} by the clock. Batches of 1 000 events of SendGrid's kind:
-{spread(batches['per_second'])} events/s by the clock, {spread(batches['per_core'])} by core. At {number(half['rate'])} requests/s over 32 connections: p50 {number(half['p50'], 1)} ms,
-p99 {number(half['p99'], 1)} ms, {half['refused']} refused. Peak RSS {number(result['peak_rss_mib'])} MiB.
+{spread(batches['per_second'])} events/s by the clock, {spread(batches['per_core'])} by core. Peak RSS {number(result['peak_rss_mib'])} MiB.
+
+{where} the intake acknowledged {number(result['full'])} requests/s; at half of that, {number(half['rate'])} requests/s over {half['connections']} connections:
+p50 {number(half['p50'], 1)} ms, p99 {number(half['p99'], 1)} ms, {half['refused']} refused. While 2 000 connections sent heads and bodies a byte at a time (slowhttptest), and
+others bodies beyond the limit: p99 {number(attacked['p99'], 1)} ms, {number(result['attack_ratio'], 2)} of the former, {attacked['refused']} refused.
 """
 
 
