@@ -16,12 +16,12 @@ action_intent AS (
     INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns)
     SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large IS NULL), array_agg(w.campaign)
     FROM (SELECT CASE WHEN u.org IN (SELECT l.org FROM action_large l) THEN u.org END AS large, h.pipeline_id, u.id, u.org,
-                 u.campaign, row_number() OVER () - 1 AS nth
+                 u.campaign
           FROM action_hit h
           JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
           WHERE NOT h.wakes AND (h.orgs IS NULL OR u.org = ANY (h.orgs))
             AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))) w
-    GROUP BY w.large, w.pipeline_id, w.nth / 1000
+    GROUP BY w.large, w.pipeline_id
 ),
 -- A look-up by message, always: a join with what waits would sooner or later be planned as a scan of all of it.
 action_reached_now AS MATERIALIZED (

@@ -46,6 +46,21 @@ CREATE TABLE pipeline_trigger (
     PRIMARY KEY (pipeline_id, code, wakes)
 );
 
+-- Topics whose records begin runs, and how far they have been read.
+CREATE TABLE pipeline_source (
+    pipeline_id integer REFERENCES pipeline,
+    topic text COLLATE "C",
+    orgs text[] COLLATE "C", -- NULL: all
+    campaigns text[] COLLATE "C",
+    PRIMARY KEY (topic, pipeline_id)
+);
+CREATE TABLE action_progress (
+    topic text COLLATE "C",
+    partition integer,
+    next_offset bigint NOT NULL,
+    PRIMARY KEY (topic, partition)
+) WITH (fillfactor = 50);
+
 CREATE TABLE pipeline_pause (
     name text COLLATE "C" PRIMARY KEY,
     paused_at timestamptz NOT NULL DEFAULT now()
@@ -193,6 +208,11 @@ CREATE FUNCTION action_subject_hash(org text, subject text) RETURNS int8 LANGUAG
     SELECT hashtextextended(org || E'\x1f' || subject, 0)
 $$;
 
+-- A key of once_per, short enough for an index.
+CREATE FUNCTION action_once_key(key text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN octet_length(key) <= 1000 THEN key ELSE encode(sha256(convert_to(key, 'UTF8')), 'hex') END
+$$;
+
 -- What a message that stands there has been at.
 CREATE FUNCTION action_path(status int2) RETURNS int2[] LANGUAGE sql STABLE AS $$
     SELECT array_agg(p.ancestor) FROM status_path p WHERE p.code = status
@@ -244,6 +264,15 @@ BEGIN
     FROM jsonb_array_elements(definitions) AS w (one)
     JOIN pipeline p ON p.name = w.one ->> 'name' AND p.hash = w.one ->> 'hash'
     WHERE w.one ->> 'on' IS NOT NULL;
+    DELETE FROM pipeline_source;
+    INSERT INTO pipeline_source (pipeline_id, topic, orgs, campaigns)
+    SELECT p.id, w.one ->> 'topic',
+           CASE WHEN jsonb_typeof(w.one -> 'orgs') = 'array' THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'orgs')) END,
+           CASE WHEN jsonb_typeof(w.one -> 'campaigns') = 'array'
+                THEN ARRAY(SELECT jsonb_array_elements_text(w.one -> 'campaigns')) END
+    FROM jsonb_array_elements(definitions) AS w (one)
+    JOIN pipeline p ON p.name = w.one ->> 'name' AND p.hash = w.one ->> 'hash'
+    WHERE w.one ->> 'topic' IS NOT NULL;
 END
 $$;
 
@@ -269,7 +298,7 @@ END
 $$;
 
 -- Makes runs of what transactions of lanes have begun: those of organisations with few first, then the large ones in turns, from
--- `after` on; `most` rows of run_intent, of at most 1 000 runs each. What somebody else has in hand is passed over, so that any number of
+-- `after` on; `most` rows of run_intent, of at most a batch each. What somebody else has in hand is passed over, so that any number of
 -- instances do this beside each other. Nothing is lost by a crash: the row is gone exactly if its runs are there.
 --
 -- A time is the transition's, not that of the run's row; fields of the inbox are read here. What the first step awaits may have come
@@ -308,7 +337,7 @@ BEGIN
     p AS MATERIALIZED (
         SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields, p.first_delay_ms, s.step, s.awaits, s.within_ms,
                NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
-                   <@ ARRAY['message_id', 'org_id', 'campaign_id'] AS looks
+                   <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS looks
         FROM (SELECT DISTINCT i.pipeline_id FROM i) d
         JOIN pipeline p ON p.id = d.pipeline_id
         JOIN pipeline_step s ON s.pipeline_id = p.id AND s.step = p.first_step
@@ -321,19 +350,24 @@ BEGIN
         JOIN p ON p.id = i.pipeline_id
         CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
     ),
-    wanted AS MATERIALIZED (
-        SELECT f.pipeline_id, f.begun_at, f.message, f.campaign,
+    g AS (
+        SELECT f.pipeline_id, f.name, f.once_fields, f.begun_at, f.message, f.campaign, f.org, f.row,
                COALESCE(CASE f.org_field WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
-                                         WHEN 'message_id' THEN f.message ELSE f.row ->> f.org_field END, '') AS org,
+                                         WHEN 'message_id' THEN f.message ELSE f.row ->> f.org_field END, '') AS run_org,
                COALESCE(NULLIF(CASE f.subject_field WHEN 'message_id' THEN f.message WHEN 'campaign_id' THEN f.campaign
                                                     WHEN 'org_id' THEN f.org ELSE f.row ->> f.subject_field END, ''),
-                        f.message) AS subject,
-               CASE WHEN f.once_fields IS NOT NULL THEN
-                   (SELECT (jsonb_build_array(f.name) || jsonb_agg(COALESCE(
-                        CASE o.name WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
-                                    WHEN 'message_id' THEN f.message ELSE f.row ->> o.name END, '') ORDER BY o.n))::text
-                    FROM unnest(f.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
+                        f.message) AS subject
         FROM f
+    ),
+    wanted AS MATERIALIZED (
+        SELECT f.pipeline_id, f.begun_at, f.message, f.campaign, f.run_org AS org, f.subject,
+               CASE WHEN f.once_fields IS NOT NULL THEN
+                   (SELECT action_once_key((jsonb_build_array(f.name) || jsonb_agg(COALESCE(
+                        CASE o.name WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
+                                    WHEN 'message_id' THEN f.message WHEN 'subject' THEN f.subject
+                                    ELSE f.row ->> o.name END, '') ORDER BY o.n))::text)
+                    FROM unnest(f.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
+        FROM g f
     ),
     -- In the order of the keys: two that begin the same runs do not wait for each other in a circle.
     once AS (
@@ -845,11 +879,12 @@ BEGIN
         INSERT INTO run (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, data, once_key)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.data,
                CASE WHEN p.once_fields IS NOT NULL THEN
-                   (SELECT jsonb_build_array(p.name) || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
-                    FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))::text END AS once
+                   action_once_key((
+                       SELECT jsonb_build_array(p.name) || COALESCE(jsonb_agg(COALESCE(w.fields ->> f.name, '') ORDER BY f.n), '[]')
+                       FROM unnest(p.once_fields) WITH ORDINALITY AS f (name, n))::text) END AS once
         FROM (SELECT u.org, u.subject, u.campaign, u.message, u.data,
                      COALESCE(u.data, '{}') || jsonb_strip_nulls(jsonb_build_object(
-                         'org_id', u.org, p.subject_field, u.subject, 'campaign_id', u.campaign, 'message_id', u.message))
+                         'org_id', u.org, 'subject', u.subject, p.subject_field, u.subject, 'campaign_id', u.campaign, 'message_id', u.message))
                          AS fields
               FROM unnest(orgs, subjects, campaigns, messages, rows) AS u (org, subject, campaign, message, data)) w
         ORDER BY once
@@ -862,6 +897,69 @@ BEGIN
                           array_fill(p.first_delay_ms, ARRAY[n::int4]));
     INSERT INTO pipeline_delta (name, started, repeated) VALUES (p.name, n, cardinality(subjects) - n);
     RETURN n;
+END
+$$;
+
+-- What a text says as JSON, NULL where it is none that can be kept (\u0000, too deep).
+CREATE FUNCTION action_json(value text) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    RETURN value::jsonb;
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
+    RETURN NULL;
+END
+$$;
+
+-- Records of topics begin runs: positions move in the same transaction, or nothing happens (RD001). Topics and partitions in order,
+-- next is where each goes; records with the place and the value of each, NULL where it is no UTF-8. What is no JSON object with a
+-- subject becomes a dead letter with index -3. Returns how many runs began, and how many records were refused.
+CREATE FUNCTION actions_topic(topics text[], partitions int4[], expected int8[], next int8[], record_topics text[],
+                              record_partitions int4[], record_offsets int8[], record_values text[],
+                              OUT began int8, OUT refused int8)
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+    rows jsonb[];
+    s record;
+BEGIN
+    began := 0;
+    FOR i IN 1 .. cardinality(topics) LOOP
+        UPDATE action_progress p SET next_offset = next[i]
+        WHERE p.topic = topics[i] AND p.partition = partitions[i] AND p.next_offset = expected[i];
+        IF NOT FOUND THEN
+            RAISE EXCEPTION USING ERRCODE = 'RD001', MESSAGE = format(
+                'position of actions in topic %s partition %s: expected %s, found another', topics[i], partitions[i], expected[i]);
+        END IF;
+    END LOOP;
+    BEGIN
+        rows := ARRAY(SELECT v.value::jsonb FROM unnest(record_values) WITH ORDINALITY AS v (value, n) ORDER BY v.n);
+    EXCEPTION WHEN data_exception OR program_limit_exceeded THEN -- one by one
+        rows := ARRAY(SELECT action_json(v.value) FROM unnest(record_values) WITH ORDINALITY AS v (value, n) ORDER BY v.n);
+    END;
+    rows := ARRAY(SELECT CASE WHEN jsonb_typeof(r.row) = 'object' AND GREATEST(
+                                  octet_length(r.row ->> 'org_id'), octet_length(r.row ->> 'subject'),
+                                  octet_length(r.row ->> 'campaign_id'), octet_length(r.row ->> 'message_id')) <= 1000
+                                  AND r.row ->> 'subject' <> '' THEN r.row END
+                  FROM unnest(rows) WITH ORDINALITY AS r (row, n) ORDER BY r.n);
+    FOR s IN SELECT q.name, array_agg(w.org) AS orgs, array_agg(w.subject) AS subjects, array_agg(w.campaign) AS campaigns,
+                    array_agg(w.message) AS messages, array_agg(w.data) AS data
+             FROM (SELECT r.topic, COALESCE(r.row ->> 'org_id', '') AS org, r.row ->> 'subject' AS subject,
+                          r.row ->> 'campaign_id' AS campaign, r.row ->> 'message_id' AS message,
+                          r.row - '{org_id,subject,campaign_id,message_id}'::text[] AS data
+                   FROM unnest(record_topics, rows) AS r (topic, row)
+                   WHERE r.row IS NOT NULL) w
+             JOIN pipeline_source t ON t.topic = w.topic AND (t.orgs IS NULL OR w.org = ANY (t.orgs))
+                                    AND (t.campaigns IS NULL OR w.campaign = ANY (t.campaigns))
+             JOIN pipeline q ON q.id = t.pipeline_id
+             GROUP BY q.name ORDER BY q.name
+    LOOP
+        began := began + actions_import(s.name, s.orgs, s.subjects, s.campaigns, s.messages, s.data);
+    END LOOP;
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload)
+    SELECT r.topic, r.partition, r.at_offset, -3, 0, 'not_a_run', 'no JSON object with a subject, of texts up to 1000 bytes',
+           convert_to(r.value, 'UTF8')
+    FROM unnest(record_topics, record_partitions, record_offsets, record_values, rows) AS r (topic, partition, at_offset, value, row)
+    WHERE r.row IS NULL
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS refused = ROW_COUNT;
 END
 $$;
 

@@ -18,5 +18,5 @@ GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, 
     TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE fold_event_id_seq TO :"receiptd_role";
-GRANT INSERT, UPDATE, DELETE ON pipeline, pipeline_step, pipeline_trigger, pipeline_pause, pipeline_delta, pipeline_total, run_intent, run,
+GRANT INSERT, UPDATE, DELETE ON pipeline, pipeline_step, pipeline_trigger, pipeline_source, action_progress, pipeline_pause, pipeline_delta, pipeline_total, run_intent, run,
     action, action_overlap, action_lane, action_instance, org_limit TO :"receiptd_role";

@@ -337,6 +337,9 @@ static void close_all(struct app_actions *actions)
     if (actions->pg != NULL)
         rcpt_pg_close(actions->pg, on_part_closed, actions);
     actions_call_close(actions, on_part_closed);
+    if (actions->topic != NULL)
+        actions_topic_stop(actions->topic, on_part_closed);
+    actions->topic = NULL;
     on_part_closed(actions);
 }
 
@@ -388,6 +391,7 @@ static void on_tick(uv_timer_t *timer)
         return;
     tidy(actions);
     count(actions);
+    actions_topic_tick(actions->topic);
     actions_step(actions);
 }
 
@@ -465,6 +469,8 @@ bool actions_start(struct app *app, struct rcpt_error *error)
         return false;
     }
     connect_database(actions);
+    actions->topic = actions_topic_start(actions);
+    actions->open += actions->topic != NULL;
     uv_timer_start(&actions->timer, on_tick, ACTIONS_TICK_MS, ACTIONS_TICK_MS);
     return true;
 }

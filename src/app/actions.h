@@ -1,6 +1,7 @@
 /* The actions of `pipelines`, as this instance carries them out. Private to the room.
  *
  * actions.c       who schedules which lane, results back: all by one connection
+ * actions_topic.c records of topics begin runs
  * actions_begin.c runs are made of what transactions of lanes have begun
  * actions_claim.c rounds of claims
  * actions_call.c   claimed actions become webhooks and records, and their answers results
@@ -11,6 +12,7 @@
 #include "app.h"
 #include "pipelines.h"
 #include "receiptd/breaker.h"
+#include "receiptd/kafka/consumer.h"
 #include "receiptd/kafka/producer.h"
 #include "receiptd/webhook.h"
 
@@ -20,7 +22,7 @@
 #define ACTIONS_PER_FINISH 500u
 #define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
 #define ACTIONS_LOOK_MAX   2048u
-#define ACTIONS_BEGIN_MIN  2u /* rows of run_intent that become runs in one transaction */
+#define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
 #define ACTIONS_BEGIN_MAX  256u
 
 struct actions_endpoint {
@@ -66,6 +68,7 @@ struct app_actions {
     struct actions_endpoint *endpoints;
     size_t endpoint_count;
     struct rcpt_producer *producer; /* NULL: nothing is produced */
+    struct actions_topic *topic;    /* NULL: no topic begins runs */
     uv_timer_t timer;
     char me[120]; /* unique over restarts */
     bool owned[ACTIONS_LANES];
@@ -102,6 +105,14 @@ void actions_step(struct app_actions *actions);
 
 /* ---- actions_begin.c ---- */
 void actions_begin_some(struct app_actions *actions);
+/* How long to leave the database to receipts, if some wait, after a transaction that makes runs. */
+int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
+
+/* ---- actions_topic.c ---- */
+struct actions_topic *actions_topic_start(struct app_actions *actions); /* NULL: no topics */
+void actions_topic_tick(struct actions_topic *topic);                   /* NULL is fine */
+/* Calls on_stopped with the actions when it has been freed. */
+void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
 
 /* ---- actions_claim.c ---- */
 void actions_claim_some(struct app_actions *actions);

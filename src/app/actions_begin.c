@@ -18,10 +18,10 @@ static bool is_time(struct app_actions *actions)
 }
 
 /* Receipts go first: while some wait, runs are made for a share of the time only. */
-static int64_t pause_ms(const struct app_actions *actions)
+int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns)
 {
     const struct app *app = actions->app;
-    int64_t took_ms = (int64_t)((uv_hrtime() - actions->begin.sent_ns) / 1000000) + 1;
+    int64_t took_ms = (int64_t)((uv_hrtime() - sent_ns) / 1000000) + 1;
     if (rcpt_engine_bytes(app->engine) == 0)
         return 0;
     return took_ms * (100 - app->config->actions.begin_share) / app->config->actions.begin_share;
@@ -49,7 +49,7 @@ static void take_begun(struct app_actions *actions, const struct rcpt_pg_rows *r
              strlen(last) < sizeof(begin->last) ? last : "");
     rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_PIPELINE_BEGIN_LAG, RCPT_NO_LABELS,
                      taken > 0 ? (double)rcpt_pg_rows_int(rows, 0, 2) / 1000 : 0);
-    begin->at_ms = app_now(actions->app) + pause_ms(actions);
+    begin->at_ms = app_now(actions->app) + actions_begin_pause_ms(actions, begin->sent_ns);
     if (more)
         begin->changed = UINT64_MAX; /* no need to hear of more */
     pace(begin, more, runs);

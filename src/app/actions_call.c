@@ -172,8 +172,8 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
 static size_t topic_of(const struct app_actions *actions, const char *name)
 {
     size_t index = 0;
-    while (index < actions->pipelines->topic_count &&
-           strcmp(actions->pipelines->topics[index], name) != 0)
+    while (index < actions->pipelines->topics.count &&
+           strcmp(actions->pipelines->topics.names[index], name) != 0)
         index++;
     return index;
 }
@@ -191,7 +191,7 @@ static void call_produce(struct actions_item *item)
         {"traceparent", traceparent, strlen(traceparent)},
     };
     size_t topic = topic_of(actions, item->target);
-    if (actions->producer == NULL || topic == actions->pipelines->topic_count) {
+    if (actions->producer == NULL || topic == actions->pipelines->topics.count) {
         settle_failed(item, "no_topic", 0);
         return;
     }
@@ -312,7 +312,7 @@ static void on_partitions(void *context, size_t topic, int32_t count)
     const struct app_actions *actions = context;
     if (count == 0)
         rcpt_log_warn("kafka", "topic %s, which pipelines produce to, does not exist",
-                      actions->pipelines->topics[topic]);
+                      actions->pipelines->topics.names[topic]);
 }
 
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
@@ -325,7 +325,7 @@ static void on_producer_closed(void *context);
 static bool start_producer(struct app_actions *actions, struct rcpt_error *error)
 {
     const struct rcpt_config *config = actions->app->config;
-    if (actions->pipelines->topic_count == 0)
+    if (actions->pipelines->topics.count == 0)
         return true;
     struct rcpt_kafka_property *properties = app_kafka_properties(config);
     const struct rcpt_producer_settings settings = {
@@ -333,8 +333,8 @@ static bool start_producer(struct app_actions *actions, struct rcpt_error *error
         .brokers = config->kafka.brokers,
         .properties = properties,
         .property_count = config->kafka.properties_count,
-        .topics = (const char *const *)actions->pipelines->topics,
-        .topic_count = actions->pipelines->topic_count,
+        .topics = (const char *const *)actions->pipelines->topics.names,
+        .topic_count = actions->pipelines->topics.count,
         .compression = "lz4",
         .budget_bytes = PRODUCE_BUDGET_BYTES,
         .max_record_bytes = PRODUCE_MAX_BYTES,

@@ -459,7 +459,7 @@ static const struct rcpt_config_row rows[] = {
      .initial = "200ms", .min = 10, .max = 10 * SECOND,
      .doc = "how often a lane without work looks for due actions"},
     {"actions.begin_share", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.begin_share),
-     .initial = "25", .min = 1, .max = 100,
+     .initial = "15", .min = 1, .max = 100,
      .doc = "percent of its time in which an instance makes runs of what receipts began, while "
             "more receipts wait; 100: as fast as it can, which slows receipts down"},
     {"actions.lease", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.lease_ms), .initial = "60s",

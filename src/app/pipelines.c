@@ -185,17 +185,18 @@ static bool find_endpoint(struct compiler *compiler, const yaml_node_t *node, co
     return fail(compiler, node, "there is no endpoint \"%.63s\" in actions.endpoints", endpoint);
 }
 
-static bool add_topic(struct compiler *compiler, const yaml_node_t *node, const char *topic)
+static bool add_topic(struct compiler *compiler, const yaml_node_t *node, const char *topic,
+                      struct pipelines_topics *topics)
 {
-    struct pipelines *made = compiler->made;
     if (!rcpt_config_is_topic(topic))
         return fail(compiler, node, "\"%.63s\" is not the name of a topic", topic);
-    for (size_t index = 0; index < made->topic_count; index++)
-        if (strcmp(made->topics[index], topic) == 0)
+    for (size_t index = 0; index < topics->count; index++)
+        if (strcmp(topics->names[index], topic) == 0)
             return true;
-    if (made->topic_count == PIPELINES_MAX_TOPICS)
-        return fail(compiler, node, "more than %u topics are produced to", PIPELINES_MAX_TOPICS);
-    made->topics[made->topic_count++] = rcpt_strdup(topic);
+    if (topics->count == PIPELINES_MAX_TOPICS)
+        return fail(compiler, node, "more than %u topics are %s", PIPELINES_MAX_TOPICS,
+                    topics == &compiler->made->topics ? "produced to" : "read");
+    topics->names[topics->count++] = rcpt_strdup(topic);
     return true;
 }
 
@@ -235,7 +236,7 @@ static bool read_produce(struct compiler *compiler, yaml_node_t *node, struct st
                         "message_id");
     }
     return read_text(compiler, topic, "produce.topic", &step->target) &&
-           add_topic(compiler, topic, step->target);
+           add_topic(compiler, topic, step->target, &compiler->made->topics);
 }
 
 static bool read_await(struct compiler *compiler, yaml_node_t *node, struct step *step)
@@ -385,13 +386,28 @@ static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
 
 /* ---- the whole ---- */
 
+static bool read_source(struct compiler *compiler, const yaml_node_t *on)
+{
+    const yaml_node_t *topic = member(compiler, on, "topic");
+    if (member(compiler, on, "status") != NULL || member(compiler, on, "flag") != NULL)
+        return fail(compiler, on, "on needs one of status, flag and topic");
+    if (!read_text(compiler, topic, "the name of a topic", &compiler->source))
+        return false;
+    for (size_t index = 0; index < compiler->config->kafka.topics_count; index++)
+        if (strcmp(compiler->config->kafka.topics[index], compiler->source) == 0)
+            return fail(compiler, topic, "\"%.63s\" is a topic of receipts", compiler->source);
+    return add_topic(compiler, topic, compiler->source, &compiler->made->sources);
+}
+
 static bool read_on(struct compiler *compiler, yaml_node_t *node)
 {
     if (node == NULL)
         return true; /* begun by imports only */
+    if (node->type == YAML_SCALAR_NODE && strcmp(rcpt_config_scalar(node), "api") == 0)
+        return true; /* by the command only, said aloud */
     if (node->type == YAML_SCALAR_NODE)
         return read_code(compiler, node, &compiler->on);
-    if (!check_keys(compiler, node, "on", "status flag match"))
+    if (!check_keys(compiler, node, "on", "status flag topic match"))
         return false;
     yaml_node_t *match = member(compiler, node, "match");
     if (match != NULL) {
@@ -402,7 +418,9 @@ static bool read_on(struct compiler *compiler, yaml_node_t *node)
     }
     return check_texts(compiler, compiler->orgs, "on.match.org", false) &&
            check_texts(compiler, compiler->campaigns, "on.match.campaign", false) &&
-           read_status_or_flag(compiler, node, "on", &compiler->on);
+           (member(compiler, node, "topic") != NULL
+                ? read_source(compiler, node)
+                : read_status_or_flag(compiler, node, "on", &compiler->on));
 }
 
 static bool read_fields(struct compiler *compiler, yaml_node_t *node)
@@ -491,6 +509,7 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     compiler->pipeline = NULL;
     compiler->step_count = compiler->stage_count = 0;
     compiler->on = NO_CODE;
+    compiler->source = NULL;
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;
     bool good = check_keys(compiler, node, "a pipeline",
                            "name on org subject once_per stages webhook produce wait if unless") &&
@@ -554,8 +573,10 @@ void pipelines_free(struct pipelines *pipelines)
 {
     if (pipelines == NULL)
         return;
-    for (size_t index = 0; index < pipelines->topic_count; index++)
-        free(pipelines->topics[index]);
+    for (size_t index = 0; index < PIPELINES_MAX_TOPICS; index++) {
+        free(pipelines->topics.names[index]);
+        free(pipelines->sources.names[index]);
+    }
     free(pipelines->definitions);
     free(pipelines);
 }

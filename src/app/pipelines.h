@@ -8,13 +8,18 @@
 
 #define PIPELINES_MAX        200u
 #define PIPELINES_MAX_STEPS  200u
-#define PIPELINES_MAX_TOPICS 8u /* that are produced to, over all pipelines */
+#define PIPELINES_MAX_TOPICS 8u /* that are produced to, and that are read, over all pipelines */
+
+struct pipelines_topics {
+    char *names[PIPELINES_MAX_TOPICS];
+    size_t count;
+};
 
 struct pipelines {
     char *definitions; /* JSON for pipelines_store() */
     size_t count;
-    char *topics[PIPELINES_MAX_TOPICS];
-    size_t topic_count;
+    struct pipelines_topics topics;  /* that are produced to */
+    struct pipelines_topics sources; /* whose records begin runs */
 };
 
 /* Statuses and flags are those of the configuration's ladder, endpoints those of

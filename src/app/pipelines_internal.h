@@ -46,6 +46,7 @@ struct compiler {
     struct stage stages[MAX_STAGES];
     size_t stage_count;
     int16_t on;
+    const char *source; /* topic that begins runs; NULL: none */
     yaml_node_t *orgs, *campaigns, *once_per;
     const char *org, *subject;
 };

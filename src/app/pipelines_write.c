@@ -104,6 +104,7 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
         rcpt_json_null(json);
     else
         rcpt_json_int(json, compiler->on);
+    write_text(json, "topic", compiler->source);
     write_text(json, "org", compiler->org);
     write_text(json, "subject", compiler->subject);
     write_texts(compiler, json, "orgs", compiler->orgs);

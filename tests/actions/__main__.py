@@ -6,6 +6,7 @@ come to rest: each run ended once, each step done once, tokens in the order of t
 
 import argparse
 import collections
+import json
 import random
 import secrets
 import shutil
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 from support import services as service_pairs
+from support.services import ROOT
 from support.daemon import Receiptd
 from support.receiver import Receiver
 from support.wait import wait_for
@@ -36,11 +38,11 @@ class Campaign:
         self.receiver = Receiver(self.answer)
         self.database, self.topic = pair.create_database(), pair.create_topic(4)
         self.installation = Receiptd(directory, self.database.dsn, pair.brokers, [self.topic])
-        endpoint = {"name": "crm", "url": self.receiver.url, "timeout": "1s"}
+        endpoint = {"name": "crm", "url": self.receiver.url, "timeout": "700ms"}
         self.installation.configure(
             kafka={"properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}},
             postgres={"retry_max": "500ms", "lock_timeout": "2s", "zombie_timeout": "2s"},
-            actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "50ms", "lane_lease": "1500ms", "lease": "3s",
+            actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "50ms", "lane_lease": "1s", "lease": "1500ms",
                      "retry_min": "10ms", "retry_max": "1s", "max_attempts": 1000, "breaker_failures": 1000},
             pipelines=[{"name": "drip", "on": "SENT", "subject": "campaign_id", "stages": STAGES},
                        {"name": "once", "on": "SENT", "subject": "campaign_id", "once_per": ["campaign_id"], "webhook": "crm"}])
@@ -88,7 +90,7 @@ class Campaign:
         """For longer than leases: what it holds is done by the other one."""
         process = self.processes[self.random.randrange(2)]
         process.signal(signal.SIGSTOP)
-        time.sleep(self.random.choice((0.5, 2.0, 4.5)))
+        time.sleep(self.random.choice((0.3, 1.0, 2.2)))
         process.signal(signal.SIGCONT)
 
     def disconnect(self):
@@ -97,7 +99,12 @@ class Campaign:
                               " AND application_name LIKE 'receiptd/%'")
 
     def crash_database(self):
+        """What was committed asynchronously last is rolled back with it."""
         self.pair.postgres("immediate")
+        self.pair.postgres("start")
+
+    def restart_database(self):
+        self.pair.postgres("fast")
         self.pair.postgres("start")
 
     def nothing(self):
@@ -138,33 +145,57 @@ class Campaign:
         self.topic.drop()
 
 
+def play(campaign, options):
+    """Cycles until there were enough, or until the time is over. What was done, how long it took, what came of it."""
+    faults = [campaign.kill, campaign.replace, campaign.freeze, campaign.disconnect, campaign.crash_database,
+              campaign.restart_database, campaign.nothing]
+    counts, took, begun, cycle, repeated = collections.Counter(), collections.Counter(), time.monotonic(), 0, 0
+    while cycle < options.cycles and time.monotonic() - begun < options.minutes * 60:
+        cycle += 1
+        at = time.monotonic()
+        campaign.send()
+        time.sleep(campaign.random.random() * 0.3)
+        fault = campaign.random.choice(faults)
+        fault()
+        counts[fault.__name__] += 1
+        took[fault.__name__] += time.monotonic() - at
+        if cycle % options.judge_every == 0:
+            repeated = campaign.judge()
+            print(f"cycle {cycle}: {campaign.sent} runs and more, {len(campaign.receiver.seen())} calls,"
+                  f" {repeated} answered more than once, anomalies: {campaign.anomalies or 'none'}", flush=True)
+    repeated = campaign.judge()
+    return {"seed": options.seed, "cycles": cycle, "seconds": time.monotonic() - begun, "kinds": dict(sorted(counts.items())),
+            "mean_seconds": {kind: took[kind] / counts[kind] for kind in sorted(counts)}, "runs": campaign.sent + min(SUBJECTS, campaign.sent),
+            "calls": len(campaign.receiver.seen()), "answered_again": repeated, "anomalies": campaign.anomalies,
+            "refused": campaign.database.value("SELECT count(*) FROM receiptd.action_overlap")}
+
+
+def write(record):
+    """One line for each campaign, added up by whoever reads them."""
+    directory = ROOT / "build/actions"
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "campaigns.jsonl", "a") as out:
+        out.write(json.dumps(record) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/actions")
     parser.add_argument("--cycles", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--judge-every", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=600, help="no cycle begins after that")
     options = parser.parse_args()
     name = f"actions-{secrets.token_hex(3)}"
     directory = Path(tempfile.mkdtemp(prefix="receiptd-actions-"))
     failed = True
     try:
         campaign = Campaign(service_pairs.start(name), options.seed, directory)
-        faults = [campaign.kill, campaign.replace, campaign.freeze, campaign.disconnect, campaign.crash_database, campaign.nothing]
-        repeated, counts = 0, collections.Counter()
-        for cycle in range(1, options.cycles + 1):
-            campaign.send()
-            time.sleep(campaign.random.random() * 0.3)
-            fault = campaign.random.choice(faults)
-            counts[fault.__name__] += 1
-            fault()
-            if cycle % options.judge_every == 0 or cycle == options.cycles:
-                repeated = campaign.judge()
-                print(f"cycle {cycle}: {campaign.sent} runs and more, {len(campaign.receiver.seen())} calls,"
-                      f" {repeated} answered more than once, anomalies: {campaign.anomalies or 'none'}", flush=True)
-        overlaps = campaign.database.value("SELECT count(*) FROM receiptd.action_overlap")
-        print(f"{options.cycles} cycles ({', '.join(f'{n} {k}' for k, n in sorted(counts.items()))}), {overlaps} results of zombies"
-              f" refused, {len(campaign.anomalies)} anomalies")
-        failed = bool(campaign.anomalies)
+        record = play(campaign, options)
+        write(record)
+        print(f"{record['cycles']} cycles in {record['seconds']:.0f} s ({', '.join(f'{n} {k}' for k, n in record['kinds'].items())}),"
+              f" {record['runs']} runs, {record['calls']} calls, {record['refused']} results of zombies refused,"
+              f" {len(record['anomalies'])} anomalies")
+        failed = bool(record["anomalies"])
         campaign.close()
     finally:
         service_pairs.stop(name)

@@ -35,7 +35,8 @@ def run(lab, stream, topic, kind):
             used = meter.stop()
             check_result(database, stream)
             result = {"seconds": committed - begun, "server_us_per_event": used["server"] / stream.event_count * 1e6,
-                      "wal_bytes_per_event": used["wal_bytes"] / stream.event_count}
+                      "wal_bytes_per_event": used["wal_bytes"] / stream.event_count,
+                      "lanes_us_per_event": used["backends"] / stream.event_count * 1e6}
             if kind == "each":
                 result |= follow_runs(database, stream, begun, committed)
             process.stop()

@@ -321,6 +321,35 @@ def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, rece
     assert sum(high - low for low, high in target.watermarks().values()) == 1
 
 
+def test_records_of_a_topic_begin_runs_exactly_once_over_crashes(create_actions, create_topic, receiver):
+    """An import by a topic: what cannot begin a run is a dead letter, what does not match is passed over."""
+    source, count = create_topic(2), 3000
+    world = create_actions([{"name": "p", "on": {"topic": str(source), "match": {"org": ["a", "b"]}}, "webhook": "crm",
+                             "once_per": ["org_id", "subject"]},
+                            {"name": "q", "on": {"topic": str(source), "match": {"campaign": "special"}}, "webhook": "crm"}],
+                           {"max_in_flight": 8, "lease": "3s", "endpoints": [{"name": "crm", "url": receiver.url, "timeout": "1s"}]})
+    process = world.installation.start("a")
+    process.wait_for_log("actions: assigned 2 partitions", LONG)
+    source.send({"org_id": "a", "subject": "special", "campaign_id": "special", "tier": 3}, {"org_id": "c", "subject": "no match"})
+    wait_for_runs(world, process, {"done": 2})
+    assert {(c.body["pipeline"], c.subject, str(c.body["data"])) for c in receiver.seen()} == {
+        ("p", "a/special", "{'tier': 3}"), ("q", "a/special", "{'tier': 3}")}
+    source.send(*[{"org_id": "ab"[n % 2], "subject": f"person{n % 2000}"} for n in range(count)])
+    source.send(b"no json", b"\xff", b"[]", {"org_id": "a"}, {"subject": "\0", "org_id": "a"})
+    for name in "bc":
+        world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.run") > 2, process, LONG, "some begin")
+        process.kill()
+        process = world.installation.start(name)
+    ends = {p: high for p, (_, high) in source.watermarks().items()}
+    read = "SELECT partition, next_offset FROM receiptd.action_progress WHERE topic = %s"
+    world.wait(lambda: dict(world.database.query(read, str(source))) == ends, process, 2 * LONG, "the topic is read")
+    assert world.database.value("SELECT count(*) FROM receiptd.run") == 2000 + 2
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter WHERE topic = %s AND reason = 'not_a_run'", str(source)) == 5
+    assert world.database.query("SELECT name, started::int, repeated::int FROM receiptd.pipeline_count ORDER BY 1") == [
+        ("p", 2001, 1000), ("q", 1, 0)]
+    process.stop()
+
+
 def test_counters_stay_exact_with_pipelines_on(create_actions, receiver):
     world = create_actions([{"name": "p", "on": "DELIVERED", "once_per": ["campaign_id"], "webhook": "crm"},
                             {"name": "w", "on": "SENT", "stages": [{"name": "s", "actions": [
