@@ -67,21 +67,21 @@ CREATE TABLE pipeline_pause (
 );
 
 -- Runs that a lane's transaction begins, until actions_begin() has made them: one appended row of arrays, or few, for the whole
--- transaction. org_id: all of them are of this organisation; NULL: they are of several that have few each. No key: a row is found
+-- transaction. org_id: all of them are of this organisation; '': they are of several that have few each. No key: a row is found
 -- by its place, and who deletes it makes its runs.
 CREATE TABLE run_intent (
     id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
     begun_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    org_id text COLLATE "C",
+    org_id text COLLATE "C" NOT NULL,
     pipeline_id integer NOT NULL,
     messages text[] COLLATE "C" NOT NULL,
-    orgs text[] COLLATE "C", -- where org_id is NULL
+    orgs text[] COLLATE "C", -- where org_id is ''
     campaigns text[] COLLATE "C" NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 -- To try to compress what lives for moments costs more than all the rest of it.
 ALTER TABLE run_intent ALTER COLUMN messages SET STORAGE EXTERNAL, ALTER COLUMN orgs SET STORAGE EXTERNAL,
     ALTER COLUMN campaigns SET STORAGE EXTERNAL;
-CREATE INDEX run_intent_order ON run_intent (org_id NULLS FIRST, id);
+CREATE INDEX run_intent_order ON run_intent (org_id, id);
 
 -- What began, and what did not because of once_per; appended, added up by actions_tidy().
 CREATE TABLE pipeline_delta (
@@ -310,7 +310,7 @@ DECLARE
     place tid;
     org text;
 BEGIN
-    places := ARRAY(SELECT i.ctid FROM run_intent i WHERE i.org_id IS NULL ORDER BY i.id LIMIT most FOR UPDATE SKIP LOCKED);
+    places := ARRAY(SELECT i.ctid FROM run_intent i WHERE i.org_id = '' ORDER BY i.id LIMIT most FOR UPDATE SKIP LOCKED);
     last := after;
     WHILE cardinality(places) < most LOOP
         SELECT i.ctid, i.org_id INTO place, org FROM run_intent i
@@ -344,7 +344,7 @@ BEGIN
     ),
     f AS (
         SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
-               COALESCE(i.org_id, w.org) AS org, w.campaign,
+               COALESCE(w.org, i.org_id) AS org, w.campaign,
                CASE WHEN p.looks THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
         FROM i
         JOIN p ON p.id = i.pipeline_id
@@ -964,7 +964,8 @@ END
 $$;
 
 -- Adds up what was appended, forgets what ended long ago. Returns how many rows it took away: the same again if it is `most`.
-CREATE FUNCTION actions_tidy(keep_ms int8, most int4) RETURNS int8 LANGUAGE plpgsql AS $$
+CREATE FUNCTION actions_tidy(keep_ms int8, most int4) RETURNS int8
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     gone int8;
     more int8;
@@ -974,15 +975,15 @@ BEGIN
     INSERT INTO pipeline_total AS t (name, started, repeated)
     SELECT s.name, s.started, s.repeated FROM s ORDER BY s.name
     ON CONFLICT (name) DO UPDATE SET started = t.started + EXCLUDED.started, repeated = t.repeated + EXCLUDED.repeated;
-    DELETE FROM action a WHERE a.id IN (
+    DELETE FROM action a WHERE a.id = ANY (ARRAY(
         SELECT b.id FROM action b
-        WHERE b.ended_at < now() - keep_ms * interval '1 millisecond' AND b.status IN ('done', 'cancelled') LIMIT most);
+        WHERE b.ended_at < now() - keep_ms * interval '1 millisecond' AND b.status IN ('done', 'cancelled') LIMIT most));
     GET DIAGNOSTICS gone = ROW_COUNT;
     -- What once_per has to remember stays.
-    DELETE FROM run r WHERE r.id IN (
+    DELETE FROM run r WHERE r.id = ANY (ARRAY(
         SELECT q.id FROM run q
         WHERE q.ended_at < now() - keep_ms * interval '1 millisecond' AND q.once_key IS NULL AND q.status IN ('done', 'cancelled')
-        LIMIT most);
+        LIMIT most));
     GET DIAGNOSTICS more = ROW_COUNT;
     RETURN GREATEST(gone, more);
 END
@@ -994,6 +995,21 @@ CREATE VIEW pipeline_count AS
 SELECT name, sum(started)::bigint AS started, sum(repeated)::bigint AS repeated
 FROM (SELECT * FROM pipeline_total UNION ALL SELECT * FROM pipeline_delta) c
 GROUP BY name;
+
+-- For metrics: how many actions there are in each state that is looked at, what pipelines have begun, results that came too late. By indexes
+-- that hold only those: what waits costs nothing.
+CREATE FUNCTION actions_counts() RETURNS TABLE (kind text, name text, n int8, repeated int8)
+LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+    SELECT 'action', 'held', count(*), 0::int8 FROM action a WHERE a.status = 'held'
+    UNION ALL
+    SELECT 'action', 'running', count(*), 0 FROM action a WHERE a.status = 'running'
+    UNION ALL
+    SELECT 'action', 'dead', count(*), 0 FROM action a WHERE a.status = 'dead'
+    UNION ALL
+    SELECT 'pipeline', c.name, c.started, c.repeated FROM pipeline_count c
+    UNION ALL
+    SELECT 'overlap', '', count(*), 0 FROM action_overlap
+$$;
 
 -- Everything that is not over, and why it does not run now.
 CREATE VIEW action_deferred AS
