@@ -519,6 +519,22 @@ fetch_jsmpp() {
     : > "$BUILD/jsmpp/complete"
 }
 
+# fetch_sdk NAME PACKAGE…: a gateway's own library with all that it needs, in build/sdk/NAME; prints that directory. Each by
+# itself, for together they want versions that exclude one another.
+fetch_sdk() {
+    fs_dir=$BUILD/sdk/$1
+    fs_name=$1
+    shift
+    if [ "$(cat "$fs_dir/complete" 2> /dev/null)" != "$*" ]; then
+        rm -rf "$fs_dir"
+        mkdir -p "$fs_dir"
+        attempts 3 quietly "pip-sdk-$fs_name.log" "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-cache-dir \
+            --target "$fs_dir" "$@" || die "pip could not fetch $*"
+        printf '%s\n' "$*" > "$fs_dir/complete"
+    fi
+    echo "$fs_dir"
+}
+
 # ---- OpenTelemetry's messages for Python, which Debian does not have
 
 fetch_otlp() {

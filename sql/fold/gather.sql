@@ -1,10 +1,18 @@
--- Appended rows into open groups, after fence.sql. $1 int4 lane, $2 int4 lanes, $3 int4 most rows to take. Each lane takes
--- its share of the rows; their groups may be any lane's, so they are written in one order: two publishers may wait for each
--- other, but never in a circle. Returns rows (taken), rest (bool: there may be more).
+-- Appended rows into open groups, after fence.sql. $1 int4 lane, $2 int4 lanes, $3 int4 most rows to take, $4 int8 most entries
+-- in them (one row comes whatever it holds): so long is one transaction at most, however much has piled up. Rows of
+-- transitions are shared by the lanes; those of topics are all the first one's, for they are to be folded in the order of
+-- their events. Groups may be any lane's, so they are written in one order: two publishers may wait for each other, but never
+-- in a circle. Returns rows (taken), rest (bool: there may be more).
 WITH
 taken AS MATERIALIZED (
     DELETE FROM fold_event e
-    WHERE e.id = ANY (ARRAY(SELECT p.id FROM fold_event p WHERE p.id % $2::int4 = $1::int4 ORDER BY p.id LIMIT $3::int4))
+    WHERE e.id = ANY (ARRAY(
+        SELECT q.id
+        FROM (SELECT p.id, sum(p.size) OVER (ORDER BY p.id) - p.size AS before
+              FROM (SELECT f.id, f.size FROM fold_event f
+                    WHERE (CASE WHEN f.rules IS NULL THEN f.id % $2::int4 ELSE 0 END) = $1::int4
+                    ORDER BY f.id LIMIT $3::int4) p) q
+        WHERE q.before < $4::int8))
     RETURNING e.*
 ),
 moved AS MATERIALIZED (
@@ -194,4 +202,4 @@ total AS (
     SET events = t.events + EXCLUDED.events, groups = t.groups + EXCLUDED.groups,
         avoidable = t.avoidable + EXCLUDED.avoidable
 )
-SELECT count(*) AS rows, count(*) >= $3::int4 AS rest FROM taken;
+SELECT count(*) AS rows, count(*) >= $3::int4 OR sum(t.size) >= $4::int8 AS rest FROM taken t;

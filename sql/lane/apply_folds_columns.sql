@@ -16,9 +16,9 @@ fold_told AS (
     GROUP BY w.org, w.campaign, w.old, w.new, w.gained, w.columns
 ),
 folds AS (
-    INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, columns, links)
+    INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, columns, links, size)
     SELECT array_agg(c.org), array_agg(c.campaign), array_agg(c.old), array_agg(c.new), array_agg(c.gained), array_agg(c.n),
-           array_agg(c.columns), CASE WHEN count(c.link) > 0 THEN array_agg(c.link) END
+           array_agg(c.columns), CASE WHEN count(c.link) > 0 THEN array_agg(c.link) END, count(*)
     FROM fold_told c
     HAVING count(*) > 0
 )

@@ -31,6 +31,7 @@ static const cyaml_strval_t auths[] = {
     {"hmac-hex", RCPT_INTAKE_AUTH_HMAC_HEX},
     {"hmac-base64", RCPT_INTAKE_AUTH_HMAC_BASE64},
     {"standard-webhooks", RCPT_INTAKE_AUTH_STANDARD},
+    {"telnyx", RCPT_INTAKE_AUTH_TELNYX},
     {"url-hmac", RCPT_INTAKE_AUTH_URL_HMAC},
     {"address", RCPT_INTAKE_AUTH_ADDRESS},
 };

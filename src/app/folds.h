@@ -56,6 +56,7 @@ struct folds_partition {
     int32_t number;
     int64_t expected;      /* the database's */
     int64_t sent, read;    /* behind the batch in flight; behind what is in memory */
+    int64_t delivered;     /* behind what came last from the consumer, taken or not */
     int64_t rewound_from;  /* what is not below is not taken for its turn; 0: nothing */
     int64_t rewound_at_ms; /* 10 s without a record: once more, then it is a gap */
     unsigned rewinds;

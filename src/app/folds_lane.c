@@ -5,9 +5,10 @@
 
 #include "folds.h"
 
-#define MOST_ROWS     500  /* appended rows of one gathering */
-#define MOST_GROUPS   2000 /* due groups of one claim */
-#define MOST_RECORDS  1000 /* publications of one transaction */
+#define MOST_ROWS     500    /* appended rows of one gathering */
+#define MOST_ENTRIES  100000 /* of groups in them, a second of work */
+#define MOST_GROUPS   2000   /* due groups of one claim */
+#define MOST_RECORDS  1000   /* publications of one transaction */
 #define RETRY_MIN_MS  200
 #define RETRY_MAX_MS  10000
 #define ROOM          4   /* times as long as a gathering took, until the next one */
@@ -271,6 +272,7 @@ static void gather(struct folds_lane *lane)
     rcpt_pg_add_int8(encoders[0], lane->epoch);
     rcpt_pg_add_int4(encoders[1], FOLDS_LANES);
     rcpt_pg_add_int4(encoders[1], MOST_ROWS);
+    rcpt_pg_add_int8(encoders[1], MOST_ENTRIES);
     rcpt_pg_add_int4(encoders[2], MOST_GROUPS);
     for (size_t index = 0; index < count; index++)
         rcpt_pg_encoder_params(encoders[index], &queries[index].params);

@@ -121,16 +121,17 @@ static void query_lows(struct folds_reader *reader, const struct rcpt_pg_rows *r
     free(places);
 }
 
+/* What the consumer has delivered beyond the position was dropped, or went back with the database:
+ * it has to come again. */
 static void start_at(struct folds_reader *reader, struct folds_partition *partition, int64_t offset)
 {
-    int64_t before = partition->fetched ? partition->read : 0;
     partition->expected = partition->read = partition->sent = offset;
-    if (partition->fetched && offset < before) {
-        partition->rewound_from = before;
-        partition->rewound_at_ms = app_now(reader->folds->app);
-        partition->rewinds = 0;
-        rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, offset);
-    }
+    if (!partition->fetched || offset >= partition->delivered)
+        return;
+    partition->rewound_from = partition->delivered;
+    partition->rewound_at_ms = app_now(reader->folds->app);
+    partition->rewinds = 0;
+    rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, offset);
 }
 
 void folds_positions_assign(struct folds_reader *reader)
@@ -144,6 +145,7 @@ void folds_positions_assign(struct folds_reader *reader)
             (struct rcpt_kafka_partition){partition->topic, partition->number, partition->expected};
         tags[index] = partition;
         partition->fetched = true;
+        partition->delivered = partition->expected;
     }
     rcpt_kafka_assign(reader->kafka, places, tags, count);
     free(places);
@@ -211,7 +213,7 @@ void folds_positions_on_out_of_range(void *context, void *tag, const char *topic
                        "folds: topic %s partition %d: retention has deleted records %lld…%lld "
                        "before they were folded, going on behind them",
                        topic, number, (long long)wanted, (long long)low - 1);
-        partition->read = low;
+        partition->read = partition->delivered = low;
         partition->rewound_from = 0;
         rcpt_kafka_reassign(reader->kafka, topic, number, low);
         folds_topic_append(reader);

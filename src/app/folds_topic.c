@@ -68,6 +68,7 @@ void folds_topic_on_message(void *context, void *tag, const struct rcpt_kafka_me
     struct folds_reader *reader = context;
     struct folds_partition *partition = tag;
     struct rcpt_fold_refusal refusal;
+    partition->delivered = message->offset + 1;
     if (reader->state != READER_READY || is_stale(partition, message->offset))
         return;
     struct rcpt_fold_event event = {.topic = message->topic,

@@ -206,6 +206,7 @@ static rcpt_verifier *verifier_of(const struct rcpt_intake_account *account)
         [RCPT_INTAKE_AUTH_HMAC_HEX] = rcpt_verify_hmac_hex,
         [RCPT_INTAKE_AUTH_HMAC_BASE64] = rcpt_verify_hmac_base64,
         [RCPT_INTAKE_AUTH_STANDARD] = rcpt_verify_standard,
+        [RCPT_INTAKE_AUTH_TELNYX] = rcpt_verify_telnyx,
         [RCPT_INTAKE_AUTH_URL_HMAC] = rcpt_verify_url_hmac,
         [RCPT_INTAKE_AUTH_ADDRESS] = rcpt_verify_address,
     };

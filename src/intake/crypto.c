@@ -185,6 +185,25 @@ bool rcpt_ecdsa_verify(struct rcpt_text key, struct rcpt_text signature,
     return good;
 }
 
+bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature,
+                         const struct rcpt_text *texts, struct rcpt_arena *arena)
+{
+    struct rcpt_text point = rcpt_base64_decode(rcpt_text_trim(key), arena);
+    struct rcpt_text all = rcpt_text_join(arena, texts);
+    EVP_PKEY *parsed = NULL;
+    if (point.at != NULL)
+        parsed = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes_of(point), point.size);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    RCPT_ASSERT(context != NULL);
+    bool good = parsed != NULL && EVP_DigestVerifyInit(context, NULL, NULL, NULL, parsed) == 1 &&
+                EVP_DigestVerify(context, bytes_of(signature), signature.size, bytes_of(all),
+                                 all.size) == 1;
+    EVP_MD_CTX_free(context);
+    EVP_PKEY_free(parsed);
+    ERR_clear_error();
+    return good;
+}
+
 static struct rcpt_text without_blanks(struct rcpt_text text, struct rcpt_arena *arena)
 {
     char *out = rcpt_arena_alloc(arena, text.size + 1);

@@ -238,6 +238,27 @@ void rcpt_verify_standard(struct rcpt_reading *reading)
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
+/* ---- Telnyx: Ed25519 over time, bar and body ---- */
+
+void rcpt_verify_telnyx(struct rcpt_reading *reading)
+{
+    struct rcpt_text given = rcpt_reading_header(reading, "telnyx-signature-ed25519");
+    struct rcpt_text time = rcpt_reading_header(reading, "telnyx-timestamp");
+    const struct rcpt_text texts[] = {time, RCPT_TEXT("|"), rcpt_body_of(reading), {NULL, 0}};
+    if (given.size == 0 || time.size == 0) {
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING,
+                     "no header telnyx-signature-ed25519 or telnyx-timestamp");
+        return;
+    }
+    struct rcpt_text signature = rcpt_base64_decode(given, reading->arena);
+    bool same = false;
+    for (size_t index = 0; index < reading->account->secret_count && signature.at != NULL; index++)
+        same |=
+            rcpt_ed25519_verify(reading->account->secrets[index], signature, texts, reading->arena);
+    rcpt_verdict_of(reading, same);
+    rcpt_verdict_age(reading, rcpt_seconds_of(time));
+}
+
 int64_t rcpt_seconds_of(struct rcpt_text text)
 {
     int64_t seconds = 0;

@@ -15,7 +15,7 @@ typedef void rcpt_verifier(struct rcpt_reading *reading);
 
 rcpt_verifier rcpt_verify_shared, rcpt_verify_basic, rcpt_verify_bearer, rcpt_verify_header,
     rcpt_verify_query, rcpt_verify_hmac_hex, rcpt_verify_hmac_base64, rcpt_verify_standard,
-    rcpt_verify_url_hmac, rcpt_verify_address;
+    rcpt_verify_telnyx, rcpt_verify_url_hmac, rcpt_verify_address;
 rcpt_verifier rcpt_verify_twilio, rcpt_verify_vonage_sms, rcpt_verify_vonage_messages,
     rcpt_verify_plivo, rcpt_verify_messagebird, rcpt_verify_sns, rcpt_verify_sendgrid,
     rcpt_verify_mailgun, rcpt_verify_meta, rcpt_verify_viber, rcpt_verify_line;

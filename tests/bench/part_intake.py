@@ -4,6 +4,9 @@ Requests are counted by wrk, which waits for every answer, and an answer comes a
 the load generator and the broker share the cores, the rate by the clock says how fast the generator is: the figure is
 requests by second of CPU that the process used, all its threads and the kernel's work for it included; the same for nginx,
 whose answer is an empty 200 from a return statement.
+
+Latency is measured with the process on a core of its own, where there are two, and generator, broker and all others on the
+rest: half of the rate that the core gave there, and once more while slow and oversized requests are held against it.
 """
 
 import os

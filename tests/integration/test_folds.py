@@ -262,6 +262,36 @@ def test_events_of_a_topic_are_folded_once_under_kills_and_rebalances(create_fol
         process.stop(60)
 
 
+SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND application_name LIKE '%%fold-topics'"
+
+
+def test_events_that_were_read_and_not_appended_when_the_database_went_away_are_read_again(create_folder, services):
+    world = create_folder({"name": "r", "group_key": ["account"], "window": "300ms", "max_hold": "1s",
+                           "collect": {"n": {"field": "n", "kind": "sum"}}})
+    server, process, expected = Postgres(services), world.installation.start(), collections.Counter()
+    process.wait_for_log(r"folds: assigned 4 partitions", 60)
+    for turn in range(12):
+        events = [(f"a{n % 7}", {"account": f"a{n % 7}", "n": turn * 1000 + n}) for n in range(500)]
+        for account, event in events:
+            expected[account] += event["n"]
+        produce_json(world, world.events, events[:250])
+        if turn == 6:  # what was committed in the background is lost with it
+            world.database.connection.close()
+            server.stop_immediately()
+            server.start()
+        else:
+            world.database.query(SESSIONS, world.database.name)
+        produce_json(world, world.events, events[250:])
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    found, sums = published(world), collections.Counter()
+    publications.assert_once(found)
+    for publication in found:
+        sums[publication["group"]["account"]] += publication["collected"]["n"]
+    assert sums == expected
+    process.stop()
+
+
 def test_what_cannot_be_folded_is_a_dead_letter_and_its_neighbours_land(create_folder):
     world = create_folder({"name": "r", "group_key": ["id"], "window": "1s"},
                           {"name": "other", "group_key": ["id", "more"], "window": "1s", "match": {"type": "b"}})

@@ -231,7 +231,8 @@ static void judge_body_header(struct judge *judge, struct signed_request *reques
     if (rcpt_node_get(vector, "timestamp") != NULL)
         add_header(judge, request,
                    strcmp(gateway, "sendgrid") == 0 ? "X-Twilio-Email-Event-Webhook-Timestamp"
-                                                    : "svix-timestamp",
+                   : request->auth == RCPT_INTAKE_AUTH_TELNYX ? "telnyx-timestamp"
+                                                              : "svix-timestamp",
                    text_of(judge, vector, "timestamp"));
     if (rcpt_node_get(vector, "id") != NULL)
         add_header(judge, request, "svix-id", text_of(judge, vector, "id"));
@@ -313,6 +314,7 @@ static void judge_vector(struct judge *judge, const struct rcpt_node *vector)
                   {"viber", "viber", RCPT_INTAKE_AUTH_GATEWAY},
                   {"line", "line", RCPT_INTAKE_AUTH_GATEWAY},
                   {"svix", "custom", RCPT_INTAKE_AUTH_STANDARD},
+                  {"telnyx", "custom", RCPT_INTAKE_AUTH_TELNYX},
                   {"hmac-hex", "custom", RCPT_INTAKE_AUTH_HMAC_HEX},
                   {"hmac-base64", "custom", RCPT_INTAKE_AUTH_HMAC_BASE64}};
     char *scheme = text_of(judge, vector, "scheme"), empty[] = "", post[] = "POST";

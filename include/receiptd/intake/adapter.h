@@ -37,6 +37,7 @@ enum rcpt_intake_auth {
     RCPT_INTAKE_AUTH_HMAC_HEX,    /* header auth_name: hex HMAC-SHA256 of the body … */
     RCPT_INTAKE_AUTH_HMAC_BASE64, /* … or in base64 */
     RCPT_INTAKE_AUTH_STANDARD,    /* Standard Webhooks and Svix */
+    RCPT_INTAKE_AUTH_TELNYX,      /* Ed25519; the secret is the public key */
     RCPT_INTAKE_AUTH_URL_HMAC,    /* ?sig= is the hex HMAC-SHA256 of the parameter auth_name */
     RCPT_INTAKE_AUTH_ADDRESS,     /* `allow` alone */
 };
