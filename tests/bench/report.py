@@ -219,21 +219,27 @@ Beside a million open groups {number(lag['publications'])} publications came p50
 """
 
 
-def section_actions(result):
-    found = result["receipts"]
+def actions_beside_receipts(found):
     shares, each = found["shares"], found["each"]
-    return f"""## Actions
-
+    return f"""
 Receipts without pipelines: {spread(found['rates']['none'])} events/s; with a pipeline that begins nothing {spread(shares['idle'], 2)} of that;
 with one that begins a run for **each** receipt {spread(shares['each'], 2)}. Of these runs {spread(each['made'], 2)} were made when the last
 receipt was committed, the others afterwards: all of both took {spread(each['all_seconds'], 1)} s, {spread(each['all_per_second'])} a second. (In turns, in one run;
 `actions.begin_share` is how much of it happens beside receipts.)
+"""
 
+
+def section_actions(result):
+    text = "## Actions\n" + (actions_beside_receipts(result["receipts"]) if "receipts" in result else "")
+    text += f"""
 Webhooks to nginx with an empty 200. At {number(result['rate'])} actions/s, claimed after they were due: p50 {number(result['p50'], 1)} ms, p99 {number(result['p99'], 1)} ms. All due
 at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} actions/s where a condition passes over them. A round of a lane without work takes
-{number(result['look_empty_ms'], 2)} ms, with {number(result['waiting'])} waiting actions {number(result['look_full_ms'], 2)} ms; one that finds {result['due']} due ones
-{number(result['claim_empty_ms'], 2)} ms and {number(result['claim_full_ms'], 2)} ms.
+{number(result['look_empty_ms'], 2)} ms, with {number(result['waiting'])} waiting actions {number(result['look_full_ms'], 2)} ms.
 """
+    if "due" in result:
+        text += (f"One that finds {result['due']} due ones takes {number(result['claim_empty_ms'], 2)} ms, with the waiting ones"
+                 f" {number(result['claim_full_ms'], 2)} ms.\n")
+    return text
 
 
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
