@@ -1,4 +1,4 @@
-"""sql/migrate/005_actions.sql alone: who schedules, who may run, what may be spent, and the races between them."""
+"""sql/migrate/005_actions.sql and 009_intents.sql alone: who schedules, who may run, what may be spent, and the races between them."""
 
 import json
 import threading
