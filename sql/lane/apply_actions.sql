@@ -14,8 +14,8 @@ action_large AS MATERIALIZED (
 -- The runs themselves are made by actions_begin(): here they would cost more than the receipts.
 action_intent AS (
     INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns)
-    SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large IS NULL), array_agg(w.campaign)
-    FROM (SELECT CASE WHEN u.org IN (SELECT l.org FROM action_large l) THEN u.org END AS large, h.pipeline_id, u.id, u.org,
+    SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large = ''), array_agg(w.campaign)
+    FROM (SELECT CASE WHEN u.org IN (SELECT l.org FROM action_large l) THEN u.org ELSE '' END AS large, h.pipeline_id, u.id, u.org,
                  u.campaign
           FROM action_hit h
           JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained

@@ -254,6 +254,7 @@ static void tidy(struct app_actions *actions)
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.retention_ms);
     rcpt_pg_add_int4(actions->encoder, TIDY_ROWS);
+    rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.once_retention_ms);
     actions_submit(actions, "tidy", on_tidied);
 }
 

@@ -504,6 +504,10 @@ static const struct rcpt_config_row rows[] = {
     {"actions.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retention_ms),
      .initial = "7d", .min = 0, .max = 3650 * DAY,
      .doc = "how long actions and runs that are done are kept; dead ones stay"},
+    {"actions.once_retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.once_retention_ms),
+     .initial = "0s", .min = 0, .max = 3650 * DAY,
+     .doc = "how long once_per remembers a run that is done, at least actions.retention; then its "
+            "values may begin another; 0s: for ever"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,

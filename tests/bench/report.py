@@ -173,11 +173,19 @@ def section_snapshot(result):
 
 def section_tracing(result):
     rows = [(name, spread(result["rates"][name]), spread(result["daemon_us_per_event"][name], 2))
-            for name in ("off", "on")]
+            for name in ("off", "on", "scraped") if name in result["rates"]]
     return (f"## Tracing\n\nEach record carries a `traceparent`, {result['sampled']:.0%} of them that of a sampled trace; a batch with such a "
             f"record is a span with its parts, sent to a collector on the same machine.\n\n"
             + table(("tracing", "events/s", "daemon, µs an event"), rows)
-            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n")
+            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n" + paragraph_scrape(result.get("scrape")))
+
+
+def paragraph_scrape(scrape):
+    """Results of before it was measured have none."""
+    if not scrape or not scrape["page_ms"]:
+        return ""
+    return (f"\nScraped every {scrape['interval']} s (no tracing): {spread(scrape['ratio'], 3)} of the rate without; a page of {number(scrape['bytes'])} bytes "
+            f"takes the loop {spread(scrape['page_ms'], 2)} ms at full load, and is there after {spread(scrape['answer_ms'], 2)} ms.\n")
 
 
 def section_intake(result):
@@ -211,21 +219,27 @@ Beside a million open groups {number(lag['publications'])} publications came p50
 """
 
 
-def section_actions(result):
-    found = result["receipts"]
+def actions_beside_receipts(found):
     shares, each = found["shares"], found["each"]
-    return f"""## Actions
-
+    return f"""
 Receipts without pipelines: {spread(found['rates']['none'])} events/s; with a pipeline that begins nothing {spread(shares['idle'], 2)} of that;
 with one that begins a run for **each** receipt {spread(shares['each'], 2)}. Of these runs {spread(each['made'], 2)} were made when the last
 receipt was committed, the others afterwards: all of both took {spread(each['all_seconds'], 1)} s, {spread(each['all_per_second'])} a second. (In turns, in one run;
 `actions.begin_share` is how much of it happens beside receipts.)
+"""
 
+
+def section_actions(result):
+    text = "## Actions\n" + (actions_beside_receipts(result["receipts"]) if "receipts" in result else "")
+    text += f"""
 Webhooks to nginx with an empty 200. At {number(result['rate'])} actions/s, claimed after they were due: p50 {number(result['p50'], 1)} ms, p99 {number(result['p99'], 1)} ms. All due
 at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} actions/s where a condition passes over them. A round of a lane without work takes
-{number(result['look_empty_ms'], 2)} ms, with {number(result['waiting'])} waiting actions {number(result['look_full_ms'], 2)} ms; one that finds {result['due']} due ones
-{number(result['claim_empty_ms'], 2)} ms and {number(result['claim_full_ms'], 2)} ms.
+{number(result['look_empty_ms'], 2)} ms, with {number(result['waiting'])} waiting actions {number(result['look_full_ms'], 2)} ms.
 """
+    if "due" in result:
+        text += (f"One that finds {result['due']} due ones takes {number(result['claim_empty_ms'], 2)} ms, with the waiting ones"
+                 f" {number(result['claim_full_ms'], 2)} ms.\n")
+    return text
 
 
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,

@@ -57,13 +57,36 @@ FOLDS = {  # what the lanes are asked to tell beside the promise; inbox.… make
 }
 
 
-@pytest.mark.parametrize("lanes, connections, depth, folds",
-                         [(1, 1, 1, "no folds"), (8, 2, 2, "folds"), (8, 3, 1, "columns"), (32, 8, 3, "folds")])
-def test_lanes_connections_and_folds_do_not_change_the_result(create_world, create_topic, lanes, connections, depth, folds):
+LATER = [{"name": "s", "actions": [{"wait": "1d"}, {"webhook": "none"}]}]
+# Statuses that no later receipt takes out of a message's path, so that how many runs begin does not depend on the order.
+PIPELINES = [{"name": "each", "on": "OPENED", "stages": LATER},
+             {"name": "once", "on": "IN_GTW", "once_per": ["campaign_id"], "stages": LATER},
+             {"name": "await", "on": "IN_GTW", "stages": [{"name": "s", "actions": [{"await": {"status": "OPENED", "within": "1d"}}]}]}]
+ENDPOINTS = [{"name": "none", "url": "http://127.0.0.1:9/"}]
+
+
+def assert_runs(world, process):
+    """A run for every message that has been OPENED, one for every campaign; those that awaited OPENED are over."""
+    reached = "SELECT sum(messages) FROM receiptd.campaign_funnel WHERE status = {}"
+    runs = ("SELECT count(*) FROM receiptd.run r JOIN receiptd.pipeline p ON p.id = r.pipeline_id WHERE p.name = '{}'"
+            " AND r.status = ANY ('{{{}}}')")
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.run_intent") == 0, process, 90, "all runs are made")
+    world.wait(lambda: world.database.value(runs.format("await", "done")) == world.database.value(reached.format(700)), process, 90,
+               "all that were OPENED are awake")
+    assert world.database.value(runs.format("each", "active")) == world.database.value(reached.format(700)) > 0
+    assert world.database.value(runs.format("await", "active,done")) == world.database.value(reached.format(200))
+    assert world.database.value(runs.format("once", "active")) == world.database.value(
+        "SELECT count(DISTINCT campaign_id) FROM receiptd.campaign_funnel WHERE status = 200 AND messages > 0")
+
+
+@pytest.mark.parametrize("lanes, connections, depth, folds, pipelines",
+                         [(1, 1, 1, "no folds", []), (8, 2, 2, "folds", PIPELINES), (8, 3, 1, "columns", []), (32, 8, 3, "folds", [])])
+def test_lanes_connections_folds_and_pipelines_do_not_change_the_result(create_world, create_topic, lanes, connections, depth, folds,
+                                                                        pipelines):
     out = create_topic(2)
     world = create_world(
         20_000, seed=lanes, lanes=lanes, postgres={"connections": connections, "pipeline_depth": depth},
-        batch={"max_events": 700}, folds=FOLDS[folds](out),
+        batch={"max_events": 700}, folds=FOLDS[folds](out), pipelines=pipelines, actions={"endpoints": ENDPOINTS},
     )
     process = world.installation.start()
     feeder = world.feed()
@@ -76,6 +99,8 @@ def test_lanes_connections_and_folds_do_not_change_the_result(create_world, crea
         found = [p for p in publications.read(world.brokers, out, 2) if p["rule"] == "campaign_id"]
         publications.assert_once(found)
         assert publications.statuses(found, "campaign_id") == publications.funnel(world.database)
+    if pipelines:
+        assert_runs(world, process)
     process.stop()
 
 

@@ -204,8 +204,20 @@ def test_once_per_counts_what_it_refuses_and_batches_do_not_block_each_other(sto
     apply(session, [Event(f"m{n}", SENT, n) for n in range(20, 30)])
     assert make_runs(session) == 2
     assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
-    session.run("actions/tidy", 0, 1000)
+    session.run("actions/tidy", 0, 1000, 0)
     assert session.query("SELECT started::int, repeated::int FROM pipeline_count") == [(3, 27)]
+
+
+def test_once_per_is_remembered_for_ever_or_for_as_long_as_is_said(store):
+    session = store(pipeline("p", step(0, "webhook", target="x"), once_per=["subject"]))
+    assert begin(session, 5) == "5" and begin(session, 5) == "0"
+    finish(session, claim_all(session))
+    session.do("UPDATE run SET ended_at = now() - interval '1 hour' WHERE subject <> 's0'")
+    session.run("actions/tidy", 0, 1000, 0)
+    assert begin(session, 5) == "0"
+    session.run("actions/tidy", 0, 1000, 60_000)
+    assert session.query("SELECT subject FROM run") == [("s0",)]
+    assert begin(session, 5) == "4"
 
 
 def test_what_a_transaction_begins_is_one_row_and_rolls_back_with_it(store):

@@ -57,6 +57,9 @@ static void mistakes_are_refused_where_they_stand(void **state)
         {"  - name: p\n    stages: [{name: s, actions: [{wait: 5}]}]", "is not a duration"},
         {"  - name: p\n    stages: [{name: s, actions: [{webhook: crm, unless: NOPE}]}]",
          "there is no status or flag \"NOPE\""},
+        {"  - {name: p, on: {topic: \"a b\"}, webhook: crm}", "is not the name of a topic"},
+        {"  - {name: p, on: {topic: t, status: SENT}, webhook: crm}",
+         "on needs one of status, flag and topic"},
         {"  - just a text", "a pipeline must be a mapping"},
         {"  text", "pipelines: expected a list of mappings"},
     };

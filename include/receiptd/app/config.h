@@ -200,7 +200,7 @@ struct rcpt_config {
         char *ca_file;          /* actions.ca_file; NULL: the system's */
         unsigned max_in_flight; /* actions.max_in_flight, 512 */
         int64_t poll_interval_ms, lease_ms, lane_lease_ms, retry_min_ms, retry_max_ms, max_age_ms,
-            breaker_open_ms, disable_after_ms, retention_ms; /* actions.* */
+            breaker_open_ms, disable_after_ms, retention_ms, once_retention_ms; /* actions.* */
         unsigned max_attempts, breaker_failures;
         unsigned begin_share; /* actions.begin_share, 15: percent of the scheduler's time */
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
