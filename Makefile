@@ -1,7 +1,7 @@
 # receiptd. `make help` says what there is.
 #
 # Variables: CC (gcc, clang-14 …), CFLAGS, LDFLAGS, WERROR=-Werror, DEBUG=1, SANITIZE=address|thread|fuzzer|fuzzer-fast, BUILD (each
-# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, V=1 to see the commands.
+# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, ZSHDIR, V=1 to see the commands.
 
 ifneq ($(SANITIZE),)
 BUILD ?= build/$(patsubst address,asan,$(patsubst thread,tsan,$(patsubst fuzzer%,fuzz%,$(SANITIZE))))
@@ -17,6 +17,7 @@ endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
 PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto libcurl
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
@@ -210,11 +211,13 @@ UNITS := receiptd.service receiptd-intake.service
 $(BUILD)/receiptd.1: WHAT = man
 $(BUILD)/receiptd.yaml.5: WHAT = config-man
 $(BUILD)/receiptd.bash: WHAT = bash
-$(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash: $(BUILD)/receiptd
+$(BUILD)/receiptd.zsh: WHAT = zsh
+GENERATED := $(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash $(BUILD)/receiptd.zsh
+$(GENERATED): $(BUILD)/receiptd
 	$(BUILD)/receiptd generate $(WHAT) > $@
 
 # The configuration is for every user to read, that of the unit has no name beforehand; secrets have a folder of their own.
-install: all $(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
+install: all $(GENERATED) ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
 	install -D -m 755 $(BUILD)/receiptd $(DESTDIR)$(PREFIX)/bin/receiptd
 	install -d $(SHARE)/doc/receiptd/examples $(SHARE)/man/man1 $(SHARE)/man/man5 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/receiptd
 	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets
@@ -223,6 +226,7 @@ install: all $(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash
 	gzip -9nc $(BUILD)/receiptd.1 > $(SHARE)/man/man1/receiptd.1.gz
 	gzip -9nc $(BUILD)/receiptd.yaml.5 > $(SHARE)/man/man5/receiptd.yaml.5.gz
 	install -D -m 644 $(BUILD)/receiptd.bash $(SHARE)/bash-completion/completions/receiptd
+	install -D -m 644 $(BUILD)/receiptd.zsh $(DESTDIR)$(ZSHDIR)/_receiptd
 	for unit in $(UNITS); do sed 's|/usr/bin/receiptd|$(PREFIX)/bin/receiptd|; s|/etc/receiptd|$(SYSCONFDIR)/receiptd|' \
 		config/$$unit > $(DESTDIR)$(UNITDIR)/$$unit; done
 	test -e $(DESTDIR)$(SYSCONFDIR)/receiptd/receiptd.yaml || \

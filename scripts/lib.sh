@@ -11,7 +11,7 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion python3-pip python3-yaml
+    systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml
     libct4 libhiredis0.14 libmariadb3 libpcre3 libxml2"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
@@ -172,6 +172,19 @@ fetch_kubernetes_validate() {
         mv "$kv_dir.part" "$kv_dir"
     fi
     echo "$kv_dir"
+}
+
+# fetch_crd MODULE@VERSION PATH: prints the path of a definition of an operator's kind, out of its Go module.
+fetch_crd() {
+    fc_file=$BUILD/tools/$(basename "$2")
+    if [ ! -f "$fc_file" ]; then
+        mkdir -p "$BUILD/tools"
+        fc_json=$(cd "$BUILD/tools" && attempts 3 env GOFLAGS= go mod download -json "$1") || die "$1 could not be fetched"
+        cp "$(echo "$fc_json" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",$/\1/p')/$2" "$fc_file.part"
+        chmod 644 "$fc_file.part"
+        mv "$fc_file.part" "$fc_file"
+    fi
+    echo "$fc_file"
 }
 
 # Prints the path of hadolint.

@@ -202,4 +202,4 @@ total AS (
     SET events = t.events + EXCLUDED.events, groups = t.groups + EXCLUDED.groups,
         avoidable = t.avoidable + EXCLUDED.avoidable
 )
-SELECT count(*) AS rows, count(*) >= $3::int4 OR sum(t.size) >= $4::int8 AS rest FROM taken t;
+SELECT count(*) AS rows, count(*) >= $3::int4 OR COALESCE(sum(t.size), 0) >= $4::int8 AS rest FROM taken t;

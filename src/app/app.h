@@ -58,6 +58,7 @@ struct app_lane_flight {            /* the batch in flight; a lane has at most o
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
+    bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */
 };
 
@@ -106,7 +107,7 @@ struct app_timers {
 struct app_figures { /* what metrics and status show and nothing else needs */
     struct rcpt_metrics *metrics;
     int64_t started_ms, loaded_ms, last_commit_ms; /* since 1970; 0: never */
-    int64_t snapshot_age_ms, backends, backends_most, parked_oldest_ms;
+    int64_t snapshot_age_ms, backends, backends_most, hidden_backends, parked_oldest_ms;
     uint64_t tick_ns;              /* of the last tick; 0: none yet */
     uint64_t idle_since_ns;        /* work is there, all is up, and nothing is done; 0: not so */
     uint64_t told_events, told_ns; /* committed by the last status line, for its rate */

@@ -175,11 +175,12 @@ static const struct command commands[] = {
     },
     {
         .name = "generate",
-        .argument = "man|config-man|bash",
-        .choices = "man config-man bash",
-        .summary = "print a manual page, or the completion for bash",
-        .doc = "man: receiptd(1); config-man: receiptd.yaml(5); bash: to be sourced. Reads no "
-               "file.",
+        .argument = "man|config-man|bash|zsh",
+        .choices = "man config-man bash zsh",
+        .summary = "print a manual page, or the completion for a shell",
+        .doc =
+            "man: receiptd(1); config-man: receiptd.yaml(5); bash: to be sourced; zsh: _receiptd. "
+            "Reads no file.",
         .run = command_generate,
     },
     {

@@ -1,4 +1,4 @@
-/* Completion for bash: words of the tables and nothing that has to be asked for. */
+/* Completion for bash and zsh: words of the tables and nothing that has to be asked for. */
 #include <string.h>
 
 #include "command.h"
@@ -61,4 +61,94 @@ void completion_write_bash(FILE *out)
           "    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\")\n}\n"
           "complete -F _receiptd receiptd\n",
           out);
+}
+
+/* ---- zsh ---- */
+
+/* Inside a description of _arguments or _describe: quotes end it, brackets and colons mean
+ * something.
+ */
+static void write_quoted(const char *text, FILE *out)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else if (strchr("[]:\\", *text) != NULL)
+            fprintf(out, "\\%c", *text);
+        else
+            fputc(*text, out);
+    }
+}
+
+static void write_zsh_choices(const char *choices, char between, FILE *out)
+{
+    fputc('(', out);
+    for (; *choices != '\0'; choices++)
+        fputc(*choices == between ? ' ' : *choices, out);
+    fputc(')', out);
+}
+
+static void write_zsh_option(const struct command_option *option, FILE *out)
+{
+    fprintf(out, "            '--%s[", option->name);
+    write_quoted(option->doc, out);
+    fputc(']', out);
+    if (option->argument != NULL) {
+        fputc(':', out);
+        write_quoted(option->argument, out);
+        fputc(':', out);
+        if (strcmp(option->argument, "FILE") == 0 || strcmp(option->argument, "PATH") == 0)
+            fputs("_files", out);
+        else if (strchr(option->argument, '|') != NULL)
+            write_zsh_choices(option->argument, '|', out);
+        else
+            fputc(' ', out);
+    }
+    fputs("' \\\n", out);
+}
+
+static void write_zsh_command(const struct command *command, FILE *out)
+{
+    fprintf(out, "        %s)\n            _arguments \\\n", command->name);
+    for (size_t index = 0; index < COMMAND_MAX_OPTIONS && command->options[index].name != NULL;
+         index++)
+        write_zsh_option(&command->options[index], out);
+    if (command->choices != NULL) {
+        fputs("            '1:word:", out);
+        write_zsh_choices(command->choices, ' ', out);
+        fputs("' \\\n", out);
+    }
+    fputs("            '--config[configuration]:FILE:_files' \\\n"
+          "            '--help[shows what the command does]' ;;\n",
+          out);
+}
+
+void completion_write_zsh(FILE *out)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    fputs("#compdef receiptd\n"
+          "# zsh completion for receiptd; made by receiptd generate from its table of commands.\n"
+          "_receiptd()\n{\n"
+          "    local -a commands=(\n",
+          out);
+    for (size_t index = 0; index < count; index++) {
+        fprintf(out, "        '%s:", commands[index].name);
+        write_quoted(commands[index].summary, out);
+        fputs("'\n", out);
+    }
+    fputs("    )\n"
+          "    if ((CURRENT == 2)); then\n"
+          "        _describe -t commands command commands\n"
+          "        _arguments '--help' '--version'\n"
+          "        return\n"
+          "    fi\n"
+          "    local name=$words[2]\n"
+          "    shift words\n"
+          "    ((CURRENT--))\n"
+          "    case $name in\n",
+          out);
+    for (size_t index = 0; index < count; index++)
+        write_zsh_command(&commands[index], out);
+    fputs("    esac\n}\n_receiptd \"$@\"\n", out);
 }

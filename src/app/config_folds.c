@@ -62,7 +62,8 @@ static const struct rcpt_config_row rows[] = {
      .record = &pair_record,
      .doc = "fields and the values, separated by `|`, one of which they must have"},
     {"group_key", RCPT_CONFIG_LIST, RCPT_CONFIG_REQUIRED, LIST(group_key, group_key_count),
-     .min = 1, .max = 8, .doc = "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
+     .min = 1, .max = 8,
+     .doc = "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
             "`prev_status`, `flags`, `inbox.COLUMN`"},
     {"window", RCPT_CONFIG_DURATION, 0, FIELD(window_ms), .initial = "5s", .min = 100, .max = DAY,
      .doc = "published when nothing came for so long"},

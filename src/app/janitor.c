@@ -223,6 +223,17 @@ static void on_commit_timer(uv_timer_t *timer)
         consume_commit(app);
 }
 
+/* The age is then that of the sessions that can be seen: said once, for no figure would show it. */
+static void note_hidden(struct app *app, int64_t hidden)
+{
+    if (hidden > 0 && app->figures.hidden_backends == 0)
+        rcpt_log_warn("postgres",
+                      "the owner of schema %s may not look at %lld sessions of other roles: the "
+                      "age of their snapshots is not known; HINT: GRANT pg_read_all_stats to it",
+                      app->config->postgres.schema, (long long)hidden);
+    app->figures.hidden_backends = hidden;
+}
+
 static void on_snapshot_age(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                             const struct rcpt_error *error)
 {
@@ -234,6 +245,7 @@ static void on_snapshot_age(void *context, struct rcpt_pg_rows *const *rows, siz
     app->figures.snapshot_age_ms = age;
     app->figures.backends = rcpt_pg_rows_int(rows[0], 0, 3);
     app->figures.backends_most = rcpt_pg_rows_int(rows[0], 0, 4);
+    note_hidden(app, rcpt_pg_rows_int(rows[0], 0, 5));
     if (age > SNAPSHOT_WARN_MS)
         rcpt_log_warn("postgres",
                       "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",

@@ -61,6 +61,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     log_response(app, lane);
     if (result->outcome == RCPT_OUTCOME_COMMITTED)
         janitor_count_parked(app, result->events_parked);
+    app->lane_flights[lane].fenced = result->outcome == RCPT_OUTCOME_FENCED;
     measure_result(app, lane, result);
     trace_end_batch(app, lane, result, error);
     rcpt_engine_on_result(app->engine, lane, result, app_now(app));
@@ -106,7 +107,15 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
         read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, 0);
         read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, 1);
     }
+    /* The engine may send the next batch at once. */
+    uint64_t contended = rcpt_engine_get_stats(app->engine)->contended;
+    uint32_t fenced =
+        app->lane_flights[read->lane].fenced ? app->lane_flights[read->lane].messages : 0;
+    app->lane_flights[read->lane].fenced = false;
     rcpt_engine_on_positions(app->engine, read->lane, read->rows, read->count, app_now(app));
+    if (rcpt_engine_get_stats(app->engine)->contended > contended)
+        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EXCLUSIVITY_MESSAGES, RCPT_NO_LABELS,
+                         fenced);
     app_update_readiness(app);
 }
 

@@ -16,5 +16,6 @@ void rcpt_config_write_manual(FILE *out);
 
 /* ---- completion.c ---- */
 void completion_write_bash(FILE *out);
+void completion_write_zsh(FILE *out);
 
 #endif

@@ -61,6 +61,9 @@ void measure_start(struct app *app)
     set_of(app, RCPT_METRIC_RELOADS, "applied", 0);
     set_of(app, RCPT_METRIC_RELOADS, "refused", 0);
     set_of(app, RCPT_METRIC_CONNECTION_FAILURES, "control", 0);
+    /* A series that begins with its first burst has not increased, as Prometheus sees it. */
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        set_of(app, RCPT_METRIC_EVENTS_DEAD, rcpt_reject_name((enum rcpt_reject_reason)reason), 0);
 }
 
 void measure_fini(struct app *app)

@@ -101,6 +101,10 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_EXCLUSIVITY_CONFLICTS] =
         {"receiptd_exclusivity_conflicts_total", COUNTER,
          .help = "Positions that another owner had moved while this instance owned the partition"},
+    [RCPT_METRIC_EXCLUSIVITY_MESSAGES] =
+        {"receiptd_exclusivity_messages_total", COUNTER,
+         .help = "Messages that transactions of two instances had in hand: those of a transaction "
+                 "that the fence rolled back because another owner had moved its positions"},
     [RCPT_METRIC_RESYNCS] =
         {"receiptd_resyncs_total", COUNTER, LABELS("direction"), .most = 3,
          .help = "Positions compared with the database: same, ahead (others moved it) or back"},

@@ -3,8 +3,6 @@
 #include "crypto.h"
 #include "verify_support.h"
 
-#define FUTURE_US INT64_C(300000000) /* clocks differ */
-
 void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_intake_verdict verdict,
                   const char *reason)
 {
@@ -28,7 +26,7 @@ void rcpt_verdict_age(struct rcpt_reading *reading, int64_t signed_us)
         return;
     if (age > limit)
         rcpt_verdict(reading, RCPT_INTAKE_STALE, "the signature is older than max_age");
-    else if (age < -FUTURE_US)
+    else if (age < -RCPT_CLOCKS_DIFFER_US)
         rcpt_verdict(reading, RCPT_INTAKE_STALE, "the signature is from the future");
 }
 

@@ -195,18 +195,28 @@ static bool jwt_hash_is(const struct rcpt_reading *reading, const struct rcpt_no
     return rcpt_same(rcpt_hex(hash, reading->arena), rcpt_node_text_of(claims, name));
 }
 
+/* The whole seconds of a date in the claims, which may have a fraction; 0: none. */
+static int64_t jwt_time(const struct rcpt_node *claims, const char *name)
+{
+    struct rcpt_text text = rcpt_node_text_of(claims, name);
+    return rcpt_seconds_of(rcpt_text_part(text, 0, rcpt_text_find(text, ".")));
+}
+
+/* A gateway that repeats a request signs it anew, so that `exp` and `nbf` hold as they stand. */
 static void jwt_times(struct rcpt_reading *reading, const struct rcpt_node *claims)
 {
     int64_t now = reading->source.request->received_us;
-    struct rcpt_text expires = rcpt_node_text_of(claims, "exp");
-    struct rcpt_text begins = rcpt_node_text_of(claims, "nbf");
+    int64_t expires = jwt_time(claims, "exp"), begins = jwt_time(claims, "nbf");
+    int64_t issued = jwt_time(claims, "iat");
     rcpt_verdict_once(reading, rcpt_node_text_of(claims, "jti"));
-    if (expires.size > 0 && reading->account->max_age_us > 0 &&
-        now - rcpt_seconds_of(expires) > reading->account->max_age_us)
+    if (issued > 0 || begins > 0)
+        rcpt_verdict_age(reading, issued > 0 ? issued : begins);
+    if (reading->account->max_age_us == 0 || reading->result->verdict != RCPT_INTAKE_VERIFIED)
+        return;
+    if (rcpt_node_get(claims, "exp") != NULL && now - expires > RCPT_CLOCKS_DIFFER_US)
         rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token has expired");
-    struct rcpt_text issued = rcpt_node_text_of(claims, "iat");
-    if (issued.size > 0 || begins.size > 0)
-        rcpt_verdict_age(reading, rcpt_seconds_of(issued.size > 0 ? issued : begins));
+    else if (begins - now > RCPT_CLOCKS_DIFFER_US)
+        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token is not valid yet");
 }
 
 void rcpt_verify_vonage_messages(struct rcpt_reading *reading)

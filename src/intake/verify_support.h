@@ -13,6 +13,9 @@ void rcpt_verdict_age(struct rcpt_reading *reading, int64_t signed_us);
 /* The replay key of a verified request. */
 void rcpt_verdict_once(struct rcpt_reading *reading, struct rcpt_text key);
 
+/* By how much a gateway's clock may differ from ours. */
+#define RCPT_CLOCKS_DIFFER_US INT64_C(300000000)
+
 /* HMAC-SHA256 of the texts with some secret, in hex or base64. */
 bool rcpt_hmac_matches(const struct rcpt_reading *reading, struct rcpt_text given, bool base64,
                        const struct rcpt_text *texts);

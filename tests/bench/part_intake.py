@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import time
+from contextlib import contextmanager
 
 from lab import ROOT, say
 from meter import cpu, peak_rss_mib, percentile, summary
@@ -58,19 +59,84 @@ def wrk(script, port, pid, connections, run):
     return {"requests": requests, "per_second": requests / seconds, "per_core": requests / used, "cpu_us": used / requests * 1e6}
 
 
+class Apart:
+    """While it lasts, the process has a core of its own: generators and broker share the others. `cores` is what it had;
+    on a machine with one core nothing is changed."""
+
+    def __init__(self, lab, pid):
+        self.pids = {"process": pid, "broker": int((lab.services.directory / "kafka.pid").read_text()), "own": os.getpid()}
+        self.cores = sorted(os.sched_getaffinity(0))
+
+    def __enter__(self):
+        if len(self.cores) > 1:
+            self._set(self.pids["process"], self.cores[:1])
+            for name in ("broker", "own"):  # generators inherit ours
+                self._set(self.pids[name], self.cores[1:])
+        return self
+
+    def __exit__(self, *_):
+        for pid in self.pids.values():
+            self._set(pid, self.cores)
+
+    @staticmethod
+    def _set(pid, cores):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            try:
+                os.sched_setaffinity(int(task), cores)
+            except ProcessLookupError:
+                pass  # a thread that has just ended
+
+
 def latency(lab, port, rate):
-    """At a constant rate over 32 connections: milliseconds from sending a request to its answer."""
+    """At a constant rate: milliseconds from sending a request to its answer. So many connections that each is due every 40 ms:
+    one that waits longer than the limit of 20 ms holds up no request but its own."""
     body, log = lab.workdir / "receipt", lab.workdir / "h2load.log"
     body.write_text("MessageSid=SM1&MessageStatus=delivered&AccountSid=AC1&From=%2B15017122661")
     log.unlink(missing_ok=True)
+    connections = max(32, min(1000, int(rate * 0.04)))
     subprocess.run(
-        ["h2load", "--h1", "-c", "32", "-t", "1", "-D", str(SECONDS), f"--rps={max(1, int(rate / 32))}", "-d", body, f"--log-file={log}",
-         "-H", "Content-Type: application/x-www-form-urlencoded", f"http://127.0.0.1:{port}/dlr/sms?mid=m1"],
+        ["h2load", "--h1", "-c", str(connections), "-t", "1", "-D", str(SECONDS), f"--rps={max(1, round(rate / connections))}", "-d", body,
+         f"--log-file={log}", "-H", "Content-Type: application/x-www-form-urlencoded", f"http://127.0.0.1:{port}/dlr/sms?mid=m1"],
         capture_output=True, check=True)
     rows = [line.split() for line in log.read_text().splitlines()]
     times = [int(row[2]) / 1000 for row in rows]
-    return {"asked": rate, "rate": len(times) / SECONDS, "refused": sum(row[1] != "200" for row in rows),
+    return {"asked": rate, "rate": len(times) / SECONDS, "connections": connections, "refused": sum(row[1] != "200" for row in rows),
             "p50": percentile(times, 0.5), "p99": percentile(times, 0.99), "max": max(times)}
+
+
+@contextmanager
+def attack(lab, port):
+    """Heads and bodies that come a byte at a time over 2 000 connections, and bodies beyond the limit."""
+    large = lab.workdir / "large"
+    large.write_bytes(b"x" * (4 << 20))
+    url = f"http://127.0.0.1:{port}/dlr/sms"
+    slow = ["slowhttptest", "-c", "1000", "-i", "1", "-r", "500", "-l", "600", "-u", url]
+    attackers = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in (
+        [*slow, "-H"], [*slow, "-B", "-s", "100000"],
+        ["h2load", "--h1", "-c", "4", "-t", "1", "-D", "600", "--rps=5", "-d", large, url])]
+    try:
+        time.sleep(4)  # they connect
+        assert all(attacker.poll() is None for attacker in attackers), "an attacker has ended"
+        yield
+    finally:
+        for attacker in attackers:
+            attacker.terminate()
+            attacker.wait()
+
+
+def measure_latency(lab, process):
+    """Half of the rate that a core of its own gives; the same under attack, in turns with quiet ones."""
+    with Apart(lab, process.pid) as apart:
+        full = wrk("post", process.port, process.pid, CONNECTIONS, "full")["per_second"]
+        quiet = [latency(lab, process.port, full / 2)]
+        with attack(lab, process.port):
+            attacked = latency(lab, process.port, full / 2)
+        quiet.append(latency(lab, process.port, full / 2))
+    say(f"  alone on a core {full:,.0f} requests/s; at {quiet[0]['rate']:,.0f} p99 {quiet[0]['p99']:.1f} and {quiet[1]['p99']:.1f} ms,"
+        f" under attack {attacked['p99']:.1f} ms")
+    half = max(quiet, key=lambda found: found["p99"])
+    return {"full": full, "half": half, "attacked": attacked, "apart": len(apart.cores) > 1,
+            "attack_ratio": attacked["p99"] / half["p99"]}
 
 
 def part_intake(lab, options):
@@ -91,8 +157,7 @@ def part_intake(lab, options):
         for run in range(options.repeat):
             batches.append(wrk("batch", process.port, process.pid, 8, run))
             say(f"  batches: {batches[-1]['per_second'] * EVENTS_OF_A_BATCH:,.0f} events/s")
-        half = latency(lab, process.port, summary([found["per_second"] for found in single])["median"] / 2)
-        say(f"  at {half['rate']:,.0f} requests/s: p99 {half['p99']:.1f} ms")
+        late = measure_latency(lab, process)
         rss = peak_rss_mib(process.pid)
         process.stop()
     finally:
@@ -109,5 +174,5 @@ def part_intake(lab, options):
         "figures": {"intake": figures(single), "nginx": figures(empty), "batches": figures(batches, EVENTS_OF_A_BATCH)},
         "share_by_core": summary([ours["per_core"] / theirs["per_core"] for ours, theirs in zip(single, empty)]),
         "share_by_clock": summary([ours["per_second"] / theirs["per_second"] for ours, theirs in zip(single, empty)]),
-        "half": half, "peak_rss_mib": rss, "connections": CONNECTIONS, "partitions": PARTITIONS,
+        **late, "peak_rss_mib": rss, "connections": CONNECTIONS, "partitions": PARTITIONS,
     }

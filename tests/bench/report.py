@@ -173,18 +173,27 @@ def section_snapshot(result):
 
 def section_tracing(result):
     rows = [(name, spread(result["rates"][name]), spread(result["daemon_us_per_event"][name], 2))
-            for name in ("off", "on")]
+            for name in ("off", "on", "scraped") if name in result["rates"]]
     return (f"## Tracing\n\nEach record carries a `traceparent`, {result['sampled']:.0%} of them that of a sampled trace; a batch with such a "
             f"record is a span with its parts, sent to a collector on the same machine.\n\n"
             + table(("tracing", "events/s", "daemon, µs an event"), rows)
-            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n")
+            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n" + paragraph_scrape(result.get("scrape")))
+
+
+def paragraph_scrape(scrape):
+    """Results of before it was measured have none."""
+    if not scrape or not scrape["page_ms"]:
+        return ""
+    return (f"\nScraped every {scrape['interval']} s (no tracing): {spread(scrape['ratio'], 3)} of the rate without; a page of {number(scrape['bytes'])} bytes "
+            f"takes the loop {spread(scrape['page_ms'], 2)} ms at full load, and is there after {spread(scrape['answer_ms'], 2)} ms.\n")
 
 
 def section_intake(result):
     f = result["figures"]
     names = {"intake": "one receipt a request, acknowledged by Kafka", "nginx": "nginx, one worker, an empty 200"}
     rows = [(text, spread(f[name]["per_second"]), spread(f[name]["per_core"]), spread(f[name]["cpu_us"], 1)) for name, text in names.items()]
-    half, batches = result["half"], f["batches"]
+    half, attacked, batches = result["half"], result["attacked"], f["batches"]
+    where = "On a core of its own (generators and broker on the other)" if result["apart"] else "With generators and broker on the same core"
     return f"""## Intake
 
 Form posts of Twilio's kind over {result['connections']} kept connections (wrk), {result['partitions']} partitions, answered after the acknowledgement. Generator, broker and
@@ -192,8 +201,11 @@ intake share the cores, so the rate by core divides by the CPU that the process 
 
 """ + table(("", "requests/s by the clock", "requests/s and core", "µs of CPU a request"), rows) + f"""
 Share of nginx's rate: {spread(result['share_by_core'], 2)} by core, {spread(result['share_by_clock'], 2)} by the clock. Batches of 1 000 events of SendGrid's kind:
-{spread(batches['per_second'])} events/s by the clock, {spread(batches['per_core'])} by core. At {number(half['rate'])} requests/s over 32 connections: p50 {number(half['p50'], 1)} ms,
-p99 {number(half['p99'], 1)} ms, {half['refused']} refused. Peak RSS {number(result['peak_rss_mib'])} MiB.
+{spread(batches['per_second'])} events/s by the clock, {spread(batches['per_core'])} by core. Peak RSS {number(result['peak_rss_mib'])} MiB.
+
+{where} the intake acknowledged {number(result['full'])} requests/s; at half of that, {number(half['rate'])} requests/s over {half['connections']} connections:
+p50 {number(half['p50'], 1)} ms, p99 {number(half['p99'], 1)} ms, {half['refused']} refused. While 2 000 connections sent heads and bodies a byte at a time (slowhttptest), and
+others bodies beyond the limit: p99 {number(attacked['p99'], 1)} ms, {number(result['attack_ratio'], 2)} of the former, {attacked['refused']} refused.
 """
 
 

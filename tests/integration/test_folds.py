@@ -17,6 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 from support import publications
+from support.operations import Operations
 from support.servers import Postgres
 
 RULE = {"name": "campaigns", "group_key": ["campaign_id"], "window": "1s", "max_hold": "5s"}
@@ -55,8 +56,17 @@ def assert_told(world):
     return found
 
 
+def shown_figures(pages):
+    """What the process shows of its one rule."""
+    names = ("events", "groups", "folded", "avoidable")
+    figures = {name: pages.figures().get_one(f"receiptd_fold_{name}_total", rule="campaigns") for name in names}
+    for cause in ("quiet", "hold", "full", "removed"):
+        figures[cause] = pages.figures().get_one("receiptd_fold_published_total", rule="campaigns", cause=cause)
+    return figures
+
+
 def test_the_publications_tell_every_change_once(create_folds):
-    world = create_folds(20_000, seed=21)
+    world = create_folds(20_000, seed=21, rule={"funnel": True})
     process = world.installation.start()
     feeder = world.feed()
     world.wait_for_progress(process)
@@ -66,6 +76,14 @@ def test_the_publications_tell_every_change_once(create_folds):
     wait_until_quiet(world, process)
     found = assert_told(world)
     assert {p["cause"] for p in found} <= {"quiet", "hold"}
+    last = {p["group"]["campaign_id"]: p for p in sorted(found, key=lambda p: p["number"])}
+    funnel = "SELECT status_name, messages FROM receiptd.campaign_funnel WHERE campaign_id = %s"
+    for campaign, publication in last.items():  # nothing has changed since
+        assert publication["funnel"] == dict(world.database.query(funnel, campaign))
+    counts, pages = publications.totals(world.database)["campaigns"], Operations(process)
+    wanted = {**counts, "folded": counts["events"] - counts["groups"]}
+    world.wait(lambda: shown_figures(pages) == wanted, process, 60, f"the metrics show {wanted}")
+    assert pages.figures().get_one("receiptd_fold_ratio", rule="campaigns") == pytest.approx(1 - len(found) / counts["events"])
     process.stop()
 
 

@@ -1,10 +1,12 @@
 """config/kubernetes and config/container as they are: valid by the API's own schemas, and right in what no schema knows."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +19,18 @@ OVERLAYS = ("small", "large")
 RELEASE = "1.34"
 # Kinds of operators that a cluster may have; Kubernetes' own schemas do not know them.
 FOREIGN = {"PodMonitor": "monitoring.coreos.com/v1", "ScaledObject": "keda.sh/v1alpha1"}
+# Where their definitions are: a module of Go and a file in it.
+DEFINITIONS = {
+    "PodMonitor": "github.com/prometheus-operator/prometheus-operator@v0.79.2 "
+                  "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+    "ScaledObject": "github.com/kedacore/keda/v2@v2.16.1 config/crd/bases/keda.sh_scaledobjects.yaml",
+}
+VALIDATE = """
+import json, jsonschema, sys
+schema, thing = json.load(sys.stdin)
+for error in jsonschema.Draft7Validator(schema).iter_errors(thing):
+    print("/".join(map(str, error.absolute_path)), error.message[:200])
+"""
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 MEMORY_AT_REST = 96 * 2**20
 
@@ -88,6 +102,41 @@ def test_a_misspelt_field_is_found(overlay, tmp_path):
                               "-k", RELEASE, "--strict", str(path)], text=True, capture_output=True,
                              env={**os.environ, "PYTHONPATH": library("fetch_kubernetes_validate")})
     assert checked.returncode != 0
+
+
+def strict(schema):
+    """The same, with every field that it does not know refused, as a server does by --validate=strict."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tightened = {key: strict(value) for key, value in schema.items()}
+    if isinstance(schema.get("properties"), dict) and "additionalProperties" not in schema \
+            and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        tightened["additionalProperties"] = False
+    return tightened
+
+
+def complaints(kind, thing):
+    """What an operator's own definition of the kind says against an object."""
+    try:
+        path = library(f"fetch_crd {DEFINITIONS[kind]}")
+    except subprocess.CalledProcessError:
+        pytest.skip(f"{DEFINITIONS[kind].split()[0]} cannot be fetched")
+    definition = yaml.safe_load(Path(path).read_text())
+    version = FOREIGN[kind].rpartition("/")[2]
+    schema, = (one["schema"]["openAPIV3Schema"] for one in definition["spec"]["versions"] if one["name"] == version)
+    return subprocess.run([sys.executable, "-c", VALIDATE], input=json.dumps([strict(schema), thing]), text=True, capture_output=True, check=True,
+                          env={**os.environ, "PYTHONPATH": library("fetch_kubernetes_validate")}).stdout
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs go, whose modules hold the operators' definitions")
+def test_objects_of_operators_are_valid_by_their_definitions(overlays):
+    found = {one["kind"]: one for overlay in overlays.values() for one in overlay.objects if one["kind"] in FOREIGN}
+    assert set(found) == set(FOREIGN)
+    for kind, thing in found.items():
+        assert complaints(kind, thing) == "", kind
+        assert "misspelt" in complaints(kind, {**thing, "spec": {**thing["spec"], "misspelt": True}})
 
 
 def test_the_configuration_in_the_pod_is_one_that_receiptd_takes(overlay, tmp_path):

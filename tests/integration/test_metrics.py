@@ -165,6 +165,7 @@ def test_two_owners_of_one_position_are_counted(create_world):
         connection.execute("UPDATE receiptd.consumer_progress SET next_offset = next_offset + 1")
     world.topic.send(events("DELIVERED"), events("OPENED"))
     pages.wait_for_figure("receiptd_exclusivity_conflicts_total", lambda value: value == 1)
+    assert pages.figures().get_one("receiptd_exclusivity_messages_total") == 1
     assert pages.figures().get_one("receiptd_fence_conflicts_total") >= 1
     assert pages.figures().get_one("receiptd_events_rolled_back_total", outcome="fenced") >= 1
     process.stop()

@@ -3,25 +3,16 @@
 import json
 import re
 import shutil
-import socket
 import subprocess
-import urllib.parse
-import urllib.request
 
 import pytest
 
 from support.operations import Operations
+from support.prometheus import Prometheus
 from support.services import ROOT
 from support.wait import wait_for
 
 RULES = ROOT / "config/prometheus/rules.yaml"
-CONFIG = """
-global: {{scrape_interval: 1s, evaluation_interval: 1s}}
-rule_files: [{rules}]
-scrape_configs:
-  - job_name: receiptd
-    static_configs: [{{targets: ["127.0.0.1:{target}"]}}]
-"""
 
 
 def alerts():
@@ -47,40 +38,12 @@ def test_rules_and_dashboard_name_metrics_that_exist():
         assert named and named <= listed, named - listed
 
 
-class Prometheus:
-    def __init__(self, directory, target):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port = probe.getsockname()[1]
-        config = directory / "prometheus.yml"
-        config.write_text(CONFIG.format(rules=RULES, target=target))
-        self.log = open(directory / "prometheus.log", "wb")
-        self.process = subprocess.Popen(
-            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={directory / 'data'}",
-             f"--web.listen-address=127.0.0.1:{self.port}"], stdout=self.log, stderr=self.log, cwd=directory)
-
-    def api(self, path, **parameters):
-        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as response:
-                return json.load(response)["data"]
-        except OSError:
-            return {}
-
-    def query(self, expression):
-        return self.api("query", query=expression).get("result", [])
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait(20)
-        self.log.close()
-
-
 @pytest.fixture
 def prometheus(tmp_path):
     made = []
 
     def start(target):
-        made.append(Prometheus(tmp_path, target))
+        made.append(Prometheus(tmp_path, target, RULES))
         return made[-1]
 
     yield start

@@ -185,6 +185,23 @@ def test_who_has_the_role_can_do_nothing_else(create_world, role):
     assert not allowed
 
 
+def test_the_age_of_others_snapshots_is_seen_without_their_statements(create_world, role):
+    world = create_world(migrate=False)
+    world.installation.command("migrate", "--role", role)
+    watch = "SELECT pid, age_ms, hidden, backends FROM receiptd.watch_server()"
+    with world.database.connect() as other, psycopg.connect(make_conninfo(world.database.dsn, user=role), autocommit=True) as connection:
+        other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        (theirs,), = other.execute("SELECT pg_backend_pid() FROM receiptd.schema_version LIMIT 1").fetchall()
+        wait_for(lambda: connection.execute(watch).fetchone()[0] == theirs, 60, "the oldest snapshot of the server is theirs")
+        (_, age, hidden, backends), = connection.execute(watch).fetchall()
+        assert age > 0 and hidden == 0 and backends >= 2
+        assert connection.execute("SELECT xact_start, query FROM pg_stat_activity WHERE pid = %s", (theirs,)).fetchall() == \
+            [(None, "<insufficient privilege>")]
+        world.database.execute(sql.SQL("ALTER FUNCTION receiptd.watch_server() OWNER TO {}").format(sql.Identifier(role)))
+        (pid, _, hidden, again), = connection.execute(watch).fetchall()
+        assert pid is None and hidden >= 1 and again >= 2
+
+
 def test_the_platform_cannot_count_what_it_did_not_insert(create_world, role):
     """The trigger's function writes counters with its owner's rights: on a table of one's own it would count anything."""
     world = create_world()

@@ -63,7 +63,8 @@ class Cluster:
     def story(self):
         """What an operator would look at."""
         words = (["get", "pods", "-o", "wide"], ["get", "events", "--sort-by=.lastTimestamp"],
-                 ["logs", "-l", "app.kubernetes.io/name=receiptd", "--tail=8"])
+                 ["logs", "-l", "app.kubernetes.io/name=receiptd", "--tail=8"],
+                 *(["logs", pod["metadata"]["name"], "--previous", "--tail=25"] for pod in self.pods()))
         return "\n".join(self.kubectl(*some, check=False).stdout[-3000:] for some in words)
 
     @staticmethod

@@ -40,6 +40,8 @@ bearerbox-host = 127.0.0.1
 bearerbox-port = {boxes}
 sendsms-port = {send}
 sendsms-interface = 127.0.0.1
+http-request-retry = 10
+http-queue-delay = 1
 
 group = sendsms-user
 username = u

@@ -30,7 +30,7 @@ def test_the_same_sources_give_the_same_package(package, tmp_path):
 
 
 def test_make_install_puts_the_same_files_in_place(package, tmp_path):
-    output("make", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system",
+    output("make", "-C", ROOT, "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", "UNITDIR=/lib/systemd/system", "ZSHDIR=/usr/share/zsh/vendor-completions",
            env=dict(os.environ, MAKEFLAGS=""))
     installed = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     listed = output("dpkg-deb", "--contents", package).splitlines()
@@ -68,6 +68,33 @@ def test_completion_gives_commands_verbs_and_choices(installed):
         ask receiptd audit --re"""
     assert installed.run("bash", "-c", script).stdout.splitlines() == \
         ["migrate", "resume resync reload", "table json csv", "--repair"]
+
+
+def test_completion_in_a_real_zsh_gives_the_same(installed):
+    """Zsh completes at a terminal only: a second one at a pseudo-terminal writes down what is offered to whom presses the key."""
+    script = r"""
+        zmodload zsh/zpty
+        found=$(mktemp)
+        zpty shell zsh -f -i
+        zpty -w shell "autoload -Uz compinit; compinit -u -D; LISTMAX=0
+            compadd() { [[ \${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]] || { local -a hits; builtin compadd -A hits \"\$@\"; print -rl -- \$hits >> $found }
+                        builtin compadd \"\$@\" }; print ready >> $found"
+        ask() {
+            local before=$(wc -l < $found)
+            zpty -w -n shell "$1"$'\t'
+            for i in {1..600}; do sleep 0.1; (( $(wc -l < $found) > before )) && break; done
+            sleep 0.3
+            print -- $(tail -n +$((before + 1)) $found | sort -u)
+            zpty -w -n shell $'\x15'
+        }
+        for i in {1..600}; do [[ -s $found ]] && break; sleep 0.1; done
+        ask 'receiptd mig'
+        ask 'receiptd ctl re'
+        ask 'receiptd funnel --format '
+        ask 'receiptd audit --re'
+        zpty -d shell; rm $found"""
+    assert installed.run("zsh", "-f", "-c", script).stdout.splitlines() == \
+        ["migrate", "reload resume resync", "csv json table", "--repair"]
 
 
 def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, package, database, topic):

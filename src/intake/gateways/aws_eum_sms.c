@@ -31,13 +31,21 @@ static const struct rcpt_mapping statuses[] = {
     {"UNKNOWN", NULL, "UNKNOWN", NULL}, /* AWS gave up after 72 h */
 };
 
+/* It goes into the answer as it is. */
+static bool is_request_id(struct rcpt_text id)
+{
+    for (size_t index = 0; index < id.size; index++)
+        if (id.at[index] < '-' || id.at[index] > 'z' || id.at[index] == '\\')
+            return false;
+    return id.size <= 128;
+}
+
 static void answer_firehose(struct rcpt_reading *reading)
 {
     char time[48];
     struct rcpt_text id = rcpt_node_text_of(reading->source.root, "requestId");
-    if (id.size > 128 || memchr(id.at, '"', id.size) != NULL ||
-        memchr(id.at, '\\', id.size) != NULL)
-        id.size = 0;
+    if (id.size == 0 || !is_request_id(id))
+        id = RCPT_TEXT("");
     int size = snprintf(time, sizeof(time), "\",\"timestamp\":%lld}",
                         (long long)(reading->source.request->received_us / 1000));
     reading->result->answer.content_type = "application/json";

@@ -1,0 +1,394 @@
+"""Each alert of config/prometheus/rules.yaml by what really causes it, on a running receiptd that a real Prometheus scrapes; and its end by
+what docs/operations.md says to do.
+
+A case is a generator: what causes the alert, then a `yield` for each time that it has to go on; when the alert has fired it is sent
+False and does what the runbook says. Cases that do not disturb each other run at the same time.
+"""
+
+import fcntl
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import threading
+import time
+from contextlib import ExitStack, closing, suppress
+
+import psycopg
+import pytest
+
+from oracle import broker, ladder
+from support.intake import LISTENS, Client, twilio
+from support.operations import ControlSocket, Operations
+from support.prometheus import Prometheus
+from support.servers import Kafka
+from support.services import ROOT
+from support.wait import wait_for
+from support.world import Feeder
+
+RULES = ROOT / "config/prometheus/rules.yaml"
+WINDOW = "15s"
+AGAIN = 2  # seconds until what has to go on is done once more
+HOUR_MS = 3600 * 1000
+ACCOUNTS = [
+    {"name": "acme", "gateway": "twilio", "org_id": "o1", "verify": "off", "message_id": "?mid"},
+    {"name": "signed", "gateway": "twilio", "org_id": "o1", "auth": "bearer", "secrets": ["right"], "message_id": "?mid"},
+]
+
+
+def shortened(text):
+    """The rules with the windows of a test. Nothing else is another than in production, but for how old a snapshot has to be."""
+    text = re.sub(r"for: \d+m", "for: 1s", re.sub(r"\[\d+m\]", f"[{WINDOW}]", text))
+    assert "xmin_age_seconds) > 3600" in text
+    return text.replace("xmin_age_seconds) > 3600", "xmin_age_seconds) > 1")
+
+
+class Reader(threading.Thread):
+    """Reads the daemon's error output into its log file, unless it is told to stop reading."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.reader, self.writer = os.pipe()
+        fcntl.fcntl(self.writer, fcntl.F_SETPIPE_SZ, 4096)
+        self.reading, self.path, self.ended = threading.Event(), None, False
+        self.reading.set()
+        self.start()
+
+    def run(self):
+        while not self.ended:
+            self.reading.wait()
+            if not select.select([self.reader], [], [], 0.2)[0]:
+                continue
+            try:
+                data = os.read(self.reader, 65536)
+            except BlockingIOError:  # the daemon does not wait for a reader, and that is a property of both ends
+                continue
+            if not data:
+                return
+            with open(self.path, "ab") as log:
+                log.write(data)
+
+    def close(self):
+        self.ended = True
+        self.reading.set()
+        self.join(60)
+        os.close(self.writer)
+        os.close(self.reader)
+
+
+class Site:
+    """One receiptd with its intake, one Prometheus, and receipts that come in all the time."""
+
+    def __init__(self, world, control, events, letters, directory, stack):
+        self.world, self.control, self.stack, self.events = world, control, stack, events
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            self.port = probe.getsockname()[1]
+        world.installation.configure(
+            http={"listen": f"127.0.0.1:{self.port}"}, timeline={"retention": "1h"},
+            postgres={"zombie_timeout": "5m", "connections": 8},
+            intake={"enabled": True, "listen": "127.0.0.1:0", "topic": str(events), "dead_letter_topic": str(letters),
+                    "ack_timeout": "1s", "accounts": ACCOUNTS})
+        self.reader = stack.enter_context(closing(Reader()))
+        self.start("a")
+        rules = directory / "rules.yaml"
+        rules.write_text(shortened(RULES.read_text()))
+        self.prometheus = stack.enter_context(closing(Prometheus(directory, self.port, rules)))
+        self.stop_feeding = threading.Event()
+        world.feeder = Feeder(lambda: broker.produce(world.brokers, str(world.topic), self.records(), stop=self.stop_feeding,
+                                                     per_second=300 / world.stream.events_per_record))
+        stack.callback(world.feeder.join)
+        stack.callback(self.stop_feeding.set)
+
+    def records(self):
+        while True:
+            yield from self.world.stream.records()
+
+    def start(self, name):
+        installation = self.world.installation
+        self.reader.path = installation.directory / f"receiptd-{name}.log"
+        self.process = installation.start(name, output=self.reader.writer)
+        self.pages = Operations(self.process)
+        self.intake_port = int(self.process.wait_for_log(LISTENS).group(1))
+        self.pages.wait_until_ready(60)
+
+    def execute(self, sql, *parameters):
+        return self.world.database.query(sql, *parameters)
+
+    def end_backends(self):
+        self.world.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                                    " WHERE datname = current_database() AND application_name LIKE 'receiptd%%' AND pid <> pg_backend_pid()")
+
+    def call(self, *requests):
+        """Status codes of the answers to webhooks."""
+        with closing(Client(self.intake_port)) as client:
+            codes = []
+            for one in requests:
+                client.send(one)
+                codes.append(client.answer().status)
+            return codes
+
+    def wait(self, condition, what):
+        wait_for(condition, 60, what, interval=0.1)
+
+    def run(self, *cases):
+        """Causes all of them and goes on until each has fired, then ends all of them."""
+        running = {name(case): case(self) for case in cases}
+        for case in running.values():
+            next(case)
+        missing, self.caused = set(running), 0
+
+        def all_have_fired():
+            missing.difference_update(self.prometheus.firing() or ())
+            if time.monotonic() - self.caused > AGAIN:
+                for alert in missing:
+                    running[alert].send(True)
+                self.caused = time.monotonic()
+            return not missing
+
+        wait_for(all_have_fired, 60, "all alerts fire", interval=0.1, details=lambda: f"missing: {sorted(missing)}")
+        for alert, case in running.items():
+            with suppress(StopIteration):
+                case.send(False)
+                raise AssertionError(f"{alert}: the case has no end")
+
+    def is_quiet(self):
+        self.last = self.prometheus.firing()
+        return self.last == set()
+
+
+def name(case):
+    return "Receiptd" + "".join(word.capitalize() for word in case.__name__.split("_"))
+
+
+def receipts(gateway, status, count, first=0):
+    return [{"message_id": f"m{number}", "status": status, "gateway": gateway} for number in range(first, first + count)]
+
+
+# ---- what happens to receipts
+
+
+def parked_too_long(site):
+    world = site.world
+    world.topic.send([{"message_id": "behind", "status": "SENT"}])
+    parked = "SELECT count(*) FROM receiptd.parked_event WHERE message_id = 'behind'"
+    site.wait(lambda: world.database.value(parked) == 1, "parked")
+    world.database.execute("UPDATE receiptd.parked_event SET parked_at = now() - interval '7 hours' WHERE message_id = 'behind'")
+    while (yield):
+        pass
+    assert [receipt["why"] for receipt in world.installation.json("explain", "behind")["receipts"]] == ["the message has no row yet"]
+    world.insert_ids("behind")
+    site.wait(lambda: world.database.value(parked) == 0, "woken")
+
+
+def dead_letters(site):
+    world = site.world
+    while (yield):
+        world.topic.send(receipts("slow", "POSTPONED", 150))
+    listed = world.installation.command("dead-letters", "--reason", "unknown_status").stdout
+    assert "POSTPONED" in listed
+    statuses = [{"name": name, "code": code, **({} if parent is None else {"parent": ladder.NAME[parent]})}
+                for code, name, parent in ladder.STATUSES] + [{"name": "POSTPONED", "code": 305, "parent": "SENT"}]
+    flags = [{"name": name, **({} if implied is None else {"implies": ladder.NAME[implied]})} for name, implied in ladder.FLAGS]
+    overrides = [{"channel": "email", "status": "BOUNCED_HARD", "becomes": "BOUNCED_HARD_EMAIL"}]
+    world.installation.configure(ladder={"statuses": statuses, "flags": flags, "overrides": overrides})
+    world.installation.command("migrate")
+    assert "ladder.statuses" in site.control.ctl("reload").stdout
+    world.installation.command("dead-letters", "--redrive", "--reason", "unknown_status")
+    redriven = "SELECT count(*) FROM receiptd.message_inbox WHERE status = 305"
+    site.wait(lambda: world.database.value(redriven) == 150, "applied once the ladder has it")
+
+
+def contradictions(site):
+    world = site.world
+    world.topic.send(receipts("liar", "DELIVERED", 200, 1_000))
+    site.wait(lambda: site.prometheus.query('receiptd_events_contradiction_total{gateway="liar"} == 0'), "the gateway's series")
+    while (yield):
+        world.topic.send(receipts("liar", "FAILED", 200, 1_000))
+    assert "contradicted" in world.installation.command("explain", "m1000").stdout
+
+
+def database_went_back(site):
+    """Positions of before, as after a restore of a moment ago."""
+    behind = "UPDATE receiptd.consumer_progress SET next_offset = next_offset - 1 WHERE lane = 0 AND next_offset > 0"
+    while (yield):
+        site.execute(behind + " RETURNING 1")
+    assert "database went back" in site.process.log()
+    site.world.installation.command("audit")
+
+
+def fence_conflicts(site):
+    """Another group of instances on the same database; it takes part of the work, and of the figures."""
+    installation = site.world.installation
+    other = installation.directory / "other.yaml"
+    text = installation.config_path.read_text().replace(str(site.control.path), "").replace(f"127.0.0.1:{site.port}", "127.0.0.1:0")
+    other.write_text(re.sub(r'group: "\w+"', 'group: "other"', text))
+    second = installation.start("second", config=other)
+    second.wait_for_log(r'msg="ready"', 60)
+    while (yield):
+        pass
+    site.pages.wait_for_figure("receiptd_exclusivity_messages_total", lambda value: value > 0, 60)
+    second.stop(60)
+
+
+# ---- PostgreSQL
+
+
+def old_snapshot(site):
+    connection = psycopg.connect(site.world.database.dsn, application_name="forgotten")
+    connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    connection.execute("SELECT count(*) FROM receiptd.message_inbox")
+    while (yield):
+        pass
+    (pid,), = site.execute("SELECT pid FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()"
+                           " AND application_name = 'forgotten'")
+    site.execute("SELECT pg_terminate_backend(%s)", pid)
+    connection.close()
+
+
+def database_connections(site):
+    (most,), = site.execute("SELECT current_setting('max_connections')::int")
+    held = []
+    while (yield):
+        if not held:
+            with ExitStack() as opened:
+                (used,), = site.execute("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")
+                for _ in range(int(most * 0.9) + 2 - used):
+                    opened.enter_context(psycopg.connect(site.world.database.dsn, application_name="too many"))
+                held.append(opened.pop_all())
+    (holders, _), = site.execute("SELECT count(*), application_name FROM pg_stat_activity GROUP BY 2 ORDER BY 1 DESC LIMIT 1")
+    assert holders > most / 2
+    held[0].close()
+
+
+def connection_flapping(site):
+    while (yield):
+        site.end_backends()
+    site.pages.wait_until_ready(60)
+    assert "is not connected" in site.process.log()
+
+
+def log_lost(site):
+    site.reader.reading.clear()
+    site.control.ctl("log-level", "debug")
+    while (yield):
+        pass
+    site.control.ctl("log-level", "warn")
+    site.reader.reading.set()
+    site.control.ctl("log-level", "info")
+
+
+# ---- the intake
+
+
+def intake_unmapped(site):
+    while (yield):
+        assert set(site.call(*[twilio(f"u{number}", "dancing") for number in range(10)])) == {200}
+    assert 'status="dancing"' in site.pages.get("/metrics").text
+
+
+def intake_signatures(site):
+    wrong, right = (twilio("s1", account="signed").replace(b"\r\n", f"\r\nAuthorization: Bearer {secret}\r\n".encode(), 1)
+                    for secret in ("old", "right"))
+    while (yield):
+        assert set(site.call(*[wrong] * 10)) <= {401, 403}
+    assert site.call(right) == [200]
+
+
+def intake_refuses(site):
+    """The brokers hang."""
+    broker_pid = Kafka(site.world.topic.services).pid()
+    site.stack.callback(os.kill, broker_pid, signal.SIGCONT)
+    os.kill(broker_pid, signal.SIGSTOP)
+    while (yield):
+        site.call(twilio("refused"))
+    os.kill(broker_pid, signal.SIGCONT)
+    site.wait(lambda: site.call(twilio("taken")) == [200], "webhooks are taken again")
+    site.pages.wait_until_ready(60)
+
+
+# ---- the process
+
+
+def lagging(site):
+    """A lock of somebody on the inbox; what waits was sent ten minutes ago."""
+    world = site.world
+    operator = psycopg.connect(world.database.dsn, application_name="somebody")
+    operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
+    (pid,), = operator.execute("SELECT pg_backend_pid()").fetchall()
+    for partition in range(world.topic.partitions):
+        world.topic.send({"message_id": "late", "status": "SENT"}, partition=partition, timestamp_ms=int(time.time() * 1000) - HOUR_MS // 6)
+    while (yield):
+        pass
+    blockers = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+    site.wait(lambda: world.database.value(blockers, pid) > 0, "the backends of the lanes wait for it")
+    site.execute("SELECT pg_terminate_backend(%s)", pid)
+    operator.close()
+
+
+def no_progress(_):
+    """By the same lock."""
+    while (yield):
+        pass
+
+
+def paused(site):
+    site.control.ctl("pause")
+    while (yield):
+        pass
+    site.control.ctl("resume")
+
+
+def not_ready(site):
+    database = site.world.database
+    database.connection.close()
+    with psycopg.connect(site.world.topic.services.dsn, autocommit=True) as outside:
+        outside.execute(f'ALTER DATABASE "{database.name}" CONNECTION LIMIT 0')
+        outside.execute(f'ALTER DATABASE "{database.name}" ALLOW_CONNECTIONS false')
+        outside.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (database.name,))
+    while (yield):
+        pass
+    assert site.pages.get("/readyz").json["reasons"]
+    with psycopg.connect(site.world.topic.services.dsn, autocommit=True) as outside:
+        outside.execute(f'ALTER DATABASE "{database.name}" ALLOW_CONNECTIONS true')
+        outside.execute(f'ALTER DATABASE "{database.name}" CONNECTION LIMIT -1')
+    site.pages.wait_until_ready(60)
+
+
+def halted(site):
+    (site.deleted,), = site.execute("DELETE FROM receiptd.consumer_progress p WHERE partition = 0 AND lane = 0 RETURNING p::text")
+    while (yield):
+        pass
+    assert "consumer_progress" in str(site.pages.get("/readyz").json["reasons"])
+    site.execute("INSERT INTO receiptd.consumer_progress SELECT (%s::receiptd.consumer_progress).* RETURNING 1", site.deleted)
+
+
+def down(site):
+    """The restart that a halt wants, with an end in between that lasts."""
+    site.process.stop(60)
+    while (yield):
+        pass
+    site.start("b")
+
+
+@pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
+def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
+    together = (database_connections, parked_too_long, dead_letters, contradictions, database_went_back, old_snapshot,
+                intake_unmapped, intake_signatures)
+    alone = ((fence_conflicts,), (log_lost,), (connection_flapping,), (intake_refuses,), (lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
+    cases = {name(case) for group in (together, *alone) for case in group}
+    assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
+    with ExitStack() as stack:
+        control = stack.enter_context(closing(ControlSocket(receiptd)))
+        world = create_world(5_000, partitions=2, seed=66)
+        world.insert(world.stream.late)
+        world.insert_ids("late", *(f"m{number}" for number in range(1_200)))
+        site = Site(world, control, create_topic(1), create_topic(1), tmp_path, stack)
+        site.wait(lambda: site.prometheus.query("sum_over_time(up[15s]) >= 3"), "scrapes")
+        site.wait(site.is_quiet, "nothing fires")
+        site.run(*together)
+        for group in alone:
+            site.run(*group)
+        wait_for(site.is_quiet, 60, "nothing fires any more", interval=0.2, details=lambda: f"firing: {site.last}")
+        site.process.stop(60)

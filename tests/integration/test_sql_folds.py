@@ -1,0 +1,87 @@
+"""What the publisher of folds looks at: as much as is due, however much is open."""
+import json
+
+from sql_fixture import database, sql_server  # noqa: F401
+from test_sql_snapshot import pages
+
+RULE = """
+    INSERT INTO fold_rule (rule, source, match, by_campaign, by_org, by_status, kinds, fields, "window", max_hold, max_events,
+                           max_values, funnel, target, destination, message_key)
+    VALUES ('r', 'transitions', '{}', true, false, false, '{"": "tally"}', '{}', '1 hour', '2 hours', 1000000, 1000, false,
+            'kafka', 'out', 'group')
+"""
+# n groups of lane 0 that are due in an hour, and k that are due.
+OPEN = """
+    INSERT INTO fold_group (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
+    SELECT 'r', format('{{"campaign_id": "%s-{name}"}}', n), 0, 1, 5, now(), now() - {ago} * interval '1 hour',
+           now() + {due} * interval '1 hour', '{{}}', now()
+    FROM generate_series(1, {count}) n
+"""
+
+
+def add_groups(session, name, count, due):
+    session.do(OPEN.format(name=name, count=count, due="-0.1" if due else "1", ago="2" if due else "0"))
+    session.do("ANALYZE fold_group")
+
+
+def scans(node, relation):
+    """Types and indexes of what reads the relation."""
+    found = [(node["Node Type"], node.get("Index Name"))] if node.get("Relation Name") == relation and "Scan" in node["Node Type"] else []
+    return found + [scan for child in node.get("Plans", []) for scan in scans(child, relation)]
+
+
+def test_due_groups_are_found_by_index_in_as_many_pages_as_are_due(database):
+    session = database.session()
+    session.do(RULE)
+    visited = {}
+    for open_groups in (1_000, 40_000):
+        add_groups(session, f"open-{open_groups}", open_groups, due=False)
+        add_groups(session, f"due-{open_groups}", 10, due=True)
+        session.do("VACUUM fold_group")
+        visited[open_groups] = pages(session, "fold/look", 0, 2), pages(session, "fold/claim", 0, 2000)
+        assert session.query(f"SELECT count(*) FROM fold_outbox WHERE payload LIKE '%due-{open_groups}%'") == [(10,)]
+    for small, large in zip(visited[1_000], visited[40_000]):
+        assert large <= small + 60, f"pages visited with 1 000 and with 40 000 open groups: {visited}"
+    plan = session.query('EXPLAIN (FORMAT JSON) EXECUTE "fold/claim"(0, 2000)')[0][0]
+    found = scans((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"], "fold_group")
+    assert ("Index Scan", "fold_group_due") in found and not [scan for scan in found if scan[0] == "Seq Scan"], found
+
+
+def test_a_gathering_takes_no_more_than_it_is_allowed_and_says_that_there_is_more(database):
+    session = database.session()
+    session.do(RULE.replace("'transitions'", "'topic'").replace('"": "tally"', '"s": "set"'))
+    append = ("INSERT INTO fold_event (rules, keys, parts, n, size) SELECT array_agg('r'::text), array_agg(format('{\"k\": %s}', n)),"
+              " array_agg(format('{\"v\": {\"s\": [%s]}, \"o\": {}}', ROW)), array_agg(1), count(*) FROM generate_series(1, 100) n")
+    for row in range(5):
+        session.do(append.replace("ROW", str(row)))
+    session.prepare("fold/gather")
+    taken = []
+    while not taken or taken[-1][1]:
+        taken += session.query('EXECUTE "fold/gather"(0, 2, 500, 200)')
+        assert len(taken) < 10
+    assert [rows for rows, _ in taken] == [2, 2, 1]
+    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 200)') == [(0, False)]  # topics are the first lane's
+    assert session.query("SELECT DISTINCT collected -> 'v' -> 's', events FROM fold_group") == [([0, 1, 2, 3, 4], 5)]
+
+
+def test_a_group_that_opens_again_within_the_window_was_published_too_early(database):
+    session = database.session()
+    session.do(RULE.replace("'transitions'", "'topic'"))
+    for name in ("fold/gather", "fold/claim"):
+        session.prepare(name)
+    event = "INSERT INTO fold_event (rules, keys, parts, n, size, at) VALUES ('{r}', ARRAY['{\"k\": 1}'], '{\"{}\"}', '{3}', 1, now() - %s)"
+    quiet = "interval '3 hours'"
+
+    def publish(age):
+        session.do(event % age)
+        session.query('EXECUTE "fold/gather"(0, 2, 500, 1000)')
+        session.do("UPDATE fold_group SET due_at = now(), lane = 0 WHERE due_at IS NOT NULL")
+        return session.query('EXECUTE "fold/claim"(0, 10)')
+
+    assert publish(quiet) == [(1, 1)]
+    session.do("UPDATE fold_group SET published_at = now() - interval '5 hours'")
+    assert publish(quiet) == [(1, 1)]  # two hours after it: the window is one
+    session.do("UPDATE fold_group SET published_at = now() - interval '3 hours 30 minutes'")
+    assert publish(quiet) == [(1, 1)]
+    totals = session.query("SELECT sum(events)::int8, sum(groups)::int8, sum(quiet)::int8, sum(avoidable)::int8 FROM fold_total")
+    assert totals == [(9, 3, 3, 1)]

@@ -1,0 +1,104 @@
+/* JSON web tokens: what a gateway says about when they hold, and algorithms that are none. */
+#include "intake_fixture.h"
+
+/* Made with Python's hmac; times beside the clock's of the fixture. */
+static void tokens_hold_as_long_as_they_say(void **state)
+{
+    static const struct {
+        const char *token;
+        enum rcpt_intake_verdict verdict;
+    } tokens[] = {
+        /* iat +0 s, exp +10 s */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsImV4cCI6MTc2MDc4OTQ1NSwic"
+         "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
+         "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.VRvkzTvoc17cn4-SKdLWkQ4qaLFrR_d-"
+         "2AB4V1dSTB0",
+         RCPT_INTAKE_VERIFIED},
+        /* iat +0 s, exp -200 s */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsImV4cCI6MTc2MDc4OTI0NSwic"
+         "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
+         "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.yshNJppe3AgWclXM45Y0VYJqG8ALsw3a"
+         "tBhFPIWUkyA",
+         RCPT_INTAKE_VERIFIED},
+        /* iat -1000 s, exp -400 s */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODg0NDUsImV4cCI6MTc2MDc4OTA0NSwic"
+         "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
+         "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.FQUdvj9kKxNC9xGbz-cUj-TuncJnVhLv"
+         "v4LDGq8VKv0",
+         RCPT_INTAKE_STALE},
+        /* iat +0 s, exp "x" */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsImV4cCI6IngiLCJwYXlsb2FkX"
+         "2hhc2giOiJlMDgwZGE1ZjEwMmJhNjI1NGVhYTgxNzE4OWUxZWM3NzdkOWMwODJmYjY4NTZ"
+         "iNzQwYWM3M2RiZDljNWVhNmQ4In0.1ZpJSeqwqcIbYsltEbkhTkRm5QOkoM0xMHw9bq5hR"
+         "aA",
+         RCPT_INTAKE_STALE},
+        /* iat +0 s, nbf +400 s */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUsIm5iZiI6MTc2MDc4OTg0NSwic"
+         "GF5bG9hZF9oYXNoIjoiZTA4MGRhNWYxMDJiYTYyNTRlYWE4MTcxODllMWVjNzc3ZDljMDg"
+         "yZmI2ODU2Yjc0MGFjNzNkYmQ5YzVlYTZkOCJ9.l0MZarfKXwE7Ln2oqKLsmeuIFDS1s_jM"
+         "tnbsbVv1fdU",
+         RCPT_INTAKE_STALE},
+        /* nbf +200 s */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJuYmYiOjE3NjA3ODk2NDUsInBheWxvYWRfaGFzaCI6ImUwO"
+         "DBkYTVmMTAyYmE2MjU0ZWFhODE3MTg5ZTFlYzc3N2Q5YzA4MmZiNjg1NmI3NDBhYzczZGJ"
+         "kOWM1ZWE2ZDgifQ.ANkkadGzwjnGfKTRAIIr8e7OacNwQ6bzsGwnvmB4V3k",
+         RCPT_INTAKE_VERIFIED},
+        /* iat +0.25 s */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJpYXQiOjE3NjA3ODk0NDUuMjUsInBheWxvYWRfaGFzaCI6I"
+         "mUwODBkYTVmMTAyYmE2MjU0ZWFhODE3MTg5ZTFlYzc3N2Q5YzA4MmZiNjg1NmI3NDBhYzc"
+         "zZGJkOWM1ZWE2ZDgifQ.oNW6AtI07bVBeGpkun2HuCC1l8edUcp5bSU4q_Kq57I",
+         RCPT_INTAKE_VERIFIED},
+        /* no times */
+        {"Bearer eyJhbGciOiJIUzI1NiJ9.eyJwYXlsb2FkX2hhc2giOiJlMDgwZGE1ZjEwMmJhNjI1NGVhY"
+         "TgxNzE4OWUxZWM3NzdkOWMwODJmYjY4NTZiNzQwYWM3M2RiZDljNWVhNmQ4In0.0hADZPA"
+         "QlkHXoqdzoPkiZkJ3OxvOXxpnRi5rw0nGyyU",
+         RCPT_INTAKE_VERIFIED},
+    };
+    struct fixture fixture;
+    char gateway[] = "vonage_messages", secret[] = "s", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    config.max_age_ms = 3600 * 1000;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    for (size_t index = 0; index < COUNT(tokens); index++) {
+        fixture_request(&fixture, "POST", RCPT_TEXT(""),
+                        RCPT_TEXT("{\"message_uuid\":\"u\",\"status\":\"read\"}"));
+        fixture_header(&fixture, RCPT_TEXT("Authorization"), rcpt_text_of(tokens[index].token));
+        fixture_adapt(&fixture);
+        assert_int_equal(fixture.result.verdict, tokens[index].verdict);
+    }
+    fixture_fini(&fixture);
+}
+
+static void a_token_without_algorithm_is_refused(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "vonage_messages", secret[] = "s", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{}"));
+    /* {"alg":"none"}.{"payload_hash":…}. */
+    fixture_header(&fixture, RCPT_TEXT("Authorization"),
+                   RCPT_TEXT("Bearer eyJhbGciOiJub25lIn0.eyJpYXQiOjE3NjA3ODk0NDF9."));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_BAD);
+    fixture_fini(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tokens_hold_as_long_as_they_say),
+        cmocka_unit_test(a_token_without_algorithm_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
