@@ -111,6 +111,7 @@ def test_once_per_person_over_campaigns_batches_and_lanes(create_actions, receiv
     for first in range(0, 700, 50):
         world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(first, first + 50)])
     world.wait_until_consumed(process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.run_intent") == 0, process, LONG, "all runs are made")
     wait_for_runs(world, process, {"done": 7})
     process.stop()
     assert sorted(c.subject for c in receiver.seen()) == [f"o/c{n}" for n in range(7)]
@@ -202,6 +203,24 @@ def test_one_organisation_with_very_many_does_not_delay_another(create_actions, 
     assert order.index("small/single") < 1300  # by age it would be the last
     (call,) = [c for c in receiver.seen() if c.subject == "small/single"]
     assert call.body["data"] == {"note": "hello"}
+    process.stop()
+
+
+def test_an_import_of_sixteen_thousand_by_a_topic_stops_neither_receipts_nor_other_organisations(create_actions, create_topic, receiver):
+    source, count = create_topic(2), 16_000
+    world = create_actions([{"name": "bulk", "on": {"topic": str(source)}, "webhook": "crm", "if": "CLICKED"},
+                            {"name": "each", "on": "OPENED", "webhook": "crm"}], events=4_000)
+    process = world.installation.start()
+    process.wait_for_log("actions: assigned 2 partitions", LONG)
+    source.send(*[{"org_id": "big", "subject": f"person{n}"} for n in range(count)])
+    world.produce()
+    world.insert(world.stream.late)
+    world.finish(process)
+    of = ("SELECT count(*) FROM receiptd.run r JOIN receiptd.pipeline p ON p.id = r.pipeline_id WHERE r.status = 'done' AND p.name = '{}'")
+    opened = world.database.value("SELECT sum(messages) FROM receiptd.campaign_funnel WHERE status = 700")
+    world.wait(lambda: (world.database.value(of.format("bulk")), world.database.value(of.format("each"))) == (count, opened), process,
+               2 * LONG, "all runs end", details=lambda: str(states(world)))
+    assert len(receiver.seen()) == opened > 0
     process.stop()
 
 
