@@ -4,11 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
-#define TIDY_MS   5000
-#define COUNT_MS  2000
-#define TIDY_ROWS 5000
+#define TIDY_MS        5000
+#define COUNT_MS       2000
+#define TIDY_ROWS      5000
+#define STORE_AGAIN_MS 30000
 
 static int64_t now_of(const struct app_actions *actions)
 {
@@ -207,14 +209,37 @@ static void own_lanes(struct app_actions *actions)
     actions_submit(actions, "own", on_owned);
 }
 
+/* A column that is not there would be empty in every run: once_per would let one run begin, ever.
+ * At a start that ends the process; a reload leaves what was in effect as it was, and actions wait.
+ */
+static void refuse_columns(struct app_actions *actions, const char *unknown)
+{
+    struct rcpt_error error;
+    rcpt_error_fatal(&error, EX_CONFIG, "pipelines: the inbox has no such column: %s", unknown);
+    rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox");
+    actions->store_at_ms = now_of(actions) + STORE_AGAIN_MS;
+    if (actions->known)
+        rcpt_log_error("outbox", "%s; no action begins until that is mended; HINT: %s, then reload",
+                       error.text, error.hint);
+    else
+        app_fail(actions->app, &error);
+}
+
 static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
     struct app_actions *actions = context;
-    (void)rows, (void)row_count;
     actions->store_flying = false;
-    if (actions_failed(actions, "storing the pipelines", error))
+    if (actions_failed(actions, "storing the pipelines", error)) {
+        actions->store_at_ms = now_of(actions) + 1000;
         return;
+    }
+    RCPT_ASSERT(row_count == 1);
+    const char *unknown = rcpt_pg_rows_text(rows[0], 0, 0);
+    if (unknown != NULL) {
+        refuse_columns(actions, unknown);
+        return;
+    }
     actions->stored = actions->known = true;
     positions_step(actions->app); /* may have waited for it */
     rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
@@ -223,7 +248,8 @@ static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 
 static void store_pipelines(struct app_actions *actions)
 {
-    if (actions->stored || actions->store_flying || actions->stopping || !actions_can_ask(actions))
+    if (actions->stored || actions->store_flying || actions->stopping ||
+        now_of(actions) < actions->store_at_ms || !actions_can_ask(actions))
         return;
     actions->store_flying = true;
     rcpt_pg_encoder_reset(actions->encoder);

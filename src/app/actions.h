@@ -76,6 +76,7 @@ struct app_actions {
     unsigned claiming;     /* lanes of the claim in flight */
     int64_t claimed_at_ms; /* when it was sent */
     int64_t claim_at_ms;   /* the next one */
+    int64_t store_at_ms;   /* not before, after a failure */
     bool known;            /* some wording of the pipelines is in the database */
     bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
     bool tidy_flying, count_flying;

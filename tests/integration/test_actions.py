@@ -329,6 +329,31 @@ def test_a_reload_brings_pipelines_and_takes_them_away(create_actions, receiver)
     process.stop()
 
 
+def test_a_column_that_the_inbox_does_not_have_is_refused(create_actions, receiver):
+    """It would be empty in each run, and with once_per one run would begin, ever."""
+    wrong = {"name": "p", "on": "SENT", "webhook": "crm", "once_per": ["org_id", "custmer_id"]}
+    world = create_actions([wrong])
+    world.insert_ids("a", "b")
+    process = world.installation.start()
+    assert process.wait(LONG) == 78
+    assert "pipelines: the inbox has no such column: p: custmer_id" in process.log()
+
+    world.installation.configure(pipelines=[wrong | {"once_per": ["message_id", "subject"]}])
+    process = world.installation.start("b")
+    process.wait_for_log("1 pipelines are in effect", LONG)
+    world.topic.send(receipt("a", "SENT"))
+    wait_for_runs(world, process, {"done": 1})
+    world.installation.configure(pipelines=[wrong])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log("no such column: p: custmer_id; no action begins until that is mended", LONG)
+    world.topic.send(receipt("b", "SENT"))
+    world.wait_until_consumed(process)
+    world.installation.configure(pipelines=[wrong | {"once_per": ["message_id"]}])
+    process.signal(signal.SIGHUP)
+    wait_for_runs(world, process, {"done": 2})
+    process.stop()
+
+
 def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, receiver):
     target = create_topic(1)
     world = create_actions([{"name": "p", "on": "SENT", "produce": {"topic": str(target), "key": "subject"}}])
