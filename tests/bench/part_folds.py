@@ -14,6 +14,7 @@ from support import publications
 from support.wait import wait_for
 
 GROUPS = 10_000
+STEADY_GROUPS, STEADY_PER_SECOND, STEADY_SECONDS, MAX_HOLD_SECONDS = 10, 1_000, 20, 1
 OPEN_GROUPS, WINDOW_SECONDS, WATCHED_SECONDS = 1_000_000, 3600, 20
 AHEAD_SECONDS = 60  # until the first is due: all of them are there by then
 
@@ -104,8 +105,42 @@ def lag(lab):
     return {"publications": len(late), "p50": percentile(late, 0.5), "p99": percentile(late, 0.99)}
 
 
+def steady(lab):
+    """Streams that never leave their groups quiet: record's time less first_at and max_hold."""
+    out, events, empty = lab.services.create_topic(2), lab.services.create_topic(4), Stream("single", 1000)
+    fold = rule(out, source="topic", topic=str(events), group_key=["account"], window="500ms", max_hold=f"{MAX_HOLD_SECONDS}s")
+    with lab.database(empty) as database:
+        receiptd = lab.receiptd(database, lab.topic(empty), folds=[fold])
+        process = receiptd.start()
+        try:
+            process.wait_for_log(r"folds: assigned 4 partitions", 60)
+            producer = Producer({"bootstrap.servers": lab.services.brokers, "linger.ms": 1})
+            begun, sent = time.monotonic(), 0
+            while time.monotonic() - begun < STEADY_SECONDS:
+                while sent < (time.monotonic() - begun) * STEADY_PER_SECOND:
+                    producer.produce(str(events), json.dumps({"account": f"a{sent % STEADY_GROUPS}"}).encode(), str(sent % 97))
+                    sent += 1
+                producer.poll(0.001)
+            assert producer.flush(60) == 0
+            wait_for(lambda: database.value("SELECT COALESCE(sum(events), 0) FROM receiptd.fold_total") == sent, 60, "all is folded")
+            wait_for(lambda: database.value("SELECT count(*) FROM receiptd.fold_group WHERE due_at IS NOT NULL") == 0, 120, "the last")
+            process.stop()
+        finally:
+            receiptd.close()
+        found = [p for p in publications.read(lab.services.brokers, out, 2, with_times=True) if p["cause"] == "hold"]
+    late = [p["_at_ms"] / 1000 - datetime.fromisoformat(p["first_at"].replace("Z", "+00:00")).timestamp() - MAX_HOLD_SECONDS
+            for p in found]
+    events.drop()
+    out.drop()
+    say(f"    steady: {len(late)} publications of {STEADY_GROUPS} groups by max_hold: p50 {percentile(late, 0.5):.3f} s late, "
+        f"at most {max(late):.3f} s")
+    return {"publications": len(late), "groups": STEADY_GROUPS, "seconds": STEADY_SECONDS, "p50": percentile(late, 0.5),
+            "worst": max(late)}
+
+
 def part_folds(lab, options):
     out = lab.services.create_topic(2)
-    results = {"cost": cost(lab, options, out), "rates": [rate(lab, options, out, n) for n in (100, GROUPS)], "lag": lag(lab)}
+    results = {"cost": cost(lab, options, out), "rates": [rate(lab, options, out, n) for n in (100, GROUPS)], "lag": lag(lab),
+               "steady": steady(lab)}
     out.drop()
     return results

@@ -209,6 +209,11 @@ others bodies beyond the limit: p99 {number(attacked['p99'], 1)} ms, {number(res
 """
 
 
+def steady_folds(steady):
+    return (f"{steady['groups']} groups that were never quiet for {steady['seconds']} s were published {number(steady['publications'])} times by `max_hold`: "
+            f"p50 {number(steady['p50'], 2)} s, at most {number(steady['worst'], 2)} s late.\n")
+
+
 def section_folds(result):
     rates = "; ".join(f"{number(rate['events_per_second'])} events/s with {number(rate['groups'])} groups" for rate in result["rates"])
     lag = result["lag"]
@@ -216,7 +221,7 @@ def section_folds(result):
 
 The core with a rule over its transitions ran at {spread(result['cost']['share'], 2)} of its rate without one. A rule over a topic alone: {rates}.
 Beside a million open groups {number(lag['publications'])} publications came p50 {number(lag['p50'], 2)} s, p99 {number(lag['p99'], 2)} s behind their window.
-"""
+{steady_folds(result['steady']) if 'steady' in result else ''}"""
 
 
 def actions_beside_receipts(found):
