@@ -1,6 +1,11 @@
+#include <openssl/crypto.h>
+
 #include "app/command.h"
 
 int main(int argc, char **argv)
 {
+    /* A thread of librdkafka may still be on its way out when everything else is done. exit() would
+     * take OpenSSL away from under what it does last. */
+    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
     return command_main(argc, argv);
 }
