@@ -44,22 +44,23 @@ meaning AS MATERIALIZED (
 keyed AS MATERIALIZED (
     SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, k.name AS status, o.name AS prev_status, e.flags, m.columns, e.names,
            e.deltas, m.n, m.first_at, m.last_at, m.link,
-           (jsonb_strip_nulls(jsonb_build_object('campaign_id', CASE WHEN r.by_campaign THEN m.campaign END,
-                                                 'org_id', CASE WHEN r.by_org THEN m.org END,
-                                                 'status', CASE WHEN r.by_status THEN k.name END,
-                                                 'prev_status', CASE WHEN r.by_prev_status THEN o.name END,
-                                                 'flags', CASE WHEN r.by_flags THEN array_to_string(e.flags, '+') END))
-            || CASE WHEN r.key_columns = '{}' THEN '{}'
-                    ELSE (SELECT jsonb_object_agg('inbox.' || w.name,
-                                                  CASE WHEN octet_length(m.columns ->> w.name) <= 200 THEN m.columns ->> w.name
-                                                       ELSE left(m.columns ->> w.name, 40) || '…' || md5(m.columns ->> w.name) END)
-                          FROM unnest(r.key_columns) AS w (name))
-               END)::text AS key
+           CASE WHEN r.key_columns = '{}' THEN b.base
+                ELSE b.base || (SELECT jsonb_object_agg('inbox.' || w.name,
+                                       CASE WHEN octet_length(m.columns ->> w.name) <= 200 THEN m.columns ->> w.name
+                                            ELSE left(m.columns ->> w.name, 40) || '…' || md5(m.columns ->> w.name) END)
+                                FROM unnest(r.key_columns) AS w (name))
+           END::text AS key
     FROM moved m
     JOIN meaning e ON e.old = m.old AND e.new = m.new AND e.gained = m.gained
     JOIN message_status_priority k ON k.code = m.new
     LEFT JOIN message_status_priority o ON o.code = m.old
     CROSS JOIN fold_rule r
+    CROSS JOIN LATERAL (
+        SELECT jsonb_strip_nulls(jsonb_build_object('campaign_id', CASE WHEN r.by_campaign THEN m.campaign END,
+                                                    'org_id', CASE WHEN r.by_org THEN m.org END,
+                                                    'status', CASE WHEN r.by_status THEN k.name END,
+                                                    'prev_status', CASE WHEN r.by_prev_status THEN o.name END,
+                                                    'flags', CASE WHEN r.by_flags THEN array_to_string(e.flags, '+') END)) AS base) b
     WHERE r.source = 'transitions' AND (r.removed_at IS NULL OR m.first_at <= r.removed_at)
       AND (r.match -> 'campaign_id' IS NULL OR r.match -> 'campaign_id' ? m.campaign)
       AND (r.match -> 'org_id' IS NULL OR r.match -> 'org_id' ? m.org)
@@ -85,7 +86,7 @@ parts AS (
     UNION ALL
     SELECT k.rule, k.key, f.key, to_jsonb(sum(k.n)::int8), NULL, NULL, NULL
     FROM keyed k, jsonb_each_text(k.fields) f
-    WHERE k.kinds ->> f.key = 'count'
+    WHERE k.fields <> '{}' AND k.kinds ->> f.key = 'count'
     GROUP BY k.rule, k.key, f.key
     UNION ALL
     SELECT k.rule, k.key, f.key, jsonb_agg(DISTINCT v.value), NULL, NULL, NULL
@@ -93,7 +94,7 @@ parts AS (
          unnest(CASE f.value WHEN 'campaign_id' THEN ARRAY[k.campaign] WHEN 'org_id' THEN ARRAY[k.org]
                              WHEN 'status' THEN ARRAY[k.status] WHEN 'prev_status' THEN ARRAY[k.prev_status]
                              WHEN 'flags' THEN k.flags ELSE ARRAY[k.columns ->> substr(f.value, 7)] END) AS v (value)
-    WHERE k.kinds ->> f.key = 'set' AND v.value IS NOT NULL
+    WHERE k.fields <> '{}' AND k.kinds ->> f.key = 'set' AND v.value IS NOT NULL
     GROUP BY k.rule, k.key, f.key
     UNION ALL
     SELECT k.rule, k.key, 'traces', jsonb_agg(DISTINCT k.link), NULL, NULL, NULL
