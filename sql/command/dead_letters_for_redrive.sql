@@ -11,7 +11,7 @@ FROM (
         FROM dead_letter l
         WHERE (l.topic, l.partition, l."offset", l.index) > ($2::text, $3::int4, $4::int8, $5::int4)
           AND ($1::text IS NULL OR l.reason = $1::text)
-          AND l.index >= -1 -- others are of folded topics: no receipts
+          AND l.index >= -1 -- others are of topics that are folded or begin runs: no receipts
         ORDER BY l.topic, l.partition, l."offset", l.index
         LIMIT $6::int8
     ) w

@@ -58,7 +58,7 @@ def run(world, control, options):
 def section(reloading, records, options):
     took, resident = sorted(reloading.took), reloading.resident
     yield BEGIN
-    yield (f"`scripts/reloads --reloads {options.reloads}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.reloads} reloads in"
+    yield (f"`scripts/reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.reloads} reloads in"
            f" {reloading.lasted:.0f} s, SIGHUP and `ctl reload` in turn, {options.rate} receipts a second asked for, all on 2 processors with Kafka and"
            f" PostgreSQL. {reloading.applied - 1} were applied (sizes, budgets, levels; every third one another number of connections), {reloading.refused} refused.")
     yield (f"From a reload until positions had moved again: {statistics.median(took) * 1000:.0f} ms (median), {took[-1] * 1000:.0f} ms (longest)."
