@@ -181,11 +181,12 @@ def section_tracing(result):
 
 
 def paragraph_scrape(scrape):
-    """Results of before it was measured have none."""
-    if not scrape or not scrape["page_ms"]:
+    """Results of before it was measured have none; a run that is over at its second scrape tells nothing of pages."""
+    if not scrape:
         return ""
+    page = f"takes the loop {spread(scrape['page_ms'], 2)} ms at full load, and " if scrape["page_ms"] else ""
     return (f"\nScraped every {scrape['interval']} s (no tracing): {spread(scrape['ratio'], 3)} of the rate without; a page of {number(scrape['bytes'])} bytes "
-            f"takes the loop {spread(scrape['page_ms'], 2)} ms at full load, and is there after {spread(scrape['answer_ms'], 2)} ms.\n")
+            f"{page}is there after {spread(scrape['answer_ms'], 2)} ms ({scrape['scrapes']} scrapes).\n")
 
 
 def section_intake(result):

@@ -4,6 +4,7 @@ import collections
 import json
 import subprocess
 
+from support.record import replace_between
 from support.services import ROOT
 
 RECORDED, PAGE = ROOT / "tests/folds/campaigns.jsonl", ROOT / "docs/folds.md"
@@ -39,6 +40,4 @@ def table(eras):
 
 
 def write_page():
-    text = PAGE.read_text()
-    before, rest = text.split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(read())}\n{END}{rest.split(END)[1]}")
+    replace_between(PAGE, BEGIN, END, [table(read())])

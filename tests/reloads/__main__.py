@@ -13,6 +13,7 @@ from oracle.traffic import Traffic
 from support import services as service_pairs
 from support.daemon import Receiptd
 from support.operations import ControlSocket
+from support.record import replace_between
 from support.reloading import Reloading
 from support.services import ROOT
 from support.world import World
@@ -57,20 +58,12 @@ def run(world, control, options):
 
 def section(reloading, records, options):
     took, resident = sorted(reloading.took), reloading.resident
-    yield BEGIN
     yield (f"`scripts/reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.reloads} reloads in"
            f" {reloading.lasted:.0f} s, SIGHUP and `ctl reload` in turn, {options.rate} receipts a second asked for, all on 2 processors with Kafka and"
            f" PostgreSQL. {reloading.applied - 1} were applied (sizes, budgets, levels; every third one another number of connections), {reloading.refused} refused.")
     yield (f"From a reload until positions had moved again: {statistics.median(took) * 1000:.0f} ms (median), {took[-1] * 1000:.0f} ms (longest)."
            f" Resident memory {min(resident) / 1e6:.0f} to {max(resident) / 1e6:.0f} MB, {reloading.growth() / 1e6:+.1f} MB between the second and the last fifth;"
            f" open descriptors at the end no more than before. {records} records; the database equals the ledger: nothing lost, nothing twice.")
-    yield END
-
-
-def record(lines):
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(before + "\n".join(lines) + after)
 
 
 def main():
@@ -90,8 +83,8 @@ def main():
         service_pairs.stop("reloads")
     lines = list(section(reloading, len(records), options))
     if options.record:
-        record(lines)
-    print("\n".join(lines[1:-1]))
+        replace_between(PAGE, BEGIN, END, lines)
+    print("\n".join(lines))
     return 0
 
 

@@ -10,6 +10,7 @@ from oracle import broker
 from oracle.traffic import Traffic
 from support import services as service_pairs
 from support.daemon import Receiptd
+from support.record import replace_between
 from support.rolling import SIZES, Rolling
 from support.services import ROOT
 from support.world import World
@@ -52,7 +53,6 @@ def run(world, options):
 
 
 def section(table, records, options):
-    yield BEGIN
     yield (f"`scripts/rolling --restarts {options.restarts} --kills {options.kills}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.instances} instances,"
            f" {PARTITIONS} partitions, {options.rate} receipts a second asked for, `session.timeout.ms` {options.session_timeout}, all on 2 processors with"
            f" Kafka and PostgreSQL. {records} records; the database equals the ledger: nothing lost, nothing twice.")
@@ -61,13 +61,6 @@ def section(table, records, options):
     yield "|---|---|---|---|"
     for name, (times, median, longest) in table.items():
         yield f"| {name} | {times} | {median:.2f} s | {longest:.2f} s |"
-    yield END
-
-
-def record(lines):
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(before + "\n".join(lines) + after)
 
 
 def main():
@@ -83,7 +76,7 @@ def main():
     finally:
         service_pairs.stop("rolling")
     if options.record:
-        record(section(table, records, options))
+        replace_between(PAGE, BEGIN, END, section(table, records, options))
     for name, (times, median, longest) in table.items():
         print(f"{name}: {times} times, a partition stood still for {median:.2f} s (median), {longest:.2f} s (longest)")
     print(f"{records} records, the database equals the ledger")

@@ -1,4 +1,4 @@
-"""Results that the tools write into docs/proof.md, each between its own two markers."""
+"""Results that the tools write into pages, each between its own two markers; sections of docs/proof.md by name."""
 
 import re
 import subprocess
@@ -11,6 +11,15 @@ def commit_of(root):
 
     changed = git("status", "--porcelain", "--untracked-files=no", "--", "src", "include", "sql")
     return git("rev-parse", "--short=12", "HEAD") + ("+" if changed else "")
+
+
+def replace_between(path, begin, end, lines):
+    """What stands from `begin` to `end`, both included, becomes these lines; a page without them stays as it is (ValueError)."""
+    before, found, rest = path.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"{path}: no {begin} … {end}")
+    path.write_text(before + "\n".join([begin, *lines, end]) + after)
 
 
 def markers(name):
