@@ -1,7 +1,8 @@
 -- Appended rows into open groups, after fence.sql. $1 int4 lane, $2 int4 lanes, $3 int4 most rows to take, $4 int8 most entries
--- in them (one row comes whatever it holds): so long is one transaction at most, however much has piled up. Rows of
--- transitions are shared by the lanes; those of topics are all the first one's, for they are to be folded in the order of
--- their events. Groups may be any lane's, so they are written in one order: two publishers may wait for each other, but never
+-- in them (one row comes whatever it holds): so long is one transaction at most, however much has piled up. $5 int4, not 0: all rows of
+-- transitions, for a group is due and may have events in any of them; otherwise the lanes share these rows, 64 in a row each, so
+-- that events of a group meet in one gathering. Rows of topics are all the first lane's, for they are to be folded in the order
+-- of their events. Groups may be any lane's, so they are written in one order: two publishers may wait for each other, but never
 -- in a circle. Returns rows (taken), rest (bool: there may be more).
 WITH
 taken AS MATERIALIZED (
@@ -10,17 +11,19 @@ taken AS MATERIALIZED (
         SELECT q.id
         FROM (SELECT p.id, sum(p.size) OVER (ORDER BY p.id) - p.size AS before
               FROM (SELECT f.id, f.size FROM fold_event f
-                    WHERE (CASE WHEN f.rules IS NULL THEN f.id % $2::int4 ELSE 0 END) = $1::int4
+                    WHERE (CASE WHEN f.rules IS NOT NULL THEN 0 WHEN $5::int4 > 0 THEN $1::int4
+                                ELSE f.id / 64 % $2::int4 END) = $1::int4
                     ORDER BY f.id LIMIT $3::int4) p) q
         WHERE q.before < $4::int8))
     RETURNING e.*
 ),
 moved AS MATERIALIZED (
-    SELECT c.org, c.campaign, c.old, c.new, c.gained, c.columns::jsonb AS columns, sum(c.n)::int8 AS n, min(t.at) AS first_at,
-           max(t.at) AS last_at, min(c.link COLLATE "C") AS link
-    FROM taken t, unnest(t.orgs, t.campaigns, t.old, t.new, t.gained, t.n, t.columns, t.links)
-                  AS c (org, campaign, old, new, gained, n, columns, link)
-    WHERE t.rules IS NULL
+    SELECT c.org, c.campaign, c.old, c.new, c.gained, c.columns::jsonb AS columns, sum(c.n)::int8 AS n, min(c.at) AS first_at,
+           max(c.at) AS last_at, min(c.link COLLATE "C") AS link
+    FROM (SELECT t.at, unnest(t.orgs) AS org, unnest(t.campaigns) AS campaign, unnest(t.old) AS old, unnest(t.new) AS new,
+                 unnest(t.gained) AS gained, unnest(t.n) AS n, unnest(t.columns) AS columns, unnest(t.links) AS link
+          FROM taken t
+          WHERE t.rules IS NULL) c
     GROUP BY c.org, c.campaign, c.old, c.new, c.gained, c.columns
 ),
 -- What a transition means: statuses that its path entered (+1) and left (-1), flags that are new.
@@ -35,45 +38,51 @@ steps AS (
     JOIN message_status_priority p ON p.flag_bit IS NOT NULL AND (k.gained >> p.flag_bit) & 1 = 1
 ),
 meaning AS MATERIALIZED (
-    SELECT s.old, s.new, s.gained, array_agg(s.name) AS names, array_agg(s.delta::int8) AS deltas,
-           COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered,
-           COALESCE(array_agg(s.name ORDER BY s.code) FILTER (WHERE s.is_flag), '{}') AS flags
-    FROM steps s
-    GROUP BY s.old, s.new, s.gained
+    SELECT s.old, s.new, s.gained, k.name AS status, o.name AS prev_status, s.names, s.deltas, s.entered, s.flags
+    FROM (SELECT s.old, s.new, s.gained, array_agg(to_json(s.name)::text) AS names, array_agg(s.delta::int8) AS deltas,
+                 COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered,
+                 COALESCE(array_agg(s.name ORDER BY s.code) FILTER (WHERE s.is_flag), '{}') AS flags
+          FROM steps s
+          GROUP BY s.old, s.new, s.gained) s
+    JOIN message_status_priority k ON k.code = s.new
+    LEFT JOIN message_status_priority o ON o.code = s.old
 ),
+-- The group's key is the text of a jsonb object: shorter names first. It is put together by hand where it can be, for that costs
+-- a third.
 keyed AS MATERIALIZED (
-    SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, k.name AS status, o.name AS prev_status, e.flags, m.columns, e.names,
+    SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, e.status, e.prev_status, e.flags, m.columns, e.names,
            e.deltas, m.n, m.first_at, m.last_at, m.link,
            CASE WHEN r.key_columns = '{}' THEN b.base
-                ELSE b.base || (SELECT jsonb_object_agg('inbox.' || w.name,
-                                       CASE WHEN octet_length(m.columns ->> w.name) <= 200 THEN m.columns ->> w.name
-                                            ELSE left(m.columns ->> w.name, 40) || '…' || md5(m.columns ->> w.name) END)
-                                FROM unnest(r.key_columns) AS w (name))
-           END::text AS key
+                ELSE (b.base::jsonb
+                      || (SELECT jsonb_object_agg('inbox.' || w.name,
+                                     CASE WHEN octet_length(m.columns ->> w.name) <= 200 THEN m.columns ->> w.name
+                                          ELSE left(m.columns ->> w.name, 40) || '…' || md5(m.columns ->> w.name) END)
+                          FROM unnest(r.key_columns) AS w (name)))::text END AS key
     FROM moved m
     JOIN meaning e ON e.old = m.old AND e.new = m.new AND e.gained = m.gained
-    JOIN message_status_priority k ON k.code = m.new
-    LEFT JOIN message_status_priority o ON o.code = m.old
     CROSS JOIN fold_rule r
     CROSS JOIN LATERAL (
-        SELECT jsonb_strip_nulls(jsonb_build_object('campaign_id', CASE WHEN r.by_campaign THEN m.campaign END,
-                                                    'org_id', CASE WHEN r.by_org THEN m.org END,
-                                                    'status', CASE WHEN r.by_status THEN k.name END,
-                                                    'prev_status', CASE WHEN r.by_prev_status THEN o.name END,
-                                                    'flags', CASE WHEN r.by_flags THEN array_to_string(e.flags, '+') END)) AS base) b
+        SELECT '{' || concat_ws(', ',
+                   '"flags": ' || to_json(CASE WHEN r.by_flags THEN array_to_string(e.flags, '+') END)::text,
+                   '"org_id": ' || to_json(CASE WHEN r.by_org THEN m.org END)::text,
+                   '"status": ' || to_json(CASE WHEN r.by_status THEN e.status END)::text,
+                   '"campaign_id": ' || to_json(CASE WHEN r.by_campaign THEN m.campaign END)::text,
+                   '"prev_status": ' || to_json(CASE WHEN r.by_prev_status THEN e.prev_status END)::text) || '}' AS base) b
     WHERE r.source = 'transitions' AND (r.removed_at IS NULL OR m.first_at <= r.removed_at)
-      AND (r.match -> 'campaign_id' IS NULL OR r.match -> 'campaign_id' ? m.campaign)
-      AND (r.match -> 'org_id' IS NULL OR r.match -> 'org_id' ? m.org)
-      AND (r.match -> 'prev_status' IS NULL OR r.match -> 'prev_status' ? o.name)
-      AND (r.match -> 'status' IS NULL
-           OR e.entered && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'status')))
-      AND (r.match -> 'flags' IS NULL OR e.flags && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'flags')))
-      AND (r.columns = '{}'
-           OR NOT EXISTS (SELECT FROM unnest(r.columns) AS w (name)
-                          WHERE r.match -> ('inbox.' || w.name) IS NOT NULL
-                            AND NOT COALESCE(r.match -> ('inbox.' || w.name) ? (m.columns ->> w.name), false)))
+      AND (r.match = '{}'
+           OR ((r.match -> 'campaign_id' IS NULL OR r.match -> 'campaign_id' ? m.campaign)
+               AND (r.match -> 'org_id' IS NULL OR r.match -> 'org_id' ? m.org)
+               AND (r.match -> 'prev_status' IS NULL OR r.match -> 'prev_status' ? e.prev_status)
+               AND (r.match -> 'status' IS NULL
+                    OR e.entered && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'status')))
+               AND (r.match -> 'flags' IS NULL OR e.flags && ARRAY(SELECT jsonb_array_elements_text(r.match -> 'flags')))
+               AND (r.columns = '{}'
+                    OR NOT EXISTS (SELECT FROM unnest(r.columns) AS w (name)
+                                   WHERE r.match -> ('inbox.' || w.name) IS NOT NULL
+                                     AND NOT COALESCE(r.match -> ('inbox.' || w.name) ? (m.columns ->> w.name), false)))))
 ),
--- Sums first, one row for each part of a group: the group itself (name NULL), a status, something collected.
+-- Sums first, one row for each part of a group: the group itself (name NULL), a status, something collected. Names are JSON
+-- texts, quotes and all.
 parts AS (
     SELECT k.rule, k.key, NULL::text AS name, NULL::jsonb AS value, sum(k.n)::int8 AS n, min(k.first_at) AS first_at,
            max(k.last_at) AS last_at
@@ -83,13 +92,14 @@ parts AS (
     SELECT k.rule, k.key, s.name, NULL, sum(s.delta * k.n)::int8, NULL, NULL
     FROM keyed k, unnest(k.names, k.deltas) AS s (name, delta)
     GROUP BY k.rule, k.key, s.name
+    HAVING sum(s.delta * k.n) <> 0
     UNION ALL
-    SELECT k.rule, k.key, f.key, to_jsonb(sum(k.n)::int8), NULL, NULL, NULL
+    SELECT k.rule, k.key, to_json(f.key)::text, to_jsonb(sum(k.n)::int8), NULL, NULL, NULL
     FROM keyed k, jsonb_each_text(k.fields) f
     WHERE k.fields <> '{}' AND k.kinds ->> f.key = 'count'
     GROUP BY k.rule, k.key, f.key
     UNION ALL
-    SELECT k.rule, k.key, f.key, jsonb_agg(DISTINCT v.value), NULL, NULL, NULL
+    SELECT k.rule, k.key, to_json(f.key)::text, jsonb_agg(DISTINCT v.value), NULL, NULL, NULL
     FROM keyed k, jsonb_each_text(k.fields) f,
          unnest(CASE f.value WHEN 'campaign_id' THEN ARRAY[k.campaign] WHEN 'org_id' THEN ARRAY[k.org]
                              WHEN 'status' THEN ARRAY[k.status] WHEN 'prev_status' THEN ARRAY[k.prev_status]
@@ -97,7 +107,7 @@ parts AS (
     WHERE k.fields <> '{}' AND k.kinds ->> f.key = 'set' AND v.value IS NOT NULL
     GROUP BY k.rule, k.key, f.key
     UNION ALL
-    SELECT k.rule, k.key, 'traces', jsonb_agg(DISTINCT k.link), NULL, NULL, NULL
+    SELECT k.rule, k.key, '"traces"', jsonb_agg(DISTINCT k.link), NULL, NULL, NULL
     FROM keyed k
     WHERE k.link IS NOT NULL
     GROUP BY k.rule, k.key
@@ -149,11 +159,11 @@ merged AS (
 grouped AS MATERIALIZED (
     SELECT p.rule, p.key, sum(p.n) FILTER (WHERE p.name IS NULL)::int8 AS events, min(p.first_at) AS first_at,
            max(p.last_at) AS last_at,
-           jsonb_build_object('v',
-               COALESCE(jsonb_object_agg(p.name, p.value) FILTER (WHERE p.value IS NOT NULL), '{}')
-               || jsonb_build_object('', COALESCE(jsonb_object_agg(p.name, p.n)
-                                                  FILTER (WHERE p.name IS NOT NULL AND p.value IS NULL AND p.n <> 0),
-                                                  '{}'))) AS part
+           ('{' || CASE WHEN count(p.value) = 0 AND count(p.name) <= 4
+                        THEN '"k": [' || COALESCE(string_agg(p.name, ', '), '') || '], ' ELSE '' END
+            || '"v": {' || COALESCE(string_agg(p.name || ': ' || p.value::text, ', ') || ', ', '')
+            || '"": {' || COALESCE(string_agg(p.name || ': ' || p.n, ', ') FILTER (WHERE p.value IS NULL), '')
+            || '}}}')::jsonb AS part
     FROM parts p
     GROUP BY p.rule, p.key
     UNION ALL
@@ -168,7 +178,7 @@ opened AS MATERIALIZED (
     INSERT INTO fold_group AS g (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
     SELECT n.rule, n.key, fold_lane_of(n.rule, n.key), l.number_floor + 1, n.events, n.first_at, n.last_at,
            CASE WHEN n.events >= r.max_events OR r.removed_at IS NOT NULL THEN now() ELSE n.first_at + LEAST(r."window", r.max_hold) END,
-           fold_merge(NULL, r.kinds, r.max_values, n.part), now()
+           CASE WHEN n.part ? 'k' THEN n.part ELSE fold_merge(NULL, r.kinds, r.max_values, n.part) END, now()
     FROM grouped n
     JOIN fold_rule r ON r.rule = n.rule
     JOIN fold_lane l ON l.lane = fold_lane_of(n.rule, n.key)
@@ -181,8 +191,9 @@ opened AS MATERIALIZED (
                       WHEN g.events + EXCLUDED.events >= (SELECT r.max_events FROM fold_rule r WHERE r.rule = g.rule)
                       THEN LEAST(g.due_at, now())
                       ELSE g.due_at END,
-        collected = (SELECT fold_merge(g.collected, r.kinds, r.max_values, EXCLUDED.collected)
-                     FROM fold_rule r WHERE r.rule = g.rule),
+        collected = COALESCE(fold_sum(g.collected, EXCLUDED.collected),
+                             (SELECT fold_merge(g.collected, r.kinds, r.max_values, EXCLUDED.collected)
+                              FROM fold_rule r WHERE r.rule = g.rule)),
         opened_at = CASE WHEN g.due_at IS NULL THEN now() ELSE g.opened_at END
     RETURNING g.rule, g.opened_at = now() AS fresh, g.first_at - g.published_at AS since
 ),

@@ -37,11 +37,14 @@ struct folds_lane {
     enum folds_state state;
     struct rcpt_transactor *transactor;
     struct rcpt_backoff backoff;
-    int64_t retry_at_ms; /* not before */
-    int64_t gathering_ms;
-    int64_t epoch;     /* 0: not taken on this connection */
-    int64_t mark;      /* Kafka has everything below */
-    int64_t next_mark; /* of the transaction under way */
+    int64_t retry_at_ms;   /* not before */
+    int64_t gathering_ms;  /* when it began */
+    int64_t gather_at_ms;  /* no gathering before, claims only */
+    int64_t lazy_until_ms; /* nor if nothing is due */
+    bool due;              /* a group was, when it was looked */
+    int64_t epoch;         /* 0: not taken on this connection */
+    int64_t mark;          /* Kafka has everything below */
+    int64_t next_mark;     /* of the transaction under way */
     int64_t forget_at_ms;
 };
 

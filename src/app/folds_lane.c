@@ -6,13 +6,16 @@
 #include "folds.h"
 
 #define MOST_ROWS     500    /* appended rows of one gathering */
-#define MOST_ENTRIES  100000 /* of groups in them, a second of work */
+#define MOST_ENTRIES  250000 /* of groups in them, a second of work */
 #define MOST_GROUPS   2000   /* due groups of one claim */
 #define MOST_RECORDS  1000   /* publications of one transaction */
 #define RETRY_MIN_MS  200
 #define RETRY_MAX_MS  10000
-#define ROOM          4   /* times as long as a gathering took, until the next one */
-#define MOST_WAIT_MS  400 /* but no longer: what is due is published within a second */
+#define ROOM          4     /* times as long as a gathering took, until the next one */
+#define MOST_WAIT_MS  500   /* but no longer: what is due is published within a second */
+#define LAZY_MS       2000  /* without anything due events may wait so long, */
+#define LAZY_PARTS    4     /* or for this part of the shortest window */
+#define FEW_EVENTS    10000 /* a rule with a smaller max_events is not kept waiting */
 #define FORGET_MS     (60 * 1000)
 #define REMEMBER_MS   (7LL * 24 * 3600 * 1000)
 #define FORGET_GROUPS 5000
@@ -232,11 +235,32 @@ static void read_outbox(struct folds_lane *lane)
 
 /* ---- gathering ---- */
 
-/* What comes often is gathered seldom: the work for lanes of receipts goes first. */
-static void leave_room(struct folds_lane *lane, bool more)
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* How long events may lie while nothing is due. */
+static int64_t patience_ms(const struct app_folds *folds)
+{
+    const struct rcpt_config *config = folds->app->config;
+    int64_t least = LAZY_MS;
+    for (size_t index = 0; index < config->folds_count; index++) {
+        const struct rcpt_fold_config *fold = &config->folds[index];
+        least = smaller(least, smaller(fold->window_ms, fold->max_hold_ms) / LAZY_PARTS);
+        if (fold->max_events < FEW_EVENTS)
+            least = 0;
+    }
+    return least;
+}
+
+/* What comes often is gathered seldom: the work for lanes of receipts goes first, and the more
+ * events of a group meet in a gathering, the less each costs. */
+static void leave_room(struct folds_lane *lane)
 {
     int64_t now = app_now(lane->folds->app), wait = (now - lane->gathering_ms) * ROOM;
-    lane->retry_at_ms = more ? 0 : now + (wait < MOST_WAIT_MS ? wait : MOST_WAIT_MS);
+    lane->gather_at_ms = lane->retry_at_ms = now + smaller(wait, MOST_WAIT_MS);
+    lane->lazy_until_ms = now + patience_ms(lane->folds);
 }
 
 static void on_gathered(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -245,10 +269,15 @@ static void on_gathered(void *context, struct rcpt_pg_rows *const *rows, size_t 
     struct folds_lane *lane = context;
     if (failed(lane, "gathering", error))
         return;
-    RCPT_ASSERT(row_count == 3);
-    bool claimed = rcpt_pg_rows_int(rows[2], 0, 1) > 0;
-    bool more = rcpt_pg_rows_bool(rows[1], 0, 1) || rcpt_pg_rows_int(rows[2], 0, 0) >= MOST_GROUPS;
-    leave_room(lane, more);
+    RCPT_ASSERT(row_count == 2 || row_count == 3);
+    const struct rcpt_pg_rows *claim = rows[row_count - 1];
+    bool rest = row_count == 3 && rcpt_pg_rows_bool(rows[1], 0, 1);
+    bool claimed = rcpt_pg_rows_int(claim, 0, 1) > 0;
+    bool more = rest || rcpt_pg_rows_int(claim, 0, 0) >= MOST_GROUPS;
+    if (row_count == 3 && !rest)
+        leave_room(lane);
+    if (more)
+        lane->retry_at_ms = 0;
     lane->state = FOLDS_IDLE;
     if (claimed && can_go_on(lane))
         read_outbox(lane);
@@ -257,13 +286,14 @@ static void on_gathered(void *context, struct rcpt_pg_rows *const *rows, size_t 
 }
 
 /* Reached with an empty outbox only: nothing more is claimed while what was claimed cannot be
- * published. */
+ * published. So soon after a gathering groups that are due are claimed without another one. */
 static void gather(struct folds_lane *lane)
 {
     static const char *const statements[] = {"fence", "gather", "claim"};
     struct rcpt_pg_encoder *encoders[3];
     struct rcpt_pg_query queries[3];
     const size_t count = 3;
+    bool claim_only = app_now(lane->folds->app) < lane->gather_at_ms;
     for (size_t index = 0; index < count; index++) {
         encoders[index] = rcpt_pg_encoder_new();
         rcpt_pg_add_int4(encoders[index], (int32_t)lane->index);
@@ -273,12 +303,16 @@ static void gather(struct folds_lane *lane)
     rcpt_pg_add_int4(encoders[1], FOLDS_LANES);
     rcpt_pg_add_int4(encoders[1], MOST_ROWS);
     rcpt_pg_add_int8(encoders[1], MOST_ENTRIES);
+    rcpt_pg_add_int4(encoders[1], lane->due);
     rcpt_pg_add_int4(encoders[2], MOST_GROUPS);
     for (size_t index = 0; index < count; index++)
         rcpt_pg_encoder_params(encoders[index], &queries[index].params);
+    if (claim_only)
+        queries[1] = queries[2];
+    else
+        lane->gathering_ms = app_now(lane->folds->app);
     lane->state = FOLDS_GATHERING;
-    lane->gathering_ms = app_now(lane->folds->app);
-    rcpt_pg_submit(lane->folds->pg, queries, count, on_gathered, lane);
+    rcpt_pg_submit(lane->folds->pg, queries, claim_only ? 2 : count, on_gathered, lane);
     for (size_t index = 0; index < count; index++)
         rcpt_pg_encoder_free(encoders[index]);
 }
@@ -324,7 +358,11 @@ static void on_looked(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     if (failed(lane, "looking for work", error))
         return;
     RCPT_ASSERT(row_count == 1);
-    bool work = rcpt_pg_rows_bool(rows[0], 0, 0) || rcpt_pg_rows_bool(rows[0], 0, 1);
+    int64_t now = app_now(lane->folds->app);
+    bool events =
+        rcpt_pg_rows_bool(rows[0], 0, 0) && now >= lane->gather_at_ms && now >= lane->lazy_until_ms;
+    bool work = events || rcpt_pg_rows_bool(rows[0], 0, 1);
+    lane->due = rcpt_pg_rows_bool(rows[0], 0, 1);
     bool claimed = rcpt_pg_rows_bool(rows[0], 0, 2);
     lane->state = FOLDS_IDLE;
     if ((!work && !claimed) || !can_go_on(lane) || !is_owned(lane))

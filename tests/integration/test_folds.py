@@ -182,7 +182,7 @@ def test_a_failover_that_lost_claims_tells_again_under_the_same_ids(create_folds
 
 def produce_json(world, topic, events, headers=None):
     """events: (key, dict, bytes or None) in order."""
-    producer = Producer({"bootstrap.servers": world.brokers, "linger.ms": 20})
+    producer = Producer({"bootstrap.servers": world.brokers, "linger.ms": 20, "enable.idempotence": True})  # order matters
     for key, value in events:
         value = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
         producer.produce(str(topic), value, key.encode(), headers=headers)

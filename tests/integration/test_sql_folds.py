@@ -1,5 +1,6 @@
 """What the publisher of folds looks at: as much as is due, however much is open."""
 import json
+import random
 
 from sql_fixture import database, sql_server  # noqa: F401
 from test_sql_snapshot import pages
@@ -57,10 +58,10 @@ def test_a_gathering_takes_no_more_than_it_is_allowed_and_says_that_there_is_mor
     session.prepare("fold/gather")
     taken = []
     while not taken or taken[-1][1]:
-        taken += session.query('EXECUTE "fold/gather"(0, 2, 500, 200)')
+        taken += session.query('EXECUTE "fold/gather"(0, 2, 500, 200, 0)')
         assert len(taken) < 10
     assert [rows for rows, _ in taken] == [2, 2, 1]
-    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 200)') == [(0, False)]  # topics are the first lane's
+    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 200, 1)') == [(0, False)]  # topics are the first lane's
     assert session.query("SELECT DISTINCT collected -> 'v' -> 's', events FROM fold_group") == [([0, 1, 2, 3, 4], 5)]
 
 
@@ -74,7 +75,7 @@ def test_a_group_that_opens_again_within_the_window_was_published_too_early(data
 
     def publish(age):
         session.do(event % age)
-        session.query('EXECUTE "fold/gather"(0, 2, 500, 1000)')
+        session.query('EXECUTE "fold/gather"(0, 2, 500, 1000, 1)')
         session.do("UPDATE fold_group SET due_at = now(), lane = 0 WHERE due_at IS NOT NULL")
         return session.query('EXECUTE "fold/claim"(0, 10)')
 
@@ -85,3 +86,41 @@ def test_a_group_that_opens_again_within_the_window_was_published_too_early(data
     assert publish(quiet) == [(1, 1)]
     totals = session.query("SELECT sum(events)::int8, sum(groups)::int8, sum(quiet)::int8, sum(avoidable)::int8 FROM fold_total")
     assert totals == [(9, 3, 3, 1)]
+
+
+def test_the_short_way_to_add_counts_gives_what_the_long_one_gives(database):
+    session, chance = database.session(), random.Random(7)
+    names = ["SENT", "DELIVERED", "OPENED", "CLICKED", "FAILED", 'a "quoted" \\ name']
+    answered = 0
+    for _ in range(300):
+        mine = {name: chance.randrange(-3, 10**12) for name in chance.sample(names, chance.randrange(7))}
+        theirs = {name: chance.randrange(-3, 10**12) for name in chance.sample(names, chance.randrange(5))}
+        a, b = ({"v": {"": counts}} for counts in (mine, theirs))
+        short, long = session.query("SELECT fold_sum(%s, %s), fold_merge(%s, '{\"\": \"tally\"}', 10, %s)",
+                                    [json.dumps(value) for value in (a, {**b, "k": list(theirs)}, a, b)])[0]
+        assert short["v"] == long["v"] == {"": {name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}}}
+        answered += 1
+        assert session.query("SELECT fold_sum(%s, %s)", [json.dumps(a), json.dumps(b)]) == [(None,)]  # not listed: not its case
+    assert answered == 300
+    first = {"v": {"": {"SENT": 1}}, "k": ["SENT"]}
+    assert session.query("SELECT fold_sum('{}', %s)", [json.dumps(first)]) == [(first,)]
+
+
+def test_a_gathering_counts_whatever_number_of_statuses_meet_in_a_group(database):
+    session = database.session()
+    session.do(RULE)
+    session.prepare("fold/gather")
+    ladder = [code for code, in session.query("SELECT DISTINCT new FROM path_delta WHERE old = 0 AND new > 0 ORDER BY new")]
+    expected = {}
+    for count in (1, 2, 3, 4, 7, len(ladder), 1):
+        codes = ladder[:count]
+        session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) SELECT array_agg('o'::text), array_agg('c'::text),"
+                   " array_agg(0::smallint), array_agg(c::smallint), array_agg(0), array_agg(3::int8), count(*)"
+                   f" FROM unnest(ARRAY{codes}) c")
+        for name, delta in session.query("SELECT p.name, sum(d.delta)::int FROM path_delta d JOIN message_status_priority p"
+                                         f" ON p.code = d.code WHERE d.old = 0 AND d.new = ANY (ARRAY{codes}) GROUP BY p.name"):
+            expected[name] = expected.get(name, 0) + 3 * delta
+        session.query('EXECUTE "fold/gather"(0, 2, 500, 1000, 1)')
+        found = session.query("SELECT collected -> 'v' -> '', key FROM fold_group")
+        assert len(found) == 1 and json.loads(found[0][1]) == {"campaign_id": "c"}
+        assert {name: n for name, n in found[0][0].items() if n} == {name: n for name, n in expected.items() if n}
