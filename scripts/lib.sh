@@ -11,7 +11,7 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml
+    systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2
     libct4 libhiredis0.14 libmariadb3 libpcre3 libxml2"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"
@@ -272,13 +272,12 @@ kafka_class_path() {
     echo "$kc_copy/*"
 }
 
-# free_ports N: numbers nobody listens on now, all held at once so that they differ.
+# free_ports N: numbers that nobody listens on now.
 free_ports() {
-    "$PYTHON" - "$1" << 'PYTHON'
-import socket, sys
-held = [socket.create_server(("127.0.0.1", 0)) for _ in range(int(sys.argv[1]))]
-print(*[s.getsockname()[1] for s in held])
-PYTHON
+    PYTHONPATH="$ROOT/tests" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
+import sys
+from support.ports import free_ports
+print(*free_ports(int(sys.argv[1])))' "$1"
 }
 
 postgres_bin() {

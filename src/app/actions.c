@@ -525,3 +525,9 @@ bool actions_reload(struct app *app, struct rcpt_error *error)
         app->actions->known = known; /* what was in effect stays so until the new ones are stored */
     return true;
 }
+
+void actions_enable(struct app *app)
+{
+    if (app->actions != NULL)
+        actions_call_enable(app->actions);
+}

@@ -168,7 +168,7 @@ struct app {
     /* Roll-ups look above `bound` only, but for a whole one now and then; see
      * sql/control/rollup.sql. */
     struct {
-        int64_t bound, last, started_ms, whole_at_ms;
+        int64_t bound, last, started_ms, rest_until_ms, whole_at_ms;
         bool whole;
     } rollup;
     bool rollup_flying, trim_flying, probe_flying, evict_flying, parking_full;
@@ -365,6 +365,8 @@ RCPT_MUST_CHECK bool actions_start(struct app *app, struct rcpt_error *error);
 void actions_stop(struct app *app);
 /* Another one takes over, with what the configuration says now. */
 RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
+/* Endpoints that were disabled are tried again. */
+void actions_enable(struct app *app);
 
 /* ---- reload.c ---- */
 /* What became of a reload, as text for the log and for who asked. Called once. */

@@ -87,7 +87,9 @@ static bool take_over(struct app_reload *reload, FILE *out)
     lanes_resize(app, wanted);
     folds_apply_config(app, has_changed(&changes, "folds"));
     lanes_apply_blocks(app);
-    if (concerns_actions(&changes) && !actions_reload(app, &error)) {
+    if (!concerns_actions(&changes)) {
+        actions_enable(app);
+    } else if (!actions_reload(app, &error)) {
         fprintf(out, "actions cannot be carried out: %s\n", error.text);
         good = false;
     }

@@ -10,7 +10,9 @@ import time
 import pytest
 
 from oracle.ledger import Row
-from support.receiver import Receiver
+from support.operations import Operations
+from support.receiver import Http2Receiver, Receiver
+from support.secure import Authority
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 LONG = 60.0  # limits are generous: other tests may be running
@@ -141,6 +143,25 @@ def test_failures_are_retried_by_class_and_given_up_with_the_last_answer(create_
     process.stop()
 
 
+def test_a_call_that_is_cancelled_on_its_way_changes_nothing_any_more(create_actions, receiver):
+    receiver.answer = lambda call: (200, {}, 1.5)
+    world = create_actions([{"name": "p", "on": "SENT", "stages": [{"name": "s", "actions": [{"webhook": "crm"}, {"webhook": "crm"}]}]},
+                            {"name": "later", "on": "OPENED", "webhook": "crm"}])
+    world.insert_ids("m")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"))
+    world.wait(lambda: len(receiver.seen()) == 1, process, LONG, "the call is on its way")
+    (running,) = world.database.query("SELECT id FROM receiptd.action WHERE status = 'running'")
+    world.installation.command("actions", "cancel", str(running[0]))
+    assert runs(world) == {"cancelled": 1} and states(world) == {"cancelled": 1}
+    world.wait(lambda: receiver.seen()[0].ended is not None, process, LONG, "it is answered all the same")
+    world.topic.send(receipt("m", "OPENED"))  # the person is free for what comes next
+    wait_for_runs(world, process, {"cancelled": 1, "done": 1})
+    process.stop()
+    assert [call.body["pipeline"] for call in receiver.seen()] == ["p", "later"]
+    receiver.assert_tokens_grow()
+
+
 def test_a_dead_endpoint_costs_only_itself(create_actions, receiver):
     """The circuit opens; what waits for it is held, and goes when it answers again."""
     broken = Receiver(lambda call: (503, {}, 0))
@@ -159,6 +180,76 @@ def test_a_dead_endpoint_costs_only_itself(create_actions, receiver):
         process.stop()
     finally:
         broken.close()
+
+
+def test_an_endpoint_that_fails_for_too_long_is_disabled_until_a_reload(create_actions, receiver):
+    broken = Receiver(lambda call: (500, {}, 0))
+    try:
+        endpoints = [{"name": name, "url": each.url, "timeout": "5s"} for name, each in (("crm", receiver), ("broken", broken))]
+        world = create_actions([{"name": "good", "on": "SENT", "webhook": "crm"}, {"name": "bad", "on": "OPENED", "webhook": "broken"}],
+                               {"endpoints": endpoints, "breaker_failures": 2, "breaker_open": "50ms", "disable_after": "500ms",
+                                "max_attempts": 1000}, http={"listen": "127.0.0.1:0"})
+        world.insert_ids("a", "b")
+        process = world.installation.start()
+        world.topic.send(receipt("a", "OPENED"))
+        process.wait_for_log("has failed for too long and is disabled until a reload", LONG)
+        calls = len(broken.seen())
+        figure = "receiptd_endpoints_disabled"
+        process.wait_for(lambda: Operations(process).figures().get_one(figure) == 1, LONG, "its figure")
+        world.topic.send(receipt("b", "OPENED"), receipt("b", "DELIVERED"))
+        world.wait(lambda: len(receiver.seen()) == 2, process, LONG, "the other endpoint is called as ever")  # OPENED has been SENT
+        assert len(broken.seen()) == calls  # nobody tries any more
+        assert states(world).get("dead", 0) == 0 and runs(world)["active"] == 2
+        broken.answer = lambda call: (200, {}, 0)
+        process.signal(signal.SIGHUP)
+        wait_for_runs(world, process, {"done": 4})
+        process.wait_for(lambda: Operations(process).figures().get_one(figure) == 0, LONG, "its figure")
+        process.stop()
+    finally:
+        broken.close()
+
+
+def test_webhooks_over_tls_go_to_whom_the_authority_certifies(create_actions, tmp_path):
+    ours, strange = Authority(tmp_path, "ours"), Authority(tmp_path, "strange")
+    known = Receiver(certificate=ours.issue("known", "known", "IP:127.0.0.1"))
+    stranger = Receiver(certificate=strange.issue("stranger", "stranger", "IP:127.0.0.1"))
+    other = Receiver(certificate=ours.issue("other", "other", "IP:127.0.0.2"))  # another's certificate
+    try:
+        endpoints = [{"name": name, "url": each.url, "timeout": "5s"}
+                     for name, each in (("known", known), ("stranger", stranger), ("other", other))]
+        world = create_actions([{"name": each["name"], "on": "SENT", "webhook": each["name"], "subject": "campaign_id"}
+                                for each in endpoints], {"endpoints": endpoints, "ca_file": str(ours.path), "max_attempts": 2})
+        world.insert({"m": Row("o", "c")})
+        process = world.installation.start()
+        world.topic.send(receipt("m", "SENT"))
+        wait_for_runs(world, process, {"done": 1, "dead": 2})
+        process.stop()
+        assert len(known.seen()) == 1 and not stranger.seen() and not other.seen()
+        assert world.database.query("SELECT p.name, a.attempt, a.class FROM receiptd.action a JOIN receiptd.pipeline p ON p.id = a.pipeline_id"
+                                    " WHERE a.status = 'dead' ORDER BY 1") == [("other", 2, "tls"), ("stranger", 2, "tls")]
+    finally:
+        for each in (known, stranger, other):
+            each.close()
+
+
+def test_calls_share_connections_over_http2(create_actions, tmp_path):
+    authority = Authority(tmp_path, "ours")
+    receiver = Http2Receiver(authority.issue("known", "known", "IP:127.0.0.1"))
+    try:
+        world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}],
+                               {"endpoints": [{"name": "crm", "url": receiver.url, "timeout": "5s"}], "ca_file": str(authority.path)})
+        ids = [f"m{n}" for n in range(200)]
+        world.insert_ids(*ids)
+        process = world.installation.start()
+        world.topic.send(*[receipt(id, "SENT") for id in ids])
+        wait_for_runs(world, process, {"done": 200})
+        process.stop()
+        calls = receiver.seen()
+        assert sorted(call.body["message_id"] for call in calls) == sorted(ids) and len({call.id for call in calls}) == 200
+        assert calls[0].headers[":method"] == "POST" and calls[0].headers["traceparent"].startswith("00-")
+        assert receiver.connections < 50
+    finally:
+        receiver.close()
 
 
 def busiest(times, window):

@@ -7,7 +7,8 @@ from pathlib import Path
 import psycopg
 from confluent_kafka.admin import AdminClient
 
-from faults.servers import Postgres, Server, free_ports, library
+from faults.servers import Postgres, Server, library
+from support.ports import free_ports
 from support.services import Services
 from support.wait import wait_for
 
