@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import psycopg
 from confluent_kafka.admin import AdminClient
 
+from support.ports import free_ports
 from support.services import ROOT
 from support.wait import wait_for
 
@@ -27,14 +27,6 @@ def as_service(*arguments):
     """The servers' user, if we are root; and no server outlives the campaign."""
     user = ["--reuid=postgres", "--regid=postgres", "--init-groups"] if os.getuid() == 0 else []
     return ["setpriv", "--pdeathsig", "KILL", *user, "--", *map(str, arguments)]
-
-
-def free_ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
 
 
 def send(number, pids):

@@ -7,6 +7,7 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlencode
 
+from support.ports import free_ports
 from support.services import ROOT
 from support.wait import wait_for
 
@@ -52,16 +53,6 @@ password = p
 def fetch():
     script = f'set -eu; ROOT={shlex.quote(str(ROOT))}; . "$ROOT/scripts/lib.sh"; fetch_kannel; fetch_jsmpp'
     subprocess.run(["sh", "-c", script], check=True, stdin=subprocess.DEVNULL)
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def get(port, path, **query):

@@ -1,0 +1,18 @@
+"""Free ports for servers of tests."""
+
+import random
+import socket
+
+
+def free_ports(count):
+    """Numbers that nobody listens on: below those that the kernel gives to clients, one of which could take a port between
+    its being found and the server's start."""
+    found = set()
+    while len(found) < count:
+        port = random.SystemRandom().randrange(20_000, 32_000)
+        try:
+            socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            continue
+        found.add(port)
+    return list(found)
