@@ -8,6 +8,7 @@
 #define BLOCKED_AFTER_MS                                                                           \
     1500                    /* a transaction in flight for this long may be waiting for somebody */
 #define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
+#define ROLLUP_REST      2  /* times as long as a roll-up took there is none */
 #define WHOLE_ROLLUP_MS  60000
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 #define WATCH_MS         10000
@@ -60,6 +61,8 @@ static void on_rolled_up(void *context, struct rcpt_pg_rows *const *rows, size_t
         return;
     RCPT_ASSERT(row_count == 1);
     note_rollup(app, rcpt_pg_rows_int(rows[0], 0, 1));
+    int64_t now = app_now(app);
+    app->rollup.rest_until_ms = now + (now - app->rollup.started_ms) * ROLLUP_REST;
     if (rcpt_pg_rows_int(rows[0], 0, 0) >= (int64_t)app->config->counters.rollup_rows)
         roll_up(app);
 }
@@ -81,7 +84,9 @@ static void roll_up(struct app *app)
 
 static void on_rollup_timer(uv_timer_t *timer)
 {
-    roll_up(timer->data);
+    struct app *app = timer->data;
+    if (app_now(app) >= app->rollup.rest_until_ms)
+        roll_up(app);
 }
 
 /* ---- parked rows: which lanes have something to wake ---- */
