@@ -249,7 +249,7 @@ static const struct rcpt_config_row rows[] = {
 
     {"counters.rollup_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(counters.rollup_interval_ms),
      .initial = "1s", .min = 10, .max = HOUR,
-     .doc = "how often appended counts are added to the totals"},
+     .doc = "how often appended counts are added to the totals; less often where that takes long"},
     {"counters.rollup_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(counters.rollup_rows),
      .initial = "10000", .min = 1, .max = 10000000, .doc = "appended rows of one roll-up"},
 

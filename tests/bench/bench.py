@@ -19,17 +19,19 @@ def parts():
     """Name to function; imported late, so that a part's missing tool stops only that part."""
     from part_actions import part_actions
     from part_cost import part_cost
+    from part_folding import part_folding
     from part_folds import part_folds
     from part_growth import part_growth
     from part_intake import part_intake
     from part_latency import part_latency
     from part_replaced import part_replaced
     from part_rivals import part_rivals
+    from part_rows import part_rows
     from part_snapshot import part_snapshot
     from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
-            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth,
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows,
             "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions}
 
 

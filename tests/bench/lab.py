@@ -25,6 +25,10 @@ POSTGRES = {
 }
 
 
+INBOX_COLUMNS = "message_id, org_id, campaign_id"
+SLICE_ROWS = 50_000
+
+
 def say(text):
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
@@ -57,9 +61,10 @@ class Lab:
     def connect(self):
         return psycopg.connect(self.services.dsn, autocommit=True)
 
-    def template(self, stream, fillfactor=None):
-        """A database with the schema and the stream's messages, vacuumed. Made once."""
-        key = stream.inbox_name + (f"-{fillfactor}" if fillfactor else "")
+    def template(self, stream, fillfactor=None, rows=None):
+        """A database with the schema and the stream's messages, vacuumed. Made once. `rows`: so many in all, the stream's at
+        random places among the others."""
+        key = stream.inbox_name + (f"-{fillfactor}" if fillfactor else "") + (f"-{rows}" if rows else "")
         if key in self.templates:
             return self.templates[key]
         say(f"  inbox {key}: {stream.message_count:,} messages")
@@ -70,10 +75,16 @@ class Lab:
             receiptd.configure(inbox={"fillfactor": fillfactor})
         receiptd.migrate()
         database.execute("CREATE EXTENSION pg_prewarm")
-        copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN"
+        into = "receiptd.message_inbox"
+        if rows:
+            into = "pg_temp.wanted"
+            database.execute(f"CREATE TEMP TABLE wanted (n serial, {INBOX_COLUMNS.replace(',', ' text,')} text)")
+        copy = f"COPY {into} ({INBOX_COLUMNS}) FROM STDIN"
         with database.connection.cursor() as cursor, cursor.copy(copy) as target, open(stream.messages_path, "rb") as file:
             while block := file.read(1 << 20):
                 target.write(block)
+        if rows:
+            spread(database, stream.message_count, rows)
         database.execute("VACUUM (FREEZE, ANALYZE) receiptd.message_inbox")
         database.execute("VACUUM (FREEZE, ANALYZE)")
         database.connection.close()
@@ -81,9 +92,9 @@ class Lab:
         return name
 
     @contextmanager
-    def database(self, stream, fillfactor=None):
+    def database(self, stream, fillfactor=None, rows=None):
         """A copy of the stream's template, in memory as far as it fits; right after a checkpoint. Gone afterwards."""
-        template = self.template(stream, fillfactor)
+        template = self.template(stream, fillfactor, rows)
         name = f"b_{os.getpid()}_{time.monotonic_ns()}"
         with self.connect() as connection:
             connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}" STRATEGY file_copy')
@@ -120,6 +131,23 @@ class Lab:
         receiptd = Receiptd(directory, database.dsn, self.services.brokers, [str(topic)])
         receiptd.configure(**settings)
         return receiptd
+
+
+def spread(database, wanted, rows):
+    """The messages of pg_temp.wanted into the inbox, shuffled, slice by slice, with so many others that there are `rows`; the
+    index is made afterwards, as a restore does it."""
+    slices = max(1, rows // SLICE_ROWS)
+    database.execute("ALTER TABLE receiptd.message_inbox DROP CONSTRAINT message_inbox_pkey")
+    database.execute("CREATE INDEX ON pg_temp.wanted (n)")
+    for part in range(slices):
+        first, end = wanted * part // slices, wanted * (part + 1) // slices
+        others = rows // slices - (end - first)
+        database.execute(
+            f"INSERT INTO receiptd.message_inbox ({INBOX_COLUMNS}) SELECT * FROM (SELECT {INBOX_COLUMNS} FROM pg_temp.wanted"
+            " WHERE n > %s AND n <= %s UNION ALL SELECT gen_random_uuid()::text, 'org-1', 'campaign-' || i %% 100"
+            " FROM generate_series(1, %s) i) a ORDER BY random()", first, end, others)
+    database.execute("SET maintenance_work_mem = '1GB'")
+    database.execute("ALTER TABLE receiptd.message_inbox ADD CONSTRAINT message_inbox_pkey PRIMARY KEY (message_id)")
 
 
 def fill(topic, stream, partition=None, headers=None):

@@ -2,6 +2,7 @@
 
 import json
 
+import flame
 import plots
 from lab import OUT, ROOT, say
 
@@ -29,6 +30,7 @@ def table(head, rows):
 def head(results):
     first = next(iter(results.values()))
     machine, versions = first["machine"], first["versions"]
+    taken = ", ".join(f"{name} {result['machine']['date'][5:16]}{' (quick)' if result['quick'] else ''}" for name, result in results.items())
     loads = [result["machine"]["load_average"][0] for result in results.values()]
     settings = ", ".join(f"`{key}={value}`" for key, value in versions["postgresql_settings"].items())
     return f"""# Benchmarks
@@ -39,6 +41,7 @@ with the smallest and the largest of {first['repeat']} runs behind them. Every r
 | | |
 |---|---|
 | date | {machine['date']} |
+| parts | {taken}; `--quick` has fewer events |
 | machine | {machine['cores']} × {machine['cpu']}, {machine['memory_gib']} GiB, kernel {machine['kernel']}, Debian {machine['debian']} |
 | load average before the parts | {', '.join(f'{load:.1f}' for load in loads)} (the first is somebody else's work; the rest is left from the part before) |
 | versions | PostgreSQL {versions['postgresql']}, Kafka {versions['kafka']}; {'; '.join(versions['receiptd'])} |
@@ -125,7 +128,11 @@ def section_cost(result):
         most = sorted(calls["calls"].items(), key=lambda item: -item[1])[:6]
         text += (f"System calls: {calls['per_batch']:.0f} a transaction, {calls['per_event']:.3f} an event ("
                  + ", ".join(f"{name} {count}" for name, count in most) + ").\n")
-    return text + f"WAL: {number(result['wal_bytes_per_event'])} bytes an event, right after a checkpoint.\n"
+    text += f"WAL: {number(result['wal_bytes_per_event'])} bytes an event, right after a checkpoint.\n"
+    if (OUT / "cost.folded").exists():
+        flame.draw(OUT / "cost.folded", plots.DIRECTORY / "flame.svg")
+        text += "\n![flame graph](plots/flame.svg)\n"
+    return text
 
 
 def section_replaced(result):
@@ -159,6 +166,21 @@ def section_growth(result):
              spread(case["figures"]["peak_rss_mib"])) for case in result["cases"]]
     return f"## Growth\n\n{number(result['events'])} events, one row each; otherwise as in the load test.\n\n" + \
         table(("what", "value", "events/s", "daemon, µs", "server, µs", "RSS, MiB"), rows)
+
+
+def section_folding(result):
+    rows = [(case["kind"], case["what"], case["value"], spread(case["figures"]["events_per_second"]),
+             spread(case["figures"]["events_per_row"], 2), number(case["least"], 2), spread(case["figures"]["server_us_per_event"], 1),
+             spread(case["figures"]["peak_rss_mib"])) for case in result["cases"]]
+    return ("## Folding\n\nReceipts of a message that meet in a batch are one row of the UPDATE; at most as many as the message has.\n\n"
+            + table(("traffic", "what", "value", "events/s", "receipts a row", "of at most", "server, µs an event", "RSS, MiB"), rows))
+
+
+def section_rows(result):
+    rows = [(number(case["rows"]), number(case["table_mib"]), number(case["index_mib"]), spread(case["events_per_second"]),
+             spread(case["ratio"], 2), spread(case["server_us_per_event"], 1), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
+    return (f"## Rows in the inbox\n\n{number(result['events'])} receipts, one for each message, whose rows lie anywhere among the others.\n\n"
+            + table(("rows", "table, MiB", "index, MiB", "events/s", "of the first", "server, µs an event", "WAL bytes an event"), rows))
 
 
 def section_snapshot(result):
@@ -218,9 +240,11 @@ def steady_folds(steady):
 def section_folds(result):
     rates = "; ".join(f"{number(rate['events_per_second'])} events/s with {number(rate['groups'])} groups" for rate in result["rates"])
     lag = result["lag"]
+    shares = "; ".join(f"{spread(share, 2)} with a window of {window}" for window, share in result["cost"]["shares"].items())
     return f"""## Folds
 
-The core with a rule over its transitions ran at {spread(result['cost']['share'], 2)} of its rate without one. A rule over a topic alone: {rates}.
+{number(result['cost']['events'])} events, one row each, of 10 000 campaigns, with a rule by campaign, as a share of the rate without a rule: {shares}.
+A rule over a topic alone: {rates}.
 Beside a million open groups {number(lag['publications'])} publications came p50 {number(lag['p50'], 2)} s, p99 {number(lag['p99'], 2)} s behind their window.
 {steady_folds(result['steady']) if 'steady' in result else ''}"""
 
@@ -249,7 +273,7 @@ at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} action
 
 
 SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
-            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "snapshot": section_snapshot,
+            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "folding": section_folding, "rows": section_rows, "snapshot": section_snapshot,
             "tracing": section_tracing,
             "intake": section_intake, "actions": section_actions, "folds": section_folds}
 
@@ -270,9 +294,9 @@ def readme_figures(results):
 def write(quick):
     results = {}
     for name in SECTIONS:
-        path = OUT / (f"quick-{name}.json" if quick else f"{name}.json")
-        if path.exists():
-            results[name] = json.loads(path.read_text())
+        for path in [OUT / f"quick-{name}.json"] if quick else [OUT / f"{name}.json", OUT / f"quick-{name}.json"]:
+            if name not in results and path.exists():
+                results[name] = json.loads(path.read_text())
     if not results:
         return
     target = OUT / "quick.md" if quick else ROOT / "docs/benchmarks.md"

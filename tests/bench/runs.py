@@ -18,12 +18,23 @@ def _log_time(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-def check_result(database, stream):
-    """A run that did not do the work is no figure."""
+def check_result(database, stream, topic=None):
+    """A run that did not do the work is no figure, and may be a defect: then everything that tells where the rest is."""
     events = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
     changed = database.value("SELECT count(*) FROM receiptd.message_inbox WHERE status > 0")
-    assert events == stream.event_count and changed == stream.message_count, \
-        f"{stream.name}: {events} of {stream.event_count} events counted, {changed} of {stream.message_count} rows changed"
+    if events == stream.event_count and changed == stream.message_count:
+        return
+    found = {
+        "positions": database.query("SELECT partition, min(next_offset), max(next_offset) FROM receiptd.consumer_progress GROUP BY 1 ORDER BY 1"),
+        "log": topic and topic.watermarks(),
+        "parked": database.value("SELECT count(*) FROM receiptd.parked_event"),
+        "dead letters": database.query('SELECT reason, partition, count(*), min("offset"), max("offset") FROM receiptd.dead_letter GROUP BY 1, 2'),
+        "rows": database.value("SELECT count(*) FROM receiptd.message_inbox"),
+    }
+    time.sleep(3)
+    later = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
+    raise AssertionError(f"{stream.name}: {events} of {stream.event_count} events counted, 3 s later {later}; {changed} of "
+                         f"{stream.message_count} rows changed; {found}")
 
 
 def _response_times(log):
@@ -37,12 +48,13 @@ def _response_times(log):
 
 
 def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None,
-                 fillfactor=None):
+                 fillfactor=None, rows=None):
     """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile."""
-    with lab.database(stream, fillfactor) as database:
+    with lab.database(stream, fillfactor, rows) as database:
         receiptd = lab.receiptd(database, topic, lanes=lanes, postgres={"connections": connections},
                                 log={"level": "debug", "stats_interval": "0s"}, **(settings or {}))
         ends = sum(high for low, high in topic.watermarks().values())
+        assert ends == stream.record_count, f"the topic shows {ends} of {stream.record_count} records"
         process = receiptd.start()
         try:
             meter = Meter(lab, database, process.pid)
@@ -55,16 +67,18 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
                 timeline, end = _follow(database, process, topic, ends * lanes, timeout)
             used = meter.stop()
             batches = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq")
-            check_result(database, stream)
+            check_result(database, stream, topic)
             process.stop()
         finally:
             receiptd.close()
-        answers = _response_times(process.log())
+        log = process.log()
+        answers = _response_times(log)
+        rows = sum(int(found[2]) for found in ANSWERED.finditer(log))
     times = [milliseconds for _, milliseconds, _ in answers] or [0.0]
     seconds = end - begun
     return {
         "seconds": seconds, "events": stream.event_count, "rows": stream.message_count,
-        "events_per_second": stream.event_count / seconds, "batches": batches,
+        "events_per_second": stream.event_count / seconds, "batches": batches, "events_per_row": stream.event_count / max(1, rows),
         "batches_per_minute": batches / seconds * 60, "records_per_minute": stream.record_count / seconds * 60,
         "response_ms": {"mean": sum(times) / len(times), "p50": percentile(times, 0.5), "p99": percentile(times, 0.99),
                         "max": max(times)},
