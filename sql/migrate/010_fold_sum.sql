@@ -1,7 +1,7 @@
 -- Version 10: sums of folded transitions without a loop. Only added to: instances of the version before go on beside this one.
 
 -- As fold_merge, where b holds nothing but counts by status, of four statuses at most, whose names are listed in b's "k": the
--- common case, and a twentieth of the cost. NULL: this is not that case.
+-- common case, without a loop in PL/pgSQL. NULL: this is not that case.
 CREATE FUNCTION fold_sum(a jsonb, b jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     k jsonb := b -> 'k';

@@ -165,7 +165,7 @@ static const struct rcpt_config_row rows[] = {
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &property_record,
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
-    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "16MiB",
+    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
     {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
      .initial = "5s", .min = 100, .max = HOUR,

@@ -240,7 +240,8 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* How long events may lie while nothing is due. */
+/* How long events may lie while nothing is due. Those of topics do not: the first lane alone takes
+ * them, and another one may publish their group without having seen them. */
 static int64_t patience_ms(const struct app_folds *folds)
 {
     const struct rcpt_config *config = folds->app->config;
@@ -248,7 +249,7 @@ static int64_t patience_ms(const struct app_folds *folds)
     for (size_t index = 0; index < config->folds_count; index++) {
         const struct rcpt_fold_config *fold = &config->folds[index];
         least = smaller(least, smaller(fold->window_ms, fold->max_hold_ms) / LAZY_PARTS);
-        if (fold->max_events < FEW_EVENTS)
+        if (fold->max_events < FEW_EVENTS || fold->source == RCPT_FOLD_TOPIC)
             least = 0;
     }
     return least;

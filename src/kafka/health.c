@@ -58,7 +58,8 @@ static const struct known_error known_errors[] = {
      "the process was stopped or starved for longer than max.poll.interval.ms; it joins again by "
      "itself"},
     {RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, MEANS_GROUP,
-     "another process runs with the same kafka.instance_id: give each its own"},
+     "another process runs with the same kafka.instance_id: give each its own. If none does, the "
+     "answer to a join was lost on the way, and a restart heals it"},
     {RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET, MEANS_NOTHING, ""},
     {RD_KAFKA_RESP_ERR__BAD_MSG, MEANS_NOTHING,
      "a batch is damaged, in transit or on the broker's disk; it is fetched again, nothing is "

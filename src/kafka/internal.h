@@ -35,8 +35,10 @@ struct partition {
     int64_t next; /* last offset handed out + 1, or where it was told to start */
     int64_t retry_at_ms;
     unsigned retries;
-    uint64_t epoch; /* another one after each assign and each move: late answers are recognised */
-    bool troubled;  /* counted in health.troubled_partitions */
+    uint64_t epoch;   /* another one after each assign and each move: late answers are recognised */
+    bool troubled;    /* counted in health.troubled_partitions */
+    int64_t time_ms;  /* of the last record handed out; 0: none yet */
+    uint64_t done_in; /* number of the round in which it had nothing more to give */
 };
 
 #define LOGGED_CODES 16
@@ -76,6 +78,8 @@ struct rcpt_kafka {
     struct partition **partitions;
     size_t partition_count, partition_capacity;
     size_t turn; /* whose turn it is */
+    bool favour; /* the oldest has its turn */
+    uint64_t rounds;
     uint64_t epochs;
     rd_kafka_topic_partition_list_t *held; /* an assignment that waits for rcpt_kafka_assign */
     bool moves_pending;

@@ -7,6 +7,7 @@
 #define ROUND_MESSAGES 256u
 #define ROUND_NS       2000000u
 #define TURN_MESSAGES  32u
+#define TURN_BYTES     32768u /* partitions advance side by side, however large their records are */
 #define RETRY_MIN_MS   250
 #define RETRY_MAX_MS   10000
 
@@ -59,6 +60,7 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
     };
     find_trace(from, &to);
     partition->next = from->offset + 1;
+    partition->time_ms = to.timestamp_ms;
     partition->retries = 0;
     rcpt_kafka_partition_fine(kafka, partition);
     kafka->callbacks.on_message(kafka->callbacks.context, partition->tag, &to);
@@ -128,13 +130,18 @@ void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka)
     }
 }
 
-static void dispatch(struct rcpt_kafka *kafka, struct partition *partition, rd_kafka_event_t *event)
+/* Returns the bytes of the records delivered. */
+static size_t dispatch(struct rcpt_kafka *kafka, struct partition *partition,
+                       rd_kafka_event_t *event)
 {
     const rd_kafka_message_t *message;
+    size_t bytes = 0;
     switch (rd_kafka_event_type(event)) {
     case RD_KAFKA_EVENT_FETCH:
-        while ((message = rd_kafka_event_message_next(event)) != NULL)
+        while ((message = rd_kafka_event_message_next(event)) != NULL) {
             deliver(kafka, partition, message);
+            bytes += message->len;
+        }
         break;
     case RD_KAFKA_EVENT_ERROR:
         on_partition_error(kafka, partition, event);
@@ -142,6 +149,7 @@ static void dispatch(struct rcpt_kafka *kafka, struct partition *partition, rd_k
     default:
         break;
     }
+    return bytes;
 }
 
 static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partition)
@@ -154,7 +162,8 @@ static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partitio
 static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *partition,
                                struct round *round)
 {
-    for (unsigned i = 0; i < TURN_MESSAGES; i++) {
+    size_t bytes = 0;
+    for (unsigned i = 0; i < TURN_MESSAGES && bytes < TURN_BYTES; i++) {
         if (!kafka->polling || round->messages == ROUND_MESSAGES ||
             uv_hrtime() >= round->deadline_ns)
             return TURN_STOP;
@@ -164,21 +173,49 @@ static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *parti
         if (event == NULL)
             return TURN_EMPTY;
         round->messages++;
-        dispatch(kafka, partition, event);
+        bytes += dispatch(kafka, partition, event);
         rd_kafka_event_destroy(event);
     }
     return TURN_MORE;
 }
 
+static struct partition *next_in_turn(struct rcpt_kafka *kafka)
+{
+    do
+        kafka->turn = (kafka->turn + 1) % kafka->partition_count;
+    while (kafka->partitions[kafka->turn]->done_in == kafka->rounds);
+    return kafka->partitions[kafka->turn];
+}
+
+static struct partition *oldest(struct rcpt_kafka *kafka)
+{
+    struct partition *found = NULL;
+    for (size_t i = 0; i < kafka->partition_count; i++) {
+        struct partition *partition = kafka->partitions[i];
+        if (partition->done_in != kafka->rounds &&
+            (found == NULL || partition->time_ms < found->time_ms))
+            found = partition;
+    }
+    return found;
+}
+
+/* Every other turn goes to the partition that is furthest behind in the records' own time: so they
+ * advance together, and receipts of a message, which lie in several of them, meet in a batch. The
+ * others go round, so that nobody waits for one with a backlog. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka)
 {
     struct round round = {.deadline_ns = uv_hrtime() + ROUND_NS};
     enum turn_end end = TURN_EMPTY;
-    size_t quiet = 0; /* partitions in a row that gave less than their share */
-    while (kafka->polling && quiet < kafka->partition_count && end != TURN_STOP) {
-        kafka->turn = (kafka->turn + 1) % kafka->partition_count;
-        end = take_turn(kafka, kafka->partitions[kafka->turn], &round);
-        quiet = end == TURN_MORE ? 0 : quiet + 1;
+    size_t done = 0; /* partitions that have nothing more to give in this round */
+    kafka->rounds++;
+    while (kafka->polling && done < kafka->partition_count && end != TURN_STOP) {
+        kafka->favour = !kafka->favour;
+        struct partition *partition = kafka->favour ? oldest(kafka) : next_in_turn(kafka);
+        end = take_turn(kafka, partition, &round);
+        if (end == TURN_MORE)
+            continue;
+        partition->done_in = kafka->rounds;
+        done++;
     }
     if (round.messages > 0)
         kafka->callbacks.on_round(kafka->callbacks.context);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -330,14 +331,15 @@ void produce(const char *brokers, const char *topic, int partitions, int count, 
 {
     rd_kafka_t *producer = producer_new(brokers);
     char *value = calloc(1, size + 32);
+    int64_t first_ms = (int64_t)time(NULL) * 1000 - count;
     assert_non_null(value);
     for (int i = 0; i < count; i++)
         for (int partition = 0; partition < partitions; partition++) {
             snprintf(value, 32, "%d %d", partition, i);
-            rd_kafka_resp_err_t code =
-                rd_kafka_producev(producer, RD_KAFKA_V_TOPIC(topic),
-                                  RD_KAFKA_V_PARTITION(partition), RD_KAFKA_V_VALUE(value, size),
-                                  RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_END);
+            rd_kafka_resp_err_t code = rd_kafka_producev(
+                producer, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+                RD_KAFKA_V_VALUE(value, size), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+                RD_KAFKA_V_TIMESTAMP(first_ms + i), RD_KAFKA_V_END);
             assert_int_equal(code, RD_KAFKA_RESP_ERR_NO_ERROR);
         }
     assert_int_equal(rd_kafka_flush(producer, 60000), 0);

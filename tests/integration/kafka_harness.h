@@ -85,7 +85,8 @@ void topic_create(const char *brokers, const char *topic, int partitions);
 void topic_grow(const char *brokers, const char *topic, int partitions);
 void records_delete(const char *brokers, const char *topic, int partition, int64_t before);
 int64_t group_committed(const char *brokers, const char *group, const char *topic, int partition);
-/* `count` records on each partition; value: "<partition> <index>" padded to `size`. */
+/* `count` records on each partition, a millisecond apart; value: "<partition> <index>" padded to
+ * `size`. */
 void produce(const char *brokers, const char *topic, int partitions, int count, size_t size);
 rd_kafka_t *producer_new(const char *brokers);
 

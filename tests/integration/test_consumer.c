@@ -144,6 +144,28 @@ static void an_unwanted_partition_stops_alone_and_goes_on_without_a_gap(void **s
     owner_close(owner);
 }
 
+static void partitions_that_are_behind_in_time_catch_up(void **state)
+{
+    struct fixture *fixture = *state;
+    struct owner *owner = &fixture->owner;
+    const int records = 5000, ahead = records / 2, slack = 512; /* a round and more */
+    for (int i = 0; i < 4; i++)
+        owner->unwanted[i] = true;
+    owner->own.next[3] = ahead;
+    begin(fixture, 4, records);
+    RUN_UNTIL(&fixture->loop, 10000, owner->assigned_count == 4);
+    run_for(&fixture->loop, 2000); /* until they lie in librdkafka's queues */
+    for (int i = 0; i < 4; i++)
+        owner->unwanted[i] = false;
+    rcpt_kafka_kick(owner->kafka);
+    RUN_UNTIL(&fixture->loop, 20000, owner->last[3] == records - 1);
+    for (int i = 0; i < 3; i++)
+        assert_true(owner->last[i] >= records - slack);
+    RUN_UNTIL(&fixture->loop, 20000, owner->own.taken == (uint64_t)(4 * records - ahead));
+    assert_exact(&owner->own, (uint64_t)(4 * records - ahead));
+    owner_close(owner);
+}
+
 static void seek_delivers_again_from_the_offset(void **state)
 {
     struct fixture *fixture = *state;
@@ -496,6 +518,7 @@ int main(int count, char **arguments)
         TEST(partitions_are_read_in_order_from_the_given_offsets),
         TEST(an_assignment_may_be_held_for_seconds),
         TEST(an_unwanted_partition_stops_alone_and_goes_on_without_a_gap),
+        TEST(partitions_that_are_behind_in_time_catch_up),
         TEST(seek_delivers_again_from_the_offset),
         TEST(reassign_moves_one_and_the_others_go_on),
         TEST(members_share_and_take_over_without_a_gap),

@@ -91,7 +91,6 @@ def test_a_group_that_opens_again_within_the_window_was_published_too_early(data
 def test_the_short_way_to_add_counts_gives_what_the_long_one_gives(database):
     session, chance = database.session(), random.Random(7)
     names = ["SENT", "DELIVERED", "OPENED", "CLICKED", "FAILED", 'a "quoted" \\ name']
-    answered = 0
     for _ in range(300):
         mine = {name: chance.randrange(-3, 10**12) for name in chance.sample(names, chance.randrange(7))}
         theirs = {name: chance.randrange(-3, 10**12) for name in chance.sample(names, chance.randrange(5))}
@@ -99,11 +98,32 @@ def test_the_short_way_to_add_counts_gives_what_the_long_one_gives(database):
         short, long = session.query("SELECT fold_sum(%s, %s), fold_merge(%s, '{\"\": \"tally\"}', 10, %s)",
                                     [json.dumps(value) for value in (a, {**b, "k": list(theirs)}, a, b)])[0]
         assert short["v"] == long["v"] == {"": {name: mine.get(name, 0) + theirs.get(name, 0) for name in {**mine, **theirs}}}
-        answered += 1
         assert session.query("SELECT fold_sum(%s, %s)", [json.dumps(a), json.dumps(b)]) == [(None,)]  # not listed: not its case
-    assert answered == 300
     first = {"v": {"": {"SENT": 1}}, "k": ["SENT"]}
     assert session.query("SELECT fold_sum('{}', %s)", [json.dumps(first)]) == [(first,)]
+
+
+def test_lanes_share_rows_in_blocks_unless_a_group_is_due(database):
+    session = database.session()
+    session.do(RULE)
+    session.prepare("fold/gather")
+
+    def append(count):
+        session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) SELECT '{o}', '{c}', '{0}', '{10}', '{0}', '{1}', 1"
+                   f" FROM generate_series(1, {count})")
+
+    def lying():
+        return {id for id, in session.query("SELECT id FROM fold_event")}
+
+    append(300)
+    everything = lying()
+    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 1000, 0)')[0][0] == len(everything - lying())
+    assert lying() == {id for id in everything if id // 64 % 2 == 0} and len(lying()) > 100
+    append(100)
+    everything = lying()
+    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 1000, 1)') == [(len(everything), False)]
+    assert lying() == set()
+    assert session.query("SELECT sum(events)::int FROM fold_group") == [(400,)]
 
 
 def test_a_gathering_counts_whatever_number_of_statuses_meet_in_a_group(database):

@@ -53,7 +53,7 @@ static void every_key_is_printed(void **state)
         assert_non_null(strstr(text, line));
     }
     assert_non_null(strstr(text, "\n  commit_interval: 5s\n"));
-    assert_non_null(strstr(text, "\n  fetch_budget: 16MiB\n"));
+    assert_non_null(strstr(text, "\n  fetch_budget: 32MiB\n"));
     free(text);
 }
 
