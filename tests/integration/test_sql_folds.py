@@ -109,7 +109,8 @@ def test_lanes_share_rows_in_blocks_unless_a_group_is_due(database):
     session.prepare("fold/gather")
 
     def append(count):
-        session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) SELECT '{o}', '{c}', '{0}', '{10}', '{0}', '{1}', 1"
+        session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) SELECT '{o}', '{c}', '{0}',"
+                   " (SELECT ARRAY[min(new)] FROM path_delta WHERE old = 0 AND new > 0), '{0}', '{1}', 1"
                    f" FROM generate_series(1, {count})")
 
     def lying():
