@@ -10,11 +10,6 @@ static bool is_blank(char byte)
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-bool rcpt_text_equal(struct rcpt_text left, struct rcpt_text right)
-{
-    return left.size == right.size && (left.size == 0 || memcmp(left.at, right.at, left.size) == 0);
-}
-
 bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right)
 {
     if (left.size != right.size)
@@ -23,11 +18,6 @@ bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right)
         if (lower(left.at[index]) != lower(right.at[index]))
             return false;
     return true;
-}
-
-bool rcpt_text_is(struct rcpt_text text, const char *other)
-{
-    return rcpt_text_equal(text, rcpt_text_of(other));
 }
 
 bool rcpt_text_is_nocase(struct rcpt_text text, const char *other)

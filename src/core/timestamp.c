@@ -4,11 +4,12 @@
 
 #include "receiptd/base/error.h"
 
-#define US_PER_SECOND   INT64_C(1000000)
-#define SECONDS_PER_DAY INT64_C(86400)
-#define LATEST_US       INT64_C(253402300799999999) /* 9999-12-31T23:59:59.999999Z */
-#define FRACTION_DIGITS 6
-#define DATE_TIME_BYTES 19 /* 2026-11-21T02:30:00 */
+#define US_PER_SECOND     INT64_C(1000000)
+#define DAYS_OF_400_YEARS 146097
+#define SECONDS_PER_DAY   INT64_C(86400)
+#define LATEST_US         INT64_C(253402300799999999) /* 9999-12-31T23:59:59.999999Z */
+#define FRACTION_DIGITS   6
+#define DATE_TIME_BYTES   19 /* 2026-11-21T02:30:00 */
 
 /* Values with more digits before the point than this are milliseconds (below 1e11 they are seconds)
  * … */
@@ -255,14 +256,15 @@ void rcpt_timestamp_format(int64_t at_us, char text[28])
     int64_t seconds = at_us / US_PER_SECOND;
     int64_t days = seconds / SECONDS_PER_DAY;
     int day_seconds = (int)(seconds % SECONDS_PER_DAY);
-    int year = (int)(1970 + days / 366); /* never too late; at most a few years too early */
-    int64_t epoch = days_from_march(1970, 1, 1);
-    while (days_from_march(year + 1, 1, 1) - epoch <= days)
+    days += days_from_march(1970, 1, 1);
+    int year = (int)(days * 400 / DAYS_OF_400_YEARS); /* or the next one, by a leap day */
+    while (days_from_march(year + 1, 1, 1) <= days)
         year++;
-    int month = 12;
-    while (days_from_march(year, month, 1) - epoch > days)
+    int64_t day_of_year = days - days_from_march(year, 1, 1);
+    int month = day_of_year < 11 * 29 ? (int)(day_of_year / 29) + 1 : 12; /* or one before */
+    while (days_from_march(year, month, 1) > days)
         month--;
-    int day = (int)(days - (days_from_march(year, month, 1) - epoch)) + 1;
+    int day = (int)(days - days_from_march(year, month, 1)) + 1;
     text = put_digits(text, year, 4, '-');
     text = put_digits(text, month, 2, '-');
     text = put_digits(text, day, 2, 'T');

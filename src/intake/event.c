@@ -6,8 +6,9 @@
 #include "receiptd/core/timestamp.h"
 
 struct member {
-    const char *name;
+    struct rcpt_text key; /* with comma, quotes and colon */
     struct rcpt_text text;
+    size_t size; /* of the text, escaped */
 };
 
 static size_t escaped_size(unsigned char byte)
@@ -17,10 +18,29 @@ static size_t escaped_size(unsigned char byte)
     return byte < 0x20 || byte == 0x7f ? 6 : 1;
 }
 
+#define EACH(byte) (0x0101010101010101ull * (byte))
+
+/* Whether one of eight bytes is no plain character of a string. A byte of zero shows in the top bit
+ * of (word - 1) where it is not set in the word. */
+static bool needs_escape(uint64_t word)
+{
+    uint64_t quote = word ^ EACH('"'), slash = word ^ EACH('\\'), del = word ^ EACH(0x7f);
+    uint64_t found = ((word - EACH(0x20)) & ~word) | ((quote - EACH(1)) & ~quote) |
+                     ((slash - EACH(1)) & ~slash) | ((del - EACH(1)) & ~del);
+    return (found & EACH(0x80)) != 0;
+}
+
 static size_t size_of(struct rcpt_text text)
 {
-    size_t size = 0;
-    for (size_t index = 0; index < text.size; index++)
+    size_t size = 0, index = 0;
+    uint64_t word;
+    while (index + sizeof(word) <= text.size) {
+        memcpy(&word, text.at + index, sizeof(word));
+        if (needs_escape(word))
+            break;
+        index += sizeof(word);
+    }
+    for (size = index; index < text.size; index++)
         size += escaped_size((unsigned char)text.at[index]);
     return size;
 }
@@ -62,27 +82,29 @@ static struct rcpt_text format_at(int64_t at_us, char text[28])
     return (struct rcpt_text){text, kept + 1};
 }
 
+static char *write_string(char *out, struct rcpt_text text, size_t size)
+{
+    if (size != text.size)
+        return write_escaped(out, text);
+    *out++ = '"';
+    out = write_plain(out, text);
+    *out++ = '"';
+    return out;
+}
+
 static size_t flags_size(const struct rcpt_intake_event *event)
 {
-    size_t size = 2;
+    size_t size = sizeof(",\"flags\":[]");
     for (unsigned index = 0; index < event->flag_count; index++)
         size += size_of(event->flags[index]) + 3;
     return size;
-}
-
-static char *write_key(char *out, const char *name)
-{
-    *out++ = ',';
-    out = write_escaped(out, rcpt_text_of(name));
-    *out++ = ':';
-    return out;
 }
 
 static char *write_flags(char *out, const struct rcpt_intake_event *event)
 {
     if (event->flag_count == 0)
         return out;
-    out = write_key(out, "flags");
+    out = write_plain(out, RCPT_TEXT(",\"flags\":"));
     for (unsigned index = 0; index < event->flag_count; index++) {
         *out++ = index == 0 ? '[' : ',';
         out = write_escaped(out, event->flags[index]);
@@ -91,44 +113,46 @@ static char *write_flags(char *out, const struct rcpt_intake_event *event)
     return out;
 }
 
+#define KEY(name) RCPT_TEXT(",\"" name "\":")
+
 struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *account,
                                         const struct rcpt_intake_event *event,
                                         struct rcpt_text message_id, struct rcpt_arena *arena)
 {
-    char at[28], part[16];
-    const struct member members[] = {
-        {"message_id", message_id},
-        {"gateway_message_id", event->gateway_message_id},
-        {"gateway", rcpt_text_of(account->name)},
-        {"gateway_status", event->gateway_status},
-        {"status", event->status},
-        {"at", event->has_at ? format_at(event->at_us, at) : (struct rcpt_text){NULL, 0}},
-        {"gateway_at", event->gateway_at},
-        {"org_id", rcpt_text_of(account->org_id)},
-        {"campaign_id", event->campaign_id},
-        {"channel", event->channel},
-        {"reason", event->reason},
-        {"event_id", event->event_id},
-        {"client_ref", event->client_ref},
-        {"link", event->link},
-        {"cost", event->cost},
+    char at[28], part[32] = "";
+    struct member members[] = {
+        {KEY("message_id"), message_id, 0},
+        {KEY("gateway_message_id"), event->gateway_message_id, 0},
+        {KEY("gateway"), rcpt_text_of(account->name), 0},
+        {KEY("gateway_status"), event->gateway_status, 0},
+        {KEY("status"), event->status, 0},
+        {KEY("at"), event->has_at ? format_at(event->at_us, at) : (struct rcpt_text){NULL, 0}, 0},
+        {KEY("gateway_at"), event->gateway_at, 0},
+        {KEY("org_id"), rcpt_text_of(account->org_id), 0},
+        {KEY("campaign_id"), event->campaign_id, 0},
+        {KEY("channel"), event->channel, 0},
+        {KEY("reason"), event->reason, 0},
+        {KEY("event_id"), event->event_id, 0},
+        {KEY("client_ref"), event->client_ref, 0},
+        {KEY("link"), event->link, 0},
+        {KEY("cost"), event->cost, 0},
     };
-    int part_size = snprintf(part, sizeof(part), "%u", event->part);
-    size_t size = flags_size(event) + 64;
-    for (size_t index = 0; index < RCPT_COUNT_OF(members); index++)
-        size += strlen(members[index].name) + size_of(members[index].text) + 6;
+    if (event->part > 0)
+        snprintf(part, sizeof(part), ",\"part\":%u", event->part);
+    size_t size = flags_size(event) + sizeof(part) + 2;
+    for (size_t index = 0; index < RCPT_COUNT_OF(members); index++) {
+        members[index].size = size_of(members[index].text);
+        size += members[index].key.size + members[index].size + 2;
+    }
     char *json = rcpt_arena_alloc(arena, size), *out = json;
     for (size_t index = 0; index < RCPT_COUNT_OF(members); index++) {
         if (members[index].text.size == 0)
             continue;
-        out = write_key(out, members[index].name);
-        out = write_escaped(out, members[index].text);
+        out = write_plain(out, members[index].key);
+        out = write_string(out, members[index].text, members[index].size);
     }
     out = write_flags(out, event);
-    if (event->part > 0) {
-        out = write_key(out, "part");
-        out = write_plain(out, (struct rcpt_text){part, (size_t)part_size});
-    }
+    out = write_plain(out, rcpt_text_of(part));
     if (out == json)
         *out++ = '{';
     *out++ = '}';

@@ -256,16 +256,25 @@ static struct rcpt_text part_value(const struct rcpt_template *template, const s
     return value;
 }
 
-struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
-                                     const struct rcpt_source *source)
+static struct rcpt_text join_parts(const struct rcpt_template *template,
+                                   const struct rcpt_source *source)
 {
     struct rcpt_text values[MAX_PARTS + 1] = {{NULL, 0}};
-    if (template == NULL)
-        return (struct rcpt_text){NULL, 0};
     for (unsigned index = 0; index < template->part_count; index++) {
         values[index] = part_value(template, &template->parts[index], source);
         if (values[index].size == 0)
             return (struct rcpt_text){NULL, 0};
     }
-    return template->part_count == 1 ? values[0] : rcpt_text_join(source->arena, values);
+    return rcpt_text_join(source->arena, values);
+}
+
+struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
+                                     const struct rcpt_source *source)
+{
+    if (template == NULL)
+        return (struct rcpt_text){NULL, 0};
+    if (template->part_count > 1)
+        return join_parts(template, source);
+    struct rcpt_text value = part_value(template, &template->parts[0], source);
+    return value.size > 0 ? value : (struct rcpt_text){NULL, 0};
 }

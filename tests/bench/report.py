@@ -27,10 +27,16 @@ def table(head, rows):
     return "\n".join(lines) + "\n"
 
 
+def _particulars(result, repeat):
+    found = ["quick"] if result["quick"] else []
+    found += [f"{result['repeat']} runs"] if result["repeat"] != repeat else []
+    return f" ({', '.join(found)})" if found else ""
+
+
 def head(results):
     first = next(iter(results.values()))
     machine, versions = first["machine"], first["versions"]
-    taken = ", ".join(f"{name} {result['machine']['date'][5:16]}{' (quick)' if result['quick'] else ''}" for name, result in results.items())
+    taken = ", ".join(f"{name} {result['machine']['date'][5:16]}{_particulars(result, first['repeat'])}" for name, result in results.items())
     loads = [result["machine"]["load_average"][0] for result in results.values()]
     settings = ", ".join(f"`{key}={value}`" for key, value in versions["postgresql_settings"].items())
     return f"""# Benchmarks
@@ -227,7 +233,7 @@ Share of nginx's rate: {spread(result['share_by_core'], 2)} by core, {spread(res
 {spread(batches['per_second'])} events/s by the clock, {spread(batches['per_core'])} by core. Peak RSS {number(result['peak_rss_mib'])} MiB.
 
 {where} the intake acknowledged {number(result['full'])} requests/s; at half of that, {number(half['rate'])} requests/s over {half['connections']} connections:
-p50 {number(half['p50'], 1)} ms, p99 {number(half['p99'], 1)} ms, {half['refused']} refused. While 2 000 connections sent heads and bodies a byte at a time (slowhttptest), and
+p50 {number(half['p50'], 1)} ms, p99 {number(half['p99'], 1)} ms, {half['refused']} refused. While 2 000 connections sent heads and bodies a byte at a time (slowhttptest; all of them at the lowest priority, for on their own machines they would take nothing), and
 others bodies beyond the limit: p99 {number(attacked['p99'], 1)} ms, {number(result['attack_ratio'], 2)} of the former, {attacked['refused']} refused.
 """
 

@@ -30,7 +30,7 @@ static void smallest_file_gives_the_documented_defaults(void **state)
     const struct {
         int64_t value, expected;
     } numbers[] = {
-        {(int64_t)config->kafka.fetch_budget_bytes, 16 << 20},
+        {(int64_t)config->kafka.fetch_budget_bytes, 32 << 20},
         {config->kafka.commit_interval_ms, 5000},
         {config->postgres.connections, 2},
         {config->postgres.pipeline_depth, 2},

@@ -23,9 +23,17 @@ static inline struct rcpt_text rcpt_text_of(const char *text)
     return (struct rcpt_text){text, text != NULL ? strlen(text) : 0};
 }
 
-bool rcpt_text_is(struct rcpt_text text, const char *other);
+static inline bool rcpt_text_equal(struct rcpt_text left, struct rcpt_text right)
+{
+    return left.size == right.size && (left.size == 0 || memcmp(left.at, right.at, left.size) == 0);
+}
+
+static inline bool rcpt_text_is(struct rcpt_text text, const char *other)
+{
+    return rcpt_text_equal(text, rcpt_text_of(other));
+}
+
 bool rcpt_text_is_nocase(struct rcpt_text text, const char *other); /* ASCII letters */
-bool rcpt_text_equal(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_text_begins(struct rcpt_text text, const char *prefix);
 bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix);

@@ -25,9 +25,12 @@ static const struct rcpt_mapping statuses[] = {
 /* X-Message-Id of the send, behind which SendGrid puts where the message went through. */
 static struct rcpt_text message_part(struct rcpt_text id)
 {
-    static const char *const suffixes[] = {".filter", ".recvd"};
-    for (size_t index = 0; index < RCPT_COUNT_OF(suffixes); index++)
-        id.size = rcpt_text_find(id, suffixes[index]);
+    for (size_t at = 0; at < id.size; at++) {
+        struct rcpt_text rest = rcpt_text_part(id, at, id.size);
+        if (id.at[at] == '.' &&
+            (rcpt_text_begins(rest, ".filter") || rcpt_text_begins(rest, ".recvd")))
+            return rcpt_text_part(id, 0, at);
+    }
     return id;
 }
 
