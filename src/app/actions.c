@@ -385,7 +385,7 @@ static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
                 actions->tidy_flying || actions->count_flying || actions->leave_flying ||
-                actions->begin.flying;
+                actions->begin.flying || actions->api_flying > 0;
     if (!busy && !actions->left && actions_can_ask(actions)) {
         actions->leave_flying = true;
         rcpt_pg_encoder_reset(actions->encoder);

@@ -2,6 +2,7 @@
  *
  * actions.c       who schedules which lane, results back: all by one connection
  * actions_topic.c records of topics begin runs
+ * actions_api.c   requests over HTTP begin runs
  * actions_begin.c runs are made of what transactions of lanes have begun
  * actions_claim.c rounds of claims
  * actions_call.c   claimed actions become webhooks and records, and their answers results
@@ -85,6 +86,7 @@ struct app_actions {
     struct actions_item *results, **results_end;
     struct actions_item *flying; /* results of the finish in flight */
     unsigned in_flight;          /* claimed, without a result */
+    unsigned api_flying;         /* requests that wait for their commit */
     uint64_t random;
     bool stopping, closing;
     unsigned open;

@@ -365,6 +365,8 @@ RCPT_MUST_CHECK bool actions_start(struct app *app, struct rcpt_error *error);
 void actions_stop(struct app *app);
 /* Another one takes over, with what the configuration says now. */
 RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
+/* POST /runs/PIPELINE; the context is the app. */
+void actions_on_request(void *context, struct rcpt_http_request *request);
 /* Endpoints that were disabled are tried again. */
 void actions_enable(struct app *app);
 

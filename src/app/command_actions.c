@@ -241,7 +241,7 @@ static bool import_some(struct import *import, bool *at_end)
     }
     const char *const values[] = {import->pipeline, text};
     struct rcpt_session_rows *rows =
-        rcpt_session_query(import->context.session, rcpt_sql("command/actions_import"), 2, values,
+        rcpt_session_query(import->context.session, rcpt_sql("actions/import"), 2, values,
                            &import->context.error);
     free(text);
     if (rows == NULL)

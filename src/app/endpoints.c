@@ -85,7 +85,8 @@ void endpoints_start(struct app *app)
                                 .status = write_status,
                                 .live = write_live,
                                 .ready = write_ready,
-                                .started = write_started};
+                                .started = write_started,
+                                .begin_runs = actions_on_request};
     app->http = pages_open(&app->pages, &app->loop, app->config->http.listen, app->config, &error);
     if (app->http != NULL)
         return;

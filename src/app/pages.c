@@ -4,6 +4,8 @@
 
 #include "receiptd/base/log.h"
 
+#define RUNS_BYTES (1024u * 1024)
+
 static void answer_json(const struct pages *pages, struct rcpt_http_request *request,
                         pages_write write)
 {
@@ -79,6 +81,15 @@ static void add_routes(struct pages *pages, struct rcpt_http_server *http, const
         route.context = pages;
         rcpt_http_route(http, &route);
     }
+    if (pages->begin_runs == NULL || token == NULL)
+        return;
+    const struct rcpt_http_route runs = {.prefix = "/runs",
+                                         .methods = RCPT_HTTP_POST,
+                                         .bearer_token = token,
+                                         .max_body_bytes = RUNS_BYTES,
+                                         .handler = pages->begin_runs,
+                                         .context = pages->context};
+    rcpt_http_route(http, &runs);
 }
 
 /* A server that never listened: nobody waits for its end. */
@@ -98,7 +109,7 @@ struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop, const 
         .tls_key = config->http.tls_key,
         .max_connections = 64,
         .max_body_bytes = 1024,
-        .max_memory_bytes = 1024 * 1024,
+        .max_memory_bytes = 4 * RUNS_BYTES,
         .header_timeout_ms = 5000,
     };
     struct rcpt_http_server *http = rcpt_http_new(&settings, error);

@@ -1,6 +1,6 @@
 /* The pages that whoever operates a process reads over HTTP: /metrics, /statusz, /livez, /readyz,
- * /startupz. What they say comes from the owner; how they are asked for, with which token and
- * certificate, is the same for `receiptd run` and `receiptd intake`. */
+ * /startupz, and POST /runs. What they say comes from the owner; how they are asked for, with which
+ * token and certificate, is the same for `receiptd run` and `receiptd intake`. */
 #ifndef RECEIPTD_APP_PAGES_H
 #define RECEIPTD_APP_PAGES_H
 
@@ -17,6 +17,7 @@ struct pages {
     /* The page of metrics, which is freed here. */
     char *(*metrics)(void *context, enum rcpt_metrics_format format, size_t *size);
     pages_write status, live, ready, started;
+    rcpt_http_handler begin_runs; /* POST /runs, where there is a token; NULL: no such page */
 };
 
 /* Listens; NULL with the reason, and then nothing is left open but what the loop still closes.

@@ -108,8 +108,12 @@ class Lab:
         return Topic(self, name, partitions)
 
     def leader(self, topic, partition):
-        metadata = self.admin.list_topics(topic, timeout=10)
-        return metadata.topics[topic].partitions[partition].leader
+        """Of a topic that may be in the making."""
+        deadline = time.monotonic() + 30
+        while partition not in (known := self.admin.list_topics(topic, timeout=10).topics[topic].partitions):
+            assert time.monotonic() < deadline, f"{topic} has no partition {partition}"
+            time.sleep(0.1)
+        return known[partition].leader
 
     # ---- fail-over
 

@@ -4,8 +4,10 @@ import base64
 import collections
 import hashlib
 import hmac
+import json
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -294,6 +296,73 @@ def test_one_organisation_with_very_many_does_not_delay_another(create_actions, 
     assert order.index("small/single") < 1300  # by age it would be the last
     (call,) = [c for c in receiver.seen() if c.subject == "small/single"]
     assert call.body["data"] == {"note": "hello"}
+    process.stop()
+
+
+API = [{"name": "p", "on": "api", "once_per": ["subject"], "webhook": "crm"}]
+
+
+def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, receiver):
+    world = create_actions(API, http={"token": "whoever-knows-this-token"})
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    pages = Operations(process, token="whoever-knows-this-token")
+
+    def begin(body, path="/runs/p", **headers):
+        answer = pages.ask(path, body if isinstance(body, bytes) else json.dumps(body).encode(), **headers)
+        return answer.status, answer.text.strip()
+
+    assert begin({"subject": "ann", "org_id": "o", "data": {"note": "hello"}}) == (200, '{"taken":1,"began":1}')
+    assert world.database.value("SELECT count(*) FROM receiptd.run") == 1
+    many = [{"subject": f"person{n}"} for n in range(999)] + [{"subject": "ann", "org_id": "o"}]
+    assert begin(many) == (200, '{"taken":1000,"began":999}')
+    assert begin(many) == (200, '{"taken":1000,"began":0}')  # asked again, for the answer was lost
+    wait_for_runs(world, process, {"done": 1000})
+    (call,) = [c for c in receiver.seen() if c.subject == "o/ann"]
+    assert call.body["data"] == {"note": "hello"}
+
+    refused = [(b"{", "invalid_json"), (b'{"subject": "\xff"}', "not UTF-8"), (b"5", "run 1: is no object"), (b"[]", "an empty list"),
+               (b'[{"subject": "new"}, {"org_id": "o"}]', "run 2: subject is missing"), (b'{"subject": " "}', "subject is missing"),
+               (b'{"subject": {}}', "subject is no text"), (b'{"subject": "new", "data": []}', "data is no object"),
+               (b'{"subject": "new\\u0000"}', "subject has a NUL in it"), (b'{"subject": "new", "data": {"a": "\\u0000"}}', "")]
+    for body, reason in refused:
+        status, text = begin(body)
+        assert status == 400 and reason in text, (body, status, text)
+    assert begin([{"subject": f"new{n}"} for n in range(1001)]) == (413, "more than 1000 runs: send the rest by itself")
+    assert begin(b"x" * (1 << 20) + b"x")[0] == 413
+    assert begin({"subject": "new"}, "/runs/q") == (404, "there is no pipeline q")
+    assert begin({"subject": "new"}, "/runs")[0] == begin({"subject": "new"}, "/runs/p/q")[0] == 404
+    assert begin({"subject": "new"}, Authorization="Bearer wrong")[0] == 401
+    assert pages.get("/runs/p").status == 405
+    assert world.database.value("SELECT count(*) FROM receiptd.run") == 1000
+    process.stop()
+
+
+def test_a_request_whose_connection_breaks_is_to_be_sent_again(create_actions, receiver):
+    world = create_actions(API, http={"token": "whoever-knows-this-token"})
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    pages = Operations(process, token="whoever-knows-this-token")
+    waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%actions_import%'"
+    with world.database.connect() as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("BEGIN")
+        connection.execute("LOCK TABLE receiptd.run")
+        answer = pool.submit(pages.ask, "/runs/p", b'{"subject": "ann"}')
+        world.wait(lambda: world.database.query(waiting), process, LONG, "the request waits for the lock")
+        world.database.query(f"SELECT pg_terminate_backend(pid) FROM ({waiting}) w")
+        refused = answer.result()
+        connection.execute("ROLLBACK")
+    assert refused.status == 503 and refused.headers["Retry-After"] == "1"
+    process.wait_for(lambda: pages.ask("/runs/p", b'{"subject": "ann"}').status == 200, LONG, "it is connected again")
+    wait_for_runs(world, process, {"done": 1})
+    process.stop()
+
+
+def test_without_a_token_nobody_begins_runs(create_actions, receiver):
+    world = create_actions(API)
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    assert Operations(process).ask("/runs/p", b'{"subject": "ann"}').status == 404
     process.stop()
 
 

@@ -62,7 +62,7 @@ def finish(session, claimed, result="done", me="me"):
 
 def begin(session, count, org="o", name="p", prefix="s"):
     records = [{"org_id": org, "subject": f"{prefix}{n}"} for n in range(count)]
-    return session.one("command/actions_import", name, json.dumps(records))["rows"]
+    return session.one("actions/import", name, json.dumps(records))["rows"]
 
 
 def test_lanes_are_shared_out_without_a_leader_and_go_to_the_others(database):

@@ -46,7 +46,11 @@ class Operations:
         self.port = int(process.wait_for_log(r"metrics and status at .*, port (\d+)").group(1))
 
     def get(self, path, **headers):
-        request = urllib.request.Request(f"{self.scheme}://127.0.0.1:{self.port}{path}", headers=headers)
+        return self.ask(path, None, **headers)
+
+    def ask(self, path, body, **headers):
+        """GET, or POST where there is a body."""
+        request = urllib.request.Request(f"{self.scheme}://127.0.0.1:{self.port}{path}", body, headers)
         if self.token and "Authorization" not in headers:
             request.add_header("Authorization", f"Bearer {self.token}")
         try:
