@@ -4,6 +4,7 @@ import base64
 import os
 import random
 import subprocess
+import time
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
