@@ -414,7 +414,9 @@ static const struct rcpt_config_row rows[] = {
      .example = "/etc/receiptd/tls.key", .doc = "PEM file with its private key"},
     {"http.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.token), .min = 16, .max = 4096,
      .example = "${RECEIPTD_TOKEN:-change-this-token}",
-     .doc = "bearer token that /metrics and /statusz ask for; the probes stay open"},
+     .doc = "bearer token that /metrics and /statusz ask for, and POST /runs, which is not there "
+            "without; "
+            "the probes stay open"},
 
     {"control.socket", RCPT_CONFIG_TEXT, 0, AT(control.socket),
      .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,

@@ -78,7 +78,6 @@ struct rcpt_kafka {
     struct partition **partitions;
     size_t partition_count, partition_capacity;
     size_t turn; /* whose turn it is */
-    bool favour; /* the oldest has its turn */
     uint64_t rounds;
     uint64_t epochs;
     rd_kafka_topic_partition_list_t *held; /* an assignment that waits for rcpt_kafka_assign */

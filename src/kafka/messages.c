@@ -199,18 +199,19 @@ static struct partition *oldest(struct rcpt_kafka *kafka)
     return found;
 }
 
-/* Every other turn goes to the partition that is furthest behind in the records' own time: so they
- * advance together, and receipts of a message, which lie in several of them, meet in a batch. The
- * others go round, so that nobody waits for one with a backlog. */
+/* While there is more than a turn takes, every other turn goes to the partition that is furthest
+ * behind in the records' own time: so they advance together, and receipts of a message, which lie
+ * in several of them, meet in a batch. The others go round, so that nobody waits for a backlog. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka)
 {
     struct round round = {.deadline_ns = uv_hrtime() + ROUND_NS};
     enum turn_end end = TURN_EMPTY;
     size_t done = 0; /* partitions that have nothing more to give in this round */
+    bool favour = false;
     kafka->rounds++;
     while (kafka->polling && done < kafka->partition_count && end != TURN_STOP) {
-        kafka->favour = !kafka->favour;
-        struct partition *partition = kafka->favour ? oldest(kafka) : next_in_turn(kafka);
+        favour = end == TURN_MORE && !favour;
+        struct partition *partition = favour ? oldest(kafka) : next_in_turn(kafka);
         end = take_turn(kafka, partition, &round);
         if (end == TURN_MORE)
             continue;

@@ -27,29 +27,26 @@ def table(head, rows):
     return "\n".join(lines) + "\n"
 
 
-def _particulars(result, repeat):
-    found = ["quick"] if result["quick"] else []
-    found += [f"{result['repeat']} runs"] if result["repeat"] != repeat else []
-    return f" ({', '.join(found)})" if found else ""
+def stamp(result):
+    machine = result["machine"]
+    return (f"*{machine['date']}, {result['repeat']} runs{', `--quick`' if result['quick'] else ''}; load average before it "
+            f"{machine['load_average'][0]:.1f}.*\n")
 
 
 def head(results):
-    first = next(iter(results.values()))
-    machine, versions = first["machine"], first["versions"]
-    taken = ", ".join(f"{name} {result['machine']['date'][5:16]}{_particulars(result, first['repeat'])}" for name, result in results.items())
-    loads = [result["machine"]["load_average"][0] for result in results.values()]
+    last = max(results.values(), key=lambda result: result["machine"]["date"])
+    machine, versions = last["machine"], last["versions"]
     settings = ", ".join(f"`{key}={value}`" for key, value in versions["postgresql_settings"].items())
     return f"""# Benchmarks
 
 Made by `scripts/bench` (it says what each part does; the code is `tests/bench/`). Raw results: `build/bench/*.json`. Figures are medians,
-with the smallest and the largest of {first['repeat']} runs behind them. Every ratio is taken inside one run, pair by pair, in alternating order.
+with the smallest and the largest of the runs behind them. Every ratio is taken inside one run, pair by pair, in alternating order. Below each heading stands when it was
+measured; a part that is measured again replaces its section. `--quick` has fewer events. Of the load before a part, the first one's is somebody else's work, the rest is
+left from the part before.
 
 | | |
 |---|---|
-| date | {machine['date']} |
-| parts | {taken}; `--quick` has fewer events |
 | machine | {machine['cores']} × {machine['cpu']}, {machine['memory_gib']} GiB, kernel {machine['kernel']}, Debian {machine['debian']} |
-| load average before the parts | {', '.join(f'{load:.1f}' for load in loads)} (the first is somebody else's work; the rest is left from the part before) |
 | versions | PostgreSQL {versions['postgresql']}, Kafka {versions['kafka']}; {'; '.join(versions['receiptd'])} |
 | PostgreSQL | `fsync=on`, {settings}, the rest as it comes; lanes commit with `synchronous_commit=off` (docs/architecture.md says why that is safe) |
 | Kafka | one broker, KRaft, no compression, 8 partitions |
@@ -278,10 +275,27 @@ at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} action
     return text
 
 
-SECTIONS = {"limit": section_limit, "loadtest": section_loadtest, "latency": section_latency, "cost": section_cost,
-            "replaced": section_replaced, "rivals": section_rivals, "growth": section_growth, "folding": section_folding, "rows": section_rows, "snapshot": section_snapshot,
-            "tracing": section_tracing,
-            "intake": section_intake, "actions": section_actions, "folds": section_folds}
+SECTIONS = {
+    "limit": ("The limit", section_limit), "loadtest": ("The load test", section_loadtest), "latency": ("Latency", section_latency),
+    "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
+    "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
+    "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
+    "actions": ("Actions", section_actions), "folds": ("Folds", section_folds)}
+
+
+def kept_sections(path):
+    """Sections of a report that was written before, by title."""
+    if not path.exists():
+        return {}
+    found = path.read_text().split("\n## ")[1:]
+    return {text.split("\n", 1)[0]: "## " + text.rstrip("\n") + "\n" for text in found}
+
+
+def section(name, result):
+    title, write_section = SECTIONS[name]
+    heading, text = write_section(result).split("\n", 1)
+    assert heading == f"## {title}", heading
+    return f"{heading}\n\n{stamp(result)}{text}"
 
 
 def readme_figures(results):
@@ -307,7 +321,8 @@ def write(quick):
         return
     target = OUT / "quick.md" if quick else ROOT / "docs/benchmarks.md"
     plots.DIRECTORY = OUT / "plots" if quick else ROOT / "docs/plots"
-    parts = [head(results)] + [SECTIONS[name](result) for name, result in results.items()]
-    target.write_text("\n".join(parts))
+    kept = {} if quick else kept_sections(target)
+    parts = [section(name, results[name]) if name in results else kept.get(title) for name, (title, _) in SECTIONS.items()]
+    target.write_text("\n".join([head(results)] + [part for part in parts if part]))
     readme_figures(results)
     say(f"report: {target.relative_to(ROOT)}")
