@@ -64,7 +64,16 @@ static const char *fault_of(const struct rcpt_node *run, const char **name)
         return "is missing";
     *name = "data";
     const struct rcpt_node *data = rcpt_node_get(run, "data");
-    return data != NULL && data->type != RCPT_NODE_OBJECT ? "is no object" : NULL;
+    bool fine = data == NULL || data->type == RCPT_NODE_OBJECT || data->type == RCPT_NODE_NULL;
+    return fine ? NULL : "is no object";
+}
+
+static void refuse_run(struct rcpt_http_request *request, unsigned number, const char *name,
+                       const char *fault)
+{
+    char text[120];
+    snprintf(text, sizeof(text), "run %u: %s%s%s", number, name, name[0] != '\0' ? " " : "", fault);
+    refuse(request, 400, text);
 }
 
 /* Number of the runs asked for; 0: the request has been refused. */
@@ -74,17 +83,14 @@ static unsigned check_all(struct rcpt_http_request *request, const struct rcpt_n
     unsigned count = 0;
     for (; run != NULL; run = run->next) {
         const char *name, *fault = fault_of(run, &name);
-        char text[120];
-        if (fault != NULL || count == MOST_RUNS) {
-            snprintf(text, sizeof(text), "run %u: %s%s%s", count + 1, name, name[0] ? " " : "",
-                     fault);
-            if (fault == NULL)
-                snprintf(text, sizeof(text), "more than %u runs: send the rest by itself",
-                         MOST_RUNS);
-            refuse(request, fault != NULL ? 400 : 413, text);
+        if (++count > MOST_RUNS) {
+            refuse(request, 413, "more than 1000 runs: send the rest by itself");
             return 0;
         }
-        count++;
+        if (fault != NULL) {
+            refuse_run(request, count, name, fault);
+            return 0;
+        }
     }
     if (count == 0)
         refuse(request, 400, "an empty list: which subject?");
@@ -96,11 +102,11 @@ static unsigned read_body(struct rcpt_http_request *request)
     struct rcpt_http_text body = rcpt_http_body(request);
     struct rcpt_text text = {body.bytes, body.size};
     struct rcpt_arena arena;
-    const char *reason = "not UTF-8";
+    const char *reason = body.size > 0 ? "no text in UTF-8" : "it is empty";
     unsigned count = 0;
     rcpt_arena_init(&arena, 64 * 1024);
     const struct rcpt_node *root = NULL;
-    if (rcpt_text_is_utf8(text) && memchr(body.bytes, '\0', body.size) == NULL)
+    if (text.size > 0 && rcpt_text_is_utf8(text) && memchr(text.at, '\0', text.size) == NULL)
         root = rcpt_document_parse(text, &arena, &reason);
     if (root == NULL) {
         char line[80];

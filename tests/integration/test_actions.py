@@ -312,7 +312,7 @@ def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, 
         answer = pages.ask(path, body if isinstance(body, bytes) else json.dumps(body).encode(), **headers)
         return answer.status, answer.text.strip()
 
-    assert begin({"subject": "ann", "org_id": "o", "data": {"note": "hello"}}) == (200, '{"taken":1,"began":1}')
+    assert begin({"subject": "ann", "org_id": "o", "campaign_id": None, "data": {"note": "hello"}}) == (200, '{"taken":1,"began":1}')
     assert world.database.value("SELECT count(*) FROM receiptd.run") == 1
     many = [{"subject": f"person{n}"} for n in range(999)] + [{"subject": "ann", "org_id": "o"}]
     assert begin(many) == (200, '{"taken":1000,"began":999}')
@@ -321,7 +321,8 @@ def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, 
     (call,) = [c for c in receiver.seen() if c.subject == "o/ann"]
     assert call.body["data"] == {"note": "hello"}
 
-    refused = [(b"{", "invalid_json"), (b'{"subject": "\xff"}', "not UTF-8"), (b"5", "run 1: is no object"), (b"[]", "an empty list"),
+    refused = [(b"{", "invalid_json"), (b'{"subject": "\xff"}', "no text in UTF-8"), (b"5", "run 1: is no object"), (b"[]", "an empty list"),
+               (b"", "it is empty"), (b'{"subject": "a\x00b"}', "no text in UTF-8"),
                (b'[{"subject": "new"}, {"org_id": "o"}]', "run 2: subject is missing"), (b'{"subject": " "}', "subject is missing"),
                (b'{"subject": {}}', "subject is no text"), (b'{"subject": "new", "data": []}', "data is no object"),
                (b'{"subject": "new\\u0000"}', "subject has a NUL in it"), (b'{"subject": "new", "data": {"a": "\\u0000"}}', "")]
