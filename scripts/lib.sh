@@ -40,6 +40,12 @@ quietly() {
     return "$qu_status"
 }
 
+# one_at_a_time COMMAND…: campaigns that are started together share the build directory.
+one_at_a_time() {
+    mkdir -p "$BUILD"
+    flock "$BUILD" "$@"
+}
+
 # attempts N COMMAND…: registries have bad minutes.
 attempts() {
     at_left=$1
