@@ -240,9 +240,8 @@ static bool import_some(struct import *import, bool *at_end)
         return text != NULL;
     }
     const char *const values[] = {import->pipeline, text};
-    struct rcpt_session_rows *rows =
-        rcpt_session_query(import->context.session, rcpt_sql("actions/import"), 2, values,
-                           &import->context.error);
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        import->context.session, rcpt_sql("actions/import"), 2, values, &import->context.error);
     free(text);
     if (rows == NULL)
         return false;
