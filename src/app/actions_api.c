@@ -12,6 +12,7 @@
 #define MOST_WAITING  16u   /* requests in the database */
 #define RETRY_AFTER_S 1
 #define NAME_BYTES    128
+#define MOST_BYTES    1000u /* of a text: it stands in an index */
 
 struct api_call {
     struct app_actions *actions;
@@ -42,6 +43,8 @@ static const char *fault_of_text(const struct rcpt_node *node)
         return "is no text";
     if (memchr(node->text.at != NULL ? node->text.at : "", '\0', node->text.size) != NULL)
         return "has a NUL in it";
+    if (node->text.size > MOST_BYTES)
+        return "is longer than 1000 bytes";
     return NULL;
 }
 
@@ -190,8 +193,9 @@ void actions_on_request(void *context, struct rcpt_http_request *request)
         refuse(request, 404, "no pipelines are configured");
     } else if (!read_name(request, name, sizeof(name))) {
         refuse(request, 404, "which pipeline? /runs/NAME");
-    } else if (!actions->stored || !actions_can_ask(actions) ||
-               actions->api_flying == MOST_WAITING) {
+    } else if (actions->api_flying == MOST_WAITING) {
+        refuse(request, 503, "too many requests wait for the database: send it again");
+    } else if (!actions->stored || !actions_can_ask(actions)) {
         refuse(request, 503, "the database cannot be reached now: send it again");
     } else {
         begin_runs(actions, request, name);
