@@ -322,7 +322,8 @@ def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, 
     assert call.body["data"] == {"note": "hello"}
 
     refused = [(b"{", "invalid_json"), (b'{"subject": "\xff"}', "no text in UTF-8"), (b"5", "run 1: is no object"), (b"[]", "an empty list"),
-               (json.dumps({"subject": "new", "org_id": "o" * 1001}).encode(), "org_id is longer than 1000 bytes"), (b"", "it is empty"), (b'{"subject": "a\x00b"}', "no text in UTF-8"),
+               (json.dumps({"subject": "new", "org_id": "o" * 1001}).encode(), "org_id is longer than 1000 bytes"),
+               (b"", "it is empty"), (b'{"subject": "a\x00b"}', "no text in UTF-8"),
                (b'[{"subject": "new"}, {"org_id": "o"}]', "run 2: subject is missing"), (b'{"subject": " "}', "subject is missing"),
                (b'{"subject": {}}', "subject is no text"), (b'{"subject": "new", "data": []}', "data is no object"),
                (b'{"subject": "new\\u0000"}', "subject has a NUL in it"), (b'{"subject": "new", "data": {"a": "\\u0000"}}', "")]
