@@ -466,7 +466,9 @@ static void on_kafka_closed(void *context)
 static void open_consumer(struct actions_topic *topic)
 {
     struct app *app = topic->actions->app;
-    struct rcpt_kafka_property *properties = app_kafka_properties(app->config);
+    size_t property_count;
+    struct rcpt_kafka_property *properties =
+        app_kafka_reader_properties(app->config, &property_count);
     struct rcpt_error error;
     char group[300];
     snprintf(group, sizeof(group), "%.250s-actions", app->config->kafka.group);
@@ -478,7 +480,7 @@ static void open_consumer(struct actions_topic *topic)
         .topics = (const char *const *)topic->actions->pipelines->sources.names,
         .topic_count = topic->actions->pipelines->sources.count,
         .properties = properties,
-        .property_count = app->config->kafka.properties_count,
+        .property_count = property_count,
         .fetch_budget_bytes = FETCH_BYTES,
         .commit_interval_ms = COMMIT_MS,
         .callbacks = {.context = topic,

@@ -225,6 +225,10 @@ void app_check_drain(struct app *app);
 /* kafka.properties as all clients get them. The caller frees the array; its texts belong to the
  * configuration. */
 struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config);
+/* The same for a reader that begins anew with each assignment: its group is eager, whatever the
+ * receipts' own group is. */
+struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
+                                                        size_t *count);
 
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct app *app, struct rcpt_error *error);

@@ -128,7 +128,8 @@ static bool open_consumer(struct folds_reader *reader, struct rcpt_error *error)
 {
     struct app *app = reader->folds->app;
     const struct rcpt_config *config = app->config;
-    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    size_t property_count;
+    struct rcpt_kafka_property *properties = app_kafka_reader_properties(config, &property_count);
     char group[300];
     snprintf(group, sizeof(group), "%.250s-folds", config->kafka.group);
     struct rcpt_kafka_settings settings = {
@@ -139,7 +140,7 @@ static bool open_consumer(struct folds_reader *reader, struct rcpt_error *error)
         .topics = reader->topics,
         .topic_count = reader->topic_count,
         .properties = properties,
-        .property_count = config->kafka.properties_count,
+        .property_count = property_count,
         .fetch_budget_bytes = FETCH_BYTES,
         .commit_interval_ms = COMMIT_MS,
         .callbacks = {.context = reader,

@@ -3,9 +3,19 @@
 struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config)
 {
     struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
+        rcpt_calloc(config->kafka.properties_count + 2, sizeof(*properties));
     for (unsigned index = 0; index < config->kafka.properties_count; index++)
         properties[index] = (struct rcpt_kafka_property){config->kafka.properties[index].name,
                                                          config->kafka.properties[index].value};
+    return properties;
+}
+
+struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
+                                                        size_t *count)
+{
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    properties[config->kafka.properties_count] =
+        (struct rcpt_kafka_property){"partition.assignment.strategy", "range,roundrobin"};
+    *count = config->kafka.properties_count + 1;
     return properties;
 }

@@ -143,25 +143,6 @@ static void release_held(struct rcpt_kafka *kafka)
     kafka->held = NULL;
 }
 
-static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
-{
-    RCPT_ASSERT(kafka->held == NULL);
-    rcpt_log_info("kafka", "group %s: %d partitions assigned", kafka->settings.group, list->cnt);
-    rcpt_kafka_group_fine(kafka);
-    if (list->cnt == 0 || kafka->life != LIFE_OPEN || kafka->health.fatal) {
-        rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
-        answer_assign(kafka, none);
-        rd_kafka_topic_partition_list_destroy(none);
-        return;
-    }
-    kafka->held = rd_kafka_topic_partition_list_copy(list);
-    /* Partitions may have been added: the group is given anew then. */
-    rcpt_kafka_look_soon(kafka);
-    struct rcpt_kafka_partition *partitions = as_partitions(list);
-    kafka->callbacks.on_assigned(kafka->callbacks.context, partitions, (size_t)list->cnt);
-    free(partitions);
-}
-
 /* Takes what the list names out of the held assignment; an assignment of which nothing is left is
  * answered. */
 static void withdraw(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
@@ -214,6 +195,93 @@ static void remove_listed(struct rcpt_kafka *kafka, const rd_kafka_topic_partiti
             partition_remove(kafka, i);
 }
 
+static rd_kafka_topic_partition_list_t *all_of(const struct rcpt_kafka *kafka)
+{
+    rd_kafka_topic_partition_list_t *list =
+        rd_kafka_topic_partition_list_new((int)kafka->partition_count);
+    for (size_t i = 0; i < kafka->partition_count; i++)
+        rd_kafka_topic_partition_list_add(list, kafka->partitions[i]->topic,
+                                          kafka->partitions[i]->partition);
+    return list;
+}
+
+/* Gives up partitions although nobody has revoked them; others may own them already. */
+static void give_up(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    if (list->cnt == 0)
+        return;
+    rcpt_log_info("kafka", "group %s: %d partitions that nobody revoked are given up",
+                  kafka->settings.group, list->cnt);
+    tell_revoked(kafka, list, true);
+    remove_listed(kafka, list);
+    answer_unassign(kafka, list);
+}
+
+static void give_up_all(struct rcpt_kafka *kafka)
+{
+    if (kafka->held != NULL) {
+        tell_revoked(kafka, kafka->held, true);
+        release_held(kafka);
+    }
+    rd_kafka_topic_partition_list_t *list = all_of(kafka);
+    give_up(kafka, list);
+    rd_kafka_topic_partition_list_destroy(list);
+}
+
+/* While an assignment is held, a topic that gets partitions makes librdkafka 2.0 join again without
+ * revoking (rd_kafka_cgrp_revoke_all_rejoin): the next assignment comes on top. It replaces the
+ * former one in an eager group and adds to it in a cooperative one. */
+static void make_room(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    if (!rcpt_kafka_is_cooperative(kafka)) {
+        give_up_all(kafka);
+        return;
+    }
+    rd_kafka_topic_partition_list_t *ours = ours_of(kafka, list, false);
+    give_up(kafka, ours);
+    rd_kafka_topic_partition_list_destroy(ours);
+}
+
+static void announce_held(struct rcpt_kafka *kafka)
+{
+    /* Partitions may have been added: the group is given anew then. */
+    rcpt_kafka_look_soon(kafka);
+    struct rcpt_kafka_partition *partitions = as_partitions(kafka->held);
+    kafka->callbacks.on_assigned(kafka->callbacks.context, partitions, (size_t)kafka->held->cnt);
+    free(partitions);
+}
+
+static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    if (kafka->held == NULL) {
+        kafka->held = rd_kafka_topic_partition_list_copy(list);
+        return;
+    }
+    tell_revoked(kafka, kafka->held, false);
+    for (int i = 0; i < list->cnt; i++)
+        if (rd_kafka_topic_partition_list_find(kafka->held, list->elems[i].topic,
+                                               list->elems[i].partition) == NULL)
+            rd_kafka_topic_partition_list_add(kafka->held, list->elems[i].topic,
+                                              list->elems[i].partition);
+}
+
+static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
+{
+    rcpt_log_info("kafka", "group %s: %d partitions assigned", kafka->settings.group, list->cnt);
+    rcpt_kafka_group_fine(kafka);
+    make_room(kafka, list);
+    if (list->cnt == 0 && kafka->held != NULL) /* its answer is the answer to both */
+        return;
+    if (list->cnt == 0 || kafka->life != LIFE_OPEN || kafka->health.fatal) {
+        rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+        answer_assign(kafka, none);
+        rd_kafka_topic_partition_list_destroy(none);
+        return;
+    }
+    hold(kafka, list);
+    announce_held(kafka);
+}
+
 static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     bool lost = rd_kafka_assignment_lost(kafka->handle) != 0;
@@ -225,6 +293,10 @@ static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
     remove_listed(kafka, assigned);
     answer_unassign(kafka, assigned);
     rd_kafka_topic_partition_list_destroy(assigned);
+    if (kafka->held == NULL)
+        return;
+    tell_revoked(kafka, kafka->held, false); /* owners forget all that is held with a revoke */
+    announce_held(kafka);
 }
 
 void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event)
@@ -238,6 +310,7 @@ void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event)
     } else {
         rcpt_log_error("kafka", "group %s: rebalance failed: %s", kafka->settings.group,
                        rd_kafka_err2str(code));
+        give_up_all(kafka);
         assign_all(kafka, NULL);
     }
 }

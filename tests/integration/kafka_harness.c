@@ -35,7 +35,7 @@ static void on_cluster(void *context, const char *cluster_id,
         rcpt_kafka_subscribe(owner->kafka);
 }
 
-static void answer(struct owner *owner)
+void owner_answer(struct owner *owner)
 {
     void *tags[MAX_PARTITIONS];
     for (size_t i = 0; i < owner->held_count; i++) {
@@ -53,7 +53,7 @@ static void on_hold(uv_timer_t *timer)
 {
     struct owner *owner = timer->data;
     if (owner->held_count > 0)
-        answer(owner);
+        owner_answer(owner);
 }
 
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
@@ -71,7 +71,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     owner->held_count = count;
     owner->assignments++;
     if (owner->hold_ms == 0)
-        answer(owner);
+        owner_answer(owner);
     else if (owner->hold_ms > 0)
         uv_timer_start(&owner->hold, on_hold, (uint64_t)owner->hold_ms, 0);
 }

@@ -62,6 +62,8 @@ void unique_name(char *out, size_t size, const char *stem);
 struct rcpt_kafka_settings owner_settings(struct owner *owner, const char *brokers,
                                           const char *const *topics, const char *group);
 void owner_start(struct owner *owner, uv_loop_t *loop, const struct rcpt_kafka_settings *settings);
+/* Answers the assignment that is held, with the positions. */
+void owner_answer(struct owner *owner);
 /* Closes and frees; returns how long it took in ms. */
 int64_t owner_close(struct owner *owner);
 

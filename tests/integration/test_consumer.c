@@ -330,6 +330,71 @@ static void added_partitions_are_noticed(void **state)
     owner_close(owner);
 }
 
+/* Holds an assignment of two partitions while three more are added. */
+static void hold_while_the_topic_grows(struct fixture *fixture)
+{
+    struct owner *owner = &fixture->owner;
+    skip_without_brokers();
+    topic_create(test_brokers(), fixture->topic, 2);
+    const struct rcpt_kafka_property properties[] = {{"topic.metadata.refresh.interval.ms", "1000"},
+                                                     cooperative};
+    struct rcpt_kafka_settings settings = settings_of(fixture, owner);
+    settings.properties = properties;
+    settings.property_count = fixture->cooperative ? 2 : 1;
+    owner->hold_ms = -1;
+    owner_start(owner, &fixture->loop, &settings);
+    RUN_UNTIL(&fixture->loop, 20000, owner->held_count == 2);
+    topic_grow(test_brokers(), fixture->topic, 5);
+}
+
+static void all_five_are_read_once(struct fixture *fixture)
+{
+    struct owner *owner = &fixture->owner;
+    produce(test_brokers(), fixture->topic, 5, 100, 100);
+    RUN_UNTIL(&fixture->loop, 20000, owner->own.taken == 500);
+    assert_int_equal(owner->assigned_count, 5);
+    assert_exact(&owner->own, 500);
+    assert_int_equal(owner->own.repeated, 0);
+    owner_close(owner);
+}
+
+static void an_assignment_that_is_held_may_be_replaced(void **state)
+{
+    struct fixture *fixture = *state;
+    struct owner *owner = &fixture->owner;
+    hold_while_the_topic_grows(fixture);
+    RUN_UNTIL(&fixture->loop, 20000, owner->held_count == 5);
+    assert_int_equal(owner->assignments, 2);
+    assert_int_equal(owner->revocations, 1);
+    owner_answer(owner);
+    all_five_are_read_once(fixture);
+}
+
+/* The group has joined again meanwhile, and the answer is to an assignment of the past. */
+static void what_was_assigned_may_be_assigned_again_without_a_revoke(void **state)
+{
+    struct fixture *fixture = *state;
+    struct owner *owner = &fixture->owner;
+    hold_while_the_topic_grows(fixture);
+    sleep(5); /* the loop stands still, librdkafka's threads go on */
+    owner_answer(owner);
+    RUN_UNTIL(&fixture->loop, 20000, owner->held_count == (fixture->cooperative ? 3 : 5));
+    owner_answer(owner);
+    all_five_are_read_once(fixture);
+}
+
+static void in_a_cooperative_group_what_is_held_grows(void **state)
+{
+    skip_without_cooperation(*state);
+    an_assignment_that_is_held_may_be_replaced(state);
+}
+
+static void in_a_cooperative_group_a_late_answer_counts(void **state)
+{
+    skip_without_cooperation(*state);
+    what_was_assigned_may_be_assigned_again_without_a_revoke(state);
+}
+
 static void closing_leaves_the_group_at_once(void **state)
 {
     struct fixture *fixture = *state;
@@ -528,6 +593,10 @@ int main(int count, char **arguments)
         TEST(records_lost_to_retention_are_told),
         TEST(a_missing_topic_is_named_and_read_once_it_exists),
         TEST(added_partitions_are_noticed),
+        TEST(an_assignment_that_is_held_may_be_replaced),
+        TEST(what_was_assigned_may_be_assigned_again_without_a_revoke),
+        TEST(in_a_cooperative_group_what_is_held_grows),
+        TEST(in_a_cooperative_group_a_late_answer_counts),
         TEST(closing_leaves_the_group_at_once),
         TEST(closing_is_possible_at_any_moment),
         TEST(the_trace_header_is_handed_over),
