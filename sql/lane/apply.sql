@@ -9,12 +9,12 @@
 -- (1-based, one more), $15 bytea all payloads.
 -- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 text[] traceparent (NULL: none).
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
--- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does.
+-- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does. $23 text[] gateway of each signature.
 --
 -- Returns one row: messages_known, messages_changed, events_parked, events_dead, events_counted, and the transitions over all
 -- campaigns: old int2[], new int2[], n int8[]. Then, for figures, what became of the messages by what their receipts name:
--- was int2[], is int2[], gained int4[], signature int4[], messages int8[]; of at most 1 000 kinds, the largest, since the
--- answer must stay small.
+-- was int2[], is int2[], gained int4[], signature int4[], messages int8[]; and of the receipts of unknown messages: aside int4[]
+-- (signature), aside_events int8[]. Of at most 1 000 kinds each, the largest, since the answer must stay small.
 --
 -- Lines that begin with "--+" are part of the statement only where something wants to hear of transitions (folds, actions): they
 -- bring the columns of `u` and `changed` that a block needs, and the blocks themselves (apply_*.sql, wake.sql takes the same
@@ -102,18 +102,18 @@ delta AS (
 ),
 -- The raw events of unknown messages; the arrays are sliced here and nowhere else, so known messages cost nothing.
 x AS MATERIALIZED (
-    SELECT r.id, i AS event, ($12::int4[])[i] AS record
+    SELECT r.id, r.signature, i AS event, ($12::int4[])[i] AS record
     FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i
     WHERE NOT r.known
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
     INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload,
-                              traceparent)
+                              traceparent, gateway)
     SELECT ($16::text[])[x.record], ($17::int4[])[x.record], ($18::int8[])[x.record], ($13::int4[])[x.event], $20::int4,
            x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0), ($11::timestamptz[])[x.event],
            substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
-           ($19::text[])[x.record]
+           ($19::text[])[x.record], ($23::text[])[x.signature]
     FROM x
     WHERE $21::text <> 'dead-letter'
     ON CONFLICT DO NOTHING
@@ -132,7 +132,8 @@ dead AS (
 SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
        CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
        CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,
-       k.n AS events_counted, t.old, t.new, t.n, f.was, f."is", f.gained, f.signature, f.messages
+       k.n AS events_counted, t.old, t.new, t.n, f.was, f."is", f.gained, f.signature, f.messages,
+       y.aside, y.aside_events
 FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
      (SELECT COALESCE(sum(n), 0)::int8 AS n FROM same) s,
      (SELECT count(*) AS n FROM x) x,
@@ -147,4 +148,6 @@ FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
                   SELECT status, status, 0, signature, n FROM same) a
             GROUP BY a.old, a.new, a.gained, a.signature
             ORDER BY 5 DESC
-            LIMIT 1000) g) f;
+            LIMIT 1000) g) f,
+     (SELECT array_agg(g.signature) AS aside, array_agg(g.n) AS aside_events
+      FROM (SELECT x.signature, count(*) AS n FROM x GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) y;

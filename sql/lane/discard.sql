@@ -1,5 +1,6 @@
 -- The first parked row that a wake would take, which PostgreSQL refuses to apply: to dead_letter instead, never counted.
--- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 text detail. Returns rows (handled).
+-- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 text detail. Returns rows (handled), and
+-- gateways, as wake.sql does.
 -- The same pick as in wake.sql, so that a wake of one row and this statement mean the same row.
 WITH
 picked AS (
@@ -34,4 +35,6 @@ dead AS (
     FROM taken t
     ON CONFLICT DO NOTHING
 )
-SELECT count(*) AS rows FROM taken;
+SELECT (SELECT count(*) FROM taken) AS rows,
+       (SELECT string_agg(g.n || ' ' || translate(g.gateway, E'\n', ' '), E'\n')
+        FROM (SELECT gateway, count(*) AS n FROM taken WHERE gateway IS NOT NULL GROUP BY gateway) g) AS gateways;

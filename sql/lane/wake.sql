@@ -1,7 +1,8 @@
 -- Applies parked receipts whose message exists by now; after a fence with new = expected, so that a zombie stops there.
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair. Returns one row: rows (handled; equal to $4: there may be
--- more), messages_changed, and the transitions: old int2[], new int2[], n int8[]. Lines that begin with "--+": see apply.sql.
+-- more), messages_changed, the transitions: old int2[], new int2[], n int8[], and gateways: a line for each, its rows, a
+-- blank, its name (none: NULL). Lines that begin with "--+": see apply.sql.
 WITH
 -- A scalar subquery is always a look-up by key for each row; a join here would sooner or later be planned as a scan of the
 -- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
@@ -30,7 +31,7 @@ taken AS (
     USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
                   AS k (topic, partition, at_offset, index, campaign)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
-    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign
+    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign, p.gateway
               --+ , p.traceparent
 ),
 -- What a receipt names beside its status, where it does so.
@@ -113,6 +114,8 @@ delta AS (
 )
 --+ :blocks
 SELECT (SELECT count(*) FROM taken) AS rows,
-       (SELECT COALESCE(sum(n), 0)::int8 FROM changed) AS messages_changed, t.old, t.new, t.n
+       (SELECT COALESCE(sum(n), 0)::int8 FROM changed) AS messages_changed, t.old, t.new, t.n,
+       (SELECT string_agg(g.n || ' ' || translate(g.gateway, E'\n', ' '), E'\n')
+        FROM (SELECT gateway, count(*) AS n FROM taken WHERE gateway IS NOT NULL GROUP BY gateway) g) AS gateways
 FROM (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n
       FROM (SELECT old, new, sum(n)::int8 AS n FROM changed WHERE new > old GROUP BY old, new) g) t;

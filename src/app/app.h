@@ -7,6 +7,7 @@
  * ladders.c   the ladder of the configuration and that of the database
  * janitor.c   everything periodic: roll-up, parked rows, blockers, advisory commit, statistics
  * measure.c   what happens becomes metrics
+ * measure_receipts.c  what receipts did, by gateway
  * status.c    what the daemon says about itself: readiness with reasons, status, lanes
  * endpoints.c the same over HTTP, with the metrics
  * control.c   what an operator asks for over the socket

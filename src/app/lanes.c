@@ -218,6 +218,12 @@ static const char *unknown_policy(enum rcpt_unknown_policy policy)
     }
 }
 
+static const char *name_gateway(const void *context, uint32_t gateway)
+{
+    const struct app *app = context;
+    return rcpt_decoder_gateway(app->decoder, gateway);
+}
+
 static void start_connection(struct app *app, uint32_t index)
 {
     const struct rcpt_config *config = app->config;
@@ -229,6 +235,7 @@ static void start_connection(struct app *app, uint32_t index)
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
     rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
     rcpt_lane_sender_observe(connection->sender, measure_effects, connection);
+    rcpt_lane_sender_name_gateways(connection->sender, name_gateway, app);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(app, connection->name);
     settings.context = connection;

@@ -9,7 +9,7 @@
 
 #include "app.h"
 #include "measure_process.h"
-#include "receiptd/core/outcome.h"
+#include "measure_receipts.h"
 #include "receiptd/version.h"
 
 #define NS_PER_SECOND 1e9
@@ -17,27 +17,11 @@
 #define STALLED_NS                                                                                 \
     UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
 
-static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
-    [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
-    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_DATA] = "refused",
-    [RCPT_OUTCOME_PROBED] = "probed",       [RCPT_OUTCOME_UNKNOWN] = "unknown",
-};
-static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
-    [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",
-    [RCPT_BATCH_DISCARD] = "discard", [RCPT_BATCH_EXPIRE] = "expire",
-};
-
 int64_t measure_wall_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static void add(struct app *app, enum rcpt_metric metric, uint64_t value)
-{
-    if (value > 0)
-        rcpt_metrics_add(app->figures.metrics, metric, RCPT_NO_LABELS, (double)value);
 }
 
 static void set(struct app *app, enum rcpt_metric metric, double value)
@@ -61,178 +45,12 @@ void measure_start(struct app *app)
     set_of(app, RCPT_METRIC_RELOADS, "applied", 0);
     set_of(app, RCPT_METRIC_RELOADS, "refused", 0);
     set_of(app, RCPT_METRIC_CONNECTION_FAILURES, "control", 0);
-    /* A series that begins with its first burst has not increased, as Prometheus sees it. */
-    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
-        set_of(app, RCPT_METRIC_EVENTS_DEAD, rcpt_reject_name((enum rcpt_reject_reason)reason), 0);
+    measure_expect_gateway(app, "none");
 }
 
 void measure_fini(struct app *app)
 {
     rcpt_metrics_free(app->figures.metrics);
-}
-
-/* ---- transactions ---- */
-
-static const char *gateway_name(const struct app *app, uint32_t gateway)
-{
-    const char *name = rcpt_decoder_gateway(app->decoder, gateway);
-    return name != NULL && name[0] != '\0' ? name : "none";
-}
-
-static void count_letters(struct app *app, const struct rcpt_batch *batch)
-{
-    for (uint32_t index = 0; index < batch->letter_count; index++) {
-        const struct rcpt_batch_letter *letter = &batch->letters[index];
-        const struct rcpt_log_fields fields = {.batch = batch->number,
-                                               .trace = letter->record->traceparent};
-        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
-                         RCPT_LABELS(rcpt_reject_name(letter->reason)), 1);
-        rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
-                      "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
-                      letter->partition, (long long)letter->record->offset, letter->index,
-                      rcpt_reject_name(letter->reason));
-    }
-}
-
-static void count_commit(struct app *app, const struct rcpt_batch *batch,
-                         const struct rcpt_engine_result *result)
-{
-    app->figures.last_commit_ms = measure_wall_ms();
-    add(app, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
-    switch (batch->kind) {
-    case RCPT_BATCH_APPLY:
-        add(app, RCPT_METRIC_EVENTS_PARKED, result->events_parked);
-        add(app, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
-        if (batch->event_count > 0)
-            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
-                                 batch->event_count);
-        count_letters(app, batch);
-        break;
-    case RCPT_BATCH_WAKE:
-        add(app, RCPT_METRIC_EVENTS_WOKEN, result->woken);
-        break;
-    case RCPT_BATCH_EXPIRE:
-        add(app, RCPT_METRIC_EVENTS_AGED_OUT, result->woken);
-        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
-                         RCPT_LABELS(rcpt_reject_name(RCPT_REJECT_AGED_OUT)), result->woken);
-        break;
-    case RCPT_BATCH_DISCARD:
-        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
-                         RCPT_LABELS(rcpt_reject_name(RCPT_REJECT_DATABASE)), result->woken);
-        break;
-    default:
-        break;
-    }
-}
-
-void measure_result(struct app *app, uint32_t lane, const struct rcpt_engine_result *result)
-{
-    const struct app_lane_flight *flight = &app->lane_flights[lane];
-    const struct rcpt_batch *batch = flight->batch;
-    struct rcpt_metrics *metrics = app->figures.metrics;
-    rcpt_metrics_add(metrics, RCPT_METRIC_TRANSACTIONS,
-                     RCPT_LABELS(kind_names[batch->kind], outcome_names[result->outcome]), 1);
-    rcpt_metrics_observe(metrics, RCPT_METRIC_TRANSACTION_SECONDS, RCPT_NO_LABELS,
-                         (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
-    if (result->outcome == RCPT_OUTCOME_COMMITTED)
-        count_commit(app, batch, result);
-    else if (batch->kind == RCPT_BATCH_APPLY)
-        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
-                         RCPT_LABELS(outcome_names[result->outcome]), batch->event_count);
-}
-
-/* ---- what receipts did ---- */
-
-struct outcome_sums {
-    struct rcpt_outcome_counts gateways[RCPT_RECORD_MAX_GATEWAYS];
-    bool used[RCPT_RECORD_MAX_GATEWAYS];
-    uint64_t classified;
-};
-
-static void sum_effect(const struct app *app, const struct rcpt_batch *batch,
-                       const struct rcpt_lane_effect *effect, struct outcome_sums *sums)
-{
-    if (effect->signature < 0 || (uint32_t)effect->signature >= batch->signature_count)
-        return;
-    const struct rcpt_batch_signature *signature = &batch->signatures[effect->signature];
-    const int32_t *counts = batch->signature_counts + signature->first;
-    sums->used[signature->gateway] = true;
-    const struct rcpt_outcome_group group = {.old = effect->old,
-                                             .new = effect->new,
-                                             .gained = effect->gained,
-                                             .messages = effect->messages,
-                                             .codes = batch->signature_codes + signature->first,
-                                             .counts = counts,
-                                             .size = signature->size};
-    rcpt_outcome_count(&sums->gateways[signature->gateway], app->config->ladder, &group);
-    for (uint32_t index = 0; index < signature->size; index++)
-        sums->classified += (uint64_t)counts[index] * effect->messages;
-}
-
-static void add_outcomes(struct app *app, const struct outcome_sums *sums)
-{
-    static const struct {
-        enum rcpt_metric metric;
-        enum rcpt_outcome outcome;
-    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_RECEIPT_APPLIED},
-                 {RCPT_METRIC_EVENTS_STALE, RCPT_RECEIPT_STALE},
-                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_RECEIPT_DUPLICATE}};
-    struct rcpt_metrics *metrics = app->figures.metrics;
-    for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
-        const struct rcpt_outcome_counts *counts = &sums->gateways[index];
-        const char *gateway = gateway_name(app, index);
-        if (!sums->used[index])
-            continue;
-        for (size_t at = 0; at < sizeof(plain) / sizeof(plain[0]); at++)
-            rcpt_metrics_add(metrics, plain[at].metric, RCPT_LABELS(gateway),
-                             (double)counts->receipts[plain[at].outcome]);
-        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),
-                         (double)counts->corrections);
-        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "lost"),
-                         (double)counts->receipts[RCPT_RECEIPT_LOST]);
-        rcpt_metrics_add(metrics, RCPT_METRIC_STATUSES_IMPLIED, RCPT_LABELS(gateway),
-                         (double)counts->implied);
-    }
-}
-
-static const char *status_name(const struct app *app, int16_t code, char text[16])
-{
-    int index = rcpt_ladder_find_code(app->config->ladder, code, NULL, 0);
-    if (index >= 0)
-        return rcpt_ladder_entry(app->config->ladder, (size_t)index)->name;
-    snprintf(text, 16, "%d", code);
-    return text;
-}
-
-/* Neighbours in the answer often end in the same status; few series are looked up for many rows. */
-static void add_transitions(struct app *app, const struct rcpt_lane_effects *effects)
-{
-    char text[16];
-    for (uint32_t index = 0; index < effects->count; index++) {
-        const struct rcpt_lane_effect *effect = &effects->rows[index];
-        if (effect->new != effect->old)
-            rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_TRANSITIONS,
-                             RCPT_LABELS(status_name(app, effect->new, text)), effect->messages);
-    }
-}
-
-void measure_effects(void *context, uint32_t lane, const struct rcpt_lane_effects *effects)
-{
-    struct app *app = ((struct app_lane_connection *)context)->app;
-    const struct rcpt_batch *batch = app->lane_flights[lane].batch;
-    struct outcome_sums sums = {0};
-    add_transitions(app, effects);
-    if (effects->events_dead > 0)
-        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
-                         RCPT_LABELS(rcpt_reject_name(RCPT_REJECT_UNKNOWN_MESSAGE)),
-                         effects->events_dead);
-    if (batch->kind != RCPT_BATCH_APPLY)
-        return;
-    for (uint32_t index = 0; index < effects->count; index++)
-        sum_effect(app, batch, &effects->rows[index], &sums);
-    add_outcomes(app, &sums);
-    if (effects->count == RCPT_LANE_MOST_EFFECTS && sums.classified < effects->events_counted)
-        add(app, RCPT_METRIC_EVENTS_UNCLASSIFIED, effects->events_counted - sums.classified);
 }
 
 /* ---- the loop ---- */
@@ -297,8 +115,10 @@ static void collect_gateways(struct app *app)
 {
     for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
         uint64_t events = rcpt_decoder_gateway_events(app->decoder, index);
-        if (events > 0)
-            set_of(app, RCPT_METRIC_EVENTS_RECEIVED, gateway_name(app, index), (double)events);
+        if (events == 0)
+            continue;
+        set_of(app, RCPT_METRIC_EVENTS_RECEIVED, measure_gateway_name(app, index), (double)events);
+        measure_expect_gateway(app, measure_gateway_name(app, index));
     }
 }
 

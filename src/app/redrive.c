@@ -88,7 +88,7 @@ static struct rcpt_record *decode(const struct redriver *redriver,
 }
 
 struct event_arrays {
-    struct rcpt_array_text indexes, ids, codes, times, payloads, flags;
+    struct rcpt_array_text indexes, ids, codes, times, payloads, flags, gateways;
 };
 
 static void add_event(struct event_arrays *arrays, const struct redriver *redriver,
@@ -105,6 +105,11 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
     rcpt_array_text_add_int(&arrays->flags, event->flags);
     rcpt_array_text_add_bytea(&arrays->payloads, record->value + event->payload,
                               event->payload_size);
+    const char *gateway = rcpt_decoder_gateway(redriver->decoder, event->gateway);
+    if (event->gateway == RCPT_RECORD_NO_GATEWAY)
+        rcpt_array_text_add_null(&arrays->gateways);
+    else
+        rcpt_array_text_add(&arrays->gateways, gateway, strlen(gateway));
 }
 
 static bool park(const struct redriver *redriver, const struct letter *letter,
@@ -113,9 +118,9 @@ static bool park(const struct redriver *redriver, const struct letter *letter,
     const char *const values[] = {letter->topic,         letter->partition,  letter->offset,
                                   letter->index,         redriver->lanes,    arrays->indexes.text,
                                   arrays->ids.text,      arrays->codes.text, arrays->times.text,
-                                  arrays->payloads.text, arrays->flags.text};
+                                  arrays->payloads.text, arrays->flags.text, arrays->gateways.text};
     struct rcpt_session_rows *rows =
-        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 11, values,
+        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 12, values,
                            &redriver->context->error);
     if (rows == NULL)
         return false;
@@ -130,7 +135,8 @@ static bool move_letter(const struct redriver *redriver, const struct letter *le
 {
     struct event_arrays arrays;
     struct rcpt_array_text *all[] = {&arrays.indexes, &arrays.ids,      &arrays.codes,
-                                     &arrays.times,   &arrays.payloads, &arrays.flags};
+                                     &arrays.times,   &arrays.payloads, &arrays.flags,
+                                     &arrays.gateways};
     for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
         rcpt_array_text_init(all[index]);
     for (uint32_t event = 0; event < record->event_count; event++)

@@ -66,15 +66,19 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_EVENTS_UNCLASSIFIED] =
         {"receiptd_events_unclassified_total", COUNTER,
          .help = "Receipts of batches too diverse to tell applied, stale and duplicate apart"},
-    [RCPT_METRIC_EVENTS_PARKED] = {"receiptd_events_parked_total", COUNTER,
+    [RCPT_METRIC_EVENTS_PARKED] = {"receiptd_events_parked_total", COUNTER, LABELS("gateway"),
+                                   .most = MOST_GATEWAYS,
                                    .help = "Receipts put aside until their message's row exists"},
-    [RCPT_METRIC_EVENTS_WOKEN] = {"receiptd_events_woken_total", COUNTER,
+    [RCPT_METRIC_EVENTS_WOKEN] = {"receiptd_events_woken_total", COUNTER, LABELS("gateway"),
+                                  .most = MOST_GATEWAYS,
                                   .help = "Parked receipts that were applied since"},
     [RCPT_METRIC_EVENTS_AGED_OUT] =
-        {"receiptd_events_aged_out_total", COUNTER,
+        {"receiptd_events_aged_out_total", COUNTER, LABELS("gateway"), .most = MOST_GATEWAYS,
          .help = "Parked receipts that became dead letters after parked.max_age"},
-    [RCPT_METRIC_EVENTS_DEAD] = {"receiptd_events_dead_total", COUNTER, LABELS("reason"),
-                                 .most = 32, .help = "Dead letters written, by reason"},
+    [RCPT_METRIC_EVENTS_DEAD] =
+        {"receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
+         .most = 16 * MOST_GATEWAYS,
+         .help = "Dead letters written, by reason; gateway as far as the letter names one"},
     [RCPT_METRIC_STATUSES_IMPLIED] =
         {"receiptd_statuses_implied_total", COUNTER, LABELS("gateway"), .most = MOST_GATEWAYS,
          .help = "Stages counted because a later one was reported and they were not"},

@@ -1,20 +1,26 @@
 #include "effects.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#define MOST_EFFECTS RCPT_LANE_MOST_EFFECTS
+#define MOST_EFFECTS  RCPT_LANE_MOST_EFFECTS
+#define MOST_GATEWAYS 64u
 
 /* Columns of apply.sql and of wake.sql. */
 enum {
-    APPLY_DEAD = 3,
+    APPLY_PARKED = 2,
+    APPLY_DEAD,
     APPLY_COUNTED,
     APPLY_WAS = 8,
     APPLY_IS,
     APPLY_GAINED,
     APPLY_SIGNATURE,
-    APPLY_MESSAGES
+    APPLY_MESSAGES,
+    APPLY_ASIDE,
+    APPLY_ASIDE_EVENTS
 };
-enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES };
+enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES, WAKE_GATEWAYS };
+enum { EXPIRE_GATEWAYS = 1 }; /* of discard.sql too */
 
 struct columns {
     int64_t old[MOST_EFFECTS], new[MOST_EFFECTS], gained[MOST_EFFECTS], signature[MOST_EFFECTS],
@@ -61,19 +67,59 @@ static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *colum
     return whole ? count : 0;
 }
 
-void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                       enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
+/* The receipts of unknown messages; in `columns` what was read from there before is not needed any
+ * more. */
+static uint32_t read_aside(const struct rcpt_pg_rows *rows, struct columns *columns,
+                           struct rcpt_lane_aside *aside)
 {
-    if (on_effects == NULL || (kind != RCPT_BATCH_APPLY && kind != RCPT_BATCH_WAKE))
-        return;
+    uint32_t count = read_column(rows, APPLY_ASIDE, columns->signature);
+    if (read_column(rows, APPLY_ASIDE_EVENTS, columns->messages) != count)
+        return 0;
+    for (uint32_t index = 0; index < count; index++)
+        aside[index] = (struct rcpt_lane_aside){
+            .signature = (int32_t)columns->signature[index] - 1,
+            .events = (uint32_t)columns->messages[index],
+        };
+    return count;
+}
+
+uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gateways,
+                                    uint32_t capacity)
+{
+    uint32_t count = 0;
+    for (char *rest, *line = strtok_r(text, "\n", &rest); line != NULL && count < capacity;
+         line = strtok_r(NULL, "\n", &rest)) {
+        char *name;
+        uint64_t events = strtoull(line, &name, 10);
+        if (name != line && *name == ' ')
+            gateways[count++] =
+                (struct rcpt_lane_gateway){.name = name + 1, .events = (uint32_t)events};
+    }
+    return count;
+}
+
+static void tell_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                          const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *told,
+                          int column)
+{
+    struct rcpt_lane_gateway gateways[MOST_GATEWAYS];
+    const char *text = rcpt_pg_rows_text(rows, 0, column);
+    char *copy = rcpt_strdup(text != NULL ? text : "");
+    told->gateways = gateways;
+    told->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
+    told->events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+    on_effects(context, lane, told);
+    free(copy);
+}
+
+static void tell_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                      enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
+{
     struct columns columns;
     struct rcpt_lane_effect effects[MOST_EFFECTS];
-    struct rcpt_lane_effects told = {.rows = effects};
+    struct rcpt_lane_aside aside[MOST_EFFECTS];
+    struct rcpt_lane_effects told = {.rows = effects, .aside = aside};
     told.count = kind == RCPT_BATCH_APPLY ? read_apply(rows, &columns) : read_wake(rows, &columns);
-    if (kind == RCPT_BATCH_APPLY) {
-        told.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_DEAD);
-        told.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_COUNTED);
-    }
     for (uint32_t index = 0; index < told.count; index++)
         effects[index] = (struct rcpt_lane_effect){
             .old = (int16_t)columns.old[index],
@@ -82,5 +128,26 @@ void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t 
             .signature = (int32_t)columns.signature[index] - 1, /* SQL counts from one */
             .messages = (uint32_t)columns.messages[index],
         };
+    if (kind == RCPT_BATCH_WAKE) {
+        tell_gateways(on_effects, context, lane, rows, &told, WAKE_GATEWAYS);
+        return;
+    }
+    told.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_DEAD);
+    told.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_COUNTED);
+    told.events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_PARKED);
+    told.aside_count = read_aside(rows, &columns, aside);
     on_effects(context, lane, &told);
+}
+
+void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                       enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
+{
+    if (on_effects == NULL || kind == RCPT_BATCH_PROBE)
+        return;
+    if (kind == RCPT_BATCH_APPLY || kind == RCPT_BATCH_WAKE) {
+        tell_rows(on_effects, context, lane, kind, rows);
+        return;
+    }
+    struct rcpt_lane_effects told = {.count = 0};
+    tell_gateways(on_effects, context, lane, rows, &told, EXPIRE_GATEWAYS);
 }

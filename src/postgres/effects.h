@@ -12,4 +12,9 @@ void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t 
 /* Reads '{1,2,3}' into `values`, at most `capacity` of them. Returns how many; NULL is empty. */
 uint32_t rcpt_effects_read_array(const char *text, int64_t *values, uint32_t capacity);
 
+/* Reads lines of a number, a blank and a name, at most `capacity` of them. Returns how many; they
+ * point into the text, which is cut up. */
+uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gateways,
+                                    uint32_t capacity);
+
 #endif

@@ -200,8 +200,22 @@ static void add_record_positions(struct rcpt_pg_encoder *encoder, const struct r
         rcpt_pg_put_int8(encoder, batch->records[index]->offset);
 }
 
+static void add_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                         const struct rcpt_gateway_names *gateways)
+{
+    uint32_t count = gateways != NULL && gateways->name != NULL ? batch->signature_count : 0;
+    rcpt_pg_begin_text_array(encoder, count);
+    for (uint32_t index = 0; index < count; index++) {
+        const char *name = gateways->name(gateways->context, batch->signatures[index].gateway);
+        if (name == NULL || name[0] == '\0')
+            rcpt_pg_put_null(encoder);
+        else
+            put_text(encoder, name);
+    }
+}
+
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy)
+                       const char *unknown_policy, const struct rcpt_gateway_names *gateways)
 {
     rcpt_pg_encoder_reset(encoder);
     add_messages(encoder, batch);
@@ -215,6 +229,7 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
     rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
     rcpt_pg_add_text(encoder, unknown_policy);
     add_flags(encoder, batch);
+    add_gateways(encoder, batch, gateways);
 }
 
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)

@@ -8,10 +8,16 @@
 
 #include "receiptd/core/batch.h"
 #include "receiptd/postgres/arrays.h"
+#include "receiptd/postgres/statements.h"
+
+struct rcpt_gateway_names {
+    rcpt_gateway_name name; /* NULL: nobody knows them */
+    const void *context;
+};
 
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy);
+                       const char *unknown_policy, const struct rcpt_gateway_names *gateways);
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 /* WAKE, DISCARD and EXPIRE begin alike: the pairs that are moved, the lane, the limit. */

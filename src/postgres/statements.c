@@ -93,6 +93,7 @@ struct rcpt_lane_sender {
     bool writes_timeline;
     rcpt_lane_on_effects on_effects; /* NULL: nobody looks */
     void *effects_context;
+    struct rcpt_gateway_names gateways;
 };
 
 /* What has to be remembered until the answer comes. */
@@ -144,6 +145,12 @@ void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effe
     sender->effects_context = context;
 }
 
+void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gateway_name name,
+                                    const void *context)
+{
+    sender->gateways = (struct rcpt_gateway_names){.name = name, .context = context};
+}
+
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
 {
     sender->writes_timeline = on;
@@ -177,7 +184,7 @@ static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sende
 {
     if (batch->message_count == 0)
         return;
-    rcpt_encode_apply(sender->work, batch, sender->unknown_policy);
+    rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways);
     add_query(pipeline, "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);

@@ -22,6 +22,7 @@ def parts():
     from part_folding import part_folding
     from part_folds import part_folds
     from part_growth import part_growth
+    from part_imports import part_imports
     from part_intake import part_intake
     from part_latency import part_latency
     from part_replaced import part_replaced
@@ -32,7 +33,7 @@ def parts():
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows,
-            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions}
+            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports}
 
 
 def arguments(known):

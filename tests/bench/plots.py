@@ -14,9 +14,16 @@ def _thin(points):
     return points[::step] + points[-1:]
 
 
-def _draw(name, title, y_label, points, style):
+COLOURS = ("#1f5fa8", "#c0561f", "#2a8c4a", "#7a4fa0")
+
+
+def _draw(name, title, y_label, lines, style):
+    """`lines`: a list of (title or None, points)."""
     DIRECTORY.mkdir(parents=True, exist_ok=True)
-    data = "\n".join(f"{x:.3f} {y:.6g}" for x, y in points)
+    data = "".join(f"$data{index} << EOD\n" + "\n".join(f"{x:.3f} {y:.6g}" for x, y in points) + "\nEOD\n"
+                   for index, (_, points) in enumerate(lines))
+    plot = ", ".join(f"$data{index} using 1:2 with {style} lc rgb '{COLOURS[index]}'" + (f" title '{word}'" if word else " notitle")
+                     for index, (word, _) in enumerate(lines))
     script = f"""set terminal svg size 640,320 font 'sans-serif,12' background '#ffffff'
 set output '{DIRECTORY / (name + ".svg")}'
 set title '{title}'
@@ -24,11 +31,7 @@ set xlabel 'seconds'
 set ylabel '{y_label}'
 set yrange [0:*]
 set grid
-set key off
-$data << EOD
-{data}
-EOD
-plot $data using 1:2 with {style} lc rgb '#1f5fa8'
+{data}plot {plot}
 """
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
     return f"{name}.svg"
@@ -51,7 +54,14 @@ def load_test(run):
     queued = [(at, (1 - share) * events) for at, share in _thin(run["timeline"])]
     responses = [(at, milliseconds) for at, milliseconds, _ in _thin(run["answers"])]
     return [
-        (_draw("queued", "events not yet committed", "events", queued, "lines lw 2"), "queued events over time"),
-        (_draw("response", "response time of each transaction", "ms", responses, "points pt 7 ps 0.4"), "response time"),
-        (_draw("throughput", "committed events per second", "events/s", _throughput(run["answers"]), "lines lw 2"), "throughput"),
+        (_draw("queued", "events not yet committed", "events", [(None, queued)], "lines lw 2"), "queued events over time"),
+        (_draw("response", "response time of each transaction", "ms", [(None, responses)], "points pt 7 ps 0.4"), "response time"),
+        (_draw("throughput", "committed events per second", "events/s", [(None, _throughput(run["answers"]))], "lines lw 2"), "throughput"),
     ]
+
+
+def fairness(lines):
+    """Calls begun per second by organisation."""
+    if not shutil.which("gnuplot"):
+        return []
+    return [(_draw("fairness", "calls begun per second", "calls/s", list(lines.items()), "lines lw 2"), "calls begun by organisation")]

@@ -275,12 +275,33 @@ at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} action
     return text
 
 
+def section_imports(result):
+    rates, heavy = result["rates"], result["rates"]["heavy"]
+    rows = [(word, *(number(result[f"{kind}_{when}"][key], 1) for kind in ("receipts", "single") for key in ("p50", "p99")),
+             number(result[f"single_{when}"]["worst"], 1))
+            for word, when in (("before", "before"), ("while the import runs", "beside"), ("afterwards, with the rest to do", "after"))]
+    text = f"""## Imports
+
+`receiptd actions import` of {number(result['people'])} people of one organisation, with a webhook (nginx, empty 200) due at once for each, beside {number(result['receipt_rate'])}
+receipts/s. Two more organisations have 200 000 calls due at the same time, one of them with weight 3, and a fourth one call every tenth of a second.
+The import took {number(result['import_seconds'], 1)} s. Milliseconds: receipts from append to commit, the fourth organisation's calls from due to claimed.
+
+"""
+    text += table(("", "receipts p50", "p99", "single calls p50", "p99", "worst"), rows)
+    text += f"""
+Calls a second while all three had more to do than could be done: {number(heavy)} (the import), {number(rates['even'])} (same weight: {number(rates['even'] / heavy, 2)}),
+{number(rates['triple'])} (weight 3: {number(rates['triple'] / heavy, 2)}).
+"""
+    return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in plots.fairness(result["lines"]))
+
+
+
 SECTIONS = {
     "limit": ("The limit", section_limit), "loadtest": ("The load test", section_loadtest), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
-    "actions": ("Actions", section_actions), "folds": ("Folds", section_folds)}
+    "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds)}
 
 
 def kept_sections(path):

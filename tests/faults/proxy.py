@@ -10,6 +10,8 @@ import socket
 import struct
 import threading
 
+from support.ports import free_ports
+
 UP, DOWN = "up", "down"  # towards the server, towards receiptd
 RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close() sends RST
 CHUNK = 65_536
@@ -130,7 +132,7 @@ class Link:
         self.proxy, self.upstream, self.random = proxy, upstream, random.Random(seed)
         self.ways = {UP: Way(), DOWN: Way()}
         self.connections, self.silent, self.cuts = set(), False, 0
-        self.port, self.listener = 0, None
+        self.port, self.listener = free_ports(1)[0], None
         self.call(self.listen)
 
     def call(self, function):
@@ -140,7 +142,6 @@ class Link:
     async def listen(self):
         if self.listener is None:
             self.listener = await asyncio.start_server(self.accept, "127.0.0.1", self.port, limit=CHUNK)
-            self.port = self.listener.sockets[0].getsockname()[1]
 
     async def accept(self, reader, writer):
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -21,6 +21,7 @@ class Event:
     at: str = "2026-01-01 00:00:00+00"
     campaign_id: str = None
     traceparent: str = None
+    gateway: str = None
     marks: tuple = ()  # bits of the flags that it names beside its status
 
     @property
@@ -73,7 +74,9 @@ def fold(events, lane=0, unknown="park"):
         mask = 0
         for event in mine:
             mask |= event.mask
-        signature = tuple(sorted(collections.Counter(code for e in mine for code in e.codes).items()))
+        gateways = {e.gateway for e in mine}
+        signature = (tuple(sorted(collections.Counter(code for e in mine for code in e.codes).items())),
+                     gateways.pop() if len(gateways) == 1 else "other")
         columns["top"].append(top)
         columns["mask"].append(mask)
         columns["at"].append(min(e.at for e in mine if e.top == top))
@@ -81,28 +84,29 @@ def fold(events, lane=0, unknown="park"):
         columns["first"].append(len(raw) + 1)
         raw += mine
     columns["first"].append(len(raw) + 1)
-    sizes = [len(s) for s in signatures]
+    sizes = [len(s) for s, _ in signatures]
     payload_ends = list(itertools.accumulate((len(e.payload) for e in raw), initial=1))
     for event in raw:
         records.setdefault(event.record, len(records) + 1)
     topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())
     return [
         ids, columns["top"], columns["mask"], columns["at"], columns["signature"],
-        list(itertools.accumulate(sizes, initial=1)), [c for s in signatures for c, _ in s],
-        [n for s in signatures for _, n in s],
+        list(itertools.accumulate(sizes, initial=1)), [c for s, _ in signatures for c, _ in s],
+        [n for s, _ in signatures for _, n in s],
         columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
         [e.index for e in raw], payload_ends, b"".join(e.payload for e in raw),
         topics, partitions, offsets, traceparents, lane, unknown,
         [e.marked for e in raw] if any(e.marks for e in raw) else [],
+        [gateway for _, gateway in signatures],
     ]
 
 
-ARRAYS = ("old", "new", "n", "was", "is", "gained", "signature", "messages")
+ARRAYS = ("old", "new", "n", "was", "is", "gained", "signature", "messages", "aside", "aside_events")
 
 
 def effects(row):
     """What apply says became of the messages: {(status before, after, flags gained, signature): messages}."""
-    columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[3:]]
+    columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[3:8]]
     return {tuple(values[:4]): values[4] for values in zip(*columns)}
 
 

@@ -32,8 +32,12 @@ def start(world):
 def send(world, process, *batches):
     """One record after the other, each applied before the next."""
     for batch in batches:
-        world.topic.send(batch, partition=0)
+        world.topic.send(json.dumps(batch), partition=0)
         world.wait_until_consumed(process)
+
+
+# Names that PostgreSQL or the line of an answer could stumble over.
+ODD = ["a\nb 7", "\ud800", "nul\u0000nul", "7 x", "\u00fc" * 20, "x" * 41, "quo\"te\\", "{,}"]
 
 
 def test_every_receipt_is_counted_by_what_it_did_and_by_its_gateway(create_world):
@@ -51,14 +55,16 @@ def test_every_receipt_is_counted_by_what_it_did_and_by_its_gateway(create_world
         events("FAILED", ids=["b"], gateway="gamma"),  # and this one loses
         events("CLICKED", ids=["c"]),  # implies DELIVERED and OPENED
         events("COMPLAINED", "COMPLAINED", ids=["d"]),  # a flag, twice, which implies three stages
-        [{"message_id": "later", "status": "SENT"}, {"message_id": "d", "status": "NONSENSE"}, {"status": "SENT"}],
+        [{"message_id": "later", "status": "SENT"}, {"message_id": "d", "status": "NONSENSE", "gateway": "beta"}, {"status": "SENT"}],
+        [{"message_id": "later", "status": "SENT", "gateway": "beta"}, {"message_id": "later2", "status": "SENT", "gateway": "beta"}],
+        [{"message_id": "later2", "status": "SENT", "gateway": gateway} for gateway in ODD],
     )
-    world.insert_ids("later")
-    pages.wait_for_figure("receiptd_events_woken_total", lambda value: value == 1)
+    world.insert_ids("later", "later2")
+    pages.wait_for_figure("receiptd_events_woken_total", lambda value: value == 3 + len(ODD))
     figures = pages.figures()
     one = figures.get_one
     assert one("receiptd_events_received_total", gateway="alpha") == 5
-    assert one("receiptd_events_received_total") == 14
+    assert one("receiptd_events_received_total") == 16 + len(ODD)
     assert one("receiptd_events_applied_total", gateway="alpha") == 4
     assert one("receiptd_events_duplicate_total", gateway="alpha") == 1
     assert one("receiptd_events_stale_total", gateway="beta") == 1
@@ -70,14 +76,22 @@ def test_every_receipt_is_counted_by_what_it_did_and_by_its_gateway(create_world
     assert one("receiptd_events_duplicate_total", gateway="none") == 1
     assert one("receiptd_statuses_implied_total", gateway="alpha") == 3  # IN_GTW before each SENT
     assert one("receiptd_statuses_implied_total", gateway="none") == 2 + 3
-    assert one("receiptd_events_parked_total") == 1
-    assert one("receiptd_events_dead_total", reason="unknown_status") == 1
-    assert one("receiptd_events_dead_total", reason="missing_id") == 1
-    assert one("receiptd_transitions_total", status="SENT") == 4
+    assert one("receiptd_events_parked_total") == 3 + len(ODD)
+    assert one("receiptd_events_parked_total", gateway="none") == 1
+    assert one("receiptd_events_parked_total", gateway="beta") == 2
+    assert one("receiptd_events_parked_total", gateway="other") == len(ODD)  # of one message, of different gateways
+    assert one("receiptd_events_woken_total", gateway="none") == 1
+    assert one("receiptd_events_woken_total", gateway="beta") == 2
+    assert one("receiptd_events_woken_total", gateway="other") == len(ODD)
+    assert one("receiptd_events_dead_total", reason="unknown_status", gateway="beta") == 1
+    assert one("receiptd_events_dead_total", reason="unknown_status", gateway="alpha") == 0
+    assert one("receiptd_events_dead_total", reason="missing_id", gateway="none") == 1
+    assert one("receiptd_events_dead_total") == 2
+    assert one("receiptd_transitions_total", status="SENT") == 5
     assert one("receiptd_transitions_total", status="DELIVERED") == 3
     assert one("receiptd_transitions_total", status="CLICKED") == 1
-    assert one("receiptd_messages_changed_total") == 9
-    assert one("receiptd_batch_events_sum") == 14
+    assert one("receiptd_messages_changed_total") == 10
+    assert one("receiptd_batch_events_sum") == 16 + len(ODD)
     assert one("receiptd_transactions_total", kind="apply", outcome="committed") >= 9
     assert one("receiptd_transactions_total", kind="wake", outcome="committed") >= 1
     process.stop()
@@ -285,4 +299,32 @@ def test_a_scrape_at_full_load_takes_the_loop_less_than_5_ms(create_world):
     if "RECEIPTD_TEST_SPEED" in os.environ:
         assert sorted(took)[len(took) // 2] < limit, sorted(took)
     print(f"{len(took)} scrapes took the loop {sorted(took)[len(took) // 2] * 1000:.2f} ms in the median")
+    process.stop()
+
+
+def test_parked_receipts_end_by_their_gateway(create_world):
+    world = create_world(partitions=1, lanes=1, postgres={"connections": 1}, parked={"max_age": "1s", "poll_interval": "100ms"})
+    process, pages = start(world)
+    send(world, process, *([{"message_id": f"never{number}", "status": "SENT", "gateway": gateway}]
+                           for number, gateway in enumerate([*ODD, "alpha", "alpha"])))
+    pages.wait_for_figure("receiptd_events_aged_out_total", lambda value: value == len(ODD) + 2)
+    one = pages.figures().get_one
+    assert one("receiptd_events_aged_out_total", gateway="alpha") == 2
+    assert one("receiptd_events_aged_out_total", gateway="other") == 1  # the long one
+    assert one("receiptd_events_aged_out_total", gateway="a b 7") == 1
+    assert one("receiptd_events_aged_out_total", gateway="7 x") == 1
+    assert one("receiptd_events_dead_total", reason="aged_out", gateway="alpha") == 2
+    assert one("receiptd_events_parked_total", gateway="alpha") == 2
+    process.stop()
+
+
+def test_dead_letters_of_unknown_messages_are_counted_by_gateway(create_world):
+    world = create_world(partitions=1, lanes=1, postgres={"connections": 1}, unknown="dead-letter")
+    process, pages = start(world)
+    send(world, process, [{"message_id": f"m{number}", "status": "SENT", "gateway": "alpha" if number < 3 else "beta"}
+                          for number in range(5)])
+    one = pages.figures().get_one
+    assert one("receiptd_events_dead_total", reason="unknown_message", gateway="alpha") == 3
+    assert one("receiptd_events_dead_total", reason="unknown_message", gateway="beta") == 2
+    assert one("receiptd_events_parked_total") == 0
     process.stop()

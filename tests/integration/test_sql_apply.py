@@ -183,11 +183,12 @@ def test_a_message_that_lands_during_the_batch_is_parked_never_lost(database):
     lane, platform = database.session("lane"), database.session("platform")
     platform.do("BEGIN")
     platform.do("INSERT INTO message_inbox (message_id, campaign_id) VALUES ('m', 'c')")
-    answer = apply(lane, [Event("m", 600, 0)])
+    answer = apply(lane, [Event("m", 600, 0, gateway="acme, inc\n")])
     platform.do("COMMIT")
     assert answer["events_parked"] == 1 and answer["events_counted"] == 0
     assert lane.one("lane/wake", ["dlr-events"], [0], 0, 10) == {
-        "rows": "1", "messages_changed": "1", "old": "{0}", "new": "{600}", "n": "{1}"}
+        "rows": "1", "messages_changed": "1", "old": "{0}", "new": "{600}", "n": "{1}",
+        "gateways": "1 acme, inc "}
     assert stored_funnel(lane) == {("c", c): (1, int(c == 600)) for c in (0, 200, 300, 600)}
 
 

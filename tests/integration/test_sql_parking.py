@@ -61,7 +61,8 @@ def test_a_wake_of_flags_and_a_skipped_parent_counts_like_a_batch(database):
     events = [Event("m", 9001, 0), Event("m", 800, 1), Event("m", 9003, 2), Event("m", 800, 3), Event("n", 9003, 4)]
     apply(session, events)
     add_messages(session, {"m": "c", "n": "c"})
-    assert wake(session) == {"rows": "5", "messages_changed": "2", "old": "{0}", "new": "{800}", "n": "{1}"}
+    assert wake(session) == {"rows": "5", "messages_changed": "2", "old": "{0}", "new": "{800}", "n": "{1}",
+                             "gateways": None}
     assert stored_funnel(session) == expected_funnel({"m": "c", "n": "c"}, events)
 
 
@@ -81,10 +82,10 @@ def test_what_waited_too_long_becomes_a_dead_letter_unless_its_message_came(data
     apply(session, [Event("late", 600, 0), Event("gone", 600, 1), Event("fresh", 600, 2)], lane=4)
     add_messages(session, {"late": "c"})
     session.do("UPDATE parked_event SET parked_at = now() - interval '90 s' WHERE message_id <> 'fresh'")
-    assert session.one("lane/expire", [TOPIC], [0], 4, 10, 60_000) == {"rows": "1"}
+    assert session.one("lane/expire", [TOPIC], [0], 4, 10, 60_000)["rows"] == "1"
     assert session.query('SELECT "offset", lane, reason, detail, payload FROM dead_letter') == [
         (1, 4, "aged_out", "parked for 90 s", Event("gone", 600, 1).payload)]
-    assert session.one("lane/expire", [TOPIC], [0], 4, 10, 60_000) == {"rows": "0"}
+    assert session.one("lane/expire", [TOPIC], [0], 4, 10, 60_000)["rows"] == "0"
     assert wake(session, lane=4)["rows"] == "1" and parked(session) == 1
     assert stored_funnel(session)["c", 600] == (1, 1)
 
@@ -93,7 +94,7 @@ def test_expiring_keeps_to_its_limit(database):
     session = database.session()
     apply(session, [Event(f"m{n}", 600, n) for n in range(10)])
     time.sleep(0.01)
-    assert session.one("lane/expire", [TOPIC], [0], 0, 4, 1) == {"rows": "4"}
+    assert session.one("lane/expire", [TOPIC], [0], 0, 4, 1)["rows"] == "4"
     assert parked(session) == 6
 
 
@@ -107,7 +108,7 @@ def test_discard_takes_the_row_that_a_wake_of_one_would_take(database):
         raise AssertionError("the wake was not refused")
     except SqlError as error:
         assert error.sqlstate == "23514"
-    assert session.one("lane/discard", [TOPIC] * 3, [0, 1, 2], 0, 1, "23514 refused") == {"rows": "1"}
+    assert session.one("lane/discard", [TOPIC] * 3, [0, 1, 2], 0, 1, "23514 refused")["rows"] == "1"
     assert session.query('SELECT "offset", reason, detail FROM dead_letter') == [(1, "database", "23514 refused")]
     assert wake(session)["rows"] == "2"
     assert stored_rows(session) == {"bad": (0, 0), "good": (700, 0)}
@@ -162,7 +163,7 @@ def test_a_dead_letter_is_driven_again_exactly_once(database):
     letter = session.one("command/dead_letters_for_redrive", "unknown_message", "", -1, -1, -1, 10, 1)
     assert letter["offset"] == "7" and letter["index"] == "3"
     assert session.run("command/dead_letters_for_redrive", None, TOPIC, 0, 7, 3, 10, 1000) == []
-    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5]]
+    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"]]
     assert session.one("command/redrive", *move) == {"taken": "t", "moved": "1"}
     assert session.one("command/redrive", *move) == {"taken": "f", "moved": "0"}
     assert session.run("command/dead_letters_list", None, None, True) == []

@@ -104,7 +104,7 @@ def test_a_receipt_expires_or_is_woken_never_both(database):
     apply(one, [Event("m", 600, 0)])
     one.do("UPDATE parked_event SET parked_at = now() - interval '1 hour'")
     one.do("BEGIN")
-    assert one.one("lane/expire", [TOPIC], [0], 0, 10, 60_000) == {"rows": "1"}
+    assert one.one("lane/expire", [TOPIC], [0], 0, 10, 60_000)["rows"] == "1"
     add_messages(watcher, {"m": "c"})
     late = Waiting(watcher, two, wake, two)
     one.do("COMMIT")

@@ -43,12 +43,34 @@ struct rcpt_lane_effect {
 
 #define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply.sql gives */
 
+/* Receipts of unknown messages, by the signature of their message. */
+struct rcpt_lane_aside {
+    int32_t signature;
+    uint32_t events;
+};
+
+/* Parked receipts that name a gateway. */
+struct rcpt_lane_gateway {
+    const char *name;
+    uint32_t events;
+};
+
 struct rcpt_lane_effects {
     const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
     uint32_t count;
-    uint32_t events_counted; /* receipts of known messages, over all kinds */
-    uint32_t events_dead;    /* receipts of unknown messages that became dead letters */
+    /* Of a batch that applies: */
+    uint32_t events_counted;             /* receipts of known messages, over all kinds */
+    uint32_t events_parked, events_dead; /* receipts of unknown ones */
+    const struct rcpt_lane_aside *aside; /* the same ones */
+    uint32_t aside_count;
+    /* Of one that wakes, expires or discards: */
+    uint32_t events_handled;
+    const struct rcpt_lane_gateway *gateways; /* the others of them name none */
+    uint32_t gateway_count;
 };
+
+/* NULL or "": none. */
+typedef const char *(*rcpt_gateway_name)(const void *context, uint32_t gateway);
 
 /* Called before on_result of a commit; the effects are borrowed. */
 typedef void (*rcpt_lane_on_effects)(void *context, uint32_t lane,
@@ -59,6 +81,9 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(
 void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
 void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
                               void *context);
+/* Names of the gateways of a batch's signatures, to be kept with what is parked. */
+void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gateway_name name,
+                                    const void *context);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
