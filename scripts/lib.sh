@@ -11,7 +11,7 @@ PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-de
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
     cppcheck git spin strace patch libjansson-dev openssl slowhttptest xz-utils prometheus python3-prometheus-client
-    systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2
+    systemd-container dbus lintian man-db bash-completion zsh python3-pip python3-yaml python3-h2 pgbouncer
     libct4 libhiredis0.14 libmariadb3 libpcre3 libxml2"
 PACKAGES_CONTAINER="podman runc mmdebstrap ca-certificates"
 PACKAGES_KUBERNETES="$PACKAGES_CONTAINER etcd-server containerd containernetworking-plugins iproute2 util-linux openssl"

@@ -1,11 +1,10 @@
 #include "conninfo.h"
 
 #include <libpq-fe.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OPTIONS_BYTES 4096u
 
 /* Used where the dsn is silent. The client's keep-alives find a dead peer in 25 s, unsent data in
  * 15 s. */
@@ -20,11 +19,22 @@ static const struct {
 
 /* Of the session, whoever connects. The server's own tcp_* settings end a session whose client is
  * gone. */
-static const char session_options[] =
-    " -c idle_in_transaction_session_timeout=30000 -c plan_cache_mode=force_generic_plan -c jit=off"
-    " -c default_transaction_isolation=read\\ committed -c tcp_user_timeout=15000"
-    " -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3"
-    " -c datestyle=ISO -c timezone=UTC";
+static const struct {
+    const char *name;
+    const char *value;
+} session_settings[] = {
+    {"idle_in_transaction_session_timeout", "30000"},
+    {"plan_cache_mode", "force_generic_plan"},
+    {"jit", "off"},
+    {"default_transaction_isolation", "read committed"},
+    {"tcp_user_timeout", "15000"},
+    {"tcp_keepalives_idle", "10"},
+    {"tcp_keepalives_interval", "5"},
+    {"tcp_keepalives_count", "3"},
+    {"datestyle", "ISO"},
+    {"timezone", "UTC"},
+};
+#define SESSION_SETTINGS (sizeof(session_settings) / sizeof(session_settings[0]))
 
 /* The message that PQconninfoParse writes may quote a piece of the password, so it is dropped. */
 static PQconninfoOption *parse(const char *dsn, struct rcpt_error *error)
@@ -143,23 +153,58 @@ static void set_list(struct rcpt_conninfo *info, const char *keyword,
     set_take(info, keyword, list);
 }
 
-/* The user's options come first: where both set the same, ours count. Without sequential scans the
- * plan of a keyed table is the nested loop over its index from some 50 rows on, instead of a hash
- * join over all of it up to thousands; hash joins stay, since joins between the arrays of one batch
- * need them. */
+static void put_setting(struct rcpt_session_setting *settings, size_t *count, const char *name,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static void put_setting(struct rcpt_session_setting *settings, size_t *count, const char *name,
+                        const char *format, ...)
+{
+    RCPT_ASSERT(*count < RCPT_SESSION_SETTINGS);
+    struct rcpt_session_setting *setting = &settings[(*count)++];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(setting->value, sizeof(setting->value), format, arguments);
+    va_end(arguments);
+    RCPT_ASSERT(length >= 0 && length < (int)sizeof(setting->value));
+    setting->name = name;
+}
+
+/* Without sequential scans the plan of a keyed table is the nested loop over its index from some 50
+ * rows on, instead of a hash join over all of it up to thousands; hash joins stay, since joins
+ * between the arrays of one batch need them. */
+size_t rcpt_conninfo_session(const struct rcpt_pg_settings *settings, bool stable_plans,
+                             struct rcpt_session_setting *found)
+{
+    size_t count = 0;
+    put_setting(found, &count, "search_path", "\"%s\",pg_temp", settings->schema);
+    put_setting(found, &count, "synchronous_commit", "%s",
+                settings->synchronous_commit ? "on" : "off");
+    put_setting(found, &count, "lock_timeout", "%d", settings->lock_timeout_ms);
+    put_setting(found, &count, "statement_timeout", "%d", settings->statement_timeout_ms);
+    for (size_t index = 0; index < SESSION_SETTINGS; index++)
+        put_setting(found, &count, session_settings[index].name, "%s",
+                    session_settings[index].value);
+    if (stable_plans)
+        put_setting(found, &count, "enable_seqscan", "off");
+    return count;
+}
+
+/* The user's options come first: where both set the same, ours count. */
 static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
                         const char *from_user, bool stable_plans)
 {
-    char *text = rcpt_malloc(OPTIONS_BYTES);
-    int length =
-        snprintf(text, OPTIONS_BYTES,
-                 "%s -c search_path=\"%s\",pg_temp -c synchronous_commit=%s -c lock_timeout=%d"
-                 " -c statement_timeout=%d%s%s",
-                 from_user != NULL ? from_user : "", settings->schema,
-                 settings->synchronous_commit ? "on" : "off", settings->lock_timeout_ms,
-                 settings->statement_timeout_ms, session_options,
-                 stable_plans ? " -c enable_seqscan=off" : "");
-    RCPT_ASSERT(length > 0 && length < (int)OPTIONS_BYTES);
+    struct rcpt_session_setting session[RCPT_SESSION_SETTINGS];
+    size_t count = rcpt_conninfo_session(settings, stable_plans, session), size;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    fputs(from_user != NULL ? from_user : "", out);
+    for (size_t index = 0; index < count; index++) {
+        fprintf(out, " -c %s=", session[index].name);
+        for (const char *byte = session[index].value; *byte != '\0'; byte++)
+            fprintf(out, *byte == ' ' || *byte == '\\' ? "\\%c" : "%c", *byte);
+    }
+    RCPT_ASSERT(fclose(out) == 0);
     set_take(info, "options", text);
 }
 

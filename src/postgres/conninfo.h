@@ -19,7 +19,19 @@ struct rcpt_conninfo {
 bool rcpt_conninfo_hosts(const char *dsn, struct rcpt_hosts *hosts,
                          struct rcpt_error *error) RCPT_MUST_CHECK;
 
-/* `stable_plans`: the session is for statements that must use an index. */
+#define RCPT_SESSION_SETTINGS 16u
+
+struct rcpt_session_setting {
+    const char *name;
+    char value[96];
+};
+
+/* What a session is to have, at most RCPT_SESSION_SETTINGS of them; returns how many. They go with
+ * the connection's options, and once more by SQL, for a pooler does not hand options on.
+ * `stable_plans`: the session is for statements that must use an index. */
+size_t rcpt_conninfo_session(const struct rcpt_pg_settings *settings, bool stable_plans,
+                             struct rcpt_session_setting *found);
+
 bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
                         const struct rcpt_hosts *candidates, bool stable_plans,
                         struct rcpt_error *error) RCPT_MUST_CHECK;

@@ -62,6 +62,10 @@ static const struct {
     {"does not match host name",
      "the certificate is another host's: write the name it was issued for as host in postgres.dsn "
      "(and the address as hostaddr), or check who answers"},
+    {"unsupported startup parameter: options",
+     "a pooler does not hand options on: set ignore_startup_parameters = options there (receiptd "
+     "sets its own "
+     "again in the session) and pool_mode = session"},
     {"root certificate file", "sslrootcert in postgres.dsn: no such file can be read"},
     {"server does not support SSL", "this server speaks no TLS, and sslmode in postgres.dsn asks "
                                     "for it: switch it on there (ssl = "

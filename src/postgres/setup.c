@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conninfo.h"
 #include "failure.h"
 #include "machine.h"
 #include "plan.h"
@@ -96,22 +97,45 @@ static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t 
 
 /* ---- the session ---- */
 
-static bool send_session(struct rcpt_pg *pg)
+static void add_setting(FILE *out, const char *name, const char *value)
 {
-    char sql[512];
-    int version = PQserverVersion(pg->conn), used = 0;
-    used += snprintf(sql, sizeof(sql), "SELECT pg_is_in_recovery()");
+    fprintf(out, ", set_config('%s', '", name);
+    for (; *value != '\0'; value++)
+        fprintf(out, *value == '\'' ? "'%c" : "%c", *value);
+    fputs("', false)", out);
+}
+
+static void add_settings(FILE *out, const struct rcpt_pg *pg)
+{
+    struct rcpt_session_setting session[RCPT_SESSION_SETTINGS];
+    size_t count = rcpt_conninfo_session(&pg->settings, pg->check_count > 0, session);
+    int version = PQserverVersion(pg->conn);
+    char text[16];
+    for (size_t index = 0; index < count; index++)
+        add_setting(out, session[index].name, session[index].value);
     if (version >= 140000)
-        used += snprintf(sql + used, sizeof(sql) - (size_t)used,
-                         ", set_config('client_connection_check_interval', '5000', false)");
+        add_setting(out, "client_connection_check_interval", "5000");
     /* The one limit that also ends the transaction of a client that stalls in the middle of a
      * batch. */
-    if (version >= 170000 && pg->settings.statement_timeout_ms > 0)
-        used += snprintf(sql + used, sizeof(sql) - (size_t)used,
-                         ", set_config('transaction_timeout', '%d', false)",
-                         pg->settings.statement_timeout_ms + pg->settings.lock_timeout_ms);
-    RCPT_ASSERT(used < (int)sizeof(sql));
-    return send_sql(pg, sql, NULL);
+    if (version >= 170000 && pg->settings.statement_timeout_ms > 0) {
+        snprintf(text, sizeof(text), "%d",
+                 pg->settings.statement_timeout_ms + pg->settings.lock_timeout_ms);
+        add_setting(out, "transaction_timeout", text);
+    }
+}
+
+static bool send_session(struct rcpt_pg *pg)
+{
+    char *sql = NULL;
+    size_t size;
+    FILE *out = open_memstream(&sql, &size);
+    RCPT_ASSERT(out != NULL);
+    fputs("SELECT pg_is_in_recovery()", out);
+    add_settings(out, pg);
+    RCPT_ASSERT(fclose(out) == 0);
+    bool sent = send_sql(pg, sql, NULL);
+    free(sql);
+    return sent;
 }
 
 static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,

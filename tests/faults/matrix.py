@@ -63,7 +63,7 @@ CELLS = {
 REASONS = {
     "F09": "the N-th allocation failing for every N is no matter of processes but of an injected allocator: not here",
     "F19": "each class of refusal alone: tests/integration/test_bad_input.py",
-    "F21": "not run: docs ask for direct connections or session pooling; in a session pool a connection is an ordinary one",
+    "F21": "not in a campaign: PgBouncer that dies, or hides crashes of the server, and one in the wrong mode: tests/integration/test_pooler.py",
     "F22": "expired certificate not run: libpq's check, before a session exists; the same path as a refused connection",
     "F23": "moved by hand without the rows, positions count twice or skip by definition; the fence and the resync"
     " towards both sides are run by F11, F14 and F51",
@@ -74,7 +74,8 @@ REASONS = {
     "F40": "a topic deleted or made anew stops the consumer: tests/integration/test_kafka_faults.py",
     "F41": "in the stream of every cycle (tests/oracle/traffic.py), with broken and oversized records",
     "F43": "follows from rewinds (F11, F13, F14) in librdkafka 2.0.2; every order of delivery: tests/simulation",
-    "F44": "not run: no SASL or TLS broker in this laboratory; inside librdkafka, seen by receiptd as F45",
+    "F44": "not in a campaign: brokers and servers that want TLS and passwords, wrong and missing ones, the exact ledger over them:"
+    " tests/integration/test_security.py; expired tokens are inside librdkafka, seen by receiptd as F45",
     "F45": "flipped bytes not run: the header of a record batch is outside its CRC, only TCP's checksum or TLS covers it",
     "F50": "what a reload applies and refuses: tests/integration/test_control.py",
     "F53": "two releases on one database under load, forward and back: tests/integration/test_upgrade.py",

@@ -247,6 +247,7 @@ static int migrate(void **state)
     run_file("migrate/002_alias", NULL, 0);
     run_file("migrate/003_timeline", NULL, 0);
     run_file("migrate/006_flags", NULL, 0);
+    run_file("migrate/011_parked_gateway", NULL, 0);
     run_file("migrate/inbox_table", bindings, 6);
     run_file("migrate/inbox_trigger", bindings, 6);
     admin(

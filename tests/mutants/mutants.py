@@ -131,6 +131,27 @@ class Tree:
             raise SystemExit(f"mutants: {mutant.name}: pytest ended with {status}:\n{output[-3000:]}")
         return "no end" if status is None else None
 
+    def vouch(self, mutants, layers, arguments):
+        """What fails without a defect too would find every one of them."""
+        few = argparse.Namespace(seeds=200)
+        programs = sorted({name for mutant in mutants for name in mutant.tests["integration-c"]})
+        wanted = argparse.Namespace(tests={"integration-c": programs})
+        for layer in layers:
+            if layer == "integration":  # many files: the one that failed is run once more, see confirm
+                continue
+            found = getattr(self, layer.replace("-", "_"))(wanted, few)
+            if found:
+                raise SystemExit(f"mutants: {layer} fails without a defect: {found}")
+
+    def confirm(self, mutant, found):
+        """The test that found it has to pass now that the defect is gone."""
+        self.make("all")
+        name = "tests/integration/" + found.replace(": ", "::").partition("[")[0]
+        status, output = self.run([sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", "-k",
+                                   name.rpartition("::")[2], name.partition("::")[0]], 900)
+        if status != 0:
+            raise SystemExit(f"mutants: {mutant.name}: {found} fails without the defect too:\n{output[-3000:]}")
+
     def hunt(self, mutant, layers, arguments):
         """{layer: what found it, None if nothing did}; stops at the first that does unless every layer is asked."""
         results = {}
@@ -144,6 +165,8 @@ class Tree:
                     break
         finally:
             self.patch(mutant, "-R")
+        if results.get("integration") not in (None, "no end"):
+            self.confirm(mutant, results["integration"])
         return results
 
 
@@ -166,6 +189,7 @@ def prove(mutants, layers, arguments):
         except BaseException as error:  # also SystemExit: told to the main thread
             done.put(error)
 
+    Tree(0).vouch(mutants, layers, arguments)
     for number in range(arguments.jobs):
         threading.Thread(target=work, args=(number,), daemon=True).start()
     for _ in mutants:
