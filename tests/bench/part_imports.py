@@ -16,9 +16,10 @@ from part_latency import PARTITIONS, WARM_UP, _finish, _percentiles, _produce
 from stream import Stream
 from support.daemon import binary
 
-RATE, QUIET, LONG = 5_000, 8, 60  # receipts/s; seconds before the import, seconds beside it
+RATE, QUIET, LONG = 5_000, 8, 75  # receipts/s; seconds before the import, seconds beside it
+PREPARE = 60  # seconds for what is made before
 SINGLES = 0.1  # seconds between two actions of the small organisation
-MANY = 200_000  # actions of each of the other two large ones
+MANY = 150_000  # actions of each of the other two large ones
 WINDOW = 2  # seconds of a point of the plot
 
 PIPELINES = [{"name": "call", "webhook": "nginx"}]
@@ -49,7 +50,7 @@ def add(database, org, count, at, gap):
 
 
 def late(database, begin, end):
-    count, found, worst = database.query(LATE, [begin, end])[0]
+    count, found, worst = database.query(LATE, begin, end)[0]
     return {"count": count, "p50": found[0], "p99": found[1], "worst": worst}
 
 
@@ -84,17 +85,18 @@ def beside(lab, installation, database, topic, stream, people):
         process.wait_for_log("consuming \\d+ partitions", timeout=60)
         process.wait_for_log("pipelines are in effect", 60)
         installation.command("ctl", "org", "set", "triple", "--weight", "3")
-        generator = _produce(lab, topic, stream, RATE, seconds, 10)
-        begun = time.time() + WARM_UP
-        add(database, "single", int(seconds / SINGLES), begun, SINGLES)
-        time.sleep(begun + QUIET - time.time())
-        importing = Import(people, installation.config_path)
-        importing.start()
-        due = time.time()
+        due = time.time() + PREPARE
         for org in ("even", "triple"):
             add(database, org, MANY, due, 0)
-        database.execute("ANALYZE receiptd.action")
-        added = time.time()
+        begun = due - QUIET
+        add(database, "single", int(seconds / SINGLES), begun, SINGLES)
+        database.execute("VACUUM ANALYZE receiptd.action")
+        assert time.time() < begun - WARM_UP, "PREPARE is too short here"
+        time.sleep(begun - WARM_UP - time.time())
+        generator = _produce(lab, topic, stream, RATE, seconds, 10)
+        time.sleep(due - time.time())
+        importing = Import(people, installation.config_path)
+        importing.start()
         _finish(generator, seconds)
         importing.join(120)
         assert importing.ended, "the import did not end"
@@ -108,14 +110,14 @@ def beside(lab, installation, database, topic, stream, people):
             "receipts_after": receipts(database, importing.ended, ended),
             "single_before": late(database, begun, due), "single_beside": late(database, due, importing.ended),
             "single_after": late(database, importing.ended, begun + seconds),
-            "begun": begun, "due": due - begun, "added": added - begun, "ended": ended - begun,
-            "started": [(org, part, count) for org, part, count in database.query(STARTED, [begun, WINDOW])]}
+            "due": due - begun, "ended": ended - begun,
+            "started": [(org, part, count) for org, part, count in database.query(STARTED, begun, WINDOW)]}
 
 
 def shares(result):
-    """Calls a second of the large organisations between the last addition and the end, and the plot's lines."""
+    """Calls a second of the large organisations between the beginning of the import and the end, and the plot's lines."""
     lines, rates = {}, {}
-    first, last = result["added"] + WINDOW, result["ended"] - WINDOW
+    first, last = result["due"] + WINDOW, result["ended"] - WINDOW
     for org, part, count in result["started"]:
         at = (part + 0.5) * WINDOW
         if 0 <= at <= last:

@@ -283,7 +283,7 @@ def section_imports(result):
     text = f"""## Imports
 
 `receiptd actions import` of {number(result['people'])} people of one organisation, with a webhook (nginx, empty 200) due at once for each, beside {number(result['receipt_rate'])}
-receipts/s. Two more organisations have 200 000 calls due at the same time, one of them with weight 3, and a fourth one call every tenth of a second.
+receipts/s. Two more organisations have 150 000 calls due at the same time, one of them with weight 3, and a fourth one call every tenth of a second.
 The import took {number(result['import_seconds'], 1)} s. Milliseconds: receipts from append to commit, the fourth organisation's calls from due to claimed.
 
 """

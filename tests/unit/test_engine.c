@@ -348,6 +348,241 @@ static void a_reading_of_positions_that_fails_is_done_again(void **state)
     close_world(&world);
 }
 
+static void fail_batch(struct world *world, uint32_t lane, enum rcpt_engine_outcome outcome,
+                       int64_t now_ms)
+{
+    struct rcpt_engine_result result = {.outcome = outcome};
+    world->flying[lane] = NULL;
+    rcpt_engine_on_result(world->engine, lane, &result, now_ms);
+}
+
+/* The delay after the first failure, whatever happened before the last commit. */
+static void a_commit_ends_the_growth_of_delays(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    int64_t now = 0;
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    deliver(&world, slot, 0, id);
+    for (int turn = 0; turn < 20; turn++) {
+        rcpt_engine_tick(world.engine, now);
+        assert_non_null(world.flying[0]);
+        fail_batch(&world, 0, RCPT_OUTCOME_RETRY, now);
+        now += 100;
+    }
+    for (int64_t offset = 1; offset < 20; offset++) {
+        rcpt_engine_tick(world.engine, now);
+        assert_non_null(world.flying[0]);
+        commit(&world, 0);
+        deliver(&world, slot, offset, id);
+        rcpt_engine_tick(world.engine, now);
+        fail_batch(&world, 0, RCPT_OUTCOME_RETRY, now);
+        now += 3 * 10; /* three times retry_min_ms at most */
+    }
+    rcpt_engine_tick(world.engine, now);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+static void nothing_begins_while_it_is_held(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    rcpt_engine_set_held(world.engine, true, 0);
+    deliver(&world, slot, 0, id);
+    rcpt_engine_tick(world.engine, 1);
+    assert_null(world.flying[0]);
+    rcpt_engine_set_held(world.engine, false, 2);
+    rcpt_engine_tick(world.engine, 2);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+static void the_oldest_of_what_waits_is_seen(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    assert_int_equal(rcpt_engine_view_partition(world.engine, slot).oldest_ms, -1);
+    deliver(&world, slot, 0, id); /* one */
+    assert_int_equal(rcpt_engine_view_partition(world.engine, slot).oldest_ms, TIMESTAMP_MS);
+    rcpt_engine_tick(world.engine, 1);
+    commit(&world, 0);
+    assert_int_equal(rcpt_engine_view_partition(world.engine, slot).oldest_ms, -1);
+    close_world(&world);
+}
+
+/* Two owners at work: a row that is ahead after a fence. Ahead without one is a batch of our own
+ * whose answer was lost. */
+static void only_a_fence_makes_a_row_ahead_a_conflict(void **state)
+{
+    (void)state;
+    for (int fenced = 0; fenced < 2; fenced++) {
+        struct world world;
+        char id[16];
+        open_world(&world);
+        uint32_t slot = assign(&world, 0, NULL);
+        struct rcpt_engine_position row = {slot, 1, 1, true};
+        bring_up(&world, 0, slot, 0);
+        find_id(&world, 0, id);
+        deliver(&world, slot, 0, id);
+        rcpt_engine_tick(world.engine, 1);
+        assert_non_null(world.flying[0]);
+        if (fenced) {
+            fail_batch(&world, 0, RCPT_OUTCOME_FENCED, 1);
+        } else {
+            fail_batch(&world, 0, RCPT_OUTCOME_UNKNOWN, 1);
+            rcpt_engine_connection_down(world.engine, 0, 1);
+            rcpt_engine_connection_up(world.engine, 0, 1);
+        }
+        rcpt_engine_tick(world.engine, 1000);
+        rcpt_engine_on_positions(world.engine, 0, &row, 1, 1000);
+        assert_int_equal(rcpt_engine_get_stats(world.engine)->resync_ahead, 1);
+        assert_int_equal(rcpt_engine_get_stats(world.engine)->contended, fenced);
+        close_world(&world);
+    }
+}
+
+static void deliver_value(struct world *world, uint32_t slot, const char *value)
+{
+    struct rcpt_record_input input = input_of(value, strlen(value));
+    input.offset = 0;
+    struct rcpt_record *record = rcpt_record_decode(world->bench.decoder, &input);
+    record->offset = 0;
+    rcpt_engine_deliver_take(world->engine, slot, record, 0);
+}
+
+static void assert_letter(const struct rcpt_batch *batch, enum rcpt_reject_reason reason,
+                          const char *payload)
+{
+    assert_int_equal(batch->letter_count, 1);
+    assert_int_equal(batch->letters[0].reason, reason);
+    assert_int_equal(batch->letters[0].payload_size, strlen(payload));
+    assert_memory_equal(batch->letters[0].payload, payload, strlen(payload));
+}
+
+static void a_letter_holds_the_bytes_of_its_element(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16], value[256], bad[128];
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    bring_up(&world, 1, slot, 0);
+    find_id(&world, 0, id);
+    snprintf(bad, sizeof(bad), "{\"message_id\":\"%s\",\"status\":\"NONSENSE\"}", id);
+    int size = snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s]",
+                        id, bad);
+    deliver_value(&world, slot, value);
+    rcpt_engine_tick(world.engine, 1);
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        const struct rcpt_batch *batch = world.flying[lane];
+        if (batch == NULL || batch->letter_count == 0)
+            continue;
+        assert_letter(batch, RCPT_REJECT_UNKNOWN_STATUS, bad);
+        size = 0;
+    }
+    assert_int_equal(size, 0);
+    assert_int_equal(world.flying[0]->payload_bytes,
+                     strlen("{\"message_id\":\"\",\"status\":\"SENT\"}") + strlen(id));
+    for (uint32_t lane = 0; lane < 4; lane++)
+        if (world.flying[lane] != NULL)
+            commit(&world, lane);
+    close_world(&world);
+}
+
+/* Whether PostgreSQL refuses the batch. */
+typedef bool (*refusal_rule)(const struct rcpt_batch *batch, uint32_t turn);
+
+static bool second_event_is_refused(const struct rcpt_batch *batch, uint32_t turn)
+{
+    (void)turn;
+    for (uint32_t event = 0; event < batch->event_count; event++)
+        if (batch->events[event].event->index == 1)
+            return true;
+    return false;
+}
+
+static bool both_are_refused_together(const struct rcpt_batch *batch, uint32_t turn)
+{
+    (void)turn;
+    return batch->event_count == 2;
+}
+
+static bool only_the_first_time(const struct rcpt_batch *batch, uint32_t turn)
+{
+    (void)batch;
+    return turn == 0;
+}
+
+/* Two events of one message meet the rule until a batch commits; returns how many letters it has.
+ * What the letter holds is the second event. */
+static uint32_t play_refusals(refusal_rule is_refused)
+{
+    struct world world;
+    char id[16], value[256], second[128];
+    open_world(&world);
+    uint32_t slot = assign(&world, 0, NULL), letters = 0, turn = 0;
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    snprintf(second, sizeof(second), "{\"message_id\":\"%s\",\"status\":\"DELIVERED\"}", id);
+    snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s]", id, second);
+    deliver_value(&world, slot, value);
+    for (int64_t now = 1000;; now += 1000) {
+        assert_true(turn < 50);
+        rcpt_engine_tick(world.engine, now);
+        const struct rcpt_batch *batch = world.flying[0];
+        if (batch == NULL)
+            continue;
+        if (is_refused(batch, turn++)) {
+            fail_batch(&world, 0, RCPT_OUTCOME_DATA, now);
+        } else if (batch->kind == RCPT_BATCH_PROBE) {
+            fail_batch(&world, 0, RCPT_OUTCOME_PROBED, now);
+        } else {
+            letters = batch->letter_count;
+            if (letters > 0)
+                assert_letter(batch, RCPT_REJECT_DATABASE, second);
+            commit(&world, 0);
+            break;
+        }
+    }
+    close_world(&world);
+    return letters;
+}
+
+static void a_refused_row_becomes_a_letter_with_its_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(play_refusals(second_event_is_refused), 1);
+}
+
+static void what_is_refused_only_together_ends_too(void **state)
+{
+    (void)state;
+    assert_int_equal(play_refusals(both_are_refused_together), 1);
+}
+
+static void a_refusal_that_has_passed_costs_nothing(void **state)
+{
+    (void)state;
+    assert_int_equal(play_refusals(only_the_first_time), 0);
+}
+
 static void what_has_nothing_is_freed_without_harm(void **state)
 {
     (void)state;
@@ -367,6 +602,14 @@ int main(void)
         cmocka_unit_test(messages_of_a_batch_are_in_the_order_of_their_bytes),
         cmocka_unit_test(a_full_batch_does_not_linger),
         cmocka_unit_test(a_reading_of_positions_that_fails_is_done_again),
+        cmocka_unit_test(a_commit_ends_the_growth_of_delays),
+        cmocka_unit_test(nothing_begins_while_it_is_held),
+        cmocka_unit_test(the_oldest_of_what_waits_is_seen),
+        cmocka_unit_test(only_a_fence_makes_a_row_ahead_a_conflict),
+        cmocka_unit_test(a_letter_holds_the_bytes_of_its_element),
+        cmocka_unit_test(a_refused_row_becomes_a_letter_with_its_bytes),
+        cmocka_unit_test(what_is_refused_only_together_ends_too),
+        cmocka_unit_test(a_refusal_that_has_passed_costs_nothing),
         cmocka_unit_test(what_has_nothing_is_freed_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,6 +143,21 @@ static void a_channel_overrides_names_and_codes(void **state)
     rcpt_ladder_free(ladder);
 }
 
+static void the_root_may_be_implied_and_overridden(void **state)
+{
+    (void)state;
+    static const struct rcpt_status_definition statuses[] = {{"ROOT", 0, NULL, false},
+                                                             {"A", 5, "ROOT", false}};
+    static const struct rcpt_flag_definition flags[] = {{"F", "ROOT"}};
+    static const struct rcpt_override_definition overrides[] = {{"email", "ROOT", "A"}};
+    struct rcpt_ladder_definition definition = {statuses, 2, flags, 1, overrides, 1};
+    struct rcpt_ladder *ladder = new_ladder(&definition);
+    assert_int_equal(named(ladder, "F", "")->top, 0);
+    assert_int_equal(named(ladder, "ROOT", "email")->code, 5);
+    assert_int_equal(named(ladder, "ROOT", "sms")->code, 0);
+    rcpt_ladder_free(ladder);
+}
+
 static void the_largest_ladder_fits(void **state)
 {
     (void)state;
@@ -409,6 +424,7 @@ int main(void)
         cmocka_unit_test(names_and_codes_find_the_same_entries),
         cmocka_unit_test(what_is_not_in_the_ladder_is_not_found),
         cmocka_unit_test(a_channel_overrides_names_and_codes),
+        cmocka_unit_test(the_root_may_be_implied_and_overridden),
         cmocka_unit_test(the_largest_ladder_fits),
         cmocka_unit_test(contradictions_are_refused_by_name),
         cmocka_unit_test(too_many_are_refused),

@@ -70,6 +70,8 @@ static void what_is_not_json_is_one_dead_letter(void **state)
 }
 
 static const char *const not_utf8[] = {
+    "\xc3\xa9 1\xff 2345678", /* behind something valid, in the same eight bytes */
+    "\xc3\xa9 1234567 \xff",
     "\x80",
     "\xbf",
     "\xc0\x80",
