@@ -279,11 +279,12 @@ def section_imports(result):
     rates, heavy = result["rates"], result["rates"]["heavy"]
     rows = [(word, *(number(result[f"{kind}_{when}"][key], 1) for kind in ("receipts", "single") for key in ("p50", "p99")),
              number(result[f"single_{when}"]["worst"], 1))
-            for word, when in (("before", "before"), ("while the import runs", "beside"), ("afterwards, with the rest to do", "after"))]
+            for word, when in (("before", "before"), ("while the import runs", "beside"), ("afterwards, with the rest to do", "after"))
+            if result[f"single_{when}"] and result[f"receipts_{when}"]["count"]]
     text = f"""## Imports
 
 `receiptd actions import` of {number(result['people'])} people of one organisation, with a webhook (nginx, empty 200) due at once for each, beside {number(result['receipt_rate'])}
-receipts/s. Two more organisations have 150 000 calls due at the same time, one of them with weight 3, and a fourth one call every tenth of a second.
+receipts/s. Two more organisations have 200 000 calls due at the same time, one of them with weight 3, and a fourth one call every tenth of a second.
 The import took {number(result['import_seconds'], 1)} s. Milliseconds: receipts from append to commit, the fourth organisation's calls from due to claimed.
 
 """
