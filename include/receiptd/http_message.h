@@ -1,7 +1,8 @@
 /* One HTTP/1.1 request in memory, taken apart by the same parser as the server's (http_parser).
  *
  * For samples on the standard input: a text with bare line feeds is taken too, and the body may be
- * longer or shorter than Content-Length says, because editors change lengths. No network.
+ * longer or shorter than Content-Length says, because editors change lengths. A compressed body is
+ * undone. No network.
  */
 #ifndef RECEIPTD_HTTP_MESSAGE_H
 #define RECEIPTD_HTTP_MESSAGE_H
@@ -21,7 +22,7 @@ struct rcpt_http_message {
     size_t path_size, query_size, body_size;
     struct rcpt_http_message_header *headers;
     size_t header_count;
-    char *joined; /* private: the body, when it came in chunks */
+    char *joined; /* private: the body, when it came in chunks or compressed */
 };
 
 /* NULL: no request (REJECT). The caller frees it. */

@@ -115,6 +115,27 @@ int command_org(const struct command_call *call, enum command_format format)
     return run(call, "command/org_set", 6, values);
 }
 
+static int switch_pipeline(const struct command_call *call, const char *file, const char *name)
+{
+    struct command_context context;
+    int exit_code;
+    if (!command_open(&context, call, false, &exit_code))
+        return exit_code;
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context.session, rcpt_sql(file), 1, &name, &context.error);
+    exit_code = EX_OK;
+    if (rows != NULL && rcpt_session_rows_int(rows, 0, "known") == 0) {
+        rcpt_error_fatal(&context.error, EX_USAGE, "there is no pipeline %.100s", name);
+        rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
+        exit_code = command_fail(&context.error);
+    } else if (rows == NULL) {
+        exit_code = command_fail(&context.error);
+    }
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
 int command_pipeline(const struct command_call *call, enum command_format format)
 {
     static const struct report_column columns[] = {
@@ -127,8 +148,8 @@ int command_pipeline(const struct command_call *call, enum command_format format
     if (name == NULL)
         return command_usage(call, "which pipeline?");
     if (strcmp(verb, "pause") == 0)
-        return run(call, "command/pipeline_pause", 1, &name);
+        return switch_pipeline(call, "command/pipeline_pause", name);
     if (strcmp(verb, "resume") == 0)
-        return run(call, "command/pipeline_resume", 1, &name);
+        return switch_pipeline(call, "command/pipeline_resume", name);
     return command_usage(call, "unknown verb \"%.40s\": list, pause or resume", verb);
 }

@@ -2,12 +2,15 @@
 #include "receiptd/http_message.h"
 
 #include <http_parser.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sysexits.h>
+#include <zlib.h>
 
-#define MAX_HEADERS 200u
+#define MAX_HEADERS     200u
+#define MAX_PLAIN_BYTES (64u << 20)
 
 struct parsing {
     struct rcpt_http_message *message;
@@ -157,6 +160,55 @@ static bool parse(struct parsing *parsing, const char *text, size_t size, struct
     return true;
 }
 
+static bool is_compressed(const struct rcpt_http_message *message)
+{
+    static const char *const codings[] = {"gzip", "x-gzip", "deflate"};
+    for (size_t index = 0; index < message->header_count; index++) {
+        const struct rcpt_http_message_header *header = &message->headers[index];
+        if (header->name_size != strlen("content-encoding") ||
+            strncasecmp(header->name, "content-encoding", header->name_size) != 0)
+            continue;
+        for (size_t coding = 0; coding < sizeof(codings) / sizeof(codings[0]); coding++)
+            if (header->value_size == strlen(codings[coding]) &&
+                strncasecmp(header->value, codings[coding], header->value_size) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* NULL: damaged, or more than MAX_PLAIN_BYTES. */
+static char *inflate_body(const struct rcpt_http_message *message, size_t *size)
+{
+    z_stream stream = {.next_in = (const Bytef *)message->body,
+                       .avail_in = (uInt)message->body_size};
+    if (message->body_size > UINT_MAX || inflateInit2(&stream, 32 + MAX_WBITS) != Z_OK)
+        return NULL;
+    char *plain = rcpt_malloc(MAX_PLAIN_BYTES);
+    stream.next_out = (Bytef *)plain;
+    stream.avail_out = MAX_PLAIN_BYTES;
+    int status = inflate(&stream, Z_FINISH);
+    *size = MAX_PLAIN_BYTES - stream.avail_out;
+    inflateEnd(&stream);
+    if (status == Z_STREAM_END)
+        return plain;
+    free(plain);
+    return NULL;
+}
+
+static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *error)
+{
+    if (message->body_size == 0 || !is_compressed(message))
+        return true;
+    size_t size;
+    char *plain = inflate_body(message, &size);
+    if (plain == NULL)
+        return fail(error, "the body is not what Content-Encoding says, or longer than 64 MiB");
+    free(message->joined);
+    message->body = message->joined = plain;
+    message->body_size = size;
+    return true;
+}
+
 struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
                                                   struct rcpt_error *error)
 {
@@ -170,7 +222,7 @@ struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
         parsing.body = NULL;
     }
     free(parsing.body);
-    if (good)
+    if (good && undo_coding(parsing.message, error))
         return parsing.message;
     rcpt_http_message_free(parsing.message);
     return NULL;

@@ -66,7 +66,7 @@ def run(lab, name, function, options):
         traceback.print_exc()
         say(f"== {name} FAILED")
         return False
-    result.update(head, took_seconds=time.monotonic() - begun)
+    result = {**head, **result, "took_seconds": time.monotonic() - begun}
     path = OUT / (f"quick-{name}.json" if options.quick else f"{name}.json")
     path.write_text(json.dumps(result, default=str))
     say(f"== {name}: {time.monotonic() - begun:.0f} s")

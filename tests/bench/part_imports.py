@@ -149,7 +149,7 @@ def part_imports(lab, options):
         topic.drop()
     assert result["runs"] == count, f"{result['runs']} runs of {count} lines"
     lines, rates = shares(result)
-    result |= {"people": count, "receipt_rate": RATE, "rates": rates, "lines": lines}
+    result |= {"repeat": 1, "people": count, "receipt_rate": RATE, "rates": rates, "lines": lines}
     single, beside_it = result["single_beside"], result["receipts_beside"]
     say(f"  {count:,} people in {result['import_seconds']:.1f} s; receipts p99 {result['receipts_before']['p99']:.1f} ms before,"
         f" {beside_it['p99']:.1f} ms beside; a single action late p99 {single['p99']:.0f}, at most {single['worst']:.0f} ms,"

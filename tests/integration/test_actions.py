@@ -458,6 +458,38 @@ def test_limits_can_be_changed_and_work_be_paused_while_it_runs(create_actions, 
     process.stop()
 
 
+def test_limits_of_organisations_and_pipelines_are_set_listed_and_cleared(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}, {"name": "q", "on": "FAILED", "webhook": "crm"}])
+    world.insert({f"m{n}": Row("acme", "c") for n in range(6)})
+    ctl = world.installation.command
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    ctl("ctl", "pipeline", "pause", "p")
+    ctl("ctl", "org", "set", "acme", "--rate", "6000", "--burst", "1", "--concurrency", "1", "--weight", "7")
+    world.topic.send(*[receipt(f"m{n}", "SENT") for n in range(6)])
+    wait_for_runs(world, process, {"active": 6})
+    assert {a["because"] for a in world.installation.json("actions", "list")} == {"the pipeline is paused"}
+    pipelines = {p["name"]: p for p in world.installation.json("ctl", "pipeline", "list")}
+    assert set(pipelines) == {"p", "q"} and pipelines["p"]["paused"] in (True, "t") and pipelines["q"]["paused"] in (False, "f")
+    ctl("ctl", "pipeline", "resume", "p")
+    wait_for_runs(world, process, {"done": 6})
+    (org,) = world.installation.json("ctl", "org", "list")
+    assert (org["org_id"], org["burst"], org["concurrency"], org["weight"], org["granted"]) == ("acme", 1, 1, 7, 6)
+    assert float(org["rate_per_minute"]) == 6000
+    table = ctl("ctl", "org", "list").stdout
+    assert "acme" in table and "weight" in table
+    ctl("ctl", "org", "clear", "acme")
+    (org,) = world.installation.json("ctl", "org", "list")
+    assert (org["burst"], org["concurrency"], org["weight"]) == (None, None, 1)
+    for words, says in ((("pipeline", "pause", "typo"), "there is no pipeline typo"), (("pipeline", "resume", "typo"), "there is no pipeline typo"),
+                        (("pipeline", "halt", "p"), 'unknown verb "halt"'), (("pipeline", "pause"), "which pipeline?"),
+                        (("org", "set", "acme"), "set what?"), (("org", "set", "acme", "--weight", "0"), "weight"),
+                        (("org", "set"), "which organisation?"), (("org", "stop", "acme"), 'unknown verb "stop"')):
+        refused = ctl("ctl", *words, check=False)
+        assert refused.returncode == 64 and says in refused.stderr, (words, refused.returncode, refused.stderr)
+    process.stop()
+
+
 def test_a_reload_brings_pipelines_and_takes_them_away(create_actions, receiver):
     world = create_actions([])
     world.insert_ids("before", "first", "second", "after")

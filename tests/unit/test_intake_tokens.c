@@ -94,11 +94,56 @@ static void a_token_without_algorithm_is_refused(void **state)
     fixture_fini(&fixture);
 }
 
+/* A secret in a header or parameter of the account's choice; several at once while one is replaced.
+ */
+static void a_secret_may_stand_in_any_header_or_parameter(void **state)
+{
+    static const struct {
+        enum rcpt_intake_auth auth;
+        const char *target, *header; /* NULL: no header */
+        enum rcpt_intake_verdict verdict;
+    } cases[] = {
+        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "new secret", RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "old secret", RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "new secreT", RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "new secret2", RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_HEADER, "?a=b", "", RCPT_INTAKE_MISSING},
+        {RCPT_INTAKE_AUTH_HEADER, "?X-Key=new%20secret", NULL, RCPT_INTAKE_MISSING},
+        {RCPT_INTAKE_AUTH_QUERY, "?a=b&X-Key=new%20secret", NULL, RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_QUERY, "?X-Key=old+secret", NULL, RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_QUERY, "?X-Key=new%20secre", NULL, RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_QUERY, "?Other=new%20secret", NULL, RCPT_INTAKE_MISSING},
+        {RCPT_INTAKE_AUTH_QUERY, "?a=b", "new secret", RCPT_INTAKE_MISSING},
+    };
+    struct fixture fixture;
+    char gateway[] = "kannel", name[] = "X-Key", old[] = "old secret", new[] = "new secret";
+    char *secrets[] = {new, old};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.auth_name = name;
+    config.secrets = secrets;
+    config.secrets_count = 2;
+    fixture_init(&fixture);
+    for (size_t index = 0; index < COUNT(cases); index++) {
+        config.auth = cases[index].auth;
+        fixture_account(&fixture, &config);
+        fixture_request(&fixture, "GET", rcpt_text_of(cases[index].target), RCPT_TEXT(""));
+        if (cases[index].header != NULL)
+            fixture_header(&fixture, RCPT_TEXT("x-key"), rcpt_text_of(cases[index].header));
+        fixture_adapt(&fixture);
+        if (fixture.result.verdict != cases[index].verdict)
+            fail_msg("case %zu: %d", index, (int)fixture.result.verdict);
+    }
+    fixture_fini(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_hold_as_long_as_they_say),
         cmocka_unit_test(a_token_without_algorithm_is_refused),
+        cmocka_unit_test(a_secret_may_stand_in_any_header_or_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
