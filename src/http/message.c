@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sysexits.h>
+#define ZLIB_CONST
 #include <zlib.h>
 
 #define MAX_HEADERS     200u
