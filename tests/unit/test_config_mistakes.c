@@ -152,6 +152,60 @@ static const struct mistake fold_mistakes[] = {
      "t.yaml:3:8: folds: rule \"r\": max_hold is less than window", NULL},
 };
 
+#define RULE(fields) SMALLEST "folds: [{name: r, " fields "}]\n"
+#define TO_TOPIC     "publish: {kafka: {topic: o}}, "
+#define HOOK(fields) RULE("group_key: [campaign_id], publish: {webhook: {" fields "}}")
+#define SECRET       "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"
+
+/* What the fields of a rule mean together. */
+static const struct mistake rule_mistakes[] = {
+    {RULE(TO_TOPIC "topic: t2, group_key: [campaign_id]"),
+     "t.yaml:3:8: folds: rule \"r\": topic goes with source: topic only", NULL},
+    {RULE(TO_TOPIC "source: topic, topic: t2, funnel: true, group_key: [campaign_id]"),
+     "t.yaml:3:8: folds: rule \"r\": funnel goes with source: transitions only", NULL},
+    {RULE(TO_TOPIC "source: topic, topic: t2, group_key: [a], collect: {traces: {kind: set}}"),
+     "t.yaml:3:8: folds: rule \"r\": collect: the name is taken: \"traces\"", NULL},
+    {RULE("group_key: [campaign_id], publish: {kafka: {topic: o}, webhook: {url: 'http://h/'}}"),
+     "t.yaml:3:8: folds: rule \"r\": publish is either kafka with a topic or webhook with a url",
+     NULL},
+    {RULE("group_key: [campaign_id], publish: {kafka: {topic: 'o o'}}"),
+     "t.yaml:3:8: folds: rule \"r\": publish.kafka.topic: no name of a topic: \"o o\"", NULL},
+    {RULE("group_key: [campaign_id], publish: {kafka: {topic: o, key: org_id}}"),
+     "t.yaml:3:8: folds: rule \"r\": publish.kafka.key: no field of the group key: \"org_id\"",
+     "group, id, or one of group_key"},
+    {HOOK("url: 'ftp://h/'"),
+     "t.yaml:3:8: folds: rule \"r\": publish.webhook.url is no http or https URL", NULL},
+    {HOOK("url: 'http://h/', secrets: [whsec_short]"),
+     "t.yaml:3:8: folds: rule \"r\": publish.webhook.secrets: one of them is no secret",
+     "whsec_ and the base64 of 24 to 64 bytes"},
+    {HOOK("url: 'http://h/', retry_min: 2m, retry_max: 1m"),
+     "t.yaml:3:8: folds: rule \"r\": publish.webhook: retry_min is more than retry_max", NULL},
+    {SMALLEST "folds: [{name: r, publish: {kafka: {topic: o}}, group_key: [org_id]}, {name: r, "
+              "publish: {kafka: {topic: o}}, group_key: [org_id]}]\n",
+     "t.yaml:3:8: folds: rule \"r\": is named twice", NULL},
+};
+
+#define ENDPOINTS(list) SMALLEST "actions: {endpoints: [" list "]}\n"
+
+static const struct mistake endpoint_mistakes[] = {
+    {ENDPOINTS("{name: e, url: 'http://h/'}, {name: e, url: 'http://h/'}"),
+     "t.yaml:3:22: actions.endpoints: \"e\" is named twice", NULL},
+    {ENDPOINTS("{name: e, url: 'http://user@h/'}"),
+     "t.yaml:3:22: actions.endpoints: the URL of e is not of http or https, or holds a user name",
+     NULL},
+    {ENDPOINTS("{name: e, url: 'http://h/', secrets: [" SECRET ", whsec_MDEy]}"),
+     "t.yaml:3:22: actions.endpoints: secret 2 of e is not whsec_ and the base64 of 24 to 64 bytes",
+     NULL},
+    {ENDPOINTS("{name: e, url: 'http://h/', headers: ['no colon']}"),
+     "t.yaml:3:22: actions.endpoints: header 1 of e is not Name: value", NULL},
+    {SMALLEST "actions: {lease: 30s, endpoints: [{name: e, url: 'http://h/', timeout: 20s}]}\n",
+     "t.yaml:3:34: actions.endpoints: the time-out of e is more than half of actions.lease", NULL},
+    {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "
+              "org_id: o, verify: \"off\"}, {name: a, gateway: kannel, org_id: o, verify: "
+              "\"off\"}]}\n",
+     "t.yaml:3:52: intake.accounts: \"a\" is named twice", NULL},
+};
+
 static const struct mistake ladder_mistakes[] = {
     {SMALLEST "ladder:\n  flags: [{name: SEEN}]\n  statuses: []\n",
      "t.yaml:5:13: ladder.statuses: must have 1 to 100 entries, has 0", NULL},
@@ -219,6 +273,8 @@ static void a_wrong_fold_says_what_its_source_has(void **state)
 {
     (void)state;
     expect_errors(fold_mistakes, COUNT_OF(fold_mistakes));
+    expect_errors(rule_mistakes, COUNT_OF(rule_mistakes));
+    expect_errors(endpoint_mistakes, COUNT_OF(endpoint_mistakes));
 }
 
 static void what_is_not_plain_yaml_is_refused_with_its_place(void **state)
