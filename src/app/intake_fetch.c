@@ -22,8 +22,8 @@ static struct intake_certificate *find(struct rcpt_intake *intake, const char *u
 const char *intake_find_certificate(void *context, const char *url)
 {
     struct intake_certificate *certificate = find(context, url);
-    if (certificate == NULL)
-        return NULL;
+    if (certificate == NULL || certificate->pem == NULL)
+        return NULL; /* used_ms is that of the failure */
     certificate->used_ms = intake_now(context);
     return certificate->pem;
 }
