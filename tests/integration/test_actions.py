@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from oracle import broker
 from oracle.ledger import Row
 from support.operations import Operations
 from support.receiver import Http2Receiver, Receiver
@@ -557,6 +558,44 @@ def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, rece
     wait_for_runs(world, process, {"done": 1})
     process.stop()
     assert sum(high - low for low, high in target.watermarks().values()) == 1
+
+
+def test_a_topic_that_lost_records_or_was_made_anew_is_said_and_a_lost_session_loses_nothing(create_actions, create_topic, receiver):
+    source = create_topic(1, retention_ms=-1)
+    world = create_actions([{"name": "p", "on": {"topic": str(source)}, "webhook": "crm"}])
+
+    def send(*names):
+        source.send(*[{"org_id": "o", "subject": name} for name in names])
+
+    process = world.installation.start("a")
+    process.wait_for_log("actions: assigned 1 partitions", LONG)
+    send("a", "b", "c")
+    wait_for_runs(world, process, {"done": 3})
+    for turn in range(5):  # sessions of the topics' reader are lost while it reads
+        send(*[f"s{turn}-{n}" for n in range(200)])
+        world.database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%actions-topics%'")
+    wait_for_runs(world, process, {"done": 1003})
+    process.stop()
+
+    send("gone1", "gone2", "kept")
+    broker.delete_records(world.brokers, str(source), {0: 1005})
+    process = world.installation.start("b")
+    process.wait_for_log("retention has deleted records 1003…1004 before they began runs, going on behind them", LONG)
+    wait_for_runs(world, process, {"done": 1004})
+    send("later")
+    wait_for_runs(world, process, {"done": 1005})
+    process.stop()
+    subjects = [subject for subject, in world.database.query("SELECT subject FROM receiptd.run")]
+    assert len(subjects) == len(set(subjects)) and {"kept", "later"} < set(subjects) and not {"gone1", "gone2"} & set(subjects)
+
+    world.database.execute("UPDATE receiptd.action_progress SET next_offset = 5000")
+    process = world.installation.start("c")
+    process.wait_for_log("ends at 1007, but 5000 was read already: it was made anew; HINT: delete its rows", LONG)
+    world.database.execute("DELETE FROM receiptd.action_progress")
+    process.stop()
+    process = world.installation.start("d")
+    wait_for_runs(world, process, {"done": 1007})  # what is still there begins again: kept and later
+    process.stop()
 
 
 def test_records_of_a_topic_begin_runs_exactly_once_over_crashes(create_actions, create_topic, receiver):

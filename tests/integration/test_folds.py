@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 
+from oracle import broker
 from support import publications
 from support.operations import Operations
 from support.servers import Postgres
@@ -308,6 +309,32 @@ def test_events_that_were_read_and_not_appended_when_the_database_went_away_are_
         sums[publication["group"]["account"]] += publication["collected"]["n"]
     assert sums == expected
     process.stop()
+
+
+def test_a_topic_that_lost_records_or_was_made_anew_is_said(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "1s"})
+    running = world.installation.start()
+    produce_json(world, world.events, [("k", {"id": n}) for n in range(20)])
+    wait_until_read(world, running)
+    wait_until_quiet(world, running)
+    running.stop()
+    ends = {partition: high for partition, (_, high) in world.events.watermarks().items()}
+    produce_json(world, world.events, [("k", {"id": "gone"})] * 3 + [("k", {"id": "kept"})] * 2)
+    (partition,) = [p for p, (_, high) in world.events.watermarks().items() if high > ends[p]]
+    first = ends[partition]
+    broker.delete_records(world.brokers, str(world.events), {partition: first + 3})
+    running = world.installation.start()
+    running.wait_for_log(f"retention has deleted records {first}…{first + 2} before they were folded, going on behind them", 60)
+    wait_until_read(world, running)
+    wait_until_quiet(world, running)
+    running.stop()
+    found = published(world)
+    publications.assert_once(found)
+    assert sum(p["events"] for p in found) == 22 and [p["events"] for p in found if "kept" in str(p["group"])] == [2]
+    world.database.execute("UPDATE receiptd.fold_progress SET next_offset = 5000 WHERE partition = %s", partition)
+    running = world.installation.start()
+    running.wait_for_log(f"ends at {first + 5}, but 5000 was folded already: it was made anew; HINT: delete its rows", 60)
+    running.stop()
 
 
 def test_what_cannot_be_folded_is_a_dead_letter_and_its_neighbours_land(create_folder):

@@ -26,7 +26,8 @@ ACCOUNT = {"name": "ses", "gateway": "ses_sns", "org_id": "o1", "verify": "requi
 SIGNED = {"Notification": ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
           "SubscriptionConfirmation": ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")}
 
-pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="names and authorities can be replaced by root only")
+MAY = os.getuid() == 0 and subprocess.run(["unshare", "--mount", "mount", "--bind", "/etc/hosts", "/etc/hosts"], capture_output=True).returncode == 0
+pytestmark = pytest.mark.skipif(not MAY, reason="names and authorities are replaced in a mount namespace, which wants root")
 
 
 class Amazon:
