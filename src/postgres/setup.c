@@ -110,7 +110,6 @@ static void add_settings(FILE *out, const struct rcpt_pg *pg)
     struct rcpt_session_setting session[RCPT_SESSION_SETTINGS];
     size_t count = rcpt_conninfo_session(&pg->settings, pg->check_count > 0, session);
     int version = PQserverVersion(pg->conn);
-    char text[16];
     for (size_t index = 0; index < count; index++)
         add_setting(out, session[index].name, session[index].value);
     if (version >= 140000)
@@ -118,6 +117,7 @@ static void add_settings(FILE *out, const struct rcpt_pg *pg)
     /* The one limit that also ends the transaction of a client that stalls in the middle of a
      * batch. */
     if (version >= 170000 && pg->settings.statement_timeout_ms > 0) {
+        char text[16];
         snprintf(text, sizeof(text), "%d",
                  pg->settings.statement_timeout_ms + pg->settings.lock_timeout_ms);
         add_setting(out, "transaction_timeout", text);
