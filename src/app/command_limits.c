@@ -14,8 +14,9 @@
 #define MINUTE_US 60000000
 #define NUMBER    24
 
+/* `pipeline`: the statement says whether there is one of this name; NULL: it says nothing. */
 static int run(const struct command_call *call, const char *file, size_t count,
-               const char *const *values)
+               const char *const *values, const char *pipeline)
 {
     struct command_context context;
     int exit_code;
@@ -23,7 +24,12 @@ static int run(const struct command_call *call, const char *file, size_t count,
         return exit_code;
     struct rcpt_session_rows *rows =
         rcpt_session_query(context.session, rcpt_sql(file), count, values, &context.error);
-    exit_code = rows != NULL ? EX_OK : command_fail(&context.error);
+    bool done = rows != NULL;
+    if (done && pipeline != NULL && rcpt_session_rows_int(rows, 0, "known") == 0) {
+        done = rcpt_error_fatal(&context.error, EX_USAGE, "there is no pipeline %.100s", pipeline);
+        rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
+    }
+    exit_code = done ? EX_OK : command_fail(&context.error);
     rcpt_session_rows_free(rows);
     command_close(&context);
     return exit_code;
@@ -86,7 +92,7 @@ static int set(const struct command_call *call, const char *org)
         return EX_USAGE;
     if (values[1] == NULL && values[2] == NULL && values[3] == NULL && values[4] == NULL)
         return command_usage(call, "set what? --rate, --burst, --concurrency, --weight");
-    return run(call, "command/org_set", 6, values);
+    return run(call, "command/org_set", 6, values, NULL);
 }
 
 int command_org(const struct command_call *call, enum command_format format)
@@ -106,34 +112,13 @@ int command_org(const struct command_call *call, enum command_format format)
     if (strcmp(verb, "set") == 0)
         return set(call, org);
     if (strcmp(verb, "clear") == 0)
-        return run(call, "command/org_clear", 1, &org);
+        return run(call, "command/org_clear", 1, &org, NULL);
     bool pause = strcmp(verb, "pause") == 0;
     if (!pause && strcmp(verb, "resume") != 0)
         return command_usage(call, "unknown verb \"%.40s\": list, set, clear, pause or resume",
                              verb);
     const char *const values[] = {org, NULL, NULL, NULL, NULL, pause ? "true" : "false"};
-    return run(call, "command/org_set", 6, values);
-}
-
-static int switch_pipeline(const struct command_call *call, const char *file, const char *name)
-{
-    struct command_context context;
-    int exit_code;
-    if (!command_open(&context, call, false, &exit_code))
-        return exit_code;
-    struct rcpt_session_rows *rows =
-        rcpt_session_query(context.session, rcpt_sql(file), 1, &name, &context.error);
-    exit_code = EX_OK;
-    if (rows != NULL && rcpt_session_rows_int(rows, 0, "known") == 0) {
-        rcpt_error_fatal(&context.error, EX_USAGE, "there is no pipeline %.100s", name);
-        rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
-        exit_code = command_fail(&context.error);
-    } else if (rows == NULL) {
-        exit_code = command_fail(&context.error);
-    }
-    rcpt_session_rows_free(rows);
-    command_close(&context);
-    return exit_code;
+    return run(call, "command/org_set", 6, values, NULL);
 }
 
 int command_pipeline(const struct command_call *call, enum command_format format)
@@ -148,8 +133,8 @@ int command_pipeline(const struct command_call *call, enum command_format format
     if (name == NULL)
         return command_usage(call, "which pipeline?");
     if (strcmp(verb, "pause") == 0)
-        return switch_pipeline(call, "command/pipeline_pause", name);
+        return run(call, "command/pipeline_pause", 1, &name, name);
     if (strcmp(verb, "resume") == 0)
-        return switch_pipeline(call, "command/pipeline_resume", name);
+        return run(call, "command/pipeline_resume", 1, &name, name);
     return command_usage(call, "unknown verb \"%.40s\": list, pause or resume", verb);
 }

@@ -89,17 +89,13 @@ static void count_commit(struct app *app, const struct rcpt_batch *batch,
 {
     app->figures.last_commit_ms = measure_wall_ms();
     add(app, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
-    switch (batch->kind) {
-    case RCPT_BATCH_APPLY:
-        add(app, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
-        if (batch->event_count > 0)
-            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
-                                 batch->event_count);
-        count_letters(app, batch);
-        break;
-    default: /* measure_effects has counted what it woke or gave up */
-        break;
-    }
+    if (batch->kind != RCPT_BATCH_APPLY)
+        return; /* measure_effects has counted what it woke or gave up */
+    add(app, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
+    if (batch->event_count > 0)
+        rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
+                             batch->event_count);
+    count_letters(app, batch);
 }
 
 void measure_result(struct app *app, uint32_t lane, const struct rcpt_engine_result *result)

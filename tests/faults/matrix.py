@@ -63,7 +63,7 @@ CELLS = {
 REASONS = {
     "F09": "the N-th allocation failing for every N is no matter of processes but of an injected allocator: not here",
     "F19": "each class of refusal alone: tests/integration/test_bad_input.py",
-    "F21": "not in a campaign: PgBouncer that dies, or hides crashes of the server, and one in the wrong mode: tests/integration/test_pooler.py",
+    "F21": "not in a campaign: PgBouncer that dies, or whose server crashes, and one in the wrong mode: tests/integration/test_pooler.py",
     "F22": "expired certificate not run: libpq's check, before a session exists; the same path as a refused connection",
     "F23": "moved by hand without the rows, positions count twice or skip by definition; the fence and the resync"
     " towards both sides are run by F11, F14 and F51",

@@ -348,6 +348,16 @@ static void a_reading_of_positions_that_fails_is_done_again(void **state)
     close_world(&world);
 }
 
+/* Lane 0 may send, and `id` is of a message of it. */
+static uint32_t open_lane_zero(struct world *world, char id[16])
+{
+    open_world(world);
+    uint32_t slot = assign(world, 0, NULL);
+    bring_up(world, 0, slot, 0);
+    find_id(world, 0, id);
+    return slot;
+}
+
 static void fail_batch(struct world *world, uint32_t lane, enum rcpt_engine_outcome outcome,
                        int64_t now_ms)
 {
@@ -363,10 +373,7 @@ static void a_commit_ends_the_growth_of_delays(void **state)
     struct world world;
     char id[16];
     int64_t now = 0;
-    open_world(&world);
-    uint32_t slot = assign(&world, 0, NULL);
-    bring_up(&world, 0, slot, 0);
-    find_id(&world, 0, id);
+    uint32_t slot = open_lane_zero(&world, id);
     deliver(&world, slot, 0, id);
     for (int turn = 0; turn < 20; turn++) {
         rcpt_engine_tick(world.engine, now);
@@ -393,10 +400,7 @@ static void nothing_begins_while_it_is_held(void **state)
     (void)state;
     struct world world;
     char id[16];
-    open_world(&world);
-    uint32_t slot = assign(&world, 0, NULL);
-    bring_up(&world, 0, slot, 0);
-    find_id(&world, 0, id);
+    uint32_t slot = open_lane_zero(&world, id);
     rcpt_engine_set_held(world.engine, true, 0);
     deliver(&world, slot, 0, id);
     rcpt_engine_tick(world.engine, 1);
@@ -413,10 +417,7 @@ static void the_oldest_of_what_waits_is_seen(void **state)
     (void)state;
     struct world world;
     char id[16];
-    open_world(&world);
-    uint32_t slot = assign(&world, 0, NULL);
-    bring_up(&world, 0, slot, 0);
-    find_id(&world, 0, id);
+    uint32_t slot = open_lane_zero(&world, id);
     assert_int_equal(rcpt_engine_view_partition(world.engine, slot).oldest_ms, -1);
     deliver(&world, slot, 0, id); /* one */
     assert_int_equal(rcpt_engine_view_partition(world.engine, slot).oldest_ms, TIMESTAMP_MS);
@@ -434,11 +435,8 @@ static void only_a_fence_makes_a_row_ahead_a_conflict(void **state)
     for (int fenced = 0; fenced < 2; fenced++) {
         struct world world;
         char id[16];
-        open_world(&world);
-        uint32_t slot = assign(&world, 0, NULL);
+        uint32_t slot = open_lane_zero(&world, id);
         struct rcpt_engine_position row = {slot, 1, 1, true};
-        bring_up(&world, 0, slot, 0);
-        find_id(&world, 0, id);
         deliver(&world, slot, 0, id);
         rcpt_engine_tick(world.engine, 1);
         assert_non_null(world.flying[0]);
@@ -480,14 +478,11 @@ static void a_letter_holds_the_bytes_of_its_element(void **state)
     (void)state;
     struct world world;
     char id[16], value[256], bad[128];
-    open_world(&world);
-    uint32_t slot = assign(&world, 0, NULL);
-    bring_up(&world, 0, slot, 0);
+    bool seen = false;
+    uint32_t slot = open_lane_zero(&world, id);
     bring_up(&world, 1, slot, 0);
-    find_id(&world, 0, id);
     snprintf(bad, sizeof(bad), "{\"message_id\":\"%s\",\"status\":\"NONSENSE\"}", id);
-    int size = snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s]",
-                        id, bad);
+    snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s]", id, bad);
     deliver_value(&world, slot, value);
     rcpt_engine_tick(world.engine, 1);
     for (uint32_t lane = 0; lane < 4; lane++) {
@@ -495,9 +490,9 @@ static void a_letter_holds_the_bytes_of_its_element(void **state)
         if (batch == NULL || batch->letter_count == 0)
             continue;
         assert_letter(batch, RCPT_REJECT_UNKNOWN_STATUS, bad);
-        size = 0;
+        seen = true;
     }
-    assert_int_equal(size, 0);
+    assert_true(seen);
     assert_int_equal(world.flying[0]->payload_bytes,
                      strlen("{\"message_id\":\"\",\"status\":\"SENT\"}") + strlen(id));
     for (uint32_t lane = 0; lane < 4; lane++)
@@ -536,10 +531,7 @@ static uint32_t play_refusals(refusal_rule is_refused)
 {
     struct world world;
     char id[16], value[256], second[128];
-    open_world(&world);
-    uint32_t slot = assign(&world, 0, NULL), letters = 0, turn = 0;
-    bring_up(&world, 0, slot, 0);
-    find_id(&world, 0, id);
+    uint32_t slot = open_lane_zero(&world, id), letters = 0, turn = 0;
     snprintf(second, sizeof(second), "{\"message_id\":\"%s\",\"status\":\"DELIVERED\"}", id);
     snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s]", id, second);
     deliver_value(&world, slot, value);
