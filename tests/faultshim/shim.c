@@ -39,6 +39,7 @@ static struct {
     bool memory;
     uint64_t at;
     _Atomic uint64_t count;
+    _Atomic bool rests;
     const char *report;
 } shim;
 
@@ -87,6 +88,9 @@ __attribute__((constructor)) static void set_up(void)
     dl_iterate_phdr(add_module, NULL);
 }
 
+/* From now on nothing fails and nothing is counted: called by what writes coverage. */
+void receiptd_shim_rest(void);
+
 static void report(const char *text)
 {
     int fd = shim.report != NULL ? open(shim.report, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
@@ -107,6 +111,11 @@ __attribute__((destructor)) static void tear_down(void)
     report(text);
 }
 
+void receiptd_shim_rest(void)
+{
+    shim.rests = true;
+}
+
 static const char *module_of(uintptr_t address)
 {
     for (unsigned index = 0; index < shim.ranges; index++) {
@@ -118,7 +127,7 @@ static const char *module_of(uintptr_t address)
 
 static bool fails(bool memory, const char *name, const void *caller)
 {
-    const char *module = memory == shim.memory ? module_of((uintptr_t)caller) : NULL;
+    const char *module = memory == shim.memory && !shim.rests ? module_of((uintptr_t)caller) : NULL;
     char text[128];
     if (module == NULL || atomic_fetch_add(&shim.count, 1) + 1 != shim.at)
         return false;
