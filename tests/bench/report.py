@@ -196,22 +196,26 @@ def section_snapshot(result):
             + f"\nOf the rate without a snapshot: {spread(result['ratio'], 2)}.\n")
 
 
+def switched(found):
+    return f"{number(found['ratio'], 3)} (95 %: {number(found['low'], 3)} … {number(found['high'], 3)}; {found['pairs']} pairs)"
+
+
 def section_tracing(result):
-    rows = [(name, spread(result["rates"][name]), spread(result["daemon_us_per_event"][name], 2))
-            for name in ("off", "on", "scraped") if name in result["rates"]]
-    return (f"## Tracing\n\nEach record carries a `traceparent`, {result['sampled']:.0%} of them that of a sampled trace; a batch with such a "
-            f"record is a span with its parts, sent to a collector on the same machine.\n\n"
-            + table(("tracing", "events/s", "daemon, µs an event"), rows)
-            + f"\nOf the rate without tracing: {spread(result['ratio'], 3)}.\n" + paragraph_scrape(result.get("scrape")))
+    scrape, cost = result["scrape"], result["daemon_us_per_event"]
+    page, answer = scrape["page_ms"], scrape["answer_ms"]
+    return f"""## Tracing
 
+Switched on and off within each run of {number(result['events'])} events at full load; each stretch is compared with a neighbour, over all runs.
 
-def paragraph_scrape(scrape):
-    """Results of before it was measured have none; a run that is over at its second scrape tells nothing of pages."""
-    if not scrape:
-        return ""
-    page = f"takes the loop {spread(scrape['page_ms'], 2)} ms at full load, and " if scrape["page_ms"] else ""
-    return (f"\nScraped every {scrape['interval']} s (no tracing): {spread(scrape['ratio'], 3)} of the rate without; a page of {number(scrape['bytes'])} bytes "
-            f"{page}is there after {spread(scrape['answer_ms'], 2)} ms ({scrape['scrapes']} scrapes).\n")
+| | rate with, of the rate without |
+|---|---|
+| tracing: {result['sampled']:.0%} of the records in a sampled trace, in every other block of {number(result['block_events'])} events | {switched(result['tracing'])} |
+| {scrape['per_second']} scrapes a second, every other second | {switched(scrape)} |
+
+One scrape a second costs a {scrape['per_second']}th of that. A page of {number(scrape['bytes'])} bytes takes the loop {number(page['median'], 2)} ms (p99 {number(page['p99'], 2)}, worst
+{number(page['max'], 2)}) and is there after {number(answer['median'], 2)} ms (p99 {number(answer['p99'], 2)}, worst {number(answer['max'], 2)}; {scrape['scrapes']} scrapes). The daemon's CPU: {spread(cost['traced'], 2)} µs an
+event while tracing is switched, {spread(cost['scraped'], 2)} µs while scrapes are.
+"""
 
 
 def section_intake(result):

@@ -77,7 +77,7 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
     times = [milliseconds for _, milliseconds, _ in answers] or [0.0]
     seconds = end - begun
     return {
-        "seconds": seconds, "events": stream.event_count, "rows": stream.message_count,
+        "begun": begun, "seconds": seconds, "events": stream.event_count, "rows": stream.message_count,
         "events_per_second": stream.event_count / seconds, "batches": batches, "events_per_row": stream.event_count / max(1, rows),
         "batches_per_minute": batches / seconds * 60, "records_per_minute": stream.record_count / seconds * 60,
         "response_ms": {"mean": sum(times) / len(times), "p50": percentile(times, 0.5), "p99": percentile(times, 0.99),
