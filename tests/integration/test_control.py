@@ -82,7 +82,7 @@ def test_pause_resume_and_drain_lose_nothing(create_world, control):
 
 def test_it_answers_while_the_process_is_ending(create_world, control):
     patient = {"lock_timeout": "30s", "zombie_timeout": "30s"}
-    world = create_world(partitions=1, lanes=2, shutdown={"deadline": "20s"}, postgres=patient)
+    world = create_world(partitions=1, lanes=2, shutdown={"deadline": "60s"}, postgres=patient)
     world.insert_ids("m")
     process, _ = start(world)
     with world.database.connect() as operator, operator.transaction():
