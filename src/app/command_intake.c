@@ -62,8 +62,10 @@ static void on_nothing(void *context)
 
 static void close_handles(struct intake_process *process)
 {
+    supervisor_signals_hold();
     for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
         uv_close((uv_handle_t *)&process->signals[i], NULL);
+    supervisor_signals_leave(process->exit_code);
     uv_close((uv_handle_t *)&process->deadline, NULL);
     intake_endpoints_close(&process->endpoints);
     supervisor_close(&process->supervisor, on_nothing);

@@ -145,8 +145,10 @@ static void close_rest(struct app *app)
     endpoints_close(app);
     control_close(app);
     close_timers(app);
+    supervisor_signals_hold();
     for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
         close_handle(app, (uv_handle_t *)&app->signals[index]);
+    supervisor_signals_leave(app->exit_code);
     for (unsigned index = 0; index < app->config->postgres.connections; index++) {
         app->open++;
         rcpt_pg_close(app->connections[index].pg, on_closed, app);

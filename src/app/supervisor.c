@@ -1,8 +1,10 @@
 #include "supervisor.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TICK_MS   1000
 #define STATUS_MS 5000
@@ -152,4 +154,35 @@ void supervisor_close(struct supervisor *supervisor, void (*on_closed)(void *con
 {
     supervisor->on_closed = on_closed;
     uv_close((uv_handle_t *)&supervisor->timer, on_timer_closed);
+}
+
+static volatile sig_atomic_t last_exit_code;
+
+static void leave(int number)
+{
+    (void)number;
+    _exit(last_exit_code);
+}
+
+static void mask(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(how, &set, NULL);
+}
+
+/* librdkafka's and libuv's threads block all signals. */
+void supervisor_signals_hold(void)
+{
+    mask(SIG_BLOCK);
+}
+
+void supervisor_signals_leave(int exit_code)
+{
+    last_exit_code = exit_code;
+    signal(SIGTERM, leave);
+    signal(SIGINT, leave);
+    mask(SIG_UNBLOCK);
 }

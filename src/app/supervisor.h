@@ -49,4 +49,10 @@ void supervisor_stopping(struct supervisor *supervisor);
 /* on_closed is called with the context of the settings, from the loop. */
 void supervisor_close(struct supervisor *supervisor, void (*on_closed)(void *context));
 
+/* The end of SIGTERM's and SIGINT's handlers in a loop, without a moment in which they would kill:
+ * they wait from hold on, until leave, from where the first of them ends the process at once, with
+ * this status. */
+void supervisor_signals_hold(void);
+void supervisor_signals_leave(int exit_code);
+
 #endif

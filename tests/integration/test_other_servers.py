@@ -52,6 +52,7 @@ def test_another_system_a_standby_and_another_timeline_are_told_apart(create_pos
     standby.follow(primary)
     environment = {**os.environ, "PGPASSWORD": PASSWORD, "RECEIPTD_TEST_DSN": primary.dsn(), "RECEIPTD_TEST_STANDBY": str(standby.socket),
                    "RECEIPTD_TEST_OTHER": str(other.socket)}
+    environment.pop("RECEIPTD_TEST_TCP_DSN", None)  # of another server
     result = subprocess.run([program], env=environment, text=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "skipped" not in result.stdout.lower() + result.stderr.lower(), result.stdout + result.stderr

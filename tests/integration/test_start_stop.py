@@ -200,3 +200,21 @@ def test_a_wrong_password_is_named_without_showing_it(create_world):
     process.wait_for_log(r"HINT.*password")
     assert secret not in process.log()
     process.stop()
+
+
+@pytest.mark.parametrize("command", ["run", "intake"])
+def test_signals_that_come_while_all_is_closed_do_not_kill(create_world, create_topic, command):
+    """The loop's handlers end before the process does."""
+    topics = {"topic": str(create_topic(1)), "dead_letter_topic": str(create_topic(1))}
+    world = create_world(partitions=2, intake={"listen": "127.0.0.1:0", **topics, "accounts": [
+        {"name": "acme", "gateway": "twilio", "org_id": "o1", "verify": "off"}]})
+    for turn in range(3):
+        process = world.installation.start(f"{command}-{turn}", command=command)
+        process.wait_for_log('msg="ready"')
+        process.signal(signal.SIGTERM)
+        process.wait_for_log("stopping: SIGTERM")
+        process.wait_for_log("^time=.*level=info room=app msg=\"events=" if command == "run" else "stopping")
+        while process.running:
+            process.signal(signal.SIGTERM)
+        process.expected_status = process.wait()
+        assert process.expected_status in (0, 75)
