@@ -259,15 +259,9 @@ static void destroy(struct rcpt_transactor *transactor, rd_kafka_t *handle_taken
     rcpt_kafka_workers_start(transactor->workers, &job->job, DESTROY_MS);
 }
 
-/* Whether the client goes on to be used. One whose thread is late stays with that thread: it is
- * fenced by the next one. */
-static void settle(struct rcpt_transactor *transactor, struct job *job, bool in_time)
+/* Whether the client goes on to be used. */
+static void settle(struct rcpt_transactor *transactor, struct job *job)
 {
-    if (!in_time) {
-        rcpt_error_set(&job->error, RCPT_DECISION_RECONNECT, "LATE",
-                       "Kafka has not answered the producer of folds in time");
-        return;
-    }
     bool keep = job->error.decision == RCPT_DECISION_NONE ||
                 (job->kind == JOB_PUBLISH && job->error.decision == RCPT_DECISION_RETRY);
     if (keep && !transactor->dropped && transactor->on_closed == NULL)
@@ -286,11 +280,11 @@ static void on_done(struct rcpt_kafka_job *base, bool in_time)
         return;
     }
     transactor->busy = false;
-    if (!in_time) { /* the thread may still write to the job */
+    if (!in_time) { /* the thread may still write to the job; its client is fenced by the next */
         rcpt_error_set(&late, RCPT_DECISION_RECONNECT, "LATE",
                        "Kafka has not answered the producer of folds in time");
     } else {
-        settle(transactor, job, in_time);
+        settle(transactor, job);
         late = job->error;
     }
     transactor->dropped = false;
