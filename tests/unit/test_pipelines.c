@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "../../src/app/pipelines.h"
+#include "repeated.h"
 
 #define HEAD                                                                                       \
     "kafka: {brokers: \"127.0.0.1:9092\", topics: [t]}\n"                                          \
@@ -193,26 +194,6 @@ static void a_stage_is_checked_as_a_whole(void **state)
          "t.yaml:5:5: pipelines.p: has stages, so unless belongs into one of them"},
     };
     expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
-}
-
-/* A text of which each of `count` repetitions may hold its number. */
-static char *repeated(const char *before, const char *format, unsigned count, const char *behind)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    fputs(before, out);
-    for (unsigned index = 0; index < count; index++) {
-        for (const char *at = format; *at != '\0'; at++) {
-            if (*at == '#')
-                fprintf(out, "%u", index);
-            else
-                fputc(*at, out);
-        }
-    }
-    fputs(behind, out);
-    fclose(out);
-    return text;
 }
 
 static void more_than_there_is_room_for_is_refused_with_its_limit(void **state)
