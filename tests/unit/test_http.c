@@ -692,6 +692,33 @@ static void test_a_stream_is_told_that_its_client_left(void **state)
     end(fixture);
 }
 
+/* A read that fills the server's buffer is followed by one that finds nothing, which is not the end
+ * of anything: a body may be larger than the buffer and come in pieces of any size. */
+static void test_a_body_may_fill_the_buffer_and_go_on_later(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_body_bytes = 1 << 20});
+    static char text[3 * 65536];
+    int client = dial(fixture);
+    turn(fixture, 4);
+    memset(text, 'x', sizeof(text));
+    int head = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: ");
+    head += snprintf(text + head, sizeof(text) - (size_t)head, "%zu\r\n\r\n",
+                     sizeof(text) - (size_t)head - strlen("000000\r\n\r\n"));
+    text[head] = 'x';
+    for (size_t sent = 0; sent < sizeof(text); sent += 65536) {
+        assert_int_equal(send(client, text + sent, 65536, MSG_NOSIGNAL), 65536);
+        turn(fixture, 4);
+    }
+    const char *answer = hear(fixture, client, NULL);
+    char expected[32];
+    snprintf(expected, sizeof(expected), "|%zu:xxxx", sizeof(text) - (size_t)head);
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, expected));
+    close(client);
+    end(fixture);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -715,6 +742,7 @@ int main(void)
         cmocka_unit_test(test_a_source_has_its_rate),
         cmocka_unit_test(test_connections_of_a_source_are_limited),
         cmocka_unit_test(test_an_answer_may_come_in_pieces),
+        cmocka_unit_test(test_a_body_may_fill_the_buffer_and_go_on_later),
         cmocka_unit_test(test_a_stream_is_told_that_its_client_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
