@@ -246,11 +246,15 @@ static void a_busy_collector_gets_the_same_spans_again(void **state)
 {
     static const int statuses[] = {503, 200, -1};
     struct bench bench;
+    char expected[200];
     (void)state;
     collector_open(&bench, statuses);
     send_spans(&bench, 512);
     while (rcpt_tracer_get_stats(bench.tracer)->exported == 0)
         uv_run(&bench.loop, UV_RUN_ONCE);
+    snprintf(expected, sizeof(expected),
+             "spans are not taken at %s: status 503; they are kept while there is room", bench.url);
+    assert_string_equal(warned(), expected);
     assert_int_equal(bench.requests, 2);
     assert_int_equal(rcpt_tracer_get_stats(bench.tracer)->exported, 512);
     assert_int_equal(rcpt_tracer_get_stats(bench.tracer)->dropped_refused, 0);
@@ -262,6 +266,7 @@ static void a_collector_that_says_nothing_does_not_hold_up_the_end(void **state)
 {
     static const int statuses[] = {0, -1};
     struct bench bench;
+    char expected[200];
     (void)state;
     collector_open(&bench, statuses);
     send_spans(&bench, 512);
@@ -271,6 +276,9 @@ static void a_collector_that_says_nothing_does_not_hold_up_the_end(void **state)
     collector_close(&bench);
     assert_in_range((uv_hrtime() - before_ns) / 1000000, 1000,
                     8000); /* not the 10 s of a request */
+    snprintf(expected, sizeof(expected), "spans cannot be sent to %s: no answer in time",
+             bench.url);
+    assert_string_equal(warned(), expected);
 }
 
 int main(void)
