@@ -373,6 +373,38 @@ static void an_unknown_gateway_or_flag_is_answered_with_what_there_is(void **sta
     fixture_fini(&fixture);
 }
 
+static void a_template_takes_segments_elements_and_what_is_around_it(void **state)
+{
+    char gateway[] = "custom", id[] = "{$2}-{/ids/1}!", status[] = "^/state", items[] = "/events/*",
+         word[] = "ok", value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){.id = id,
+                                                .status = status,
+                                                .items = items,
+                                                .statuses = &pair,
+                                                .statuses_count = 1,
+                                                .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_request(&fixture, "POST", RCPT_TEXT("/a/b%20c"),
+                    RCPT_TEXT("{\"state\":\"ok\",\"events\":[{\"ids\":[1,2]},{\"ids\":[3]}]}"));
+    fixture_header(&fixture, RCPT_TEXT("Content-Type"), RCPT_TEXT("application/json"));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, 1);
+    assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "b c-2!"));
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id"); /* it has no second id */
+    rcpt_arena_reset(&fixture.arena, 65536);
+    fixture_request(&fixture, "POST", RCPT_TEXT("/a"),
+                    RCPT_TEXT("{\"state\":\"ok\",\"events\":[{\"ids\":[1,2]}]}"));
+    fixture_header(&fixture, RCPT_TEXT("Content-Type"), RCPT_TEXT("application/json"));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, 0); /* nor this one a second segment */
+    fixture_fini(&fixture);
+}
+
 /* ---- who is let in ---- */
 
 static void one_kind_of_credentials_may_be_asked_for(void **state)
@@ -732,6 +764,7 @@ int main(void)
         cmocka_unit_test(mistakes_in_an_account_are_named),
         cmocka_unit_test(mistakes_in_credentials_are_named),
         cmocka_unit_test(mistakes_in_a_template_are_named),
+        cmocka_unit_test(a_template_takes_segments_elements_and_what_is_around_it),
         cmocka_unit_test(an_unknown_gateway_or_flag_is_answered_with_what_there_is),
         cmocka_unit_test(one_kind_of_credentials_may_be_asked_for),
         cmocka_unit_test(a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways),
