@@ -405,6 +405,51 @@ static void a_template_takes_segments_elements_and_what_is_around_it(void **stat
     fixture_fini(&fixture);
 }
 
+static void text_that_is_no_utf8_is_refused(void **state)
+{
+    char gateway[] = "custom", id[] = "?id", status[] = "?s", any[] = "*", value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {any, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){
+        .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?id=m1&s=%ff");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_utf8");
+    fixture_get(&fixture, "?id=m1&s=%c3%a9");
+    assert_int_equal(fixture.result.event_count, 1);
+    fixture_fini(&fixture);
+}
+
+static void a_zone_is_an_offset_and_an_address_is_a_network_of_one(void **state)
+{
+    char gateway[] = "kannel", zone[] = "+05:30:00", address[] = "192.0.2.1", other[] = "192.0.2.2",
+         *allowed[] = {address}, *others[] = {other};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    struct rcpt_error error;
+    (void)state;
+    fixture_init(&fixture);
+    config.time_zone = zone;
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_string_equal(error.text,
+                        "intake account acme: time_zone: must be an offset such as +05:30 or Z");
+    config.time_zone = NULL;
+    config.allow = allowed;
+    config.allow_count = 1;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?uuid=1&status=1"); /* from 192.0.2.1 */
+    assert_int_equal(fixture.result.event_count, 1);
+    config.allow = others;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?uuid=1&status=1");
+    assert_int_equal(fixture.result.event_count, 0);
+    assert_int_equal(fixture.result.answer.code, 403);
+    fixture_fini(&fixture);
+}
+
 /* ---- who is let in ---- */
 
 static void one_kind_of_credentials_may_be_asked_for(void **state)
@@ -764,6 +809,8 @@ int main(void)
         cmocka_unit_test(mistakes_in_an_account_are_named),
         cmocka_unit_test(mistakes_in_credentials_are_named),
         cmocka_unit_test(mistakes_in_a_template_are_named),
+        cmocka_unit_test(text_that_is_no_utf8_is_refused),
+        cmocka_unit_test(a_zone_is_an_offset_and_an_address_is_a_network_of_one),
         cmocka_unit_test(a_template_takes_segments_elements_and_what_is_around_it),
         cmocka_unit_test(an_unknown_gateway_or_flag_is_answered_with_what_there_is),
         cmocka_unit_test(one_kind_of_credentials_may_be_asked_for),
