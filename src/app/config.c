@@ -98,7 +98,9 @@ static bool check_log_levels(const struct loading *loading)
         if (!rcpt_config_is_room(pair->name)) {
             rcpt_config_error(loading->error, loading->name, place,
                               "log.levels: there is no room \"%.40s\"", pair->name);
-            rcpt_error_hint(loading->error, "rooms are app, core, http, kafka and postgres");
+            rcpt_error_hint(loading->error,
+                            "rooms are app, core, http, intake, kafka, outbox, postgres and "
+                            "trace");
             return false;
         }
         if (rcpt_log_find_level(pair->value) == RCPT_LOG_LEVEL__COUNT)

@@ -248,7 +248,7 @@ static bool check_entry(struct checker *checker, const struct value *list, yaml_
         .type = RCPT_CONFIG_TEXT, .min = 1, .max = RCPT_CONFIG_MAX_VALUE};
     struct value entry = {&row, list->label, node, list->secret, NULL};
     if (node->type != YAML_SCALAR_NODE || rcpt_config_is_null(node))
-        return fail(checker, list, "every entry must be a text");
+        return fail(checker, &entry, "every entry must be a text");
     return check_value(checker, &entry);
 }
 
@@ -392,6 +392,23 @@ static bool check_row(struct checker *checker, const struct rcpt_config_row *row
     return true;
 }
 
+/* Says which fields it must have; the first `skipped` of them come from elsewhere. */
+static bool fail_record(struct checker *checker, const struct value *record, size_t skipped)
+{
+    const struct rcpt_config_table *fields = record->row->record;
+    char text[256] = "must be a mapping with";
+    size_t used = strlen(text);
+    const char *separator = " ";
+    for (size_t index = skipped; index < fields->count; index++) {
+        if ((fields->rows[index].flags & RCPT_CONFIG_REQUIRED) == 0)
+            continue;
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", separator,
+                                 fields->rows[index].path);
+        separator = ", ";
+    }
+    return fail(checker, record, text);
+}
+
 /* `name` is the record's first field where the records stand in a mapping, NULL in a list. */
 static bool check_record(struct checker *checker, const struct value *list, size_t number,
                          yaml_node_t *name, yaml_node_t *node)
@@ -406,10 +423,7 @@ static bool check_record(struct checker *checker, const struct value *list, size
         snprintf(label, sizeof(label), "%s[%zu]", list->label, number);
     struct value record = {list->row, label, node, false, NULL};
     if (node->type != YAML_MAPPING_NODE)
-        return fail(checker, &record,
-                    rcpt_config_is_ladder(list->row)
-                        ? "must be a mapping such as {name: SENT, code: 300}"
-                        : "must be a mapping such as {name: acme-twilio, gateway: twilio}");
+        return fail_record(checker, &record, name != NULL);
     struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes, false};
     nodes[0] = name;
     if (!rcpt_config_collect(&keys, node, checker->error))

@@ -146,7 +146,8 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17])
     snprintf(text, 17, "%016" PRIx64, hash);
 }
 
-static const char *const rooms[] = {"app", "core", "http", "kafka", "postgres"};
+static const char *const rooms[] = {"app",   "core",   "http",     "intake",
+                                    "kafka", "outbox", "postgres", "trace"};
 
 bool rcpt_config_is_room(const char *name)
 {

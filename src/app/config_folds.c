@@ -182,7 +182,7 @@ static bool check_statuses(const struct rcpt_fold_config *fold,
     const char *values = match->value;
     bool wants_flag = strcmp(match->name, "flags") == 0;
     bool wants_status = strcmp(match->name, "prev_status") == 0;
-    while (*values != '\0') {
+    for (;;) {
         size_t size = strcspn(values, "|");
         char name[64];
         snprintf(name, sizeof(name), "%.*s", (int)size, values);
@@ -195,9 +195,10 @@ static bool check_statuses(const struct rcpt_fold_config *fold,
                         wants_flag ? "match: flags: a status, not a flag:"
                                    : "match: prev_status: a flag, not a status:",
                         name);
-        values += size + (values[size] == '|');
+        if (values[size] == '\0')
+            return true;
+        values += size + 1;
     }
-    return true;
 }
 
 static bool is_of_ladder(const char *name)

@@ -71,11 +71,6 @@ void rcpt_config_tree_write(struct rcpt_config_writer *writer, const char *text)
 {
     yaml_document_t document;
     struct rcpt_error error;
-    if (text == NULL) {
-        rcpt_config_write_list(writer, RCPT_CONFIG_FLOW);
-        rcpt_config_write_list_end(writer);
-        return;
-    }
     RCPT_ASSERT(rcpt_config_read_yaml("pipelines", text, strlen(text), &document, &error));
     write_node(writer, &document, yaml_document_get_root_node(&document));
     yaml_document_delete(&document);

@@ -8,7 +8,7 @@
 
 /* The caller frees it. */
 char *rcpt_config_tree_text(yaml_document_t *document, yaml_node_t *node);
-/* The same as YAML; NULL: nothing. */
+/* The same as YAML. */
 void rcpt_config_tree_write(struct rcpt_config_writer *writer, const char *text);
 
 #endif

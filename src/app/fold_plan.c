@@ -87,7 +87,8 @@ void fold_plan(struct fold_plan_event *events, size_t count, int64_t hold_ms,
                struct fold_plan_row *rows, size_t row_count)
 {
     int64_t *times = rcpt_calloc(count + 1, sizeof(*times));
-    qsort(events, count, sizeof(*events), by_group);
+    if (count > 0)
+        qsort(events, count, sizeof(*events), by_group);
     for (size_t index = 0; index < row_count; index++) {
         rows[index] = (struct fold_plan_row){.window_ms = rows[index].window_ms};
         if (count > 0)

@@ -232,8 +232,9 @@ static bool read_produce(struct compiler *compiler, yaml_node_t *node, struct st
         if (strcmp(step->key, "subject") != 0 && strcmp(step->key, "org_id") != 0 &&
             strcmp(step->key, "campaign_id") != 0 && strcmp(step->key, "message_id") != 0)
             return fail(compiler, key,
-                        "produce.key is one of subject, org_id, campaign_id, "
-                        "message_id");
+                        "produce.key is one of subject, org_id, campaign_id, message_id, not "
+                        "\"%.40s\"",
+                        step->key);
     }
     return read_text(compiler, topic, "produce.topic", &step->target) &&
            add_topic(compiler, topic, step->target, &compiler->made->topics);

@@ -307,6 +307,8 @@ static void on_client_ended(struct connection *connection)
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct connection *connection = stream->data;
+    if (size == 0)
+        return; /* there was nothing more to read; for the parser no byte is the end of the input */
     if (size == UV_EOF) {
         on_client_ended(connection);
         return;

@@ -79,6 +79,8 @@ static void work(uv_work_t *handle)
     CURLcode code = curl_easy_perform(curl);
     if (code == CURLE_OK)
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &post->status);
+    else if (code == CURLE_ABORTED_BY_CALLBACK)
+        snprintf(post->error, sizeof(post->error), "no answer in time");
     else if (post->error[0] == '\0')
         snprintf(post->error, sizeof(post->error), "%s", curl_easy_strerror(code));
     curl_slist_free_all(headers);

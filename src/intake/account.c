@@ -229,8 +229,10 @@ static bool copy_credentials(struct rcpt_intake_account *account,
     account->allow = rcpt_calloc(config->allow_count + 1, sizeof(*account->allow));
     for (unsigned index = 0; index < config->allow_count; index++)
         if (!rcpt_network_parse(config->allow[index], &account->allow[account->allow_count++]))
-            return fail(error, config, "allow",
-                        "every entry must be an address or network such as 192.0.2.0/24");
+            return rcpt_error_fatal(error, EX_CONFIG,
+                                    "intake account %s: allow: every entry must be an address or "
+                                    "network such as 192.0.2.0/24, not \"%.63s\"",
+                                    config->name, config->allow[index]);
     return true;
 }
 

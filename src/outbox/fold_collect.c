@@ -313,8 +313,7 @@ static void collect_number(struct rcpt_fold_collector *collector, struct kept *k
 static void collect_scalar(struct rcpt_fold_collector *collector, struct kept *kept,
                            const struct rcpt_node *node)
 {
-    if (!fold_text_put_value(begin(collector), node))
-        return;
+    RCPT_ASSERT(fold_text_put_value(begin(collector), node)); /* null has been left out */
     struct rcpt_text json = written(collector);
     if (kept->has && rcpt_text_equal(kept->json, json))
         return;

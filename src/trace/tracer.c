@@ -184,9 +184,13 @@ static void complain(struct rcpt_tracer *tracer, const struct rcpt_http_posted *
     if (tracer->complained)
         return;
     tracer->complained = true;
+    const char *kept = tracer->on_closed == NULL ? "; they are kept while there is room" : "";
     if (posted->status == 0)
-        rcpt_log_warn("trace", "spans cannot be sent to %s: %s; they are kept while there is room",
-                      tracer->settings.endpoint, posted->error);
+        rcpt_log_warn("trace", "spans cannot be sent to %s: %s%s", tracer->settings.endpoint,
+                      posted->error, kept);
+    else if (may_try_again(posted->status))
+        rcpt_log_warn("trace", "spans are not taken at %s: status %d%s", tracer->settings.endpoint,
+                      posted->status, kept);
     else
         rcpt_log_warn("trace",
                       "spans are not taken at %s: status %d; HINT: tracing.endpoint needs "

@@ -1,5 +1,6 @@
 /* Mistakes in a file: each is answered with its place, its name and what to do. */
 #include "config_helpers.h"
+#include "repeated.h"
 
 struct mistake {
     const char *text, *message, *hint;
@@ -34,6 +35,44 @@ static const struct mistake key_mistakes[] = {
     {"just text\n", "t.yaml:1:1: configuration: expected keys with values, found a single value",
      NULL},
     {SMALLEST "? [a]\n: b\n", "t.yaml:3:3: configuration: a key must be plain text", NULL},
+    {SMALLEST "max_events_of_one_transaction_before_it_is_committed_to_postgresql: 5\n",
+     "t.yaml:3:1: max_events_of_one_transaction_before_it_is_committed_to_...: unknown key",
+     "docs/configuration.md lists all keys"},
+};
+
+/* Lists, maps and what stands in them. */
+static const struct mistake list_mistakes[] = {
+    {"kafka: {brokers: b, topics: [\"${TEST_CONFIG_UNSET}\"]}\npostgres: {dsn: x}\n",
+     "t.yaml:1:30: kafka.topics: environment variable TEST_CONFIG_UNSET is not set", NULL},
+    {"kafka: {brokers: b, topics: [..]}\npostgres: {dsn: x}\n",
+     "t.yaml:1:30: kafka.topics: \"..\" is not a topic name: 1 to 249 letters, digits, dots, "
+     "dashes "
+     "and underscores",
+     NULL},
+    {"kafka: {brokers: b, topics: [t], properties: {[a]: b}}\npostgres: {dsn: x}\n",
+     "t.yaml:1:47: kafka.properties: a name must be plain text", NULL},
+    {"kafka: {brokers: b, topics: [t], properties: {\"\": b}}\npostgres: {dsn: x}\n",
+     "t.yaml:1:47: kafka.properties: a name must be 1 to 255 bytes long", NULL},
+    {SMALLEST "actions: {endpoints: [{name: e, url: 'http://h/', secrets: [a, ~]}]}\n",
+     "t.yaml:3:64: actions.endpoints[0].secrets: every entry must be a text", NULL},
+    {SMALLEST
+     "lanes: \"a\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"
+     "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"
+     "\u00e9\u00e9\u00e9\"\n",
+     "t.yaml:3:8: lanes: "
+     "\"a\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9"
+     "\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9...\" is not a whole "
+     "number",
+     NULL},
+    {SMALLEST "actions: {endpoints: [https://example.com]}\n",
+     "t.yaml:3:23: actions.endpoints[0]: must be a mapping with name, url", NULL},
+    {SMALLEST "intake: {accounts: [twilio]}\n",
+     "t.yaml:3:21: intake.accounts[0]: must be a mapping with name, gateway", NULL},
+    {SMALLEST "actions: {retry_min: 2m, retry_max: 1m}\n",
+     "t.yaml:3:22: actions.retry_min: 2m is more than actions.retry_max, 1m", NULL},
+    {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "
+              "org_id: o, verify: \"off\", time_zone: CET}]}\n",
+     "t.yaml:3:52: intake account a: time_zone: must be an offset such as +05:30 or Z", ""},
 };
 
 static const struct mistake value_mistakes[] = {
@@ -150,6 +189,26 @@ static const struct mistake fold_mistakes[] = {
      "t.yaml:3:8: folds: rule \"r\": funnel needs campaign_id in group_key", NULL},
     {FOLD("group_key: [org_id], window: 2m"),
      "t.yaml:3:8: folds: rule \"r\": max_hold is less than window", NULL},
+    {FOLD("group_key: [org_id], match: {status: \"SENT|\"}"),
+     "t.yaml:3:8: folds: rule \"r\": match: the ladder has no status \"\"", NULL},
+    {FOLD("group_key: [org_id], match: {flags: \"\"}"),
+     "t.yaml:3:8: folds: rule \"r\": match: the ladder has no status \"\"", NULL},
+    {FOLD("group_key: [org_id], match: {status: \"SENT|OPENED|GONE\"}"),
+     "t.yaml:3:8: folds: rule \"r\": match: the ladder has no status \"GONE\"", NULL},
+    {FOLD("group_key: [org_id], collect: [{name: x, kind: set, field: status}, {name: x, kind: "
+          "count}]"),
+     "t.yaml:3:8: folds: rule \"r\": collect: is named twice: \"x\"", NULL},
+    {FOLD("group_key: []"), "t.yaml:3:60: folds[0].group_key: must have 1 to 8 entries, has 0",
+     NULL},
+    {FOLD("group_key: [org_id, \"\"]"), "t.yaml:3:69: folds[0].group_key: is empty", NULL},
+    {FOLD("group_key: [org_id], collect: {x: set}"),
+     "t.yaml:3:83: folds[0].collect.x: must be a mapping with kind", NULL},
+    {FOLD("group_key: [org_id], collect: {\"\": {kind: set}}"),
+     "t.yaml:3:80: folds[0].collect: a name must be 1 to 255 bytes long", NULL},
+    {FOLD("group_key: [org_id], collect: {x: {kind: set, of: y}}"),
+     "t.yaml:3:95: folds[0].collect.x.of: unknown key", NULL},
+    {SMALLEST "folds: [opens]\n", "t.yaml:3:9: folds[0]: must be a mapping with name, group_key",
+     NULL},
 };
 
 #define RULE(fields) SMALLEST "folds: [{name: r, " fields "}]\n"
@@ -212,7 +271,7 @@ static const struct mistake ladder_mistakes[] = {
     {SMALLEST "ladder: {statuses: {name: A}}\n",
      "t.yaml:3:20: ladder.statuses: expected a list of mappings, found a mapping", NULL},
     {SMALLEST "ladder:\n  statuses:\n  - SENT\n",
-     "t.yaml:5:5: ladder.statuses[0]: must be a mapping such as {name: SENT, code: 300}", NULL},
+     "t.yaml:5:5: ladder.statuses[0]: must be a mapping with name, code", NULL},
     {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT, code: 0}\n  - {name: SENT, cod: 300}\n",
      "t.yaml:6:18: ladder.statuses[1].cod: unknown key", "did you mean \"code\"?"},
     {SMALLEST "ladder:\n  statuses:\n  - {name: ROOT}\n",
@@ -235,6 +294,9 @@ static const struct mistake yaml_mistakes[] = {
     {SMALLEST "---\nlanes: 8\n", "t.yaml:3:1: a second document begins here", NULL},
     {SMALLEST "log: {level: \"a\\0b\"}\n",
      "t.yaml:3:14: a value must not contain the NUL character", NULL},
+    {"kafka: b: c\n", "t.yaml:1:9: mapping values are not allowed in this context",
+     "indent with blanks, not tabs; put a value in quotes when it contains \": \" or \" #\", or "
+     "\"${\" between brackets"},
     {"[[[[[[[[[[[[[[[[[[[[", "t.yaml:1:17: nested deeper than 16 levels", NULL},
     {SMALLEST "batch:\n\tlinger: 5s\n",
      "t.yaml:4:1: found character that cannot start any token, while scanning for the next token "
@@ -261,6 +323,37 @@ static void a_wrong_value_is_named_with_its_place(void **state)
 {
     (void)state;
     expect_errors(value_mistakes, COUNT_OF(value_mistakes));
+}
+
+static void a_wrong_entry_is_named_with_its_place(void **state)
+{
+    (void)state;
+    unsetenv("TEST_CONFIG_UNSET");
+    expect_errors(list_mistakes, COUNT_OF(list_mistakes));
+}
+
+static void too_many_entries_are_refused_with_their_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *each, *behind, *message;
+        unsigned count;
+    } cases[] = {
+        {SMALLEST "folds: [{name: r, publish: {kafka: {topic: o}}, group_key: [org_id], match: {",
+         "inbox.c#: a, ", "}}]\n", "t.yaml:3:77: folds[0].match: must have 0 to 16 entries, has 17",
+         17},
+        {SMALLEST "folds: [{name: r, publish: {kafka: {topic: o}}, group_key: [org_id], collect: {",
+         "c#: {kind: count}, ", "}}]\n",
+         "t.yaml:3:79: folds[0].collect: must have 0 to 16 entries, has 17", 17},
+        {"kafka: {brokers: b, topics: [", "t#, ", "]}\npostgres: {dsn: x}\n",
+         "t.yaml:1:29: kafka.topics: must have 1 to 100 entries, has 101", 101},
+    };
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        char *text = repeated(cases[index].before, cases[index].each, cases[index].count,
+                              cases[index].behind);
+        expect_error(text, cases[index].message, NULL);
+        free(text);
+    }
 }
 
 static void a_wrong_ladder_is_named_with_its_place(void **state)
@@ -307,6 +400,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_key_is_named_with_its_place),
         cmocka_unit_test(a_wrong_value_is_named_with_its_place),
+        cmocka_unit_test(a_wrong_entry_is_named_with_its_place),
+        cmocka_unit_test(too_many_entries_are_refused_with_their_number),
         cmocka_unit_test(a_wrong_ladder_is_named_with_its_place),
         cmocka_unit_test(a_wrong_fold_says_what_its_source_has),
         cmocka_unit_test(what_is_not_plain_yaml_is_refused_with_its_place),

@@ -5,6 +5,7 @@
 #include "config_helpers.h"
 
 #include "../../src/app/config_print.h"
+#include "../../src/app/folds.h"
 
 static void what_is_printed_loads_as_the_same(void **state)
 {
@@ -19,6 +20,17 @@ static void what_is_printed_loads_as_the_same(void **state)
         "postgres: {dsn: \"  host=h  dbname='a b' \", schema: s, retry_min: 1m, retry_max: 60m}\n"
         "lanes: 4\nunknown: dead-letter\nparked: {max_age: 36h}\n"
         "inbox: {table: a.b, columns: {status: state}, targeted: none}\nlog: {format: json}\n",
+        SMALLEST "pipelines:\n"
+                 "  - name: p\n"
+                 "    on: {status: SENT, match: {org: [\"1\", a], campaign: ~}}\n"
+                 "    stages: [{name: s, actions: [{wait: 2h}, {produce: t, if: [OPENED]}]}]\n"
+                 "folds:\n"
+                 "  - name: r\n"
+                 "    match: {status: DELIVERED|OPENED}\n"
+                 "    group_key: [campaign_id, inbox.city]\n"
+                 "    collect: {orgs: {field: org_id, kind: set}}\n"
+                 "    funnel: true\n"
+                 "    publish: {kafka: {topic: o, key: campaign_id}}\n",
     };
     for (size_t index = 0; index < COUNT_OF(texts); index++) {
         char *once = printed_of(texts[index]), *twice = printed_of(once);
@@ -26,6 +38,11 @@ static void what_is_printed_loads_as_the_same(void **state)
         struct rcpt_config *first = parse_good(texts[index]), *second = parse_good(once);
         assert_string_equal(second->postgres.dsn, first->postgres.dsn);
         assert_string_equal(rcpt_ladder_hash(second->ladder), rcpt_ladder_hash(first->ladder));
+        assert_string_equal(second->pipelines, first->pipelines);
+        char *rules = folds_rules_text(first), *again = folds_rules_text(second);
+        assert_string_equal(again, rules);
+        free(rules);
+        free(again);
         assert_int_equal(second->kafka.properties_count, first->kafka.properties_count);
         for (unsigned at = 0; at < first->kafka.properties_count; at++) {
             assert_string_equal(second->kafka.properties[at].name,

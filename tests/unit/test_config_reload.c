@@ -1,4 +1,7 @@
 /* What a reload takes over, and what it leaves. */
+#include <stdio.h>
+#include <unistd.h>
+
 #include "config_helpers.h"
 
 static const char *const base = SMALLEST "lanes: 4\nlog: {level: warn, levels: {kafka: debug}}\n";
@@ -67,6 +70,92 @@ static void each_kind_of_key_is_compared_and_only_reloadable_ones_are_taken(void
     }
 }
 
+static void lists_in_entries_are_compared_text_by_text(void **state)
+{
+    (void)state;
+#define RULE(key)                                                                                  \
+    SMALLEST "folds: [{name: r, publish: {kafka: {topic: o}}, group_key: [" key "]}]\n"
+    struct rcpt_config *config = parse_good(RULE("org_id")), *same = parse_good(RULE("org_id")),
+                       *fresh = parse_good(RULE("campaign_id"));
+    struct rcpt_config_changes changes;
+    rcpt_config_take_over(config, same, &changes);
+    assert_int_equal(changes.applied_count + changes.needs_restart_count, 0);
+    rcpt_config_take_over(config, fresh, &changes);
+    assert_int_equal(changes.applied_count + changes.needs_restart_count, 1);
+    assert_true(contains(changes.applied, changes.applied_count, "folds") ||
+                contains(changes.needs_restart, changes.needs_restart_count, "folds"));
+    rcpt_config_free(config);
+    rcpt_config_free(same);
+    rcpt_config_free(fresh);
+}
+
+/* What is written to standard error meanwhile; the caller frees it. */
+static char *logged(void (*write)(const struct rcpt_config *config),
+                    const struct rcpt_config *config)
+{
+    int ends[2], saved = dup(STDERR_FILENO);
+    char *text = calloc(1, 4096);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    write(config);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    assert_true(read(ends[0], text, 4095) >= 0);
+    close(ends[0]);
+    return text;
+}
+
+static void apply_and_speak(const struct rcpt_config *config)
+{
+    rcpt_config_apply_log(config);
+    rcpt_log_debug("kafka", "of the room with a level of its own");
+    rcpt_log_info("trace", "of a room that is to be silent");
+    rcpt_log_info("postgres", "of a room with the common level");
+    rcpt_log_warn("postgres", "for all");
+}
+
+static void the_logs_levels_are_those_of_the_configuration(void **state)
+{
+    (void)state;
+    struct rcpt_config *config =
+        parse_good(SMALLEST "log: {level: warn, levels: {kafka: debug, trace: error}}\n");
+    char *text = logged(apply_and_speak, config);
+    assert_non_null(strstr(text, "of the room with a level of its own"));
+    assert_null(strstr(text, "of a room that is to be silent"));
+    assert_null(strstr(text, "of a room with the common level"));
+    assert_non_null(strstr(text, "for all"));
+    rcpt_config_free(config);
+    free(text);
+    /* A level that is taken out of the file is the common one again. */
+    config = parse_good(SMALLEST "log: {level: warn}\n");
+    text = logged(apply_and_speak, config);
+    assert_null(strstr(text, "of the room with a level of its own"));
+    rcpt_config_free(config);
+    free(text);
+}
+
+static void a_secret_in_the_file_itself_is_warned_of_once(void **state)
+{
+    (void)state;
+    struct rcpt_config *config =
+        parse_good("kafka: {brokers: b, topics: [t], properties: {sasl.password: hunter2}}\n"
+                   "postgres: {dsn: x}\n");
+    char *text = logged(rcpt_config_warn_of_secret, config);
+    assert_non_null(strstr(text, "kafka.properties.sasl.password: the secret stands in the "
+                                 "configuration itself; HINT: put it into a file of its own"));
+    assert_null(strstr(text, "hunter2"));
+    rcpt_config_free(config);
+    free(text);
+    setenv("TEST_CONFIG_PASSWORD", "hunter2", 1);
+    config = parse_good("kafka: {brokers: b, topics: [t], properties: {sasl.password: "
+                        "\"${TEST_CONFIG_PASSWORD}\"}}\npostgres: {dsn: \"host=h\"}\n");
+    text = logged(rcpt_config_warn_of_secret, config);
+    assert_string_equal(text, "");
+    rcpt_config_free(config);
+    free(text);
+}
+
 static void the_ladder_is_compared_field_by_field(void **state)
 {
     (void)state;
@@ -108,7 +197,7 @@ static void wrong_rooms_levels_and_halves_of_tls_are_refused(void **state)
     (void)state;
     expect_error(SMALLEST "log: {levels: {attic: info}}\n",
                  "t.yaml:3:23: log.levels: there is no room \"attic\"",
-                 "rooms are app, core, http, kafka and postgres");
+                 "rooms are app, core, http, intake, kafka, outbox, postgres and trace");
     expect_error(SMALLEST "log: {levels: {kafka: loud}}\n",
                  "t.yaml:3:23: log.levels.kafka: \"loud\" is not one of error, warn, info, debug",
                  "");
@@ -124,6 +213,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_configuration_changes_nothing),
         cmocka_unit_test(each_kind_of_key_is_compared_and_only_reloadable_ones_are_taken),
+        cmocka_unit_test(lists_in_entries_are_compared_text_by_text),
+        cmocka_unit_test(the_logs_levels_are_those_of_the_configuration),
+        cmocka_unit_test(a_secret_in_the_file_itself_is_warned_of_once),
         cmocka_unit_test(the_ladder_is_compared_field_by_field),
         cmocka_unit_test(the_hash_tells_configurations_apart_but_no_secrets),
         cmocka_unit_test(wrong_rooms_levels_and_halves_of_tls_are_refused),

@@ -111,6 +111,7 @@ static void text_is_utf8_or_refused(void **state)
         {"\xc0\xaf", 2, false},
         {"\xed\xa0\x80", 3, false},
         {"\xf4\x90\x80\x80", 4, false},
+        {"\xc3(", 2, false},
     };
     for (size_t index = 0; index < COUNT_OF(cases); index++)
         assert_int_equal(rcpt_config_is_utf8(cases[index].text, cases[index].size),
@@ -166,6 +167,20 @@ static void the_environment_is_put_into_values(void **state)
         rcpt_config_free(config);
     }
     free(large);
+}
+
+static void a_long_value_is_refused_with_its_limit(void **state)
+{
+    (void)state;
+    char *value = calloc(1, 70001), *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    fprintf(out, "postgres: {dsn: x}\nkafka: {topics: [t], brokers: %s}\n",
+            (char *)memset(value, 'a', 70000));
+    fclose(out);
+    expect_error(text, "t.yaml:2:31: kafka.brokers: is longer than 64 KiB", NULL);
+    free(value);
+    free(text);
 }
 
 static void the_environment_fills_numbers_and_choices_too(void **state)
@@ -264,6 +279,9 @@ static void an_unreadable_secret_names_key_and_path(void **state)
     assert_null(parse_secret("t.yaml", "file:/nonexistent/pw", &error));
     assert_string_equal(error.text, "t.yaml:1:65: kafka.properties.ssl.key.password: cannot read "
                                     "file /nonexistent/pw: No such file or directory");
+    assert_null(parse_secret("t.yaml", "file:/proc/self/mem", &error));
+    assert_string_equal(error.text, "t.yaml:1:65: kafka.properties.ssl.key.password: cannot read "
+                                    "file /proc/self/mem: Input/output error");
     assert_null(parse_secret("t.yaml", "file:/tmp", &error));
     assert_string_equal(error.text, "t.yaml:1:65: kafka.properties.ssl.key.password: cannot read "
                                     "file /tmp: not a regular file");
@@ -283,6 +301,52 @@ static void an_unreadable_secret_names_key_and_path(void **state)
         remove_folder(&folder);
     }
     free(large);
+}
+
+static void a_file_of_another_user_says_who_must_read_it(void **state)
+{
+    struct folder folder;
+    struct rcpt_error error;
+    char expected[160];
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* nobody else's rights can be taken */
+    make_folder(&folder, "receiptd.yaml", SMALLEST, strlen(SMALLEST));
+    assert_int_equal(chmod(folder.file, 0600), 0);
+    assert_int_equal(chmod(folder.path, 0755), 0);
+    assert_int_equal(seteuid(65534), 0);
+    struct rcpt_config *config = rcpt_config_load(folder.file, &error);
+    assert_int_equal(seteuid(0), 0);
+    snprintf(expected, sizeof(expected), "%s: cannot be read: Permission denied", folder.file);
+    assert_null(config);
+    assert_int_equal(error.exit_code, EX_NOINPUT);
+    assert_string_equal(error.text, expected);
+    assert_string_equal(error.hint, "the user that runs receiptd must be allowed to read it");
+    remove_folder(&folder);
+}
+
+static void a_file_is_loaded_and_for_a_try_of_the_intake_a_part_of_it_is_enough(void **state)
+{
+    static const char part[] = "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, "
+                               "gateway: kannel, org_id: o, verify: \"off\"}]}\n";
+    struct folder folder;
+    struct rcpt_error error;
+    (void)state;
+    rcpt_error_clear(&error);
+    make_folder(&folder, "receiptd.yaml", SMALLEST, strlen(SMALLEST));
+    struct rcpt_config *config = rcpt_config_load(folder.file, &error);
+    assert_non_null(config);
+    assert_string_equal(config->kafka.topics[0], "dlr-events");
+    rcpt_config_free(config);
+    remove_folder(&folder);
+    make_folder(&folder, "receiptd.yaml", part, strlen(part));
+    assert_null(rcpt_config_load(folder.file, &error));
+    assert_non_null(strstr(error.text, "missing required keys kafka.brokers"));
+    config = rcpt_config_load_for_try(folder.file, &error);
+    assert_non_null(config);
+    assert_string_equal(config->intake.accounts[0].name, "a");
+    rcpt_config_free(config);
+    remove_folder(&folder);
 }
 
 static void a_secret_is_not_shown_by_its_errors(void **state)
@@ -314,10 +378,13 @@ int main(void)
         cmocka_unit_test(a_near_name_is_suggested_and_a_far_one_is_not),
         cmocka_unit_test(text_is_utf8_or_refused),
         cmocka_unit_test(the_environment_is_put_into_values),
+        cmocka_unit_test(a_long_value_is_refused_with_its_limit),
         cmocka_unit_test(the_environment_fills_numbers_and_choices_too),
         cmocka_unit_test(a_file_that_cannot_be_read_is_no_input),
         cmocka_unit_test(a_secret_is_read_from_its_file_without_one_newline),
         cmocka_unit_test(an_unreadable_secret_names_key_and_path),
+        cmocka_unit_test(a_file_of_another_user_says_who_must_read_it),
+        cmocka_unit_test(a_file_is_loaded_and_for_a_try_of_the_intake_a_part_of_it_is_enough),
         cmocka_unit_test(a_secret_is_not_shown_by_its_errors),
         cmocka_unit_test(a_file_value_is_plain_text_where_no_secret_is_meant),
     };

@@ -149,6 +149,119 @@ static void sums_are_exact_while_all_are_integers(void **state)
     rcpt_fold_collector_free(collector);
 }
 
+static void the_same_value_is_kept_once_and_a_set_grows(void **state)
+{
+    (void)state;
+    static const struct rcpt_fold_collect own[] = {{"s", "v", RCPT_FOLD_SET},
+                                                   {"l", "v", RCPT_FOLD_LAST}};
+    struct rcpt_fold_spec roomy = spec;
+    roomy.collects = own;
+    roomy.collect_count = 2;
+    roomy.max_values = 6;
+    struct rcpt_fold_collector *collector = rcpt_fold_collector_new(&roomy, 1);
+    for (unsigned round = 0; round < 2; round++)
+        assert_true(add(collector, "{\"id\":1,\"type\":\"a\",\"v\":[1,2,3,4,5,6]}"));
+    expect(collector, "r {\"id\":1} 2 {\"v\":{\"s\":[1,2,3,4,5,6],"
+                      "\"l\":\"[1,2,3,4,5,6]\"},\"o\":{}}\n");
+    rcpt_fold_collector_free(collector);
+    rcpt_fold_collector_free(NULL);
+}
+
+static void fields_inside_objects_are_found_by_their_path(void **state)
+{
+    (void)state;
+    static const char *const inner[] = {"user.id"};
+    static const struct rcpt_fold_collect own[] = {{"city", "user.place.city", RCPT_FOLD_FIRST}};
+    struct rcpt_fold_spec nested = spec;
+    nested.keys = inner;
+    nested.collects = own;
+    nested.collect_count = 1;
+    struct rcpt_fold_collector *collector = rcpt_fold_collector_new(&nested, 1);
+    assert_true(add(collector, "{\"type\":\"a\",\"user\":{\"id\":7}}"));
+    assert_true(add(collector, "{\"type\":\"a\",\"user\":{\"id\":7,\"place\":\"Rome\"}}"));
+    assert_true(
+        add(collector, "{\"type\":\"a\",\"user\":{\"id\":7,\"place\":{\"city\":\"Rome\"}}}"));
+    assert_false(add(collector, "{\"type\":\"a\",\"user\":7}"));
+    expect(collector, "r {\"user.id\":7} 3 {\"v\":{\"city\":\"Rome\"},\"o\":{}}\n");
+    rcpt_fold_collector_free(collector);
+}
+
+static void a_group_knows_the_traces_of_its_events(void **state)
+{
+    (void)state;
+    static const char value[] = "{\"id\":1,\"type\":\"a\"}";
+    struct rcpt_fold_spec plain = spec;
+    plain.collect_count = 0;
+    struct rcpt_fold_collector *collector = rcpt_fold_collector_new(&plain, 1);
+    for (unsigned index = 0; index < 20; index++) {
+        char trace[16];
+        snprintf(trace, sizeof(trace), "00-%02u-1-01", index / 2);
+        struct rcpt_fold_refusal refusal;
+        const struct rcpt_fold_event event = {.topic = "t",
+                                              .value = value,
+                                              .size = strlen(value),
+                                              .traceparent = trace,
+                                              .traceparent_size = strlen(trace)};
+        assert_true(rcpt_fold_collector_add(collector, &event, &refusal));
+    }
+    /* Each once, and eight of them: a publication has no room for thousands. */
+    expect(collector, "r {\"id\":1} 20 {\"v\":{\"traces\":[\"00-00-1-01\",\"00-01-1-01\","
+                      "\"00-02-1-01\",\"00-03-1-01\",\"00-04-1-01\",\"00-05-1-01\","
+                      "\"00-06-1-01\",\"00-07-1-01\"]},\"o\":{}}\n");
+    rcpt_fold_collector_free(collector);
+}
+
+static void a_dead_letter_says_why(void **state)
+{
+    (void)state;
+    size_t size = 8 * 1024 * 1024 + 1;
+    char *large = rcpt_malloc(size);
+    memset(large, ' ', size);
+    const struct {
+        const char *value;
+        size_t size;
+        enum rcpt_reject_reason reason;
+        const char *detail;
+    } letters[] = {
+        {NULL, 0, RCPT_REJECT_EMPTY_RECORD, ""},
+        {large, size, RCPT_REJECT_RECORD_TOO_LARGE, ""},
+        {"{\"id\":\"\xff\"}", 10, RCPT_REJECT_INVALID_UTF8, ""},
+        {"{\"id\":\"\xe2\x82(\"}", 12, RCPT_REJECT_INVALID_UTF8, ""},
+        {"{\"id\"", 5, RCPT_REJECT_INVALID_JSON, "invalid_json"},
+        {"7", 1, RCPT_REJECT_NOT_AN_EVENT, "no JSON object"},
+        {"{\"type\":\"a\"}", 12, RCPT_REJECT_NO_GROUP_KEY,
+         "no usable group_key for rule r, second"},
+    };
+    struct rcpt_fold_spec two[] = {spec, spec};
+    two[1].rule = "second";
+    struct rcpt_fold_collector *collector = rcpt_fold_collector_new(two, 2);
+    for (size_t index = 0; index < sizeof(letters) / sizeof(letters[0]); index++) {
+        struct rcpt_fold_refusal refusal;
+        const struct rcpt_fold_event event = {
+            .topic = "t", .value = letters[index].value, .size = letters[index].size};
+        assert_false(rcpt_fold_collector_add(collector, &event, &refusal));
+        assert_int_equal(refusal.reason, letters[index].reason);
+        assert_string_equal(refusal.detail, letters[index].detail);
+        assert_null(rcpt_fold_collector_key(collector, 0, &event));
+    }
+    free(large);
+    rcpt_fold_collector_free(collector);
+}
+
+static void the_key_of_one_event_is_that_of_its_group(void **state)
+{
+    (void)state;
+    static const char good[] = "{\"id\":\"x\",\"type\":\"b\"}", other[] = "{\"id\":\"x\"}";
+    struct rcpt_fold_collector *collector = rcpt_fold_collector_new(&spec, 1);
+    struct rcpt_fold_event event = {.topic = "t", .value = good, .size = strlen(good)};
+    assert_string_equal(rcpt_fold_collector_key(collector, 0, &event), "{\"id\":\"x\"}");
+    event.value = other;
+    event.size = strlen(other);
+    assert_null(rcpt_fold_collector_key(collector, 0, &event)); /* not of the rule */
+    assert_int_equal(rcpt_fold_collector_groups(collector), 0);
+    rcpt_fold_collector_free(collector);
+}
+
 static void many_groups_are_found_again(void **state)
 {
     (void)state;
@@ -174,6 +287,11 @@ int main(void)
         cmocka_unit_test(what_has_no_usable_key_is_refused),
         cmocka_unit_test(what_the_database_would_refuse_never_gets_there),
         cmocka_unit_test(sums_are_exact_while_all_are_integers),
+        cmocka_unit_test(the_same_value_is_kept_once_and_a_set_grows),
+        cmocka_unit_test(fields_inside_objects_are_found_by_their_path),
+        cmocka_unit_test(a_group_knows_the_traces_of_its_events),
+        cmocka_unit_test(a_dead_letter_says_why),
+        cmocka_unit_test(the_key_of_one_event_is_that_of_its_group),
         cmocka_unit_test(many_groups_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

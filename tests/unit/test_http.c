@@ -55,6 +55,11 @@ static void on_closed(void *context)
     ((struct fixture *)context)->closed = true;
 }
 
+static void on_second_closed(void *context)
+{
+    *(bool *)context = true;
+}
+
 static struct fixture *begin(struct rcpt_http_settings settings)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
@@ -692,6 +697,109 @@ static void test_a_stream_is_told_that_its_client_left(void **state)
     end(fixture);
 }
 
+static void test_what_a_server_cannot_be_told_is_named(void **state)
+{
+    static const char *const proxies[] = {"10.0.0.0/8", "10.0.0.0/33"}, *const words[] = {"proxy"},
+                             *const bits[] = {"::1/129"}, *const rest[] = {"10.0.0.0/8x"};
+    static const struct {
+        struct rcpt_http_settings settings;
+        const char *text, *hint;
+    } cases[] = {
+        {{.listen = "127.0.0.1"},
+         "http: \"127.0.0.1\" is no address to listen on",
+         "host:port, [IPv6]:port or :port for all addresses"},
+        {{.listen = "127.0.0.1:http"}, "http: \"127.0.0.1:http\" is no address to listen on", NULL},
+        {{.listen = "127.0.0.1:65536"},
+         "http: \"127.0.0.1:65536\" is no address to listen on",
+         NULL},
+        {{.listen = "::1:80"}, "http: \"::1:80\" is no address to listen on", NULL},
+        {{.listen = "host.invalid:80"},
+         "http: the address \"host.invalid:80\" cannot be resolved",
+         NULL},
+        {{.listen = "127.0.0.1:0", .trusted_proxies = proxies, .trusted_proxy_count = 2},
+         "http: \"10.0.0.0/33\" is no network of trusted proxies",
+         "an address, or address/bits"},
+        {{.listen = "127.0.0.1:0", .trusted_proxies = words, .trusted_proxy_count = 1},
+         "http: \"proxy\" is no network of trusted proxies",
+         NULL},
+        {{.listen = "127.0.0.1:0", .trusted_proxies = bits, .trusted_proxy_count = 1},
+         "http: \"::1/129\" is no network of trusted proxies",
+         NULL},
+        {{.listen = "127.0.0.1:0", .trusted_proxies = rest, .trusted_proxy_count = 1},
+         "http: \"10.0.0.0/8x\" is no network of trusted proxies",
+         NULL},
+        {{.listen = "127.0.0.1:0",
+          .tls_certificate = "/nonexistent/c",
+          .tls_key = "/nonexistent/k"},
+         "/nonexistent/c",
+         NULL},
+    };
+    uv_loop_t loop;
+    (void)state;
+    uv_loop_init(&loop);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct rcpt_error error;
+        struct rcpt_http_settings settings = cases[i].settings;
+        settings.loop = &loop;
+        struct rcpt_http_server *server = rcpt_http_new(&settings, &error);
+        assert_null(server);
+        if (strstr(error.text, cases[i].text) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", error.text, cases[i].text);
+        assert_int_equal(error.decision, RCPT_DECISION_FATAL);
+        if (cases[i].hint != NULL)
+            assert_string_equal(error.hint, cases[i].hint);
+    }
+    assert_int_equal(uv_loop_close(&loop), 0);
+}
+
+static void test_a_port_that_is_taken_is_named(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 16});
+    char listen[32];
+    struct rcpt_error error;
+    bool closed = false;
+    snprintf(listen, sizeof(listen), "127.0.0.1:%d", rcpt_http_port(fixture->server));
+    struct rcpt_http_server *second = rcpt_http_new(
+        &(struct rcpt_http_settings){.loop = &fixture->loop, .listen = listen}, &error);
+    assert_non_null(second);
+    assert_false(rcpt_http_start(second, &error));
+    assert_non_null(strstr(error.text, listen));
+    assert_non_null(strstr(error.text, "already in use"));
+    assert_int_equal(rcpt_http_port(second), 0);
+    rcpt_http_close(second, on_second_closed, &closed);
+    while (!closed)
+        uv_run(&fixture->loop, UV_RUN_ONCE);
+    end(fixture);
+}
+
+/* A read that fills the server's buffer is followed by one that finds nothing, which is not the end
+ * of anything: a body may be larger than the buffer and come in pieces of any size. */
+static void test_a_body_may_fill_the_buffer_and_go_on_later(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_body_bytes = 1 << 20});
+    static char text[3 * 65536];
+    int client = dial(fixture);
+    turn(fixture, 4);
+    memset(text, 'x', sizeof(text));
+    int head = snprintf(text, sizeof(text), "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: ");
+    head += snprintf(text + head, sizeof(text) - (size_t)head, "%zu\r\n\r\n",
+                     sizeof(text) - (size_t)head - strlen("000000\r\n\r\n"));
+    text[head] = 'x';
+    for (size_t sent = 0; sent < sizeof(text); sent += 65536) {
+        assert_int_equal(send(client, text + sent, 65536, MSG_NOSIGNAL), 65536);
+        turn(fixture, 4);
+    }
+    const char *answer = hear(fixture, client, NULL);
+    char expected[32];
+    snprintf(expected, sizeof(expected), "|%zu:xxxx", sizeof(text) - (size_t)head);
+    assert_int_equal(status_of(answer), 200);
+    assert_non_null(strstr(answer, expected));
+    close(client);
+    end(fixture);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
@@ -715,6 +823,9 @@ int main(void)
         cmocka_unit_test(test_a_source_has_its_rate),
         cmocka_unit_test(test_connections_of_a_source_are_limited),
         cmocka_unit_test(test_an_answer_may_come_in_pieces),
+        cmocka_unit_test(test_what_a_server_cannot_be_told_is_named),
+        cmocka_unit_test(test_a_port_that_is_taken_is_named),
+        cmocka_unit_test(test_a_body_may_fill_the_buffer_and_go_on_later),
         cmocka_unit_test(test_a_stream_is_told_that_its_client_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

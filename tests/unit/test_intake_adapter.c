@@ -253,7 +253,269 @@ static void mistakes_in_an_account_are_named(void **state)
     fixture_fini(&fixture);
 }
 
+static void mistakes_in_credentials_are_named(void **state)
+{
+    static char first[] = "s3cret", empty[] = "", network[] = "192.0.2.0/33", word[] = "office",
+                longer[] = "2001:0db8:0000:0000:0000:0000:0000:0001:0000:0000:0000:0000:0000:0001",
+                bits[] = "2001:db8::/129", none[] = "192.0.2.0/", blank[] = "acme twilio";
+    char *secret[] = {first}, *no_secret[] = {first, empty}, *networks[] = {network},
+         *words[] = {word}, *longers[] = {longer}, *many_bits[] = {bits}, *no_bits[] = {none};
+    const struct {
+        enum rcpt_intake_auth auth;
+        char **secrets, **allow, *name;
+        unsigned secrets_count;
+        const char *message;
+    } mistakes[] = {
+        {RCPT_INTAKE_AUTH_HEADER, secret, NULL, NULL, 1,
+         "intake account acme: auth_name: is needed for this kind of auth"},
+        {RCPT_INTAKE_AUTH_URL_HMAC, secret, NULL, NULL, 1,
+         "intake account acme: auth_name: is needed for this kind of auth"},
+        {RCPT_INTAKE_AUTH_ADDRESS, secret, NULL, NULL, 1,
+         "intake account acme: allow: is needed for auth: address"},
+        {RCPT_INTAKE_AUTH_SHARED, no_secret, NULL, NULL, 2,
+         "intake account acme: secrets: one of them is empty"},
+        {RCPT_INTAKE_AUTH_SHARED, secret, networks, NULL, 1,
+         "intake account acme: allow: every entry must be an address or network such as "
+         "192.0.2.0/24, not \"192.0.2.0/33\""},
+        {RCPT_INTAKE_AUTH_SHARED, secret, words, NULL, 1, "192.0.2.0/24, not \"office\""},
+        {RCPT_INTAKE_AUTH_SHARED, secret, longers, NULL, 1, "192.0.2.0/24, not \"2001:0db8:"},
+        {RCPT_INTAKE_AUTH_SHARED, secret, many_bits, NULL, 1,
+         "192.0.2.0/24, not \"2001:db8::/129\""},
+        {RCPT_INTAKE_AUTH_SHARED, secret, no_bits, NULL, 1, "192.0.2.0/24, not \"192.0.2.0/\""},
+        {RCPT_INTAKE_AUTH_SHARED, secret, NULL, blank, 1,
+         "intake account acme twilio: name: must be letters, digits, dashes and underscores"},
+    };
+    struct fixture fixture;
+    char gateway[] = "kannel";
+    (void)state;
+    fixture_init(&fixture);
+    for (size_t index = 0; index < COUNT(mistakes); index++) {
+        struct rcpt_error error;
+        struct rcpt_intake_account_config config = account_config(gateway);
+        config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+        config.auth = mistakes[index].auth;
+        config.secrets = mistakes[index].secrets;
+        config.secrets_count = mistakes[index].secrets_count;
+        config.allow = mistakes[index].allow;
+        config.allow_count = mistakes[index].allow != NULL;
+        if (mistakes[index].name != NULL)
+            config.name = mistakes[index].name;
+        assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+        if (strstr(error.text, mistakes[index].message) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", error.text, mistakes[index].message);
+    }
+    fixture_fini(&fixture);
+}
+
+static void mistakes_in_a_template_are_named(void **state)
+{
+    static const struct {
+        const char *id, *message;
+    } mistakes[] = {
+        {"{ }", "custom.id: a field has no name"},
+        {"", "custom.id: a field has no name"},
+        {"a,,b", "custom.id: a field has no name"},
+        {"^id", "custom.id: a path into JSON must begin with a slash"},
+        {"/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p/q", "custom.id: a path has too many steps"},
+        {"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y", "custom.id: has too many fields"},
+        {"{a}-{b}-{c}-{d}-{e}-{f}-{g}-{h}-{i}-{j}", "custom.id: has too many parts"},
+        {"x{/a}{$0}", "custom.id: behind $ stands the number of a segment, from 1"},
+    };
+    struct fixture fixture;
+    char gateway[] = "custom", status[] = "s";
+    (void)state;
+    fixture_init(&fixture);
+    for (size_t index = 0; index < COUNT(mistakes); index++) {
+        struct rcpt_error error;
+        struct rcpt_intake_account_config config = account_config(gateway);
+        char *id = rcpt_strdup(mistakes[index].id);
+        config.custom = (struct rcpt_intake_custom){.id = id, .status = status};
+        assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+        if (strstr(error.text, mistakes[index].message) == NULL)
+            fail_msg("%s: \"%s\" does not say \"%s\"", id, error.text, mistakes[index].message);
+        free(id);
+    }
+    fixture_fini(&fixture);
+}
+
+static void an_unknown_gateway_or_flag_is_answered_with_what_there_is(void **state)
+{
+    struct fixture fixture;
+    struct rcpt_error error;
+    char unknown[] = "zzz", near[] = "twillio", custom[] = "custom", id[] = "id", status[] = "s",
+         word[] = "w", flag[] = "DELIVERED+NOPE";
+    struct rcpt_intake_pair pair = {word, flag, 1, 1};
+    struct rcpt_intake_account_config config = account_config(unknown);
+    (void)state;
+    fixture_init(&fixture);
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_string_equal(error.text, "intake account acme: gateway: there is no adapter \"zzz\"");
+    assert_string_equal(error.hint, "docs/gateways.md lists them; others: custom");
+    config = account_config(near);
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_string_equal(error.hint,
+                        "did you mean \"twilio\"? docs/gateways.md lists them; others: custom");
+    config = account_config(custom);
+    config.custom = (struct rcpt_intake_custom){
+        .id = id, .status = status, .statuses = &pair, .statuses_count = 1};
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_string_equal(error.text, "intake account acme: custom.statuses.w: \"DELIVERED+NOPE\" is "
+                                    "not in the ladder");
+    assert_non_null(strstr(error.hint, "DELIVERED+COMPLAINED, or ignore"));
+    char plain[] = "kannel";
+    config = account_config(plain);
+    config.verify = RCPT_INTAKE_VERIFY_OPTIONAL; /* nothing to verify with: all are let in */
+    fixture_account(&fixture, &config);
+    assert_string_equal(rcpt_intake_account_name(fixture.account), "acme");
+    assert_string_equal(rcpt_intake_account_gateway(fixture.account), "kannel");
+    fixture_get(&fixture, "?uuid=1&status=1");
+    assert_string_equal(rcpt_intake_verdict_name(fixture.result.verdict), "unverified");
+    fixture_fini(&fixture);
+}
+
+static void a_template_takes_segments_elements_and_what_is_around_it(void **state)
+{
+    char gateway[] = "custom", id[] = "{$2}-{/ids/1}!", status[] = "^/state", items[] = "/events/*",
+         word[] = "ok", value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){.id = id,
+                                                .status = status,
+                                                .items = items,
+                                                .statuses = &pair,
+                                                .statuses_count = 1,
+                                                .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_request(&fixture, "POST", RCPT_TEXT("/a/b%20c"),
+                    RCPT_TEXT("{\"state\":\"ok\",\"events\":[{\"ids\":[1,2]},{\"ids\":[3]}]}"));
+    fixture_header(&fixture, RCPT_TEXT("Content-Type"), RCPT_TEXT("application/json"));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, 1);
+    assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "b c-2!"));
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id"); /* it has no second id */
+    rcpt_arena_reset(&fixture.arena, 65536);
+    fixture_request(&fixture, "POST", RCPT_TEXT("/a"),
+                    RCPT_TEXT("{\"state\":\"ok\",\"events\":[{\"ids\":[1,2]}]}"));
+    fixture_header(&fixture, RCPT_TEXT("Content-Type"), RCPT_TEXT("application/json"));
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, 0); /* nor this one a second segment */
+    fixture_fini(&fixture);
+}
+
+static void text_that_is_no_utf8_is_refused(void **state)
+{
+    char gateway[] = "custom", id[] = "?id", status[] = "?s", any[] = "*", value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {any, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){
+        .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?id=m1&s=%ff");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "invalid_utf8");
+    fixture_get(&fixture, "?id=m1&s=%c3%a9");
+    assert_int_equal(fixture.result.event_count, 1);
+    fixture_fini(&fixture);
+}
+
+static void a_zone_is_an_offset_and_an_address_is_a_network_of_one(void **state)
+{
+    char gateway[] = "kannel", zone[] = "+05:30:00", address[] = "192.0.2.1", other[] = "192.0.2.2",
+         *allowed[] = {address}, *others[] = {other};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    struct rcpt_error error;
+    (void)state;
+    fixture_init(&fixture);
+    config.time_zone = zone;
+    assert_null(rcpt_intake_account_new(&config, fixture.ladder, &error));
+    assert_string_equal(error.text,
+                        "intake account acme: time_zone: must be an offset such as +05:30 or Z");
+    config.time_zone = NULL;
+    config.allow = allowed;
+    config.allow_count = 1;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?uuid=1&status=1"); /* from 192.0.2.1 */
+    assert_int_equal(fixture.result.event_count, 1);
+    config.allow = others;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?uuid=1&status=1");
+    assert_int_equal(fixture.result.event_count, 0);
+    assert_int_equal(fixture.result.answer.code, 403);
+    fixture_fini(&fixture);
+}
+
 /* ---- who is let in ---- */
+
+static void one_kind_of_credentials_may_be_asked_for(void **state)
+{
+    /* HMAC-SHA256 of "{}" and of "m1" with the key "s3cret". */
+    struct fixture fixture;
+    char gateway[] = "custom", secret[] = "s3cret", *secrets[] = {secret}, id[] = "?id",
+         status[] = "?s", signature[] = "X-Signature", signed_name[] = "id", word[] = "ok",
+         value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    static const struct {
+        enum rcpt_intake_auth auth;
+        const char *target, *name, *value;
+        enum rcpt_intake_verdict verdict;
+    } tries[] = {
+        {RCPT_INTAKE_AUTH_BASIC, "?id=m1&s=ok", "Authorization",
+         "Basic dTpzM2NyZXQ=", RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_BASIC, "?id=m1&s=ok", "Authorization",
+         "Basic dTpzM2NyZXU=", RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_BASIC, "?id=m1&s=ok", "Authorization", "Bearer s3cret",
+         RCPT_INTAKE_MISSING},
+        {RCPT_INTAKE_AUTH_BEARER, "?id=m1&s=ok", "Authorization", "Bearer s3cret",
+         RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_BEARER, "?id=m1&s=ok", "Authorization", "Bearer s3cre", RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_BEARER, "?id=m1&s=ok", "X-Other", "s3cret", RCPT_INTAKE_MISSING},
+        {RCPT_INTAKE_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature",
+         "sha256=adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b",
+         RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature",
+         "adbde1ce40c89c14215687d5d762a47df6dfaefcfad61e2e86718ffc8498571b", RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_HMAC_HEX, "?id=m1&s=ok", "X-Signature", "sha256=00", RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_URL_HMAC,
+         "?id=m1&s=ok&sig=de41ef255d85239ed60d4c189e4ebdb818482d197932b684185912026e2efca2",
+         "X-Other", "", RCPT_INTAKE_VERIFIED},
+        {RCPT_INTAKE_AUTH_URL_HMAC,
+         "?id=m2&s=ok&sig=de41ef255d85239ed60d4c189e4ebdb818482d197932b684185912026e2efca2",
+         "X-Other", "", RCPT_INTAKE_BAD},
+        {RCPT_INTAKE_AUTH_URL_HMAC, "?id=m1&s=ok", "X-Other", "", RCPT_INTAKE_MISSING},
+    };
+    (void)state;
+    fixture_init(&fixture);
+    for (size_t index = 0; index < COUNT(tries); index++) {
+        struct rcpt_intake_account_config config = account_config(gateway);
+        config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+        config.auth = tries[index].auth;
+        config.auth_name = tries[index].auth == RCPT_INTAKE_AUTH_URL_HMAC ? signed_name : signature;
+        config.secrets = secrets;
+        config.secrets_count = 1;
+        config.custom = (struct rcpt_intake_custom){
+            .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
+        fixture_account(&fixture, &config);
+        rcpt_arena_reset(&fixture.arena, 65536);
+        fixture_request(&fixture, "POST", rcpt_text_of(tries[index].target), RCPT_TEXT("{}"));
+        fixture_header(&fixture, rcpt_text_of(tries[index].name), rcpt_text_of(tries[index].value));
+        fixture_adapt(&fixture);
+        if (fixture.result.verdict != tries[index].verdict)
+            fail_msg("try %zu: %s", index, rcpt_intake_verdict_name(fixture.result.verdict));
+        bool in = tries[index].verdict == RCPT_INTAKE_VERIFIED;
+        assert_int_equal(fixture.result.event_count, in);
+        assert_int_equal(fixture.result.answer.code, in ? 200
+                                                     : tries[index].verdict == RCPT_INTAKE_MISSING
+                                                         ? 401
+                                                         : 403);
+    }
+    fixture_fini(&fixture);
+}
 
 static void a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways(void **state)
 {
@@ -545,6 +807,13 @@ int main(void)
         cmocka_unit_test(a_zone_makes_a_hint_exact),
         cmocka_unit_test(a_custom_gateway_is_described_by_its_account),
         cmocka_unit_test(mistakes_in_an_account_are_named),
+        cmocka_unit_test(mistakes_in_credentials_are_named),
+        cmocka_unit_test(mistakes_in_a_template_are_named),
+        cmocka_unit_test(text_that_is_no_utf8_is_refused),
+        cmocka_unit_test(a_zone_is_an_offset_and_an_address_is_a_network_of_one),
+        cmocka_unit_test(a_template_takes_segments_elements_and_what_is_around_it),
+        cmocka_unit_test(an_unknown_gateway_or_flag_is_answered_with_what_there_is),
+        cmocka_unit_test(one_kind_of_credentials_may_be_asked_for),
         cmocka_unit_test(a_gateway_that_signs_nothing_may_bring_a_secret_in_four_ways),
         cmocka_unit_test(addresses_are_looked_at_first),
         cmocka_unit_test(old_signatures_are_stale_and_carry_a_replay_key),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "receiptd/intake/memory.h"
+#include "receiptd/intake/stats.h"
 
 static const char *get(struct rcpt_alias_cache *cache, uint32_t scope, const char *id)
 {
@@ -103,9 +104,70 @@ static void test_a_rate_allows_bursts_of_two_seconds(void **state)
     assert_true(rcpt_rate_admit(&rate, 0, 1500, &wait_s));
 }
 
+static void test_observations_fall_into_the_bucket_whose_bound_they_reach(void **state)
+{
+    (void)state;
+    struct rcpt_intake_histogram seen = {0};
+    rcpt_intake_observe(&seen, rcpt_intake_event_bounds, 1);
+    rcpt_intake_observe(&seen, rcpt_intake_event_bounds, 3);
+    rcpt_intake_observe(&seen, rcpt_intake_event_bounds, 20001);
+    assert_int_equal(seen.buckets[0], 1);
+    assert_int_equal(seen.buckets[2], 1);
+    assert_int_equal(seen.buckets[RCPT_INTAKE_BUCKETS], 1);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal((int)seen.sum, 20005);
+}
+
+static void test_codes_are_counted_each_and_the_rest_together(void **state)
+{
+    (void)state;
+    struct rcpt_intake_stats stats = {0};
+    uint64_t sum = 0;
+    for (unsigned code = 0; code < 20; code++)
+        rcpt_intake_count_code(&stats, 200 + code);
+    rcpt_intake_count_code(&stats, 200);
+    assert_int_equal(stats.codes[0].code, 200);
+    assert_int_equal(stats.codes[0].count, 2);
+    for (unsigned place = 0; place < RCPT_INTAKE_CODES; place++)
+        sum += stats.codes[place].count;
+    assert_int_equal(sum, 21);
+}
+
+static void test_an_unknown_word_is_shown_without_steering_a_terminal(void **state)
+{
+    (void)state;
+    struct rcpt_intake_stats stats = {0};
+    char longer[200];
+    rcpt_intake_note_unmapped(&stats, RCPT_TEXT("GE\x1bL\xc3\xb6SCHT"));
+    assert_string_equal(stats.unmapped_sample, "GE?L??SCHT");
+    memset(longer, 'x', sizeof(longer));
+    rcpt_intake_note_unmapped(&stats, (struct rcpt_text){longer, sizeof(longer)});
+    assert_int_equal(strlen(stats.unmapped_sample), RCPT_INTAKE_SAMPLE_SIZE - 1);
+}
+
+static void test_a_rate_saves_no_more_than_its_burst(void **state)
+{
+    (void)state;
+    struct rcpt_rate rate = {0};
+    unsigned wait_s = 0, admitted = 0, again = 0;
+    while (rcpt_rate_admit(&rate, 10, 1000, &wait_s))
+        admitted++;
+    while (rcpt_rate_admit(&rate, 10, 3600 * 1000, &wait_s))
+        again++;
+    assert_true(admitted >= 10);
+    assert_int_equal(again, admitted);
+    assert_int_equal(wait_s, 1);
+    rcpt_alias_cache_free(NULL);
+    rcpt_replay_memory_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_observations_fall_into_the_bucket_whose_bound_they_reach),
+        cmocka_unit_test(test_codes_are_counted_each_and_the_rest_together),
+        cmocka_unit_test(test_an_unknown_word_is_shown_without_steering_a_terminal),
+        cmocka_unit_test(test_a_rate_saves_no_more_than_its_burst),
         cmocka_unit_test(test_equal_ids_of_two_accounts_do_not_mix),
         cmocka_unit_test(test_the_alias_not_used_for_longest_is_forgotten),
         cmocka_unit_test(test_keys_are_known_for_their_time_and_account),

@@ -56,6 +56,95 @@ static void a_line_is_written_whole(void **state)
     assert_non_null(strstr(text, " level=warn room=unit msg=\"a \\\"quoted\\\" word\"\n"));
 }
 
+static void json_is_one_object_a_line_with_what_it_is_about(void **state)
+{
+    const struct piped *piped = *state;
+    char text[4096];
+    const struct rcpt_log_fields fields = {
+        .batch = 7,
+        .trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        .message_id = "m\"1",
+        .message_id_size = 3};
+    rcpt_log_configure(RCPT_LOG_INFO, RCPT_LOG_JSON);
+    rcpt_log_set_limits(0, true);
+    rcpt_log_with(RCPT_LOG_WARN, "unit", &fields, "a tab\tand a \\");
+    rcpt_log_with(RCPT_LOG_DEBUG, "unit", &fields, "not at this level");
+    drain(piped, text, sizeof(text));
+    assert_non_null(
+        strstr(text, "\"level\":\"warn\",\"room\":\"unit\",\"msg\":\"a tab\\u0009and a \\\\\","
+                     "\"batch\":7,\"trace\":\"0af7651916cd43dd8448eb211c80319c\","
+                     "\"message\":\"m\\\"1\"}\n"));
+    assert_null(strstr(text, "not at this level"));
+    rcpt_log_configure(RCPT_LOG_INFO, RCPT_LOG_LOGFMT);
+    rcpt_log_set_limits(0, false);
+    rcpt_log_with(RCPT_LOG_WARN, "unit", &fields, "hashed");
+    drain(piped, text, sizeof(text));
+    char id[RCPT_LOG_ID_BYTES], expected[64];
+    snprintf(expected, sizeof(expected), " message=\"%s\"\n", rcpt_log_message_id("m\"1", 3, id));
+    assert_int_equal(strlen(id), 17);
+    assert_non_null(strstr(text, expected));
+    assert_null(strstr(text, "m\\\"1"));
+}
+
+static void a_room_may_say_more_or_less_than_the_others(void **state)
+{
+    const struct piped *piped = *state;
+    char text[4096];
+    assert_true(rcpt_log_set_room("loud", RCPT_LOG_DEBUG));
+    assert_true(rcpt_log_set_room("quiet", RCPT_LOG_ERROR));
+    assert_true(rcpt_log_enabled(RCPT_LOG_DEBUG));
+    rcpt_log_debug("loud", "first");
+    rcpt_log_debug("unit", "second");
+    rcpt_log_warn("quiet", "third");
+    rcpt_log_error("quiet", "fourth");
+    drain(piped, text, sizeof(text));
+    assert_non_null(strstr(text, "first"));
+    assert_null(strstr(text, "second"));
+    assert_null(strstr(text, "third"));
+    assert_non_null(strstr(text, "fourth"));
+    assert_true(rcpt_log_set_room("loud", RCPT_LOG_LEVEL__COUNT));
+    assert_true(rcpt_log_set_room("quiet", RCPT_LOG_LEVEL__COUNT));
+    assert_false(rcpt_log_enabled(RCPT_LOG_DEBUG));
+    assert_false(rcpt_log_set_room("a name that is longer than any room has", RCPT_LOG_INFO));
+    assert_string_equal(rcpt_log_level_name(RCPT_LOG_ERROR), "error");
+    assert_int_equal(rcpt_log_find_level("debug"), RCPT_LOG_DEBUG);
+    assert_int_equal(rcpt_log_find_level("loud"), RCPT_LOG_LEVEL__COUNT);
+}
+
+static void many_lines_of_one_kind_are_counted_and_others_are_written(void **state)
+{
+    const struct piped *piped = *state;
+    char text[4096];
+    uint64_t before = rcpt_log_get_counts().suppressed;
+    rcpt_log_set_limits(2, false);
+    for (int line = 0; line < 5; line++)
+        rcpt_log_warn("unit", "broker %d is away", line);
+    rcpt_log_warn("unit", "another kind");
+    rcpt_log_flush(); /* the window is not over */
+    rcpt_log_set_limits(0, false);
+    drain(piped, text, sizeof(text));
+    assert_non_null(strstr(text, "broker 1 is away"));
+    assert_null(strstr(text, "broker 2 is away"));
+    assert_non_null(strstr(text, "another kind"));
+    assert_int_equal(rcpt_log_get_counts().suppressed - before, 3);
+}
+
+static void the_newest_warnings_are_remembered_newest_first(void **state)
+{
+    const struct piped *piped = *state;
+    struct rcpt_log_entry entries[RCPT_LOG_RECENT];
+    char text[4096];
+    for (int line = 0; line < 20; line++)
+        rcpt_log_warn("unit", "warning %d", line);
+    rcpt_log_info("unit", "no warning");
+    drain(piped, text, sizeof(text));
+    assert_int_equal(rcpt_log_recent(entries), RCPT_LOG_RECENT);
+    assert_string_equal(entries[0].text, "warning 19");
+    assert_string_equal(entries[0].room, "unit");
+    assert_int_equal(entries[0].level, RCPT_LOG_WARN);
+    assert_string_equal(entries[RCPT_LOG_RECENT - 1].text, "warning 12");
+}
+
 /* The loop would stand still for as long as whoever collects the log does: alarm() ends the test.
  */
 static void a_full_pipe_costs_lines_and_no_time(void **state)
@@ -81,6 +170,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_written_whole),
+        cmocka_unit_test(json_is_one_object_a_line_with_what_it_is_about),
+        cmocka_unit_test(a_room_may_say_more_or_less_than_the_others),
+        cmocka_unit_test(many_lines_of_one_kind_are_counted_and_others_are_written),
+        cmocka_unit_test(the_newest_warnings_are_remembered_newest_first),
         cmocka_unit_test(a_full_pipe_costs_lines_and_no_time),
     };
     return cmocka_run_group_tests(tests, begin, end);

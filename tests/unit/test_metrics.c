@@ -168,9 +168,44 @@ static void large_numbers_stay_exact(void **state)
     rcpt_metrics_free(metrics);
 }
 
+static void a_histogram_that_is_kept_elsewhere_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    static const uint64_t buckets[] = {1, 0, 1, 1};
+    struct rcpt_metrics *metrics = rcpt_metrics_new(rows, ROWS);
+    for (unsigned round = 0; round < 2; round++) /* set, not added */
+        rcpt_metrics_set_histogram(metrics, TIMES, RCPT_NO_LABELS, buckets, 101.005);
+    char *page = page_of(metrics, RCPT_METRICS_TEXT);
+    assert_non_null(strstr(page, SAMPLES_OF_TIMES));
+    free(page);
+    rcpt_metrics_free(metrics);
+    rcpt_metrics_free(NULL);
+}
+
+static void what_a_process_does_not_have_is_not_shown(void **state)
+{
+    (void)state;
+    struct rcpt_metrics *metrics = filled();
+    rcpt_metrics_hide(metrics, HEAT, PLACES);
+    char *page = page_of(metrics, RCPT_METRICS_TEXT);
+    assert_null(strstr(page, "heat_celsius"));
+    assert_null(strstr(page, "took_seconds"));
+    assert_non_null(strstr(page, SAMPLES_OF_RUNS));
+    free(page);
+    rcpt_metrics_hide(metrics, RUNS, ROWS);
+    page = page_of(metrics, RCPT_METRICS_TEXT);
+    assert_string_equal(page, "");
+    free(page);
+    rcpt_metrics_free(metrics);
+}
+
 static void the_client_gets_the_format_that_it_prefers(void **state)
 {
     (void)state;
+    assert_string_equal(rcpt_metrics_content_type(RCPT_METRICS_TEXT),
+                        "text/plain; version=0.0.4; charset=utf-8");
+    assert_memory_equal(rcpt_metrics_content_type(RCPT_METRICS_OPENMETRICS),
+                        "application/openmetrics-text", 28);
     static const struct {
         const char *accept;
         bool open;
@@ -271,6 +306,8 @@ int main(void)
         cmocka_unit_test(series_that_are_not_set_again_disappear),
         cmocka_unit_test(long_labels_are_cut_and_still_told_apart_from_others),
         cmocka_unit_test(large_numbers_stay_exact),
+        cmocka_unit_test(a_histogram_that_is_kept_elsewhere_is_taken_as_it_is),
+        cmocka_unit_test(what_a_process_does_not_have_is_not_shown),
         cmocka_unit_test(the_client_gets_the_format_that_it_prefers),
         cmocka_unit_test(every_row_is_complete_and_well_named),
         cmocka_unit_test(the_page_is_what_the_table_gives),

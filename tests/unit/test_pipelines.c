@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "../../src/app/pipelines.h"
+#include "repeated.h"
 
 #define HEAD                                                                                       \
     "kafka: {brokers: \"127.0.0.1:9092\", topics: [t]}\n"                                          \
@@ -18,19 +19,33 @@
 
 static struct rcpt_config *parse(const char *pipelines, struct rcpt_error *error)
 {
-    char text[4096];
+    char text[16384];
     int size = snprintf(text, sizeof(text), HEAD "%s", pipelines);
     assert_true(size > 0 && (size_t)size < sizeof(text));
     rcpt_error_clear(error);
     return rcpt_config_parse("t.yaml", text, (size_t)size, error);
 }
 
+struct mistake {
+    const char *pipelines, *says;
+};
+
+static void expect_mistakes(const struct mistake *mistakes, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        struct rcpt_error error;
+        if (parse(mistakes[index].pipelines, &error) != NULL)
+            fail_msg("is taken: %s", mistakes[index].pipelines);
+        if (strstr(error.text, mistakes[index].says) == NULL)
+            fail_msg("%s\nsaid: %s\nnot:  %s", mistakes[index].pipelines, error.text,
+                     mistakes[index].says);
+    }
+}
+
 static void mistakes_are_refused_where_they_stand(void **state)
 {
     (void)state;
-    static const struct {
-        const char *pipelines, *says;
-    } examples[] = {
+    static const struct mistake examples[] = {
         {"  - {on: SENT, webhook: crm}", "t.yaml:5:5: pipelines: every pipeline needs a name"},
         {"  - {name: p, on: SEND, webhook: crm}",
          "t.yaml:5:19: pipelines.p: there is no status or"},
@@ -62,13 +77,159 @@ static void mistakes_are_refused_where_they_stand(void **state)
          "on needs one of status, flag and topic"},
         {"  - just a text", "a pipeline must be a mapping"},
         {"  text", "pipelines: expected a list of mappings"},
+        {"  - {name: \"\", on: SENT, webhook: crm}", "the name of a pipeline must be a text"},
+        {"  - {name: a b, on: SENT, webhook: crm}",
+         "t.yaml:5:12: pipelines: \"a b\": a name has letters, digits, dots, dashes and"},
+        {"  - {name: p, name: q, on: SENT, webhook: crm}",
+         "t.yaml:5:15: pipelines: \"name\" is given twice"},
+        {"  - {name: p, [on]: SENT, webhook: crm}",
+         "t.yaml:5:15: pipelines: a key must be plain text"},
+        {"  - {name: p, on: SENT, org: \"a b\", webhook: crm}",
+         "t.yaml:5:30: pipelines.p: org: \"a b\" is not the name of a field"},
+        {"  - {name: p, on: SENT, subject: [a], webhook: crm}",
+         "t.yaml:5:34: pipelines.p: subject must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: SENT, once_per: [], webhook: crm}",
+         "t.yaml:5:35: pipelines.p: once_per must be a text or a list of texts"},
+        {"  - {name: p, on: SENT, once_per: [org_id, a b], webhook: crm}",
+         "t.yaml:5:44: pipelines.p: once_per: \"a b\" is not the name of a field"},
     };
-    for (size_t index = 0; index < sizeof(examples) / sizeof(examples[0]); index++) {
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
+static void what_begins_a_run_is_checked(void **state)
+{
+    (void)state;
+    static const struct mistake examples[] = {
+        {"  - {name: p, on: \"\", webhook: crm}",
+         "t.yaml:5:19: pipelines.p: a status or flag must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: [SENT], webhook: crm}",
+         "t.yaml:5:19: pipelines.p: on must be a mapping with status flag topic match"},
+        {"  - {name: p, on: {status: SEND}, webhook: crm}",
+         "t.yaml:5:28: pipelines.p: there is no status or flag \"SEND\" in the ladder"},
+        {"  - {name: p, on: {status: COMPLAINED}, webhook: crm}",
+         "t.yaml:5:28: pipelines.p: \"COMPLAINED\" is a flag"},
+        {"  - {name: p, on: {status: SENT, flag: COMPLAINED}, webhook: crm}",
+         "t.yaml:5:19: pipelines.p: on needs either status or flag"},
+        {"  - {name: p, on: {status: SENT, match: acme}, webhook: crm}",
+         "t.yaml:5:41: pipelines.p: on.match must be a mapping with org campaign"},
+        {"  - {name: p, on: {status: SENT, match: {orgs: acme}}, webhook: crm}",
+         "t.yaml:5:42: pipelines.p: on.match has no key \"orgs\": it may have org campaign"},
+        {"  - {name: p, on: {status: SENT, match: {org: {a: b}}}, webhook: crm}",
+         "t.yaml:5:47: pipelines.p: on.match.org must be a text or a list of texts"},
+        {"  - {name: p, on: {status: SENT, match: {campaign: [a, \"\"]}}, webhook: crm}",
+         "t.yaml:5:56: pipelines.p: on.match.campaign must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: {topic: [u]}, webhook: crm}",
+         "t.yaml:5:27: pipelines.p: the name of a topic must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: {topic: t}, webhook: crm}",
+         "t.yaml:5:27: pipelines.p: \"t\" is a topic of receipts"},
+    };
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
+static void an_action_is_checked_with_its_fields(void **state)
+{
+    (void)state;
+#define ACTION(text) "  - name: p\n    stages: [{name: s, actions: [" text "]}]"
+    static const struct mistake examples[] = {
+        {"  - {name: p, on: SENT, webhook: [crm]}",
+         "t.yaml:5:34: pipelines.p: webhook must be a mapping with endpoint"},
+        {"  - {name: p, on: SENT, webhook: {endpoint: }}",
+         "t.yaml:5:34: pipelines.p: webhook needs an endpoint"},
+        {"  - {name: p, on: SENT, webhook: {endpoint: [crm]}}",
+         "t.yaml:5:45: pipelines.p: webhook.endpoint must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: SENT, produce: {to: u}}",
+         "t.yaml:5:35: pipelines.p: produce has no key \"to\": it may have topic key"},
+        {"  - {name: p, on: SENT, produce: {key: subject}}",
+         "t.yaml:5:34: pipelines.p: produce needs a topic"},
+        {"  - {name: p, on: SENT, produce: {topic: u, key: [a]}}",
+         "t.yaml:5:50: pipelines.p: produce.key must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: SENT, produce: {topic: u, key: channel}}",
+         "t.yaml:5:50: pipelines.p: produce.key is one of subject, org_id, campaign_id, "
+         "message_id, not \"channel\""},
+        {"  - {name: p, on: SENT, webhook: crm, produce: u}",
+         "needs either stages, or one of webhook and produce"},
+        {"  - {name: p, on: SENT, webhook: crm, wait: soon}",
+         "t.yaml:5:45: pipelines.p: wait: \"soon\" is not a duration up to 366d, such as 2h"},
+        {"  - {name: p, on: SENT, webhook: crm, wait: 367d}",
+         "t.yaml:5:45: pipelines.p: wait: \"367d\" is not a duration up to 366d, such as 2h"},
+        {"  - {name: p, on: SENT, webhook: crm, wait: [2h]}",
+         "t.yaml:5:45: pipelines.p: wait must be a text of 1 to 249 bytes"},
+        {"  - {name: p, on: SENT, webhook: crm, if: {flag: COMPLAINED}}",
+         "t.yaml:5:43: pipelines.p: expected the name of a status or flag, or a list of names"},
+        {"  - {name: p, on: SENT, webhook: crm, if: [SENT, NOPE]}",
+         "pipelines.p: there is no status or flag \"NOPE\" in the ladder"},
+        {ACTION("webhook"), "t.yaml:6:34: pipelines.p: an action must be a mapping with wait await "
+                            "webhook produce move if unless"},
+        {ACTION("{if: SENT}"), "t.yaml:6:34: pipelines.p: an action is one of wait, await, webhook,"
+                               " produce, move"},
+        {ACTION("{wait: 1h, of: 2}"), "t.yaml:6:45: pipelines.p: an action has no key \"of\""},
+        {ACTION("{await: SENT}"), "t.yaml:6:42: pipelines.p: await must be a mapping with status "
+                                  "flag within else"},
+        {ACTION("{await: {flag: SENT, within: 1h}}"), "t.yaml:6:49: pipelines.p: \"SENT\" is a "
+                                                      "status"},
+        {ACTION("{await: {status: SENT, within: 1h, else: t}}"),
+         "t.yaml:6:75: pipelines.p: there is no stage \"t\""},
+        {ACTION("{move: \"\"}"), "t.yaml:6:41: pipelines.p: the name of a stage must be a text"},
+    };
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
+static void a_stage_is_checked_as_a_whole(void **state)
+{
+    (void)state;
+    static const struct mistake examples[] = {
+        {"  - {name: p, stages: [s]}",
+         "t.yaml:5:24: pipelines.p: a stage must be a mapping with name actions"},
+        {"  - {name: p, stages: [{name: s}]}",
+         "t.yaml:5:24: pipelines.p: a stage has a name and a list of actions"},
+        {"  - {name: p, stages: [{name: s, actions: {wait: 1h}}]}",
+         "t.yaml:5:24: pipelines.p: a stage has a name and a list of actions"},
+        {"  - {name: p, stages: [{name: [s], actions: [{wait: 1h}]}]}",
+         "t.yaml:5:31: pipelines.p: the name of a stage must be a text of 1 to 249 bytes"},
+        {"  - {name: p, stages: [{name: s, actions: [{wait: 1h}]}, {name: s, actions: []}]}",
+         "t.yaml:5:65: pipelines.p: two stages are named \"s\""},
+        {"  - {name: p, stages: []}", "t.yaml:5:23: pipelines.p: stages must be a list of stages"},
+        {"  - {name: p, stages: s}", "t.yaml:5:23: pipelines.p: stages must be a list of stages"},
+        {"  - {name: p, stages: [{name: s, actions: [{wait: 1h}]}], unless: SENT}",
+         "t.yaml:5:5: pipelines.p: has stages, so unless belongs into one of them"},
+    };
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
+static void more_than_there_is_room_for_is_refused_with_its_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *each, *behind;
+        unsigned most;
+        const char *says;
+    } limits[] = {
+        {"  - name: p\n    on: SENT\n    webhook: crm\n    if: [", "SENT,", "]\n", 32,
+         "t.yaml:8:9: pipelines.p: more than 32 names"},
+        {"  - name: p\n    stages: [{name: s, actions: [", "{wait: 1s},", "]}]\n", 200,
+         "pipelines.p: more than 200 actions"},
+        {"  - name: p\n    stages: [", "{name: s#, actions: [{wait: 1s}]},", "]\n", 100,
+         "pipelines.p: more than 100 stages"},
+        {"", "  - {name: p#, on: SENT, produce: t#}\n", "", 8,
+         "t.yaml:13:35: pipelines.p8: more than 8 topics are produced to"},
+        {"", "  - {name: p#, on: {topic: u#}, webhook: crm}\n", "", 8,
+         "t.yaml:13:28: pipelines.p8: more than 8 topics are read"},
+        {"", "  - {name: p#, webhook: crm}\n", "", 200, "must have 0 to 200 entries, has 201"},
+    };
+    for (size_t index = 0; index < sizeof(limits) / sizeof(limits[0]); index++) {
         struct rcpt_error error;
-        assert_null(parse(examples[index].pipelines, &error));
-        if (strstr(error.text, examples[index].says) == NULL)
-            fail_msg("%s\nsaid: %s\nnot:  %s", examples[index].pipelines, error.text,
-                     examples[index].says);
+        char *fits = repeated(limits[index].before, limits[index].each, limits[index].most,
+                              limits[index].behind);
+        char *more = repeated(limits[index].before, limits[index].each, limits[index].most + 1,
+                              limits[index].behind);
+        struct rcpt_config *config = parse(fits, &error);
+        if (config == NULL)
+            fail_msg("%s", error.text);
+        rcpt_config_free(config);
+        const struct mistake mistake = {more, limits[index].says};
+        expect_mistakes(&mistake, 1);
+        free(fits);
+        free(more);
     }
 }
 
@@ -131,10 +292,77 @@ static void the_same_wording_has_the_same_hash(void **state)
     free(other);
 }
 
+static void what_a_pipeline_is_for_is_stored_with_it(void **state)
+{
+    (void)state;
+    char *listed = compiled("  - name: p\n"
+                            "    on: {flag: COMPLAINED, match: {org: [a, b], campaign: c}}\n"
+                            "    once_per: [org_id, customer_id]\n"
+                            "    webhook: crm\n"
+                            "    wait: 2h\n"
+                            "    if: [SENT, OPENED]\n");
+    char *asked = compiled("  - {name: q, on: api, once_per: campaign_id, webhook: crm}\n"
+                           "  - {name: r, webhook: {endpoint: crm}}\n");
+    assert_has(listed, "\"orgs\":[\"a\",\"b\"],\"campaigns\":[\"c\"],"
+                       "\"once_per\":[\"org_id\",\"customer_id\"]");
+    /* The wait of the short form comes first and is over when its action is reached. */
+    assert_has(listed, "\"first_step\":1,\"first_delay_ms\":7200000");
+    assert_has(listed, "\"if\":[300,700]");
+    assert_has(asked, "\"name\":\"q\",\"on\":null,\"topic\":null");
+    assert_has(asked, "\"orgs\":null,\"campaigns\":null,\"once_per\":[\"campaign_id\"]");
+    assert_has(asked, "\"name\":\"r\",\"on\":null,\"topic\":null");
+    free(listed);
+    free(asked);
+}
+
+static void topics_are_known_once_each(void **state)
+{
+    (void)state;
+    struct rcpt_error error;
+    struct rcpt_config *config =
+        parse("  - name: p\n"
+              "    on: {topic: people}\n"
+              "    stages: [{name: s, actions: [{produce: {topic: u, key: org_id}}]}]\n"
+              "  - {name: q, on: {topic: people}, produce: u}\n"
+              "  - {name: r, on: SENT, produce: {topic: v, key: message_id}}\n",
+              &error);
+    if (config == NULL)
+        fail_msg("%s", error.text);
+    struct pipelines *pipelines = pipelines_of(config);
+    assert_int_equal(pipelines->count, 3);
+    assert_int_equal(pipelines->sources.count, 1);
+    assert_string_equal(pipelines->sources.names[0], "people");
+    assert_int_equal(pipelines->topics.count, 2);
+    assert_string_equal(pipelines->topics.names[0], "u");
+    assert_string_equal(pipelines->topics.names[1], "v");
+    assert_has(pipelines->definitions, "\"op\":\"produce\",\"target\":\"u\",\"key\":\"org_id\"");
+    assert_has(pipelines->definitions, "\"op\":\"produce\",\"target\":\"u\",\"key\":\"subject\"");
+    pipelines_free(pipelines);
+    rcpt_config_free(config);
+}
+
+static void without_pipelines_there_are_none(void **state)
+{
+    (void)state;
+    struct rcpt_config config = {.pipelines = NULL};
+    struct pipelines *none = pipelines_of(&config);
+    assert_int_equal(none->count, 0);
+    assert_string_equal(none->definitions, "[]");
+    pipelines_free(none);
+    pipelines_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mistakes_are_refused_where_they_stand),
+        cmocka_unit_test(what_begins_a_run_is_checked),
+        cmocka_unit_test(an_action_is_checked_with_its_fields),
+        cmocka_unit_test(a_stage_is_checked_as_a_whole),
+        cmocka_unit_test(more_than_there_is_room_for_is_refused_with_its_limit),
+        cmocka_unit_test(what_a_pipeline_is_for_is_stored_with_it),
+        cmocka_unit_test(topics_are_known_once_each),
+        cmocka_unit_test(without_pipelines_there_are_none),
         cmocka_unit_test(waits_and_moves_become_delays_and_targets),
         cmocka_unit_test(the_same_wording_has_the_same_hash),
     };

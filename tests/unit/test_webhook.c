@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -126,6 +127,7 @@ static void addresses_inside_are_told_from_those_outside(void **state)
         assert_false(is_public(inside[i]));
     for (size_t i = 0; i < COUNT(outside); i++)
         assert_true(is_public(outside[i]));
+    assert_false(rcpt_webhook_address_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
 }
 
 static void urls_and_headers_that_say_more_than_they_seem_are_refused(void **state)
@@ -188,7 +190,9 @@ static void on_hook(void *context, struct rcpt_http_request *request)
     snprintf(fixture->seen + strlen(fixture->seen), 64, "%s", rcpt_http_body(request).bytes);
     int status = atoi(rcpt_http_rest(request).bytes + 1);
     struct rcpt_http_answer answer = {.status = status,
-                                      .headers = status == 302 ? "Location: /hook/200\r\n" : NULL,
+                                      .headers = status == 302   ? "Location: /hook/200\r\n"
+                                                 : status == 503 ? "Retry-After: 99999999\r\n"
+                                                                 : NULL,
                                       .retry_after_s = status == 429 ? 7 : 0,
                                       .body = "0123456789abcdefghij",
                                       .body_size = status == 201 ? 20 : 10};
@@ -246,13 +250,13 @@ static struct rcpt_webhook_endpoint *endpoint_of(struct fixture *fixture, const 
     return endpoint_at(fixture, url, timeout_ms, concurrency);
 }
 
-static struct fixture *begin(bool allow_private)
+static struct fixture *begin_at(const char *listen, bool allow_private)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     struct rcpt_error error;
     uv_loop_init(&fixture->loop);
     fixture->server = rcpt_http_new(
-        &(struct rcpt_http_settings){.loop = &fixture->loop, .listen = "127.0.0.1:0"}, &error);
+        &(struct rcpt_http_settings){.loop = &fixture->loop, .listen = listen}, &error);
     assert_non_null(fixture->server);
     rcpt_http_route(fixture->server, &(struct rcpt_http_route){.prefix = "/hook",
                                                                .methods = RCPT_HTTP_POST,
@@ -266,6 +270,11 @@ static struct fixture *begin(bool allow_private)
     fixture->webhooks = rcpt_webhooks_new(
         &(struct rcpt_webhooks_settings){.loop = &fixture->loop, .allow_private = allow_private});
     return fixture;
+}
+
+static struct fixture *begin(bool allow_private)
+{
+    return begin_at("127.0.0.1:0", allow_private);
 }
 
 static void end(struct fixture *fixture)
@@ -340,6 +349,7 @@ static void answers_are_told_apart(void **state)
     (void)state;
     struct fixture *fixture = begin(true);
     assert_int_equal(ask(fixture, "/hook/503"), RCPT_WEBHOOK_SERVER_ERROR);
+    assert_int_equal(fixture->answer.retry_after_ms, INT64_C(365) * 86400 * 1000); /* at most */
     assert_int_equal(ask(fixture, "/hook/404"), RCPT_WEBHOOK_REFUSED);
     assert_int_equal(ask(fixture, "/hook/302"), RCPT_WEBHOOK_REFUSED); /* not followed */
     assert_int_equal(fixture->answer.status, 302);
@@ -405,6 +415,149 @@ static void inside_addresses_are_not_called_unless_allowed(void **state)
     end(fixture);
 }
 
+static bool has_ipv6(void)
+{
+    struct sockaddr_in6 here = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int tried = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool has = tried >= 0 && bind(tried, (struct sockaddr *)&here, sizeof(here)) == 0;
+    if (tried >= 0)
+        close(tried);
+    return has;
+}
+
+static void inside_addresses_of_ipv6_are_known_on_kept_connections_too(void **state)
+{
+    (void)state;
+    char url[64];
+    if (!has_ipv6())
+        skip(); /* this machine has no ::1 */
+    struct fixture *fixture = begin_at("[::1]:0", true);
+    snprintf(url, sizeof(url), "http://[::1]:%d/hook/200", rcpt_http_port(fixture->server));
+    struct rcpt_webhook_endpoint *endpoint = endpoint_at(fixture, url, 60000, 1);
+    send_one(fixture, endpoint);
+    wait_for_answers(fixture, 1);
+    assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_DELIVERED);
+    rcpt_webhooks_set_allow_private(fixture->webhooks, false);
+    send_one(fixture, endpoint);
+    wait_for_answers(fixture, 2);
+    assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_FORBIDDEN);
+    assert_string_equal(fixture->error, "its address is not public");
+    assert_int_equal(rcpt_http_stats(fixture->server)->requests, 1);
+    end(fixture);
+}
+
+static void what_an_endpoint_lacks_is_named(void **state)
+{
+    (void)state;
+    static const char *const good[] = {SECRET}, *const bad[] = {SECRET, "whsec_short"},
+                             *const many[] = {SECRET, SECRET, SECRET, SECRET, SECRET, SECRET,
+                                              SECRET, SECRET, SECRET, SECRET, SECRET, SECRET},
+                             *const headers[] = {"X-Own: mine", "no colon"};
+    const struct {
+        const char *url;
+        const char *const *secrets;
+        size_t secret_count, header_count;
+        const char *message;
+    } cases[] = {
+        {"ftp://h/", good, 1, 0,
+         "endpoint crm: the URL is not of http or https, or holds a user name"},
+        {"http://user@h/", good, 1, 0,
+         "endpoint crm: the URL is not of http or https, or holds a user name"},
+        {"http://h/", many, COUNT(many), 0, "endpoint crm: 12 secrets, at most 8 sign"},
+        {"http://h/", bad, 2, 0,
+         "endpoint crm: secret 2 is not whsec_ and the base64 of 24 to 64 bytes"},
+        {"http://h/", good, 1, 2, "endpoint crm: header 2 is not of the form Name: value"},
+    };
+    struct fixture *fixture = begin(true);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct rcpt_error error;
+        const struct rcpt_webhook_endpoint_settings settings = {
+            .name = "crm",
+            .url = cases[i].url,
+            .secrets = cases[i].secrets,
+            .secret_count = cases[i].secret_count,
+            .headers = headers,
+            .header_count = cases[i].header_count,
+            .concurrency = 1};
+        assert_null(rcpt_webhook_endpoint_new(fixture->webhooks, &settings, &error));
+        assert_string_equal(error.text, cases[i].message);
+        assert_int_equal(error.exit_code, EX_CONFIG);
+    }
+    end(fixture);
+}
+
+static void without_a_secret_a_call_has_its_id_and_no_signature(void **state)
+{
+    (void)state;
+    char url[64];
+    struct rcpt_error error;
+    struct fixture *fixture = begin(true);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%d/hook/200", rcpt_http_port(fixture->server));
+    const struct rcpt_webhook_endpoint_settings settings = {.name = "open",
+                                                            .url = url,
+                                                            .connect_timeout_ms = 10000,
+                                                            .timeout_ms = 60000,
+                                                            .concurrency = 1};
+    struct rcpt_webhook_endpoint *endpoint =
+        rcpt_webhook_endpoint_new(fixture->webhooks, &settings, &error);
+    assert_non_null(endpoint);
+    send_one(fixture, endpoint);
+    wait_for_answers(fixture, 1);
+    assert_non_null(strstr(fixture->seen, "webhook-id=msg_1;"));
+    assert_non_null(strstr(fixture->seen, "webhook-signature=;"));
+    end(fixture);
+}
+
+/* Calls and endpoints end in another order than that in which they began. */
+static void an_answer_ends_its_own_call_only(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin(true);
+    struct rcpt_webhook_endpoint *quick = endpoint_of(fixture, "/hook/200", 60000, 1),
+                                 *slow = endpoint_of(fixture, "/silent", 60000, 1);
+    send_one(fixture, quick);
+    send_one(fixture, slow);
+    wait_for_answers(fixture, 1);
+    assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_DELIVERED);
+    assert_int_equal(rcpt_webhook_room(quick), 1);
+    assert_int_equal(rcpt_webhook_room(slow), 0);
+    rcpt_webhook_endpoint_drop(quick);
+    while (fixture->kept_count == 0)
+        uv_run(&fixture->loop, UV_RUN_ONCE);
+    rcpt_http_answer_text(fixture->kept[--fixture->kept_count], 200, "at last");
+    wait_for_answers(fixture, 2);
+    assert_int_equal(rcpt_webhook_room(slow), 1);
+    end(fixture);
+}
+
+static void a_file_of_authorities_that_is_not_there_is_a_failure_of_tls(void **state)
+{
+    (void)state;
+    char url[64];
+    struct fixture *fixture = begin(true);
+    rcpt_webhooks_close(fixture->webhooks, on_closed, fixture);
+    while (fixture->closed == 0)
+        uv_run(&fixture->loop, UV_RUN_ONCE);
+    fixture->closed = 0;
+    fixture->webhooks = rcpt_webhooks_new(&(struct rcpt_webhooks_settings){
+        .loop = &fixture->loop, .allow_private = true, .ca_file = "/nonexistent/ca.pem"});
+    snprintf(url, sizeof(url), "https://127.0.0.1:%d/", rcpt_http_port(fixture->server));
+    send_one(fixture, endpoint_at(fixture, url, 60000, 1));
+    wait_for_answers(fixture, 1);
+    assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_TLS);
+    assert_non_null(strstr(fixture->error, "/nonexistent/ca.pem"));
+    end(fixture);
+}
+
+static void classes_have_the_names_of_metrics_and_tables(void **state)
+{
+    (void)state;
+    assert_string_equal(rcpt_webhook_class_name(RCPT_WEBHOOK_DELIVERED), "delivered");
+    assert_string_equal(rcpt_webhook_class_name(RCPT_WEBHOOK_CANCELLED), "cancelled");
+    for (unsigned class = 0; class < RCPT_WEBHOOK_CLASS__COUNT; class ++)
+        assert_non_null(rcpt_webhook_class_name((enum rcpt_webhook_class) class));
+}
+
 static void an_endpoint_takes_as_many_calls_as_it_may(void **state)
 {
     (void)state;
@@ -463,6 +616,12 @@ int main(void)
         cmocka_unit_test(who_does_not_answer_is_given_up),
         cmocka_unit_test(failures_below_http_have_classes),
         cmocka_unit_test(inside_addresses_are_not_called_unless_allowed),
+        cmocka_unit_test(inside_addresses_of_ipv6_are_known_on_kept_connections_too),
+        cmocka_unit_test(what_an_endpoint_lacks_is_named),
+        cmocka_unit_test(without_a_secret_a_call_has_its_id_and_no_signature),
+        cmocka_unit_test(an_answer_ends_its_own_call_only),
+        cmocka_unit_test(a_file_of_authorities_that_is_not_there_is_a_failure_of_tls),
+        cmocka_unit_test(classes_have_the_names_of_metrics_and_tables),
         cmocka_unit_test(an_endpoint_takes_as_many_calls_as_it_may),
         cmocka_unit_test(closing_answers_whoever_waits),
     };
