@@ -585,6 +585,31 @@ def test_fold_plan_says_what_other_windows_would_publish(create_folder, tmp_path
     assert world.installation.command("fold-plan", "--rule", "r", "--windows", "x", check=False).returncode == 64
 
 
+def test_a_mistake_in_a_plan_is_said(create_folder, tmp_path):
+    world = create_folder({"name": "r", "group_key": ["id"]})
+    rule = world.installation.settings["folds"][0]
+    world.installation.configure(folds=[rule, {"name": "changes", "group_key": ["org_id"], "publish": rule["publish"]}])
+    produce_json(world, world.events, [("k", {"id": 1}), ("k", b"no JSON"), ("k", {"other": 1})])
+
+    def plan(*arguments, code):
+        result = world.installation.command("fold-plan", *arguments, check=False)
+        assert result.returncode == code, result
+        return result
+
+    assert "--rule names one of folds" in plan(code=64).stderr
+    for windows, words in ((",".join(["1s"] * 17), "--windows takes at most 16 durations"), ("", "--windows names durations"),
+                           ("1s,0s", '"0s" is no duration'), ("1" * 40, "at most 16 durations"), ("1s,soon", '"soon" is no duration')):
+        assert words in plan("--rule", "r", "--windows", windows, code=64).stderr, windows
+    assert "the rule reads no topic: name one with --topic" in plan("--rule", "changes", code=64).stderr
+    assert "2 records are no events of this rule" in plan("--rule", "r", code=0).stdout
+    missing = plan("--rule", "r", "--topic", "no-such-topic", code=69)
+    assert "no-such-topic" in missing.stderr
+    for picture, code in ((tmp_path / "none" / "plan.svg", 73), ("/dev/full", 74)):
+        assert f"{picture}: cannot be written: " in plan("--rule", "r", "--svg", str(picture), code=code).stderr
+    world.installation.write_config("lanez: 1\n")
+    assert "lanez" in plan("--rule", "r", code=78).stderr
+
+
 # ---- webhooks ------------------------------------------------------------------------------------------------------
 
 SECRET = b"twenty-four bytes of key"
