@@ -613,6 +613,87 @@ def test_a_record_that_kafka_refuses_is_given_up_with_the_reason_and_its_neighbo
     process.stop()
 
 
+def test_a_property_that_no_record_can_be_sent_with_is_said_at_a_start_and_at_a_reload(create_actions, create_topic, receiver):
+    produces = [{"name": "p", "on": "SENT", "produce": {"topic": str(create_topic(1)), "key": "subject"}}]
+    calls = [{"name": "p", "on": "SENT", "webhook": "crm"}]
+    world = create_actions(produces, kafka={"properties": {"acks": "1"}})
+    process = world.installation.start("a")
+    assert process.wait(LONG) == 78 and "kafka property acks cannot be set" in process.log(), process.log_tail()
+    world.installation.configure(pipelines=calls)
+    world.insert_ids("m")
+    process = world.installation.start("b")
+    process.wait_for_log("1 pipelines are in effect", LONG)
+    world.installation.configure(pipelines=produces)
+    process.signal(signal.SIGHUP)
+    process.wait_for_log('level=error .*reload: actions cannot be carried out: kafka property acks cannot be set', LONG)
+    assert "the configuration stays as it was" not in process.log()  # it is in effect but for them
+    assert Operations(process).figures().get_one("receiptd_reloads_total", result="refused") == 1
+    world.installation.configure(pipelines=calls)
+    process.signal(signal.SIGHUP)
+    process.wait_for(lambda: process.log().count("1 pipelines are in effect") == 2, LONG, "what can be carried out is again")
+    world.topic.send(receipt("m", "SENT"))
+    wait_for_runs(world, process, {"done": 1})
+    process.stop()
+
+
+def test_an_import_that_ends_in_the_middle_says_how_far_it_came(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "api", "once_per": ["subject"], "webhook": "crm"}])
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    file = world.installation.directory / "people.csv"
+    people = "".join(f"person{n},note {n}\n" for n in range(1500))
+    file.write_text("subject,note\n" + people + "person,too,many\n")
+    ended = world.installation.command("actions", "import", str(file), "--pipeline", "p", check=False)
+    assert ended.returncode == 65 and ended.stdout == "1000 lines read, 1000 runs began\n"
+    assert "line 1502: has not as many fields" in ended.stderr and "HINT: lines up to there are in; with once_per they may be imported again" in ended.stderr
+    file.write_text("subject,note\n" + people)
+    assert world.installation.command("actions", "import", str(file), "--pipeline", "p").stdout == "1500 lines read, 500 runs began\n"
+    wait_for_runs(world, process, {"done": 1500})
+    assert len({call.subject for call in receiver.seen()}) == 1500
+    process.stop()
+
+
+def test_actions_are_listed_and_shown_in_every_format(create_actions, receiver):
+    receiver.answer = lambda call: (404, {}, 0)
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    world.insert_ids("m", "n")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"), receipt("n", "SENT"))
+    wait_for_runs(world, process, {"dead": 2})
+    process.stop()
+    listed = world.installation.command("actions", "list", "--status", "dead").stdout.splitlines()
+    assert len(listed) >= 3 and listed[0].split()[:3] == ["id", "run_id", "pipeline"] and "answer 404" not in "".join(listed)
+    rows = world.installation.command("actions", "list", "--format", "csv").stdout.splitlines()
+    assert len(rows) == 3 and rows[0].startswith("id,run_id,pipeline,")
+    (one, _) = world.installation.json("actions", "list")
+    shown = world.installation.command("actions", "show", str(one["id"])).stdout
+    assert "answer 404" in shown and "crm" in shown and world.installation.json("actions", "list", "--limit", "1") == [one]
+
+
+def test_more_requests_than_the_database_takes_are_turned_away_at_once(create_actions, receiver):
+    world = create_actions(API, http={"token": "whoever-knows-this-token"}, postgres={"lock_timeout": "30s"})
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    pages = Operations(process, token="whoever-knows-this-token")
+
+    def begin(number):
+        return pages.ask("/runs/p", json.dumps({"subject": f"person{number}"}).encode())
+
+    with world.database.connect() as operator, ThreadPoolExecutor(20) as pool:
+        operator.execute("BEGIN")
+        operator.execute("LOCK TABLE receiptd.run")
+        asked = [pool.submit(begin, number) for number in range(20)]
+        process.wait_for(lambda: sum(each.done() for each in asked) == 4, LONG, "four are turned away")
+        for each in asked:
+            if each.done():
+                assert each.result().status == 503 and "too many requests wait for the database" in each.result().text
+        operator.execute("ROLLBACK")
+        codes = collections.Counter(each.result().status for each in asked)
+    assert codes == {200: 16, 503: 4}
+    wait_for_runs(world, process, {"done": 16})
+    process.stop()
+
+
 def test_an_answer_in_whatever_bytes_is_kept_as_far_as_it_is_text(create_actions, receiver):
     receiver.answer = lambda call: (404, {}, 0)
     receiver.body = lambda status: b"no \xff\x00 caf\xe9"
