@@ -136,8 +136,7 @@ static const char *advice_on(rd_kafka_resp_err_t code)
     case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
         return "create the topic, or correct publish.kafka.topic of folds";
     case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
-        return "raise max.message.bytes of the topic and message.max.bytes in kafka.properties, or "
-               "lower max_values of the rule";
+        return "raise max.message.bytes of the topic, or lower max_values of the rule";
     case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
         return "grant WRITE and DESCRIBE on the topic to receiptd's user";
     default:

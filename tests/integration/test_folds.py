@@ -808,6 +808,21 @@ def test_a_publication_that_is_too_large_for_its_topic_is_said_and_goes_out_when
     process.stop()
 
 
+def test_a_property_that_no_transaction_can_be_made_with_is_said(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms"}, kafka={"properties": {"acks": "1"}})
+    process = world.installation.start("a")
+    produce_json(world, world.events, [("a", {"id": "a"})])
+    wait_until_read(world, process)
+    process.wait_for_log("folds: lane [0-9]+: opening its producer failed, again in .*librdkafka refuses the producer of folds: .*acks", 60)
+    assert published(world) == []
+    process.stop()
+    world.installation.configure(kafka={"properties": {"acks": None}})
+    process = world.installation.start("b")
+    wait_until_quiet(world, process)
+    assert [publication["group"] for publication in published(world)] == [{"id": "a"}]
+    process.stop()
+
+
 TABLES = ("fold_rule", "fold_group", "fold_event", "fold_progress", "fold_total", "fold_lane", "fold_outbox", "dead_letter")
 
 
