@@ -612,6 +612,12 @@ def test_the_table_shows_the_tree_with_shares_and_fits_a_terminal(installed):
     assert max(map(len, lines)) <= 100 and all(line == line.rstrip() for line in lines)
 
 
+def test_large_numbers_are_grouped_for_readers_and_plain_for_programs(installed):
+    installed.do("INSERT INTO receiptd.message_inbox (message_id, campaign_id, status) SELECT i::text, 'c', 600 FROM generate_series(1, 12345) i")
+    assert "12 345" in installed.run("funnel", "c").out
+    assert ",12345," in installed.run("funnel", "c", "--format", "csv").out
+
+
 def test_an_unknown_campaign_is_named(installed):
     result = installed.run("funnel", "nope", code=NOINPUT)
     assert 'no campaign "nope"' in result.err and result.out == ""
@@ -728,6 +734,14 @@ def test_redrive_parks_what_is_valid_now_and_leaves_the_rest(installed):
                            "FROM receiptd.parked_event") == [(True,)]
     assert installed.query('SELECT array_agg("offset" ORDER BY 1) FROM receiptd.dead_letter') == [([2, 4, 5, 6, 8],)]
     assert "0 letters moved (0 receipts parked for the daemon), 5 left" in installed.run("dead-letters", "--redrive").out
+
+
+def test_redrive_keeps_the_gateway_that_an_event_names(installed):
+    pin(installed)
+    bury(installed, 1, event(1, gateway="acme-twilio"))
+    bury(installed, 2, event(2))
+    installed.run("dead-letters", "--redrive")
+    assert installed.query('SELECT "offset", gateway FROM receiptd.parked_event ORDER BY 1') == [(1, "acme-twilio"), (2, None)]
 
 
 def test_redrive_heeds_reason_limit_and_the_lanes_that_the_topic_is_pinned_to(installed):

@@ -1,12 +1,15 @@
 """The intake over real Kafka and PostgreSQL: what is answered with 2xx is there, whatever happens in between."""
 
 import gzip
+import hashlib
+import hmac
 import json
 import os
 import signal
 import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -208,6 +211,40 @@ def test_without_aliases_nobody_asks_postgresql(site):
     process.stop()
 
 
+def mailgun(token, event="delivered", key=b"key-of-mailgun"):
+    """Signed once: the token is the sender's for this request."""
+    at = str(int(time.time()))
+    signature = hmac.new(key, f"{at}{token}".encode(), hashlib.sha256).hexdigest()
+    body = {"signature": {"timestamp": at, "token": token, "signature": signature},
+            "event-data": {"event": event, "id": token, "timestamp": 1760789441.25, "recipient": "a@example.com",
+                           "message": {"headers": {"message-id": f"{token}@example.org"}}}}
+    return request("POST", "/dlr/gun", json.dumps(body).encode(), ["Content-Type: application/json"])
+
+
+def test_a_copy_of_a_signed_request_is_answered_and_not_counted(site):
+    process = site.start(accounts=[{"name": "gun", "gateway": "mailgun", "org_id": "o1", "verify": "required", "secrets": ["key-of-mailgun"]}])
+    with Client(process.port) as client:
+        codes = []
+        for data in (mailgun("one"), mailgun("two"), mailgun("one"), mailgun("one"), mailgun("one", key=b"wrong")):
+            client.send(data)
+            codes.append(client.answer().status)
+    assert [code // 100 for code in codes] == [2, 2, 2, 2, 4], codes
+    assert sorted(event["gateway_message_id"] for event in intake.read_events(site.events)) == ["one@example.org", "two@example.org"]
+    assert Operations(process).figures().get_one("receiptd_intake_copies_total", account="gun") == 2
+    process.stop()
+
+
+def test_behind_a_proxy_each_source_has_its_own_rate(site):
+    process = site.start(trusted_proxies="10.0.0.0/8, 127.0.0.1", limits={"rate_per_source": 2})
+    codes = {source: [] for source in ("192.0.2.1", "192.0.2.2")}
+    with Client(process.port) as client:
+        for _ in range(10):
+            codes["192.0.2.1"].append(client.request("HEAD", "/dlr/acme", None, ["X-Forwarded-For: 192.0.2.1"]).status)
+        codes["192.0.2.2"].append(client.request("HEAD", "/dlr/acme", None, ["X-Forwarded-For: 192.0.2.2"]).status)
+    assert 429 in codes["192.0.2.1"] and codes["192.0.2.1"][0] == 200 and codes["192.0.2.2"] == [200]
+    process.stop()
+
+
 # ---- what Kafka does not take
 
 
@@ -309,9 +346,13 @@ def test_a_start_that_cannot_be_says_why(site, tmp_path):
     make_certificate(tmp_path, "two")
     site.configure(tls={"certificate": str(tmp_path / "certificate.pem"), "key": str(tmp_path / "other.pem")})
     refused(78, f"key {tmp_path}/other.pem cannot be used", "HINT: PEM")
+    site.configure(tls=None)
+    site.receiptd.configure(kafka={"properties": {"acks": "1"}})
+    refused(78, "kafka property acks cannot be set", "HINT: remove it")
+    site.receiptd.configure(kafka={"properties": None})
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        site.configure(tls=None, listen=address)
+        site.configure(listen=address)
         refused(69, address)
         site.configure(listen="127.0.0.1:0", metrics_listen=address)  # webhooks are taken without it
         process = site.receiptd.start("unwatched", command="intake")
