@@ -234,6 +234,19 @@ def test_a_copy_of_a_signed_request_is_answered_and_not_counted(site):
     process.stop()
 
 
+def test_a_challenge_is_answered_to_who_knows_the_token(site):
+    process = site.start(accounts=[
+        {"name": "wa", "gateway": "whatsapp_cloud", "org_id": "o1", "verify": "required", "secrets": ["s"], "verify_token": "token"}])
+    with Client(process.port) as client:
+        asked = "/dlr/wa?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
+        answer = client.request("GET", asked + "token")
+        assert (answer.status, answer.body) == (200, b"1158201444")
+        answer = client.request("GET", asked + "wrong")
+        assert answer.status in (401, 403) and b"1158201444" not in answer.body
+    assert intake.read_events(site.events) == []
+    process.stop()
+
+
 def test_behind_a_proxy_each_source_has_its_own_rate(site):
     process = site.start(trusted_proxies="10.0.0.0/8, 127.0.0.1", limits={"rate_per_source": 2})
     codes = {source: [] for source in ("192.0.2.1", "192.0.2.2")}
@@ -317,8 +330,8 @@ def test_a_stop_that_kafka_does_not_let_end_is_ended_and_promises_nothing(site, 
 def test_a_dead_letter_holds_no_more_than_a_record_may(site):
     process = site.start(batch={"max_bytes": "4KiB"})
     with Client(process.port) as client:
-        client.send(request("POST", "/dlr/mail", b"{no json " + b"x" * 10_000, ["traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-                                                                              "tracestate: vendor=1"]))
+        client.send(request("POST", "/dlr/mail", b"{no json " + b"x" * 10_000,
+                            ["traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: vendor=1"]))
         assert client.answer().status < 500
     ((value, headers),) = intake.read_topic(site.letters)
     assert value == b"{no json " + b"x" * (4096 - 9) and headers["cut"] == "true" and headers["gateway"] == "mail"
@@ -400,6 +413,7 @@ def test_limits_have_their_codes(site):
     with Client(process.port) as client:
         codes = [
             client.request("GET", "/nowhere").status,
+            client.request("GET", "/dlr").status,
             client.request("GET", "/dlr/nobody").status,
             client.request("PUT", "/dlr/acme", b"x").status,
             client.request("HEAD", "/dlr/acme").status,
@@ -408,7 +422,7 @@ def test_limits_have_their_codes(site):
             client.request("POST", "/dlr/acme").status,
             client.request("POST", "/dlr/acme", b"x" * 5000).status,
         ]
-        assert codes == [404, 404, 405, 200, 204, 415, 411, 413]
+        assert codes == [404, 404, 404, 405, 200, 204, 415, 411, 413]
     for data, status in (
         (request("GET", "/dlr/acme", None, ["X: " + "y" * 3000]), 431),
         (request("POST", "/dlr/acme", gzip.compress(bytes(1 << 20)), ["Content-Encoding: gzip"]), 413),
@@ -546,7 +560,8 @@ def test_tls_and_a_certificate_that_is_renewed(site, tmp_path):
         choosing.set_alpn_protocols(offered)
         with Client(process.port, wrap=choosing.wrap_socket) as client:
             assert client.socket.selected_alpn_protocol() == chosen
-            assert client.request("HEAD", "/dlr/acme").status == 200
+            assert client.request("HEAD", "/dlr/acme", None, ["Connection: close"]).status == 200
+            assert client.reader.read() == b""  # an end that TLS knows of: anything else would raise
     with pytest.raises((ConnectionError, OSError, ValueError)):
         with Client(process.port) as plain:
             plain.send(twilio("in the clear"))

@@ -92,3 +92,10 @@ def test_a_request_that_asks_for_something_else_than_to_take_receipts_says_what_
     status, events, said = attempt("wa", request(b"", target=asked, method="GET", length=False))
     assert (status, events) == (0, []) and "answer 200 with 10 bytes of text/plain" in said
     assert "the request asks for something else than to take receipts" in said
+
+
+def test_a_configuration_that_cannot_be_read_is_said(tmp_path):
+    config = tmp_path / "receiptd.yaml"
+    config.write_text("lanez: 1\n")
+    done = subprocess.run([binary(), "intake", "--try", "a", "--config", config], input=b"", capture_output=True, timeout=60)
+    assert done.returncode == 78 and b"lanez" in done.stderr and done.stdout == b""
