@@ -163,9 +163,7 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
         item->answer = text_of(error->text, strlen(error->text));
     if (error == NULL)
         actions_settle(item, ACTIONS_DONE, class);
-    else if (error->decision == RCPT_DECISION_REJECT)
-        actions_settle(item, ACTIONS_DEAD, class);
-    else
+    else /* also if it is refused: so is all that was in one batch with the one that is too large */
         settle_failed(item, class, 0);
 }
 

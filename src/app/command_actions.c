@@ -150,11 +150,23 @@ static bool refuse_line(struct import *import, const char *text)
                             text);
 }
 
+/* The file is no CSV, which is said in `error`; then the import ends. */
+static bool is_damaged(struct import *import)
+{
+    struct rcpt_error *error = &import->context.error;
+    if (error->decision != RCPT_DECISION_REJECT)
+        return false;
+    error->decision = RCPT_DECISION_FATAL;
+    error->exit_code = EX_DATAERR;
+    return true;
+}
+
 static bool read_titles(struct import *import)
 {
     struct rcpt_error *error = &import->context.error;
     if (!csv_next(&import->csv, error))
-        return rcpt_error_fatal(error, EX_DATAERR, "the file has no line of titles");
+        return !is_damaged(import) &&
+               rcpt_error_fatal(error, EX_DATAERR, "the file has no line of titles");
     import->title_count = import->csv.count;
     bool has_subject = false;
     for (size_t index = 0; index < import->title_count; index++) {
@@ -218,12 +230,7 @@ static char *read_some(struct import *import, size_t *count)
         good = write_record(import, &json);
     rcpt_json_end_array(&json);
     RCPT_ASSERT(fclose(out) == 0);
-    if (import->context.error.decision == RCPT_DECISION_REJECT) {
-        import->context.error.decision = RCPT_DECISION_FATAL;
-        import->context.error.exit_code = EX_DATAERR;
-        good = false;
-    }
-    if (good)
+    if (!is_damaged(import) && good)
         return text;
     free(text);
     return NULL;

@@ -45,7 +45,9 @@ static bool read_windows(const struct command_call *call, struct planning *plann
         }
         text += size;
     }
-    return true;
+    if (planning->row_count == 0)
+        command_usage(call, "--windows names durations, such as 1s,10s,1m");
+    return planning->row_count > 0;
 }
 
 static const struct rcpt_fold_config *find_rule(const struct rcpt_config *config, const char *name)
@@ -104,7 +106,10 @@ static int write_picture(const char *path, const struct planning *planning)
     snprintf(title, sizeof(title), "rule %.63s over topic %.249s", planning->fold->name,
              planning->spec.topic);
     fold_plan_write_svg(title, planning->rows, planning->row_count, out);
-    return fclose(out) == 0 ? EX_OK : EX_IOERR;
+    if (fclose(out) == 0)
+        return EX_OK;
+    rcpt_error_fatal(&error, EX_IOERR, "%.300s: cannot be written: %s", path, strerror(errno));
+    return command_fail(&error);
 }
 
 static int plan(const struct command_call *call, const struct rcpt_config *config,

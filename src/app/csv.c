@@ -35,6 +35,8 @@ static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_erro
                     csv->next_line++;
             }
         }
+        if (byte == EOF && ferror(csv->in))
+            return refuse(csv, "cannot be read", error);
         if (byte == EOF && quoted)
             return refuse(csv, "a quote is not closed", error);
         if (byte == '\0')

@@ -88,11 +88,7 @@ static bool make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
     qsort(intake->accounts, count, sizeof(*intake->accounts), compare_accounts);
     for (size_t i = 0; i < count; i++)
         intake->accounts[i].number = (uint32_t)i;
-    for (size_t i = 1; i < count; i++)
-        if (strcmp(intake->accounts[i - 1].name, intake->accounts[i].name) == 0)
-            return rcpt_error_fatal(error, EX_CONFIG, "intake.accounts names %s twice",
-                                    intake->accounts[i].name);
-    return true;
+    return true; /* no name is there twice: the configuration's check has seen to that */
 }
 
 /* ---- HTTP ---- */
@@ -328,11 +324,6 @@ struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *setting
 }
 
 /* ---- figures ---- */
-
-int rcpt_intake_port(const struct rcpt_intake *intake)
-{
-    return rcpt_http_port(intake->http);
-}
 
 size_t rcpt_intake_account_count(const struct rcpt_intake *intake)
 {

@@ -168,7 +168,8 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     else
         intake->totals.alias_failed++;
     if (error != NULL)
-        rcpt_log_warn("intake", "looking up aliases failed: %s [%s]", error->text, error->code);
+        rcpt_log_warn("intake", "looking up aliases failed: %s [%s]%s%s", error->text, error->code,
+                      error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
     while (delivery != NULL) {
         struct delivery *next = delivery->next;
         if (refuse)

@@ -102,12 +102,14 @@ static bool take_over(struct app_reload *reload, FILE *out)
     return good;
 }
 
+/* What is wrong after it was taken over, such as actions, does not bring the old one back. */
 static void log_result(bool good, const char *text)
 {
+    bool refused = strncmp(text, "refused: ", 9) == 0;
     while (*text != '\0') {
         int size = (int)strcspn(text, "\n");
         rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "app", "reload: %.*s%s", size, text,
-                 good ? "" : "; the configuration stays as it was");
+                 refused ? "; the configuration stays as it was" : "");
         text += size + (text[size] == '\n');
     }
 }

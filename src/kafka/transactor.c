@@ -38,6 +38,7 @@ struct job {
     int64_t mark;
     char **texts; /* of the records: topic, key, value, id */
     size_t record_count;
+    bool refused; /* a record was: `error` says which topic and why */
     struct rcpt_error error;
 };
 
@@ -54,12 +55,15 @@ static int call_ms(int64_t deadline)
     return left < 1 ? 1 : left > CALL_MS ? CALL_MS : (int)left;
 }
 
-/* Takes the error over. */
+/* Takes the error over. That a transaction failed says less than which record made it fail. */
 static bool fail(struct job *job, rd_kafka_error_t *error, enum rcpt_decision decision,
                  const char *what)
 {
-    rcpt_error_set(&job->error, decision, rd_kafka_error_name(error), "%s: %s", what,
-                   rd_kafka_error_string(error));
+    if (job->refused)
+        job->error.decision = decision;
+    else
+        rcpt_error_set(&job->error, decision, rd_kafka_error_name(error), "%s: %s", what,
+                       rd_kafka_error_string(error));
     rd_kafka_error_destroy(error);
     return false;
 }
@@ -125,6 +129,43 @@ static void open_work(struct job *job)
         (void)read_mark(job, deadline);
 }
 
+static const char *advice_on(rd_kafka_resp_err_t code)
+{
+    switch (code) {
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+    case RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC:
+        return "create the topic, or correct publish.kafka.topic of folds";
+    case RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE:
+        return "raise max.message.bytes of the topic, or lower max_values of the rule";
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+        return "grant WRITE and DESCRIBE on the topic to receiptd's user";
+    default:
+        return NULL;
+    }
+}
+
+static bool refuse(struct job *job, rd_kafka_resp_err_t code, const char *topic)
+{
+    const char *advice = advice_on(code);
+    job->refused = true;
+    rcpt_error_set(&job->error, RCPT_DECISION_RETRY, rd_kafka_err2name(code),
+                   "topic %s does not take a publication: %s", topic, rd_kafka_err2str(code));
+    if (advice != NULL)
+        rcpt_error_hint(&job->error, "%s", advice);
+    return false;
+}
+
+/* Called in the job's thread, by what waits for the transaction; after the first one that is
+ * refused the others are only purged. */
+static void on_delivery(rd_kafka_t *handle, const rd_kafka_message_t *message, void *opaque)
+{
+    struct job *job = message->_private;
+    (void)handle;
+    (void)opaque;
+    if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR && job->error.decision == RCPT_DECISION_NONE)
+        refuse(job, message->err, rd_kafka_topic_name(message->rkt));
+}
+
 static bool produce(struct job *job, size_t index, int64_t deadline)
 {
     char **texts = &job->texts[4 * index];
@@ -136,12 +177,12 @@ static bool produce(struct job *job, size_t index, int64_t deadline)
         rd_kafka_resp_err_t code = rd_kafka_producev(
             job->handle, RD_KAFKA_V_TOPIC(texts[0]), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
             RD_KAFKA_V_KEY(texts[1], key_size), RD_KAFKA_V_VALUE(texts[2], strlen(texts[2])),
-            RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_END);
+            RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(job), RD_KAFKA_V_END);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             return true;
         rd_kafka_headers_destroy(headers);
         if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || now_ms() >= deadline)
-            return fail_code(job, code, RCPT_DECISION_RETRY, texts[0]);
+            return refuse(job, code, texts[0]);
         rd_kafka_poll(job->handle, 50);
     }
 }
@@ -303,6 +344,7 @@ static const struct rcpt_kafka_property ours[] = {
     {"compression.type", "lz4"},
     {"linger.ms", "5"},
     {"message.timeout.ms", "15000"},
+    {"topic.metadata.propagation.max.ms", "5000"}, /* then a topic does not exist */
     {"enable.idempotence", "true"},
     {"socket.keepalive.enable", "true"},
     {"reconnect.backoff.max.ms", "2000"},
@@ -356,6 +398,8 @@ static rd_kafka_conf_t *make_conf(const struct rcpt_transactor_settings *setting
         good = rcpt_kafka_set_property(conf, "group.id", settings->id, error) &&
                rcpt_kafka_set_property(conf, "isolation.level", "read_committed", error);
     rd_kafka_conf_set_log_cb(conf, on_log);
+    if (producer)
+        rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     if (good)
         return conf;
     rd_kafka_conf_destroy(conf);

@@ -5,11 +5,13 @@ import collections
 import hashlib
 import hmac
 import json
+import secrets
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from confluent_kafka.admin import ConfigResource
 
 from oracle import broker
 from oracle.ledger import Row
@@ -560,6 +562,229 @@ def test_records_go_to_a_topic_with_their_key(create_actions, create_topic, rece
     assert sum(high - low for low, high in target.watermarks().values()) == 1
 
 
+def told(world, *columns):
+    """What became of each action, by message."""
+    return world.database.query(f"SELECT message_id, status, class, {', '.join(columns) or 'attempt'} FROM receiptd.action ORDER BY 1, id")
+
+
+def test_a_topic_that_does_not_exist_is_named_and_its_records_go_out_when_it_does(create_actions, create_topic, receiver):
+    target, source = f"target-{secrets.token_hex(6)}", f"source-{secrets.token_hex(6)}"
+    world = create_actions([{"name": "p", "on": "SENT", "produce": {"topic": target, "key": "subject"}},
+                            {"name": "q", "on": {"topic": source}, "webhook": "crm"}], {"lease": "3s", "max_attempts": 1000, "endpoints": [
+                                {"name": "crm", "url": receiver.url, "timeout": "1s"}]})
+    world.insert_ids("m")
+    process = world.installation.start()
+    process.wait_for_log(f"level=warn .*topic {target}, which pipelines produce to, does not exist", LONG)
+    process.wait_for_log(f"level=warn .*actions: there is no topic {source} yet", LONG)
+    world.topic.send(receipt("m", "SENT"))
+    world.wait(lambda: [row[2] for row in told(world)] == ["kafka"], process, LONG, "it is tried in vain")
+    ((_, _, _, answer),) = told(world, "answer")
+    assert target in answer, answer
+    pages = Operations(process)
+    assert pages.figures().get_one("receiptd_action_attempts_total", target=target, **{"class": "kafka"}) >= 1
+    made, begins = create_topic(1, name=target), create_topic(1, name=source)
+    wait_for_runs(world, process, {"done": 1})
+    begins.send({"org_id": "o", "subject": "ann"}, None, {"org_id": "o", "subject": "bob"})  # a tombstone begins nothing
+    wait_for_runs(world, process, {"done": 3})
+    assert sum(high - low for low, high in made.watermarks().values()) == 1
+    assert [call.subject for call in receiver.seen()] == ["o/ann", "o/bob"]
+    process.stop()
+
+
+def test_a_record_that_kafka_refuses_is_given_up_with_the_reason_and_its_neighbours_land(create_actions, create_topic, receiver):
+    """A broker refuses the batch, and with it the records that were sent together."""
+    small = create_topic(1, max_message_bytes=1000)
+    world = create_actions([{"name": "p", "produce": {"topic": str(small), "key": "subject"}}], {"max_attempts": 8})
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    file = world.installation.directory / "people.csv"
+    file.write_text(f"org_id,subject,note\no,small,hello\no,large,{secrets.token_hex(4000)}\n")
+    world.installation.command("actions", "import", str(file), "--pipeline", "p")
+    wait_for_runs(world, process, {"done": 1, "dead": 1})
+    (dead,) = world.installation.json("actions", "list", "--status", "dead")
+    (shown,) = world.installation.json("actions", "show", str(dead["id"]))
+    assert (shown["subject"], shown["target"], shown["attempt"]) == ("large", str(small), 8)
+    assert str(small) in shown["answer"] and "too large" in shown["answer"].lower(), shown
+    assert Operations(process).figures().get_one("receiptd_actions_dead_total") == 1
+    broker_takes = ConfigResource(ConfigResource.Type.TOPIC, str(small), set_config={"max.message.bytes": "100000"})
+    small.services.admin.alter_configs([broker_takes])[broker_takes].result(30)
+    assert "1 actions will be tried again" in world.installation.command("actions", "retry", str(dead["id"])).stdout
+    wait_for_runs(world, process, {"done": 2})
+    process.stop()
+
+
+def test_a_property_that_no_record_can_be_sent_with_is_said_at_a_start_and_at_a_reload(create_actions, create_topic, receiver):
+    produces = [{"name": "p", "on": "SENT", "produce": {"topic": str(create_topic(1)), "key": "subject"}}]
+    calls = [{"name": "p", "on": "SENT", "webhook": "crm"}]
+    world = create_actions(produces, kafka={"properties": {"acks": "1"}})
+    process = world.installation.start("a")
+    assert process.wait(LONG) == 78 and "kafka property acks cannot be set" in process.log(), process.log_tail()
+    world.installation.configure(pipelines=calls)
+    world.insert_ids("m")
+    process = world.installation.start("b")
+    process.wait_for_log("1 pipelines are in effect", LONG)
+    world.installation.configure(pipelines=produces)
+    process.signal(signal.SIGHUP)
+    process.wait_for_log('level=error .*reload: actions cannot be carried out: kafka property acks cannot be set', LONG)
+    assert "the configuration stays as it was" not in process.log()  # it is in effect but for them
+    assert Operations(process).figures().get_one("receiptd_reloads_total", result="refused") == 1
+    world.installation.configure(pipelines=calls)
+    process.signal(signal.SIGHUP)
+    process.wait_for(lambda: process.log().count("1 pipelines are in effect") == 2, LONG, "what can be carried out is again")
+    world.topic.send(receipt("m", "SENT"))
+    wait_for_runs(world, process, {"done": 1})
+    process.stop()
+
+
+def test_an_import_that_ends_in_the_middle_says_how_far_it_came(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "api", "once_per": ["subject"], "webhook": "crm"}])
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    file = world.installation.directory / "people.csv"
+    people = "".join(f"person{n},note {n}\n" for n in range(1500))
+    file.write_text("subject,note\n" + people + "person,too,many\n")
+    ended = world.installation.command("actions", "import", str(file), "--pipeline", "p", check=False)
+    assert ended.returncode == 65 and ended.stdout == "1000 lines read, 1000 runs began\n"
+    assert "line 1502: has not as many fields" in ended.stderr
+    assert "HINT: lines up to there are in; with once_per they may be imported again" in ended.stderr
+    file.write_text("subject,note\n" + people)
+    assert world.installation.command("actions", "import", str(file), "--pipeline", "p").stdout == "1500 lines read, 500 runs began\n"
+    wait_for_runs(world, process, {"done": 1500})
+    assert len({call.subject for call in receiver.seen()}) == 1500
+    process.stop()
+
+
+def test_actions_are_listed_and_shown_in_every_format(create_actions, receiver):
+    receiver.answer = lambda call: (404, {}, 0)
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    world.insert_ids("m", "n")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"), receipt("n", "SENT"))
+    wait_for_runs(world, process, {"dead": 2})
+    process.stop()
+    listed = world.installation.command("actions", "list", "--status", "dead").stdout.splitlines()
+    assert len(listed) >= 3 and listed[0].split()[:3] == ["id", "run_id", "pipeline"] and "answer 404" not in "".join(listed)
+    rows = world.installation.command("actions", "list", "--format", "csv").stdout.splitlines()
+    assert len(rows) == 3 and rows[0].startswith("id,run_id,pipeline,")
+    (one, _) = world.installation.json("actions", "list")
+    shown = world.installation.command("actions", "show", str(one["id"])).stdout
+    assert "answer 404" in shown and "crm" in shown and world.installation.json("actions", "list", "--limit", "1") == [one]
+
+
+def test_more_requests_than_the_database_takes_are_turned_away_at_once(create_actions, receiver):
+    world = create_actions(API, http={"token": "whoever-knows-this-token"}, postgres={"lock_timeout": "30s"})
+    process = world.installation.start()
+    process.wait_for_log("pipelines are in effect", LONG)
+    pages = Operations(process, token="whoever-knows-this-token")
+
+    def begin(number):
+        return pages.ask("/runs/p", json.dumps({"subject": f"person{number}"}).encode())
+
+    with world.database.connect() as operator, ThreadPoolExecutor(20) as pool:
+        operator.execute("BEGIN")
+        operator.execute("LOCK TABLE receiptd.run")
+        asked = [pool.submit(begin, number) for number in range(20)]
+        process.wait_for(lambda: sum(each.done() for each in asked) == 4, LONG, "four are turned away")
+        for each in asked:
+            if each.done():
+                assert each.result().status == 503 and "too many requests wait for the database" in each.result().text
+        operator.execute("ROLLBACK")
+        codes = collections.Counter(each.result().status for each in asked)
+    assert codes == {200: 16, 503: 4}
+    wait_for_runs(world, process, {"done": 16})
+    process.stop()
+
+
+def test_an_answer_in_whatever_bytes_is_kept_as_far_as_it_is_text(create_actions, receiver):
+    receiver.answer = lambda call: (404, {}, 0)
+    receiver.body = lambda status: b"no \xff\x00 caf\xe9"
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}])
+    world.insert_ids("m")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"))
+    wait_for_runs(world, process, {"dead": 1})
+    assert told(world, "answer_status", "answer") == [("m", "dead", "refused", 404, "no ?? caf?")]
+    process.stop()
+
+
+def test_what_waits_for_an_endpoint_or_topic_that_was_taken_away_is_given_up_and_can_be_retried(create_actions, create_topic, receiver):
+    """Runs go on under the wording with which they began."""
+    target, other = create_topic(1), create_topic(1)
+    crm = {"name": "crm", "url": receiver.url, "secrets": [SECRET], "timeout": "5s"}
+    stage = [{"await": {"status": "CLICKED", "within": "1h"}}]
+    old = [{"name": "call", "on": "SENT", "stages": [{"name": "s", "actions": [*stage, {"webhook": "crm"}]}]},
+           {"name": "tell", "on": "SENT", "subject": "campaign_id", "stages": [
+               {"name": "s", "actions": [*stage, {"produce": {"topic": str(target), "key": "subject"}}]}]}]
+    new = [{"name": "call", "on": "SENT", "webhook": "other"},
+           {"name": "tell", "on": "SENT", "subject": "campaign_id", "produce": {"topic": str(other), "key": "subject"}}]
+    world = create_actions(old, {"max_attempts": 2})
+    world.insert_ids("m")
+    process = world.installation.start()
+    world.topic.send(receipt("m", "SENT"))
+    awaiting = "SELECT count(*) FROM receiptd.action WHERE status = 'pending' AND awaits IS NOT NULL"
+    world.wait(lambda: world.database.value(awaiting) == 2, process, LONG, "both wait")
+
+    def reload(pipelines, endpoints):
+        done = process.log().count("2 pipelines are in effect")
+        world.installation.configure(pipelines=pipelines, actions={"endpoints": endpoints})
+        process.signal(signal.SIGHUP)
+        process.wait_for(lambda: process.log().count("2 pipelines are in effect") > done, LONG, "the reload is over")
+
+    reload(new, [crm | {"name": "other"}])
+    world.topic.send(receipt("m", "CLICKED"))
+    wait_for_runs(world, process, {"dead": 2})
+    found = world.database.query("SELECT p.name, a.class, a.attempt FROM receiptd.action a JOIN receiptd.pipeline p ON p.id = a.pipeline_id"
+                                 " WHERE a.status = 'dead' ORDER BY 1")
+    assert found == [("call", "no_endpoint", 2), ("tell", "no_topic", 2)]
+    assert receiver.seen() == [] and all(high == low for low, high in target.watermarks().values())
+    told_why = {action["target"]: action for action in world.installation.json("actions", "list", "--status", "dead")}
+    assert set(told_why) == {"crm", str(target)}
+
+    reload(old, [crm])
+    assert "2 actions will be tried again" in world.installation.command("actions", "retry", "all").stdout
+    wait_for_runs(world, process, {"done": 2})
+    assert len(receiver.seen()) == 1 and sum(high - low for low, high in target.watermarks().values()) == 1
+    process.stop()
+
+
+def test_an_operator_who_locks_the_tables_of_actions_delays_them_only(create_actions, create_topic, receiver):
+    source = create_topic(1)
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}, {"name": "q", "on": {"topic": str(source)}, "webhook": "crm"}])
+    world.insert_ids("a", "b")
+    begun = []
+
+    def answer(call):
+        begun.append(call)
+        return 200, {}, 1.0
+
+    receiver.answer = answer
+    process = world.installation.start()
+    process.wait_for_log("actions: assigned 1 partitions", LONG)
+    world.topic.send(receipt("a", "SENT"))
+    world.wait(lambda: begun, process, LONG, "a call is on its way")
+    with world.database.connect() as operator, operator.transaction():
+        for table in ("pipeline", "run", "action", "action_lane", "action_progress"):
+            operator.execute(f"LOCK TABLE receiptd.{table}")
+        world.topic.send(receipt("b", "SENT"))
+        source.send({"org_id": "o", "subject": "ann"})
+        for what in ("writing results of actions", "sharing out lanes of actions", "counting actions"):
+            process.wait_for_log(f"level=warn .*{what} failed, will be tried again: .*lock timeout", LONG)
+        process.wait_for_log("level=warn .*actions: runs of topics failed, reading them again: .*lock timeout", LONG)
+    receiver.answer = lambda call: (200, {}, 0)
+    wait_for_runs(world, process, {"done": 3})
+    process.stop()
+    assert sorted({call.subject for call in receiver.seen()}) == ["o/a", "o/ann", "o/b"]
+    receiver.assert_tokens_grow()
+
+
+def test_without_pipelines_requests_are_told_so(create_actions, receiver):
+    world = create_actions([], http={"token": "whoever-knows-this-token"})
+    process = world.installation.start()
+    answer = Operations(process, token="whoever-knows-this-token").ask("/runs/p", b'{"subject": "ann"}')
+    assert (answer.status, answer.text) == (404, "no pipelines are configured\n")
+    process.stop()
+
+
 def test_a_topic_that_lost_records_or_was_made_anew_is_said_and_a_lost_session_loses_nothing(create_actions, create_topic, receiver):
     source = create_topic(1, retention_ms=-1)
     world = create_actions([{"name": "p", "on": {"topic": str(source)}, "webhook": "crm"}])
@@ -625,6 +850,22 @@ def test_records_of_a_topic_begin_runs_exactly_once_over_crashes(create_actions,
     assert world.database.query("SELECT name, started::int, repeated::int FROM receiptd.pipeline_count ORDER BY 1") == [
         ("p", 2001, 1000), ("q", 1, 0)]
     process.stop()
+
+
+def test_an_instance_without_a_partition_of_the_topic_takes_over_when_the_other_is_gone(create_actions, create_topic, receiver):
+    source = create_topic(1)
+    world = create_actions([{"name": "p", "on": {"topic": str(source)}, "webhook": "crm"}])
+    first = world.installation.start("a")
+    first.wait_for_log("actions: assigned 1 partitions", LONG)
+    second = world.installation.start("b")
+    second.wait_for_log('msg="ready"', LONG)
+    source.send({"org_id": "o", "subject": "ann"})
+    wait_for_runs(world, second, {"done": 1})
+    first.kill()
+    source.send({"org_id": "o", "subject": "bob"})
+    wait_for_runs(world, second, {"done": 2})
+    assert [call.subject for call in receiver.seen()] == ["o/ann", "o/bob"]
+    second.stop()
 
 
 def test_counters_stay_exact_with_pipelines_on(create_actions, receiver):

@@ -13,6 +13,7 @@ import pathlib
 import pwd
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -258,8 +259,17 @@ def test_a_server_that_is_not_there_is_unavailable(empty, tmp_path):
     assert "cannot connect" in result.err and "HINT" in result.err
 
 
+@pytest.mark.parametrize("arguments", [
+    ["migrate"], ["migrate", "--dry-run"], ["audit"], ["audit", "--repair"], ["dead-letters"], ["dead-letters", "--redrive"],
+    ["explain", "m"], ["actions", "list"], ["actions", "show", "1"], ["actions", "retry", "all"], ["actions", "cancel", "1"],
+    ["ctl", "org", "list"], ["ctl", "org", "pause", "acme"], ["ctl", "pipeline", "list"], ["ctl", "pipeline", "pause", "p"]])
+def test_every_command_says_which_server_is_not_there(empty, tmp_path, arguments):
+    empty.write(postgres={"dsn": f"host={tmp_path} port=5999 dbname=x"})
+    result = empty.run(*arguments, code=UNAVAILABLE)
+    assert str(tmp_path) in result.err and "5999" in result.err and "HINT: " in result.err and result.out == ""
+
+
 def test_a_silent_server_is_given_up_after_the_connect_timeout(empty):
-    import socket
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -602,6 +612,12 @@ def test_the_table_shows_the_tree_with_shares_and_fits_a_terminal(installed):
     assert max(map(len, lines)) <= 100 and all(line == line.rstrip() for line in lines)
 
 
+def test_large_numbers_are_grouped_for_readers_and_plain_for_programs(installed):
+    installed.do("INSERT INTO receiptd.message_inbox (message_id, campaign_id, status) SELECT i::text, 'c', 600 FROM generate_series(1, 12345) i")
+    assert "12 345" in installed.run("funnel", "c").out
+    assert ",12345," in installed.run("funnel", "c", "--format", "csv").out
+
+
 def test_an_unknown_campaign_is_named(installed):
     result = installed.run("funnel", "nope", code=NOINPUT)
     assert 'no campaign "nope"' in result.err and result.out == ""
@@ -720,6 +736,14 @@ def test_redrive_parks_what_is_valid_now_and_leaves_the_rest(installed):
     assert "0 letters moved (0 receipts parked for the daemon), 5 left" in installed.run("dead-letters", "--redrive").out
 
 
+def test_redrive_keeps_the_gateway_that_an_event_names(installed):
+    pin(installed)
+    bury(installed, 1, event(1, gateway="acme-twilio"))
+    bury(installed, 2, event(2))
+    installed.run("dead-letters", "--redrive")
+    assert installed.query('SELECT "offset", gateway FROM receiptd.parked_event ORDER BY 1') == [(1, "acme-twilio"), (2, None)]
+
+
 def test_redrive_heeds_reason_limit_and_the_lanes_that_the_topic_is_pinned_to(installed):
     pin(installed)
     installed.do("UPDATE receiptd.consumer_topic SET lanes = 4")
@@ -780,3 +804,105 @@ def test_a_killed_redrive_loses_and_doubles_nothing(installed):
     left, parked, _ = ledger(installed)
     woken, distinct = installed.query("SELECT count(*), count(DISTINCT id) FROM public.woken")[0]
     assert left == 0 and woken == distinct and woken + parked == 4000
+
+
+# ---- actions -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("arguments, words", [
+    (["dance"], 'unknown verb "dance": list, show, retry, cancel or import'), (["list", "7"], "list takes no argument"),
+    (["show"], "which action?"), (["show", "all"], '"all" is not the number of an action'),
+    (["retry", "-1"], "unknown option -1"), (["retry", "9x"], '"9x" is not the number of an action'),
+    (["cancel", "1" * 19], "is not the number of an action"), (["import", "people.csv"], "which file, and which --pipeline?"),
+    (["import", "--pipeline", "p"], "which file, and which --pipeline?"), (["list", "--limit", "x"], "--limit"),
+    (["list", "--format", "xml"], "unknown format")])
+def test_a_mistake_in_a_command_for_actions_is_said(arguments, words):
+    result = receiptd("actions", *arguments)
+    assert result.code == USAGE and words in result.err and result.out == "", result
+
+
+def test_actions_that_are_not_there_are_said_in_every_format(installed):
+    assert installed.run("actions").out == "no actions\n"
+    assert json.loads(installed.run("actions", "list", "--format", "json").out) == []
+    assert installed.run("actions", "list", "--format", "csv").out.startswith("id,run_id,pipeline,")
+    assert installed.run("actions", "show", "7", code=NOINPUT).out == "no actions\n"
+    assert installed.run("actions", "retry", "7", code=NOINPUT).out == "0 actions will be tried again\n"
+    assert installed.run("actions", "cancel", "7", code=NOINPUT).out == "0 runs cancelled\n"
+    assert installed.run("actions", "retry", "all").out == "0 actions will be tried again\n"
+
+
+def test_actions_say_when_the_database_refuses(installed, stranger):
+    installed.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
+    for arguments in (["list"], ["retry", "all"], ["cancel", "1"]):
+        assert "permission denied" in installed.run("actions", *arguments, code=NOPERM).err
+
+
+@pytest.mark.parametrize("text, words", [
+    (b"", "the file has no line of titles"), (b"\n\n", "the file has no line of titles"),
+    (b'"subject\nann\n', "line 1: a quote is not closed"), (b"subject\0\nann\n", "line 1: there is a NUL byte"),
+    (b"," * 64 + b"subject\n", "line 1: has more than 64 fields"), (b"org_id,name\no,ann\n", "line 1: there is no column subject"),
+    (b"org_id,subject\no\n", "line 2: has not as many fields as the line of titles"),
+    (b"org_id,subject\no,ann,1\n", "line 2: has not as many fields"), (b"org_id,subject\no,\n", "line 2: has no subject"),
+    (b"subject\nann\xff\n", "line 2: is not UTF-8"), (b"subject\nann\n\"bob", "line 3: a quote is not closed"),
+    (b"subject\n" + b"x" * 70_000, "line 2: is longer than 64 KiB")])
+def test_a_file_that_cannot_be_imported_is_refused_with_the_line(installed, tmp_path, text, words):
+    file = tmp_path / "people.csv"
+    file.write_bytes(text)
+    result = installed.run("actions", "import", str(file), "--pipeline", "p", code=65)
+    assert words in result.err and result.out == "0 lines read, 0 runs began\n", result
+
+
+def test_an_import_says_what_is_not_there(installed, tmp_path):
+    missing = installed.run("actions", "import", str(tmp_path / "none.csv"), "--pipeline", "p", code=NOINPUT)
+    assert "none.csv: cannot be read: No such file" in missing.err
+    folder = installed.run("actions", "import", str(tmp_path), "--pipeline", "p", code=65)
+    assert "line 1: cannot be read" in folder.err
+    file = tmp_path / "people.csv"
+    file.write_text("subject\nann\n")
+    assert "there is no pipeline typo" in installed.run("actions", "import", str(file), "--pipeline", "typo", code=70).err
+    installed.write(postgres={"dsn": f"host={tmp_path} dbname=x"})
+    assert "cannot connect" in installed.run("actions", "import", str(file), "--pipeline", "p", code=UNAVAILABLE).err
+
+
+# ---- ctl, generate -------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("arguments, words", [
+    ([], "which verb?"), (["status", "--format", "csv"], "there is no csv of this: table or json"),
+    (["status", "--format", "xml"], "unknown format"), (["status", "--socket", "/tmp/" + "x" * 200], "the socket's path is too long: /tmp/xxx")])
+def test_a_mistake_in_a_command_for_the_daemon_is_said(arguments, words):
+    result = receiptd("ctl", *arguments)
+    assert result.code == USAGE and words in result.err and result.out == "", result
+
+
+def test_a_daemon_without_a_socket_or_without_an_answer_is_said(empty):
+    empty.write(control={"socket": ""})
+    assert 'control.socket is "": the daemon has none' in empty.run("ctl", "status", code=USAGE).err
+    empty.path.write_text("lanez: 8\n")
+    broken = empty.run("ctl", "status", code=CONFIG)
+    assert "lanez" in broken.err and "HINT: --socket PATH asks without reading the file" in broken.err
+    with tempfile.TemporaryDirectory(prefix="rctl-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX) as listener:
+        path = f"{folder}/s"
+        nobody = receiptd("ctl", "status", "--socket", path)
+        assert nobody.code == UNAVAILABLE and f"no daemon answers at {path}" in nobody.err and "HINT: is it running" in nobody.err
+        listener.bind(path)
+        listener.listen()
+        endless = receiptd("ctl", "log-level", "x" * 5000, "--socket", path)
+        assert endless.code == USAGE and "that is too long to ask" in endless.err
+        listener.accept()[0].close()
+        asking = empty.start("ctl", "status", "--socket", path)
+        connection, _ = listener.accept()
+        assert connection.recv(100) == b"text status\n"
+        connection.close()
+        _, said = asking.communicate(timeout=20)
+        assert asking.returncode == UNAVAILABLE and "the daemon went away before it answered" in said
+
+
+def test_manual_pages_and_completions_are_made_of_what_the_program_knows():
+    manual, keys = receiptd("generate", "man"), receiptd("generate", "config-man")
+    assert ".TH RECEIPTD 1 " in manual.out and all(f"receiptd {command}" in manual.out.replace("\\-", "-") for command in COMMANDS)
+    assert ".TH RECEIPTD.YAML 5 " in keys.out and "kafka.brokers" in keys.out and "shutdown.deadline" in keys.out
+    bash, zsh = receiptd("generate", "bash"), receiptd("generate", "zsh")
+    assert all(command in bash.out and command in zsh.out for command in COMMANDS)
+    assert subprocess.run(["bash", "-n"], input=bash.out, text=True, capture_output=True).stderr == ""
+    for wrong in ([], ["fish"]):
+        result = receiptd("generate", *wrong)
+        assert result.code == USAGE and "cannot be made: man, config-man, bash or zsh" in result.err and result.out == ""

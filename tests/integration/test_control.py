@@ -9,10 +9,12 @@ import socket
 import stat
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from support.operations import ControlSocket, Operations
+from support.secure import Authority
 
 EX_USAGE, EX_UNAVAILABLE, EX_TEMPFAIL, EX_CONFIG = 64, 69, 75, 78
 
@@ -119,6 +121,62 @@ def test_a_client_that_says_nothing_or_nonsense_harms_nobody(create_world, contr
     process.stop()
 
 
+def test_clients_that_say_nothing_are_let_go_and_make_room(create_world, control):
+    world = create_world(partitions=1, lanes=2)
+    process, _ = start(world)
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(17)]
+    for client in silent:
+        client.connect(str(control.path))
+        client.settimeout(30)
+    assert silent[16].recv(100) == b""  # sixteen at once
+    assert control.ctl("status", check=False).returncode == EX_UNAVAILABLE
+    assert [client.recv(100) for client in silent[:16]] == [b""] * 16
+    assert control.json("status")["readiness"]["ready"]
+    for client in silent:
+        client.close()
+    process.stop()
+
+
+def test_a_drain_that_does_not_come_to_its_end_is_said(create_world, control):
+    patient = {"lock_timeout": "30s", "zombie_timeout": "30s"}
+    world = create_world(partitions=1, lanes=2, shutdown={"deadline": "1s"}, postgres=patient)
+    world.insert_ids("m")
+    process, pages = start(world)
+    with world.database.connect() as operator, operator.transaction(), ThreadPoolExecutor(1) as pool:
+        operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
+        world.topic.send(sent("m"))
+        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'receiptd.message_inbox'::regclass"
+        world.wait(lambda: world.database.value(waiting) > 0, process)
+        late = control.ctl("drain", check=False)
+        assert late.returncode == EX_TEMPFAIL and "not drained within shutdown.deadline; nothing more is taken in" in late.stderr
+        world.installation.configure(shutdown={"deadline": "1m"})
+        control.ctl("reload")
+        drain = pool.submit(control.ctl, "drain", check=False)
+        process.wait_for(lambda: control.json("status")["hold"] == "draining", what="it drains")
+        time.sleep(0.2)
+        control.ctl("resume")
+        ended = drain.result(30)
+        assert ended.returncode == EX_TEMPFAIL and "somebody has ended the drain" in ended.stderr
+    world.wait_until_consumed(process)
+    assert world.database.value("SELECT status FROM receiptd.message_inbox WHERE message_id = 'm'") == 300
+    process.stop()
+
+
+def test_a_socket_that_cannot_be_is_said_and_stops_nothing(create_world, control):
+    world = create_world(partitions=1, lanes=2)
+    control.path.mkdir()
+    process, _ = start(world)
+    process.wait_for_log(f"level=warn .*no control socket at {control.path}: ")
+    process.stop()
+    assert [path.name for path in control.folder.iterdir()] == [control.path.name]  # nothing of it is left
+    control.path.rmdir()
+    world.installation.configure(control={"socket": str(control.folder / "none" / "s")})
+    process = world.installation.start("b")
+    process.wait_for_log(f"level=info .*no control socket: the folder of {control.folder}/none/s cannot be written")
+    process.wait_for_log('msg="ready"')
+    process.stop()
+
+
 def test_a_second_instance_leaves_the_socket_of_the_first_alone(create_world, control):
     world = create_world(partitions=1, lanes=2)
     first, _ = start(world)
@@ -170,6 +228,78 @@ def test_a_wrong_configuration_is_refused_as_a_whole(create_world, control):
     world.installation.write_config(good)
     assert pages.get("/statusz").json["config"]["hash"] == before
     assert control.ctl("reload").returncode == 0
+    process.stop()
+
+
+def test_one_reload_at_a_time_and_none_at_the_end(create_world, control):
+    """The file is a pipe here: whoever reads it waits until something is written."""
+    world = create_world(partitions=1, lanes=4)
+    process, pages = start(world)
+    path = world.installation.config_path
+    good = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)
+
+    def ask(*words):
+        return world.installation.command("ctl", "--socket", str(control.path), *words, check=False)
+
+    def writing():
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return None  # nobody reads yet
+
+    def is_read():
+        return process.wait_for(writing, what="the file is being read")
+
+    def finish(pipe):
+        os.write(pipe, good)
+        os.close(pipe)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ask, "reload")
+        pipe = is_read()
+        second = ask("reload")
+        assert second.returncode == EX_TEMPFAIL and "a reload is under way already" in second.stderr
+        finish(pipe)
+        assert "nothing has changed" in first.result(30).stdout
+
+        with socket.socket(socket.AF_UNIX) as gone:  # asks, and does not wait for the answer
+            gone.connect(str(control.path))
+            gone.sendall(b"text reload\n")
+            pipe = is_read()
+        assert ask("status").returncode == 0
+        finish(pipe)
+        pages.wait_for_figure("receiptd_reloads_total", lambda value: value == 2, result="applied")
+
+        at_the_end = pool.submit(ask, "reload")
+        pipe = is_read()
+        process.signal(signal.SIGTERM)
+        process.wait_for_log("stopping: SIGTERM")
+        assert ask("pause").returncode == EX_TEMPFAIL
+        finish(pipe)
+        told = at_the_end.result(30)
+        assert "refused: the process is about to end" in told.stderr or "nothing has changed" in told.stdout
+    process.expected_status = process.wait()
+    assert process.expected_status == 0
+
+
+def test_a_reload_says_which_certificate_it_does_not_take_and_what_it_cannot_change(create_world, control, tmp_path):
+    authority = Authority(tmp_path, "ours")
+    pem = authority.issue("pages", "pages", "IP:127.0.0.1")
+    world = create_world(partitions=1, lanes=2, http={"tls_certificate": str(pem), "tls_key": str(tmp_path / "pages.key")})
+    process = world.installation.start()
+    process.wait_for_log('msg="ready"')
+    good = pem.read_text()
+    pem.write_text("no certificate")
+    world.installation.configure(batch={"max_events": 77})
+    refused = control.ctl("reload", check=False)
+    assert refused.returncode == EX_CONFIG and f"refused: http.tls_certificate: certificate {pem} cannot be used" in refused.stderr
+    pem.write_text(good)
+    world.installation.configure(postgres={"connections": 4}, lanes=4)
+    told = control.ctl("reload").stdout
+    assert "needs a restart: postgres.connections, which is above the lanes in effect" in told
+    assert re.search("^applied: batch.max_events$", told, re.MULTILINE) and re.search("^needs a restart: lanes$", told, re.MULTILINE), told
     process.stop()
 
 

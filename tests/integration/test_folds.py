@@ -8,6 +8,7 @@ import http.server
 import itertools
 import json
 import random
+import secrets
 import signal
 import threading
 import time
@@ -15,10 +16,12 @@ import time
 import psycopg
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import ConfigResource
 
 from oracle import broker
 from support import publications
 from support.operations import Operations
+from support.ports import free_ports
 from support.servers import Postgres
 
 RULE = {"name": "campaigns", "group_key": ["campaign_id"], "window": "1s", "max_hold": "5s"}
@@ -348,15 +351,17 @@ def test_what_cannot_be_folded_is_a_dead_letter_and_its_neighbours_land(create_f
            (b"x" * 100_000, "invalid_json", "invalid_json; the first of 100000 bytes")]
     good = ("k", {"id": 1})
     running = world.installation.start()
-    produce_json(world, world.events, [good] + [event for value, _, _ in bad for event in (("k", value), good)])
+    produce_json(world, world.events, [good] + [event for value, _, _ in bad for event in (("k", value), good)],
+                 [("traceparent", TRACE.format(7).encode())])
     running.kill()  # whatever it had: letters move with the positions
-    running = world.installation.start()
+    running = world.installation.start("b")
     wait_until_read(world, running)
     wait_until_quiet(world, running)
     letters = world.database.query('SELECT payload, reason, detail, "offset", index FROM receiptd.dead_letter ORDER BY "offset"')
     assert [(bytes(p), reason, detail) for p, reason, detail, _, _ in letters] == \
         [((value or b"")[:65536], reason, detail) for value, reason, detail in bad]
     assert [(offset, index) for *_, offset, index in letters] == [(2 * n + 1, -2) for n in range(len(bad))]
+    assert world.database.query("SELECT DISTINCT traceparent FROM receiptd.dead_letter") == [(TRACE.format(7),)]
     found = published(world)
     publications.assert_once(found)
     assert sum(p["events"] for p in found if p["rule"] == "r") == len(bad) + 2  # one of them lacks only what the other wants
@@ -365,6 +370,11 @@ def test_what_cannot_be_folded_is_a_dead_letter_and_its_neighbours_land(create_f
     assert len(listed) == 3
     world.installation.command("dead-letters", "--redrive")  # they are no receipts
     assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == len(bad)
+    produce_json(world, world.events, [("k", b"no JSON")] * 5000)
+    wait_until_read(world, running)
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == len(bad) + 5000
+    assert Operations(running).figures().get_one("receiptd_fold_skipped_total", topic=str(world.events)) >= 5000
+    assert running.log().count("is a dead letter: ") <= 3  # one of ten seconds is logged, the others are counted
     running.stop()
 
 
@@ -575,16 +585,43 @@ def test_fold_plan_says_what_other_windows_would_publish(create_folder, tmp_path
     assert world.installation.command("fold-plan", "--rule", "r", "--windows", "x", check=False).returncode == 64
 
 
+def test_a_mistake_in_a_plan_is_said(create_folder, tmp_path):
+    world = create_folder({"name": "r", "group_key": ["id"]})
+    rule = world.installation.settings["folds"][0]
+    world.installation.configure(folds=[rule, {"name": "changes", "group_key": ["org_id"], "publish": rule["publish"]}])
+    produce_json(world, world.events, [("k", {"id": 1}), ("k", b"no JSON"), ("k", {"other": 1})])
+
+    def plan(*arguments, code):
+        result = world.installation.command("fold-plan", *arguments, check=False)
+        assert result.returncode == code, result
+        return result
+
+    assert "--rule names one of folds" in plan(code=64).stderr
+    for windows, words in ((",".join(["1s"] * 17), "--windows takes at most 16 durations"), ("", "--windows names durations"),
+                           ("1s,0s", '"0s" is no duration'), ("1" * 40, "at most 16 durations"), ("1s,soon", '"soon" is no duration')):
+        assert words in plan("--rule", "r", "--windows", windows, code=64).stderr, windows
+    assert "the rule reads no topic: name one with --topic" in plan("--rule", "changes", code=64).stderr
+    assert "2 records are no events of this rule" in plan("--rule", "r", code=0).stdout
+    missing = plan("--rule", "r", "--topic", "no-such-topic", code=69)
+    assert "no-such-topic" in missing.stderr
+    for picture, code in ((tmp_path / "none" / "plan.svg", 73), ("/dev/full", 74)):
+        assert f"{picture}: cannot be written: " in plan("--rule", "r", "--svg", str(picture), code=code).stderr
+    world.installation.write_config("lanez: 1\n")
+    assert "lanez" in plan("--rule", "r", code=78).stderr
+
+
 # ---- webhooks ------------------------------------------------------------------------------------------------------
 
 SECRET = b"twenty-four bytes of key"
 
 
 class Receiver(http.server.ThreadingHTTPServer):
-    """Refuses the first attempt of every publication, takes the second; remembers what it took and with which ids."""
+    """Refuses the first attempt of every publication, takes the second, unless `answer` says something else of it; remembers
+    what it took and with which ids."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.answer = lambda attempt: 503 if attempt == 1 else 200
         self.attempts, self.taken, self.wrong, self.signed = collections.Counter(), [], [], 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -602,10 +639,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.wrong.append(id)
         self.server.signed += self.headers["webhook-signature"] is not None
         self.server.attempts[id] += 1
-        again = self.server.attempts[id] == 1
-        if not again:
+        status = self.server.answer(self.server.attempts[id])
+        if status == 200:
             self.server.taken.append((id, json.loads(body)))
-        self.send_response(503 if again else 200)
+        self.send_response(status)
         self.send_header("content-length", "0")
         self.end_headers()
 
@@ -636,4 +673,198 @@ def test_a_webhook_is_called_until_it_takes_what_is_published(create_folder, rec
     assert sum(publication["events"] for publication in told.values()) == 70
     shown = world.installation.command("check-config", "--print").stdout
     assert receiver.url not in shown and "whsec" not in shown
+    process.stop()
+
+
+CALLS = "SELECT rule, failed_at IS NOT NULL, error, attempts FROM receiptd.fold_call ORDER BY rule, id"
+
+
+def hook_to(url, **more):
+    return {"kafka": None, "webhook": {"url": url, "allow_private": True, "retry_min": "20ms", "retry_max": "100ms", **more}}
+
+
+def test_a_webhook_that_is_given_up_is_named_counted_and_kept(create_folder, receiver):
+    """What is refused at once, what is too old for another attempt, and who does not even listen."""
+    receiver.answer = lambda attempt: 410
+    failing = Receiver()
+    failing.answer = lambda attempt: 503
+    with failing:
+        rules = {"refused": hook_to(receiver.url), "failing": hook_to(failing.url, max_age="1s"),
+                 "nobody": hook_to(f"http://127.0.0.1:{free_ports(1)[0]}/hook", max_age="1s")}
+        world = create_folder(*[{"name": name, "group_key": ["id"], "window": "200ms", "publish": publish}
+                                for name, publish in rules.items()])
+        process = world.installation.start()
+        produce_json(world, world.events, [("a", {"id": "a"})])
+        given_up = "SELECT count(*) FROM receiptd.fold_call WHERE failed_at IS NOT NULL"
+        world.wait(lambda: world.database.value(given_up) == 3, process, 60, "all three are given up")
+        failing.shutdown()
+    kept = {rule: (error, attempts) for rule, _, error, attempts in world.database.query(CALLS)}
+    assert kept["refused"] == ("refused, status 410", 1)
+    assert kept["failing"][0] == "server_error, status 503" and kept["failing"][1] > 2
+    assert kept["nobody"][0] == "connection" and kept["nobody"][1] > 2
+    ids = dict(world.database.query("SELECT rule, id FROM receiptd.fold_call"))
+    for rule, (error, _) in kept.items():
+        process.wait_for_log(f"level=error .*folds: rule {rule}: publication {ids[rule]} is given up: {error}", 10)
+    pages = Operations(process)
+    for rule, outcome in (("refused", "refused"), ("failing", "server_error"), ("nobody", "connection")):
+        counted = pages.figures().get_one("receiptd_fold_calls_total", rule=rule, outcome=outcome)
+        assert counted == kept[rule][1], (rule, counted, kept)
+    process.stop()
+
+
+def test_a_webhook_takes_no_more_at_once_than_it_may(create_folder, receiver):
+    busy, most, lock = 0, 0, threading.Lock()
+
+    def answer(attempt):
+        nonlocal busy, most
+        with lock:
+            busy, most = busy + 1, max(most, busy + 1)
+        time.sleep(0.02)
+        with lock:
+            busy -= 1
+        return 200
+
+    receiver.answer = answer
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms", "publish": hook_to(receiver.url, concurrency=2)})
+    process = world.installation.start()
+    produce_json(world, world.events, [(f"g{n}", {"id": f"g{n}"}) for n in range(60)])
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.fold_call") == 0, process, 60, "all calls answered")
+    assert sorted(publication["group"]["id"] for _, publication in receiver.taken) == sorted(f"g{n}" for n in range(60))
+    assert most <= 2
+    process.stop()
+
+
+def test_calls_of_a_rule_that_has_no_webhook_any_more_are_kept_until_it_has_one_again(create_folder, receiver):
+    receiver.answer = lambda attempt: 503
+    rule = {"name": "r", "group_key": ["id"], "window": "200ms", "publish": hook_to(receiver.url)}
+    other = {"name": "other", "group_key": ["id"], "window": "200ms", "match": {"id": "none"}, "publish": hook_to(receiver.url)}
+    world = create_folder(rule, other)
+    process = world.installation.start()
+    produce_json(world, world.events, [("a", {"id": "a"})])
+    world.wait(lambda: receiver.attempts, process, 60, "it is called in vain")
+    process.kill()
+    hooked = world.installation.settings["folds"]
+    told = {**hooked[0], "publish": {"kafka": {"topic": str(world.out)}}}
+    world.installation.configure(folds=[told, hooked[1]])
+    world.database.execute("UPDATE receiptd.fold_call SET retry_at = now()")  # its lease is over
+    process = world.installation.start()
+    process.wait_for_log("level=warn .*is not sent: its rule has no webhook here; HINT: it is kept in fold_call", 60)
+    kept = [("r", True, "its rule is no longer configured")]
+    world.wait(lambda: [row[:3] for row in world.database.query(CALLS)] == kept, process, 30, "it is kept")
+    assert receiver.taken == [] and published(world) == []
+    receiver.answer = lambda attempt: 200
+    world.installation.configure(folds=hooked)
+    process.signal(signal.SIGHUP)
+    world.wait(lambda: world.database.query(CALLS) == [], process, 60, "it is called")
+    assert [publication["group"] for _, publication in receiver.taken] == [{"id": "a"}]
+    process.stop()
+
+
+# ---- what Kafka and PostgreSQL refuse ------------------------------------------------------------------------------
+
+def test_topics_that_do_not_exist_are_named_and_nothing_is_lost(create_world, create_topic):
+    events, late, target = create_topic(2), f"late-{secrets.token_hex(6)}", f"target-{secrets.token_hex(6)}"
+    out = create_topic(2)
+    base = {"source": "topic", "group_key": ["id"], "window": "200ms"}
+    world = create_world(folds=[
+        {**base, "name": "read", "topic": late, "publish": {"kafka": {"topic": str(out)}}},
+        {**base, "name": "written", "topic": str(events), "publish": {"kafka": {"topic": target}}},
+        {**base, "name": "beside", "topic": str(events), "publish": {"kafka": {"topic": str(out)}}}])
+    world.out, world.events = out, events
+    process = world.installation.start()
+    process.wait_for_log(f"level=warn .*folds: there is no topic {late} yet", 60)
+    produce_json(world, events, [(f"g{n}", {"id": f"g{n}"}) for n in range(20)])
+    wait_until_read(world, process)
+    process.wait_for_log(f"folds: lane [0-9]+: publishing failed, again in .*topic {target} does not take a publication: .*"
+                         "HINT: create the topic, or correct publish.kafka.topic of folds", 60)
+    made = create_topic(2, name=target)
+    world.late = create_topic(2, name=late)
+    produce_json(world, world.late, [("a", {"id": "a"})])
+    wait_until_quiet(world, process)
+    world.wait(lambda: "read" in publications.totals(world.database), process, 60, "the late topic is read")
+    wait_until_quiet(world, process)
+    counts = collections.Counter(publication["rule"] for publication in published(world))
+    assert counts == {"beside": 20, "read": 1} and len(publications.read(world.brokers, made, 2)) == 20
+    publications.assert_once(published(world) + publications.read(world.brokers, made, 2))
+    process.stop()
+
+
+def test_a_publication_that_is_too_large_for_its_topic_is_said_and_goes_out_when_there_is_room(create_folder, create_topic, services):
+    small = create_topic(2, max_message_bytes=2000)
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms", "collect": {"x": {"field": "x", "kind": "set"}},
+                           "publish": {"kafka": {"topic": str(small)}}})
+    process = world.installation.start()
+    produce_json(world, world.events, [("a", {"id": "a", "x": secrets.token_hex(500)}) for _ in range(20)])
+    wait_until_read(world, process)
+    process.wait_for_log(f"publishing failed, again in .*topic {small} does not take a publication: .*HINT: raise max.message.bytes", 60)
+    assert not publications.is_quiet(world.database)
+    larger = ConfigResource(ConfigResource.Type.TOPIC, str(small), set_config={"max.message.bytes": "1000000"})
+    services.admin.alter_configs([larger])[larger].result(30)
+    wait_until_quiet(world, process)
+    (only,) = publications.read(world.brokers, small, 2)
+    assert only["events"] == 20 and len(only["collected"]["x"]) == 20
+    process.stop()
+
+
+def test_a_property_that_no_transaction_can_be_made_with_is_said(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms"}, kafka={"properties": {"acks": "1"}})
+    process = world.installation.start("a")
+    produce_json(world, world.events, [("a", {"id": "a"})])
+    wait_until_read(world, process)
+    process.wait_for_log("folds: lane [0-9]+: opening its producer failed, again in .*librdkafka refuses the producer of folds: .*acks", 60)
+    assert published(world) == []
+    process.stop()
+    world.installation.configure(kafka={"properties": {"acks": None}})
+    process = world.installation.start("b")
+    wait_until_quiet(world, process)
+    assert [publication["group"] for publication in published(world)] == [{"id": "a"}]
+    process.stop()
+
+
+TABLES = ("fold_rule", "fold_group", "fold_event", "fold_progress", "fold_total", "fold_lane", "fold_outbox", "dead_letter")
+
+
+def test_an_operator_who_locks_the_tables_of_folds_delays_them_only(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms"})
+    process = world.installation.start()
+    produce_json(world, world.events, [(f"g{n % 7}", {"id": f"g{n % 7}"}) for n in range(100)])
+    wait_until_read(world, process)
+    with world.database.connect() as operator, operator.transaction():
+        for table in TABLES:
+            operator.execute(f"LOCK TABLE receiptd.{table}")
+        produce_json(world, world.events, [(f"g{n % 7}", {"id": f"g{n % 7}"}) for n in range(100)] + [("k", b"no JSON")])
+        process.wait_for_log("folds: reading the totals failed, will be tried again: .*lock timeout", 60)
+        process.wait_for_log("folds: lane [0-9]+: looking for work failed, again in [0-9]+ ms: .*lock timeout", 60)
+        process.wait_for_log("folds: appending events failed, reading them again: .*lock timeout", 60)
+        world.installation.configure(folds=[{**world.installation.settings["folds"][0], "window": "300ms"}])
+        process.signal(signal.SIGHUP)
+        process.wait_for_log("folds: storing the rules failed, will be tried again: .*lock timeout", 60)
+        process.wait_for_log("folds: positions .*lock timeout", 60)
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    found = published(world)
+    publications.assert_once(found)
+    assert sum(publication["events"] for publication in found) == 200
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 1
+    process.stop()
+
+
+def test_a_reload_changes_a_rule_over_a_topic_and_no_event_is_counted_twice(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms", "match": {"type": "a"}})
+    process = world.installation.start()
+    both = [("k", {"id": 1, "type": "a"}), ("k", {"id": 1, "type": "b"})] * 50
+    produce_json(world, world.events, both)
+    wait_until_read(world, process)
+    rule = world.installation.settings["folds"][0]
+    world.installation.configure(folds=[{**rule, "match": {"type": "b"}}, {**rule, "name": "s", "match": {"type": "a|b"}}])
+    process.signal(signal.SIGHUP)
+    process.wait_for(lambda: process.log().count("folds: assigned 4 partitions") == 2, 60, "the consumer is made anew")
+    produce_json(world, world.events, both)
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    publications.assert_once(published(world))
+    events = {rule: counts["events"] for rule, counts in publications.totals(world.database).items()}
+    assert events == {"r": 100, "s": 100}
     process.stop()

@@ -1,10 +1,15 @@
 """The intake over real Kafka and PostgreSQL: what is answered with 2xx is there, whatever happens in between."""
 
 import gzip
+import hashlib
+import hmac
 import json
 import os
+import signal
+import socket
 import ssl
 import subprocess
+import time
 
 import pytest
 
@@ -135,6 +140,241 @@ def test_required_aliases_are_waited_for(site):
     process.stop()
 
 
+def waiting_for_locks(database):
+    return database.value("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+
+
+def lookups(pages, result):
+    return pages.figures().get_one("receiptd_intake_alias_lookups_total", result=result)
+
+
+@pytest.mark.parametrize("alias", ["optional", "required"])
+@pytest.mark.parametrize("how", ["locked", "gone"])
+def test_a_look_up_that_fails_keeps_nobody_waiting(site, database, alias, how):
+    """Without the alias an optional one lands under the gateway's id, a required one is to be sent again."""
+    database.execute("INSERT INTO receiptd.message_alias VALUES ('acme', 'SM1', 'ours-1')")
+    process = site.start(alias=alias, alias_timeout="500ms" if how == "locked" else "1m")
+    pages = Operations(process)
+    clients = [Client(process.port) for _ in range(5)]
+    with database.connect() as operator, operator.transaction():
+        operator.execute("LOCK TABLE receiptd.message_alias")
+        for client in clients:  # the first one asks, the others wait for its answer
+            client.send(twilio(None, gateway_id="SM1"))
+        process.wait_for(lambda: waiting_for_locks(database) == 1, what="the look-up waits for the lock")
+        process.wait_for(lambda: pages.figures().get_one("receiptd_intake_waiting_requests") == 5, what="all of them wait")
+        if how == "gone":
+            database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                           " AND application_name LIKE '%%/intake'")
+        answers = [client.answer() for client in clients]
+        said = {"locked": "looking up aliases failed: .* timeout", "gone": "aliases cannot be looked up: "}[how]
+        process.wait_for_log(f"level=warn .*{said}")
+        assert lookups(pages, "failed") >= 1
+    codes = [answer.status for answer in answers]
+    if alias == "optional":
+        assert all(code // 100 == 2 for code in codes), codes
+        assert [event["message_id"] for event in intake.read_events(site.events)] == ["SM1"] * 5
+    else:
+        assert codes == [503] * 5 and all(int(answer.headers["retry-after"]) > 0 for answer in answers)
+        assert intake.read_events(site.events) == []
+
+    def is_found():
+        clients[0].send(twilio(None, gateway_id="SM1"))
+        found = clients[0].answer().status // 100 == 2
+        return found and "ours-1" in {event["message_id"] for event in intake.read_events(site.events)}
+
+    process.wait_for(is_found, what="the alias is found as soon as it can be")
+    for client in clients:
+        client.close()
+    process.stop()
+
+
+def test_a_table_of_aliases_that_is_not_there_is_said_and_receipts_land_all_the_same(site, database):
+    database.execute("ALTER TABLE receiptd.message_alias RENAME TO elsewhere")
+    process = site.start()
+    assert "message_alias" in process.wait_for_log("level=warn .*aliases cannot be looked up: .*").group()
+    with Client(process.port) as client:
+        client.send(twilio(None, gateway_id="SM1"))
+        assert client.answer().status // 100 == 2
+    assert [event["message_id"] for event in intake.read_events(site.events)] == ["SM1"]
+    process.stop()
+
+
+def test_without_aliases_nobody_asks_postgresql(site):
+    site.receiptd.configure(postgres={"dsn": "host=127.0.0.1 port=1 dbname=nobody"})
+    process = site.start(alias="off")
+    assert Operations(process).get("/readyz").json == {"ready": True, "reasons": []}
+    with Client(process.port) as client:
+        client.send(twilio(None, gateway_id="SM1"))
+        assert client.answer().status // 100 == 2
+    assert [event["message_id"] for event in intake.read_events(site.events)] == ["SM1"]
+    assert "postgres" not in process.log()
+    process.stop()
+
+
+def mailgun(token, event="delivered", key=b"key-of-mailgun"):
+    """Signed once: the token is the sender's for this request."""
+    at = str(int(time.time()))
+    signature = hmac.new(key, f"{at}{token}".encode(), hashlib.sha256).hexdigest()
+    body = {"signature": {"timestamp": at, "token": token, "signature": signature},
+            "event-data": {"event": event, "id": token, "timestamp": 1760789441.25, "recipient": "a@example.com",
+                           "message": {"headers": {"message-id": f"{token}@example.org"}}}}
+    return request("POST", "/dlr/gun", json.dumps(body).encode(), ["Content-Type: application/json"])
+
+
+def test_a_copy_of_a_signed_request_is_answered_and_not_counted(site):
+    process = site.start(accounts=[{"name": "gun", "gateway": "mailgun", "org_id": "o1", "verify": "required", "secrets": ["key-of-mailgun"]}])
+    with Client(process.port) as client:
+        codes = []
+        for data in (mailgun("one"), mailgun("two"), mailgun("one"), mailgun("one"), mailgun("one", key=b"wrong")):
+            client.send(data)
+            codes.append(client.answer().status)
+    assert [code // 100 for code in codes] == [2, 2, 2, 2, 4], codes
+    assert sorted(event["gateway_message_id"] for event in intake.read_events(site.events)) == ["one@example.org", "two@example.org"]
+    assert Operations(process).figures().get_one("receiptd_intake_copies_total", account="gun") == 2
+    process.stop()
+
+
+def test_a_challenge_is_answered_to_who_knows_the_token(site):
+    process = site.start(accounts=[
+        {"name": "wa", "gateway": "whatsapp_cloud", "org_id": "o1", "verify": "required", "secrets": ["s"], "verify_token": "token"}])
+    with Client(process.port) as client:
+        asked = "/dlr/wa?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
+        answer = client.request("GET", asked + "token")
+        assert (answer.status, answer.body) == (200, b"1158201444")
+        answer = client.request("GET", asked + "wrong")
+        assert answer.status in (401, 403) and b"1158201444" not in answer.body
+    assert intake.read_events(site.events) == []
+    process.stop()
+
+
+def test_behind_a_proxy_each_source_has_its_own_rate(site):
+    process = site.start(trusted_proxies="10.0.0.0/8, 127.0.0.1", limits={"rate_per_source": 2})
+    codes = {source: [] for source in ("192.0.2.1", "192.0.2.2")}
+    with Client(process.port) as client:
+        for _ in range(10):
+            codes["192.0.2.1"].append(client.request("HEAD", "/dlr/acme", None, ["X-Forwarded-For: 192.0.2.1"]).status)
+        codes["192.0.2.2"].append(client.request("HEAD", "/dlr/acme", None, ["X-Forwarded-For: 192.0.2.2"]).status)
+    assert 429 in codes["192.0.2.1"] and codes["192.0.2.1"][0] == 200 and codes["192.0.2.2"] == [200]
+    process.stop()
+
+
+# ---- what Kafka does not take
+
+
+def test_a_record_that_the_topic_refuses_is_said_and_the_gateway_told_to_come_again(site, create_topic):
+    small = create_topic(1, max_message_bytes=1000)
+    process = site.start(topic=str(small))
+    many = [{"email": f"{os.urandom(30).hex()}@example.com", "timestamp": 1769000000, "event": "delivered",
+             "sg_message_id": f"{os.urandom(30).hex()}.filter", "sg_event_id": f"e{number}"} for number in range(50)]
+    with Client(process.port) as client:
+        client.send(sendgrid(many))
+        answer = client.answer()
+        assert answer.status == 503 and int(answer.headers["retry-after"]) > 0
+        process.wait_for_log(f"level=error .*Kafka refuses a record: {small}: .*HINT: intake.batch.max_bytes must be below")
+        client.send(twilio("m"))
+        assert client.answer().status // 100 == 2
+    assert [event["message_id"] for event in intake.read_events(small)] == ["m"]
+    figures = Operations(process).figures()
+    assert figures.get_one("receiptd_intake_records_total", result="failed") >= 1
+    process.stop()
+
+
+def test_a_broker_that_has_stopped_is_a_reason_and_nobody_is_told_that_a_receipt_is_there(site, kafka):
+    process = site.start(ack_timeout="3s")
+    pages = Operations(process)
+    os.kill(kafka.pid(), signal.SIGSTOP)
+    try:
+        with Client(process.port) as first, Client(process.port) as second:
+            first.send(twilio("stuck"))
+            process.wait_for(lambda: pages.get("/readyz").json["reasons"] == ["Kafka does not acknowledge"], what="the reason is told")
+            second.send(twilio("turned-away"))
+            assert second.answer().status == 503
+            assert first.answer().status == 503
+            assert pages.get("/livez").status == 200
+    finally:
+        os.kill(kafka.pid(), signal.SIGCONT)
+    pages.wait_until_ready(60)
+    with Client(process.port) as client:
+        client.send(twilio("again"))
+        assert client.answer().status // 100 == 2
+    ids = {event["message_id"] for event in intake.read_events(site.events)}
+    assert "again" in ids and "turned-away" not in ids
+    process.stop()
+
+
+@pytest.mark.parametrize("how", ["second signal", "deadline"])
+def test_a_stop_that_kafka_does_not_let_end_is_ended_and_promises_nothing(site, kafka, how):
+    site.receiptd.configure(shutdown={"deadline": "1s" if how == "deadline" else "1m"})
+    process = site.start(ack_timeout="1m")
+    pages = Operations(process)
+    os.kill(kafka.pid(), signal.SIGSTOP)
+    try:
+        with Client(process.port) as client:
+            client.send(twilio("stuck"))
+            process.wait_for(lambda: pages.figures().get_one("receiptd_intake_waiting_requests") == 1, what="it waits")
+            process.signal(signal.SIGTERM)
+            process.wait_for_log("stopping: SIGTERM")
+            if how == "second signal":
+                process.signal(signal.SIGTERM)
+            status = process.expected_status = process.wait()
+            with pytest.raises(OSError):
+                client.answer()
+    finally:
+        os.kill(kafka.pid(), signal.SIGCONT)
+    if how == "deadline":
+        assert status == 0 and "the drain took longer than shutdown.deadline; requests that wait are abandoned" in process.log()
+    else:
+        assert status == 75 and "second signal: leaving at once" in process.log()
+
+
+def test_a_dead_letter_holds_no_more_than_a_record_may(site):
+    process = site.start(batch={"max_bytes": "4KiB"})
+    with Client(process.port) as client:
+        client.send(request("POST", "/dlr/mail", b"{no json " + b"x" * 10_000,
+                            ["traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate: vendor=1"]))
+        assert client.answer().status < 500
+    ((value, headers),) = intake.read_topic(site.letters)
+    assert value == b"{no json " + b"x" * (4096 - 9) and headers["cut"] == "true" and headers["gateway"] == "mail"
+    assert headers["tracestate"] == "vendor=1"
+    process.stop()
+
+
+# ---- mistakes at the start
+
+
+def test_a_start_that_cannot_be_says_why(site, tmp_path):
+    def refused(code, *words):
+        process = site.receiptd.start(f"refused-{code}-{len(site.receiptd.processes)}", command="intake")
+        assert process.wait() == code, process.log_tail()
+        assert all(word in process.log() for word in words), process.log_tail()
+
+    site.configure(accounts=[])
+    refused(78, "intake.accounts names no account", "HINT: each gateway needs one")
+    site.configure(accounts=[ACCOUNTS[0], {**ACCOUNTS[1], "name": "acme"}])
+    refused(78, 'intake.accounts: "acme" is named twice')
+    site.configure(accounts=ACCOUNTS, tls={"certificate": str(tmp_path / "none.pem")})
+    refused(78, f"certificate {tmp_path}/none.pem cannot be used", "HINT: PEM")
+    make_certificate(tmp_path, "one")
+    (tmp_path / "key.pem").rename(tmp_path / "other.pem")
+    make_certificate(tmp_path, "two")
+    site.configure(tls={"certificate": str(tmp_path / "certificate.pem"), "key": str(tmp_path / "other.pem")})
+    refused(78, f"key {tmp_path}/other.pem cannot be used", "HINT: PEM")
+    site.configure(tls=None)
+    site.receiptd.configure(kafka={"properties": {"acks": "1"}})
+    refused(78, "kafka property acks cannot be set", "HINT: remove it")
+    site.receiptd.configure(kafka={"properties": None})
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        site.configure(listen=address)
+        refused(69, address)
+        site.configure(listen="127.0.0.1:0", metrics_listen=address)  # webhooks are taken without it
+        process = site.receiptd.start("unwatched", command="intake")
+        process.wait_for_log(f"level=warn .*no metrics and status yet, will be tried again: .*{address}")
+        process.wait_for_log(r'room=intake msg="ready"')
+    process.wait_for_log("metrics and status at|status listens on")
+    process.stop()
+
+
 # ---- what it tells about itself
 
 
@@ -173,6 +413,7 @@ def test_limits_have_their_codes(site):
     with Client(process.port) as client:
         codes = [
             client.request("GET", "/nowhere").status,
+            client.request("GET", "/dlr").status,
             client.request("GET", "/dlr/nobody").status,
             client.request("PUT", "/dlr/acme", b"x").status,
             client.request("HEAD", "/dlr/acme").status,
@@ -181,7 +422,7 @@ def test_limits_have_their_codes(site):
             client.request("POST", "/dlr/acme").status,
             client.request("POST", "/dlr/acme", b"x" * 5000).status,
         ]
-        assert codes == [404, 404, 405, 200, 204, 415, 411, 413]
+        assert codes == [404, 404, 404, 405, 200, 204, 415, 411, 413]
     for data, status in (
         (request("GET", "/dlr/acme", None, ["X: " + "y" * 3000]), 431),
         (request("POST", "/dlr/acme", gzip.compress(bytes(1 << 20)), ["Content-Encoding: gzip"]), 413),
@@ -302,10 +543,25 @@ def test_tls_and_a_certificate_that_is_renewed(site, tmp_path):
         process.wait_for(lambda: certificate_of(process.port) != first, what="the new certificate is shown")
         client.send(twilio("after"))  # the old connection goes on
         assert client.answer().status // 100 == 2
+        shown = certificate_of(process.port)
         (tmp_path / "key.pem").write_text("broken")
         process.signal(1)
-        process.wait_for_log("the old certificate stays")
-        certificate_of(process.port)
+        process.wait_for_log(f"level=error .*the old certificate stays: key {tmp_path}/key.pem cannot be used: .*HINT: PEM")
+        (tmp_path / "certificate.pem").unlink()
+        process.signal(1)
+        process.wait_for_log(f"level=error .*the old certificate stays: certificate {tmp_path}/certificate.pem cannot be used: ")
+        assert certificate_of(process.port) == shown
+        make_certificate(tmp_path, "three")  # an ordinary renewal needs no signal
+        process.wait_for(lambda: certificate_of(process.port) != shown, what="the renewed certificate is shown")
+        assert (tmp_path / "certificate.pem").read_text().split() == certificate_of(process.port).split()
+    for offered, chosen in ((["h2", "http/1.1"], "http/1.1"), (["h2"], None)):
+        choosing = ssl.create_default_context(cafile=str(tmp_path / "certificate.pem"))
+        choosing.check_hostname = False
+        choosing.set_alpn_protocols(offered)
+        with Client(process.port, wrap=choosing.wrap_socket) as client:
+            assert client.socket.selected_alpn_protocol() == chosen
+            assert client.request("HEAD", "/dlr/acme", None, ["Connection: close"]).status == 200
+            assert client.reader.read() == b""  # an end that TLS knows of: anything else would raise
     with pytest.raises((ConnectionError, OSError, ValueError)):
         with Client(process.port) as plain:
             plain.send(twilio("in the clear"))

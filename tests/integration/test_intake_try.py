@@ -16,6 +16,7 @@ URL = "https://hooks.example.com/dlr/acme-twilio"
 ACCOUNTS = [
     {"name": "acme-twilio", "gateway": "twilio", "org_id": "o1", "verify": "required", "secrets": ["s3cret-of-twilio"], "public_url": URL},
     {"name": "open-twilio", "gateway": "twilio", "org_id": "o1", "verify": "off"},
+    {"name": "wa", "gateway": "whatsapp_cloud", "org_id": "o3", "verify": "off", "verify_token": "s3cret-token"},
     {"name": "infobip", "gateway": "infobip", "org_id": "o2", "verify": "off"},
 ]
 
@@ -84,3 +85,17 @@ def test_a_damaged_body_is_said(attempt):
     for wrong in (body[:-9], b"no gzip at all"):
         status, events, said = attempt("open-twilio", request(wrong, FORM, "Content-Encoding: gzip"))
         assert (status, events) == (65, []) and "Content-Encoding" in said
+
+
+def test_a_request_that_asks_for_something_else_than_to_take_receipts_says_what_is_answered(attempt):
+    asked = "/dlr/wa?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token=s3cret-token"
+    status, events, said = attempt("wa", request(b"", target=asked, method="GET", length=False))
+    assert (status, events) == (0, []) and "answer 200 with 10 bytes of text/plain" in said
+    assert "the request asks for something else than to take receipts" in said
+
+
+def test_a_configuration_that_cannot_be_read_is_said(tmp_path):
+    config = tmp_path / "receiptd.yaml"
+    config.write_text("lanez: 1\n")
+    done = subprocess.run([binary(), "intake", "--try", "a", "--config", config], input=b"", capture_output=True, timeout=60)
+    assert done.returncode == 78 and b"lanez" in done.stderr and done.stdout == b""

@@ -1,12 +1,15 @@
 """Another configuration while running: under load, one after the other, and with a ladder that has grown."""
 
 import os
+import re
+import signal
 
 import pytest
 
 from oracle import ladder
 from support.operations import ControlSocket, Operations
 from support.reloading import Reloading
+from support.servers import Postgres
 
 EX_CONFIG = 78
 STATUSES = [{"name": name, "code": code, **({} if parent is None else {"parent": ladder.NAME[parent]})}
@@ -122,4 +125,65 @@ def test_a_ladder_that_does_more_than_grow_is_refused_with_the_reason(create_wor
         world.installation.configure(**ladder_of(statuses, overrides))
         refused = world.installation.command("ctl", "--socket", str(control.path), "reload", check=False)
         assert refused.returncode == EX_CONFIG and words in refused.stderr + refused.stdout, refused
+    process.stop()
+
+
+def test_a_ladder_that_the_database_cannot_be_asked_for_is_to_be_reloaded_again(create_world, control, services):
+    world = create_world(partitions=1, lanes=2)
+    process = world.installation.start()
+    pages = Operations(process)
+    pages.wait_until_ready()
+    world.installation.configure(**ladder_of(STATUSES + ADDED))
+    world.installation.command("migrate")
+    with world.database.connect() as operator, operator.transaction():
+        operator.execute("LOCK TABLE receiptd.status_ladder, receiptd.status_path, receiptd.message_status_priority")
+        refused = world.installation.command("ctl", "--socket", str(control.path), "reload", check=False)
+    assert refused.returncode == EX_CONFIG and "HINT: reload again" in refused.stderr
+    assert "refused: ladder: the database cannot be asked for it: " in refused.stderr
+    server = Postgres(services)
+    world.database.connection.close()
+    server.stop_immediately()
+    try:
+        process.wait_for_log("control is not connected", 30)
+        refused = world.installation.command("ctl", "--socket", str(control.path), "reload", check=False)
+    finally:
+        server.start()
+    assert refused.returncode == EX_CONFIG and "HINT: reload again when it is there" in refused.stderr
+    assert "refused: ladder: PostgreSQL cannot be asked for it now" in refused.stderr
+    assert len(re.findall("refused: ladder: .*; the configuration stays as it was", process.log())) == 2
+    pages.wait_until_ready(60)
+    assert "applied: ladder.statuses" in control.ctl("reload").stdout
+    process.stop()
+
+
+def test_a_reload_that_comes_while_another_is_under_way_is_done_after_it(create_world, control):
+    world = create_world(partitions=1, lanes=2)
+    process = world.installation.start()
+    pages = Operations(process)
+    pages.wait_until_ready()
+    path = world.installation.config_path
+    world.installation.configure(batch={"max_events": 77})
+    first = path.read_bytes()
+    world.installation.configure(batch={"max_events": 78})
+    second = path.read_bytes()
+    path.unlink()
+    os.mkfifo(path)  # whoever reads it waits until something is written
+
+    def writing():
+        try:
+            return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+
+    process.signal(signal.SIGHUP)
+    pipe = process.wait_for(writing, what="the file is being read")
+    process.signal(signal.SIGHUP)
+    status = world.installation.command("ctl", "--socket", str(control.path), "status")
+    assert status.returncode == 0  # the loop has seen the signal, too
+    path.unlink()
+    path.write_bytes(second)
+    os.write(pipe, first)
+    os.close(pipe)
+    pages.wait_for_figure("receiptd_reloads_total", lambda value: value == 2, result="applied")
+    assert "nothing has changed" in control.ctl("reload").stdout
     process.stop()

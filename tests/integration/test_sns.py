@@ -147,3 +147,13 @@ def test_what_cannot_be_fetched_now_is_asked_for_again(post, amazon, site):  # n
     amazon.broken = False
     wait_for(lambda: post(delivery(amazon, 1)) // 100 == 2, 30, "the certificate is asked for again", interval=0.5)
     assert set(events_of(site)) == {"ses-1"}
+
+
+def test_a_subscription_that_cannot_be_confirmed_is_said_and_amazon_told_to_come_again(post, amazon, site):  # noqa: F811
+    assert post(delivery(amazon, 1)) // 100 == 2  # the certificate is there
+    confirm = amazon.signed("SubscriptionConfirmation", SubscribeURL=f"https://{HOST}/?Action=ConfirmSubscription&TopicArn={ARN}&Token=1", Token="1")
+    amazon.broken = True
+    assert post(confirm) == 503
+    site.process.wait_for_log("level=warn .*account ses: the subscription could not be confirmed: status 500")
+    amazon.broken = False
+    assert post(confirm) // 100 == 2 and amazon.asked[-1] == amazon.asked[-2] == confirm["SubscribeURL"][len(f"https://{HOST}"):]

@@ -39,12 +39,13 @@ def read_call(headers, raw):
 
 
 class Receiver:
-    """`answer` gives (status, headers, seconds to wait) for a call; calls are kept in the order of their arrival. With a
-    `certificate` (PEM file with its key) it speaks TLS."""
+    """`answer` gives (status, headers, seconds to wait) for a call, `body` the bytes of a status; calls are kept in the order of
+    their arrival. With a `certificate` (PEM file with its key) it speaks TLS."""
 
     def __init__(self, answer=None, certificate=None):
         self.calls, self.lock, self.scheme = [], threading.Lock(), "https" if certificate else "http"
         self.answer = answer or (lambda call: (200, {}, 0))
+        self.body = lambda status: f"answer {status}".encode()
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -57,7 +58,7 @@ class Receiver:
                 status, headers, seconds = receiver.answer(call)
                 if seconds:
                     time.sleep(seconds)
-                text = f"answer {status}".encode()
+                text = receiver.body(status)
                 # What is written next is what the caller hears: an end is an answer that was given.
                 call.ended, call.status = time.monotonic(), status
                 try:
