@@ -3,12 +3,13 @@
 
 #include "app.h"
 
-#define TICK_MS  50
-#define EVICT_MS 1000
-#define BLOCKED_AFTER_MS                                                                           \
-    1500                    /* a transaction in flight for this long may be waiting for somebody */
-#define PROBE_SHARE      20 /* looks at parked rows take at most 1/20 of the time */
-#define ROLLUP_REST      2  /* times as long as a roll-up took there is none */
+#define TICK_MS          50
+#define EVICT_MS         1000 /* between two looks at who blocks us */
+#define EVICT_MIN_MS     50
+#define BLOCKED_AFTER_MS 1500 /* a transaction in flight for this long may wait for somebody */
+#define LOOKS_OF_A_WAIT  3    /* at least, before lock_timeout ends it */
+#define PROBE_SHARE      20   /* looks at parked rows take at most 1/20 of the time */
+#define ROLLUP_REST      2    /* times as long as a roll-up took there is none */
 #define WHOLE_ROLLUP_MS  60000
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 #define WATCH_MS         10000
@@ -183,6 +184,14 @@ static void on_evicted(void *context, struct rcpt_pg_rows *const *rows, size_t r
     }
 }
 
+/* A blocker is seen only while somebody waits for it, and nobody waits longer than lock_timeout:
+ * where that is short there are more looks, and sooner. */
+static int64_t evict_ms(const struct app *app, int64_t most)
+{
+    int64_t part = app->config->postgres.lock_timeout_ms / LOOKS_OF_A_WAIT;
+    return part >= most ? most : part < EVICT_MIN_MS ? EVICT_MIN_MS : part;
+}
+
 static void on_evict_timer(uv_timer_t *timer)
 {
     struct app *app = timer->data;
@@ -190,9 +199,10 @@ static void on_evict_timer(uv_timer_t *timer)
     endpoints_tick(app);
     int64_t pids[64];
     size_t count = 0;
+    int64_t blocked_after = evict_ms(app, BLOCKED_AFTER_MS);
     for (unsigned index = 0; index < app->config->postgres.connections && count < 64; index++) {
         if (app->connections[index].up &&
-            rcpt_engine_oldest_in_flight_ms(app->engine, index, app_now(app)) > BLOCKED_AFTER_MS)
+            rcpt_engine_oldest_in_flight_ms(app->engine, index, app_now(app)) > blocked_after)
             pids[count++] = rcpt_pg_backend_pid(app->connections[index].pg);
     }
     if (count == 0 || app->evict_flying || !can_ask(app))
@@ -359,7 +369,7 @@ void janitor_start(struct app *app)
     }
     start_timer(&app->timers.tick, on_tick, TICK_MS, true);
     start_timer(&app->timers.parked, on_parked_timer, app->config->parked.poll_interval_ms, false);
-    start_timer(&app->timers.evict, on_evict_timer, EVICT_MS, true);
+    start_timer(&app->timers.evict, on_evict_timer, evict_ms(app, EVICT_MS), true);
     start_timer(&app->timers.watch, on_watch_timer, WATCH_MS, true);
     start_configured(app);
 }

@@ -156,6 +156,22 @@ def test_a_zombie_that_holds_the_fence_is_evicted_and_the_lane_goes_on(create_wo
     process.stop()
 
 
+def test_a_zombie_is_evicted_where_nobody_waits_long_for_a_lock(create_world):
+    """One lane on each connection, so that no transaction waits behind another one, and none for longer than lock_timeout."""
+    world = create_world(1_000, seed=56, partitions=2, lanes=2, postgres={"connections": 2, "lock_timeout": "600ms"})
+    world.insert(world.stream.late)
+    process = world.installation.start()
+    world.produce()
+    world.wait_until_consumed(process)
+    with zombie(world, "idle in transaction") as pid:
+        world.produce()
+        process.wait_for(lambda: waits_for(world, pid), 30, "a lane waits for the zombie")
+        world.wait_until_consumed(process, timeout=20)
+        assert not world.database.query("SELECT FROM pg_stat_activity WHERE pid = %s", pid)
+    world.finish(process)
+    process.stop()
+
+
 @pytest.fixture
 def operator(database):
     """A connection of another role, with all rights."""
