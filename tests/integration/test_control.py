@@ -90,7 +90,8 @@ def test_it_answers_while_the_process_is_ending(create_world, control):
     with world.database.connect() as operator, operator.transaction():
         operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
         world.topic.send(sent("m"))
-        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'receiptd.message_inbox'::regclass"
+        waiting = ("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'receiptd/%%/lanes-%%'"
+                   " AND datname = current_database()")
         world.wait(lambda: world.database.value(waiting) > 0, process)
         process.signal(signal.SIGTERM)
         process.wait_for_log("stopping: SIGTERM")
