@@ -87,6 +87,7 @@ def test_it_answers_while_the_process_is_ending(create_world, control):
     world = create_world(partitions=1, lanes=2, shutdown={"deadline": "60s"}, postgres=patient)
     world.insert_ids("m")
     process, _ = start(world)
+    process.wait_for_log("consuming 1 partitions")
     with world.database.connect() as operator, operator.transaction():
         operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
         world.topic.send(sent("m"))
