@@ -8,7 +8,11 @@
 
 #define MAX_CODES  32u
 #define MAX_STAGES 100u
-#define NO_CODE    (-1)
+/* An await that has a condition is two steps; one more is the end. */
+#define MAX_STEPS (2 * PIPELINES_MAX_ACTIONS + 1)
+#define NO_CODE   (-1)
+/* In place of a step, until the number of the last one is known. */
+#define RUN_ENDS SIZE_MAX
 
 enum op { OP_WEBHOOK, OP_PRODUCE, OP_AWAIT, OP_WAIT, OP_MOVE, OP_END };
 
@@ -21,6 +25,7 @@ struct step {
     enum op op;
     const char *stage, *target, *key;
     struct codes when, unless;
+    bool is_gate; /* decides whether the await behind it begins, by its conditions */
     int16_t awaits;
     int64_t wait_ms; /* of a wait, or how long an await lasts */
     /* What follows: for a stage by its name until all are known. */
@@ -41,8 +46,8 @@ struct compiler {
     struct pipelines *made;
     /* of the pipeline at hand */
     const char *pipeline;
-    struct step steps[PIPELINES_MAX_STEPS + 1];
-    size_t step_count;
+    struct step steps[MAX_STEPS];
+    size_t step_count, action_count;
     struct stage stages[MAX_STAGES];
     size_t stage_count;
     int16_t on;

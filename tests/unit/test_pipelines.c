@@ -208,6 +208,9 @@ static void more_than_there_is_room_for_is_refused_with_its_limit(void **state)
          "t.yaml:8:9: pipelines.p: more than 32 names"},
         {"  - name: p\n    stages: [{name: s, actions: [", "{wait: 1s},", "]}]\n", 200,
          "pipelines.p: more than 200 actions"},
+        {"  - name: p\n    stages: [{name: s, actions: [",
+         "{await: {flag: REPLIED, within: 1s}, if: SENT},", "]}]\n", 200,
+         "pipelines.p: more than 200 actions"},
         {"  - name: p\n    stages: [", "{name: s#, actions: [{wait: 1s}]},", "]\n", 100,
          "pipelines.p: more than 100 stages"},
         {"", "  - {name: p#, on: SENT, produce: t#}\n", "", 8,
@@ -275,6 +278,38 @@ static void waits_and_moves_become_delays_and_targets(void **state)
     /* A wait that has a condition is decided when it is reached. */
     assert_has(text, "\"step\":6,\"stage\":\"b\",\"op\":\"wait\"");
     assert_has(text, "\"next_step\":7,\"next_delay_ms\":7000,\"else_step\":7,\"else_delay_ms\":0");
+    assert_has(text, "\"step\":7,\"stage\":\"\",\"op\":\"end\"");
+    free(text);
+}
+
+static void a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads(
+    void **state)
+{
+    (void)state;
+    char *text = compiled("  - name: p\n"
+                          "    on: SENT\n"
+                          "    stages:\n"
+                          "      - name: a\n"
+                          "        actions:\n"
+                          "          - await: {status: OPENED, within: 2s, else: b}\n"
+                          "            if: [SENT, REPLIED]\n"
+                          "            unless: COMPLAINED\n"
+                          "          - {wait: 5s}\n"
+                          "          - webhook: crm\n"
+                          "          - {await: {flag: REPLIED, within: 3s, else: b}, if: CLICKED}\n"
+                          "      - {name: b, actions: [{webhook: crm}]}\n");
+    assert_has(text, "\"first_step\":0,\"first_delay_ms\":0");
+    assert_has(text, "\"step\":0,\"stage\":\"a\",\"op\":\"move\",\"target\":null,\"key\":null,"
+                     "\"if\":[300,9004],\"unless\":[9001],\"awaits\":null,\"within_ms\":0,"
+                     "\"next_step\":1,\"next_delay_ms\":0,\"else_step\":3,\"else_delay_ms\":5000}");
+    assert_has(text, "\"step\":1,\"stage\":\"a\",\"op\":\"await\",\"target\":null,\"key\":null,"
+                     "\"if\":[],\"unless\":[],\"awaits\":700,\"within_ms\":2000,"
+                     "\"next_step\":3,\"next_delay_ms\":5000,\"else_step\":6,\"else_delay_ms\":0}");
+    /* The last of its stage: behind it the run ends. */
+    assert_has(text, "\"step\":4,\"stage\":\"a\",\"op\":\"move\",\"target\":null,\"key\":null,"
+                     "\"if\":[800],\"unless\":[],\"awaits\":null,\"within_ms\":0,"
+                     "\"next_step\":5,\"next_delay_ms\":0,\"else_step\":7,\"else_delay_ms\":0}");
+    assert_has(text, "\"next_step\":7,\"next_delay_ms\":0,\"else_step\":6,\"else_delay_ms\":0}");
     assert_has(text, "\"step\":7,\"stage\":\"\",\"op\":\"end\"");
     free(text);
 }
@@ -364,6 +399,8 @@ int main(void)
         cmocka_unit_test(topics_are_known_once_each),
         cmocka_unit_test(without_pipelines_there_are_none),
         cmocka_unit_test(waits_and_moves_become_delays_and_targets),
+        cmocka_unit_test(
+            a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads),
         cmocka_unit_test(the_same_wording_has_the_same_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
