@@ -385,23 +385,26 @@ static bool resolve_stages(struct compiler *compiler)
     return true;
 }
 
-/* A circle of moves in which nothing happens and no time passes would turn for ever. Conditions do
- * not count: they may hold at every turn. */
+/* A circle in which no time passes is one too many for whoever is called in it. One of plain waits
+ * and moves has no step at which a run could stand. */
 static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
 {
+    struct circle circle;
+    enum circle_kind kind = pipelines_find_circle(compiler, &circle);
+    if (kind == CIRCLE_UNCLEAR)
+        return fail(compiler, node,
+                    "has too many conditions on flags to see whether it moves in a circle without "
+                    "a wait");
+    if (kind == CIRCLE_TURNS) {
+        const struct step *last = &compiler->steps[circle.last];
+        return fail(compiler, last->op == OP_AWAIT ? last->else_stage : last->next_stage,
+                    "stage \"%.63s\" moves in a circle without a wait%s", last->stage, circle.when);
+    }
     for (size_t start = 0; start < compiler->step_count; start++) {
-        size_t step = start;
-        for (size_t hops = 0; compiler->steps[step].op == OP_MOVE; hops++) {
-            step = compiler->steps[step].next;
-            if (hops > compiler->step_count)
-                return fail(compiler, node, "stage \"%.63s\" moves in a circle without a wait",
-                            compiler->steps[start].stage);
-        }
         int64_t delay_ms = 0;
         if (pipelines_is_plain(&compiler->steps[pipelines_land(compiler, start, &delay_ms)]))
             return fail(compiler, node,
-                        "stage \"%.63s\" waits and moves in a circle in which "
-                        "nothing happens",
+                        "stage \"%.63s\" waits and moves in a circle in which nothing happens",
                         compiler->steps[start].stage);
     }
     return true;

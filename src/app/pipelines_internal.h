@@ -1,5 +1,6 @@
-/* A pipeline that is being read: between pipelines.c, which checks the grammar, and
- * pipelines_write.c, which says it to the database. Private to the two. */
+/* A pipeline that is being read: between pipelines.c, which checks the grammar,
+ * pipelines_circles.c, which follows its moves, and pipelines_write.c, which says it to the
+ * database. Private to the three. */
 #ifndef RECEIPTD_APP_PIPELINES_INTERNAL_H
 #define RECEIPTD_APP_PIPELINES_INTERNAL_H
 
@@ -63,5 +64,21 @@ size_t pipelines_land(const struct compiler *compiler, size_t step, int64_t *del
 const char *pipelines_op_name(enum op op);
 /* The pipeline at hand as an object, with its hash. */
 void pipelines_write(struct compiler *compiler, struct rcpt_json *json);
+
+enum circle_kind {
+    CIRCLE_NONE,
+    CIRCLE_TURNS,
+    CIRCLE_UNCLEAR, /* not found in a reasonable time */
+};
+
+struct circle {
+    size_t last;    /* the step that goes back to where it began */
+    char when[200]; /* what a run has to have reached for it, with a blank before; "": nothing */
+};
+
+/* Whether a run could come to a step again and again while no time passes. Fills `circle` if it is
+ * CIRCLE_TURNS. */
+RCPT_MUST_CHECK enum circle_kind pipelines_find_circle(const struct compiler *compiler,
+                                                       struct circle *circle);
 
 #endif
