@@ -253,10 +253,25 @@ static bool read_await(struct compiler *compiler, yaml_node_t *node, struct step
            read_duration(compiler, within, "await.within", &step->wait_ms);
 }
 
+/* What is passed over goes on behind it, what is not reached in time with `else`, and a step has
+ * one way out beside the next. So the condition of an await is a step of its own, before it. */
+static void put_gate(struct compiler *compiler, struct step *step)
+{
+    struct step *await = &compiler->steps[compiler->step_count++];
+    *await = *step;
+    *step = (struct step){.op = OP_MOVE,
+                          .stage = step->stage,
+                          .when = step->when,
+                          .unless = step->unless,
+                          .is_gate = true,
+                          .awaits = NO_CODE};
+    await->when.count = await->unless.count = 0;
+}
+
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
-    if (compiler->step_count == PIPELINES_MAX_STEPS)
-        return fail(compiler, node, "more than %u actions", PIPELINES_MAX_STEPS);
+    if (compiler->action_count++ == PIPELINES_MAX_ACTIONS)
+        return fail(compiler, node, "more than %u actions", PIPELINES_MAX_ACTIONS);
     struct step *step = &compiler->steps[compiler->step_count++];
     *step = (struct step){.stage = stage, .awaits = NO_CODE};
     if (!check_keys(compiler, node, "an action", "wait await webhook produce move if unless"))
@@ -282,7 +297,11 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     case OP_PRODUCE:
         return read_produce(compiler, found, step);
     case OP_AWAIT:
-        return read_await(compiler, found, step);
+        if (!read_await(compiler, found, step))
+            return false;
+        if (step->when.count > 0 || step->unless.count > 0)
+            put_gate(compiler, step);
+        return true;
     case OP_WAIT:
         return read_duration(compiler, found, "wait", &step->wait_ms);
     default:
@@ -316,11 +335,12 @@ static bool read_stage(struct compiler *compiler, yaml_node_t *node)
         size_t index = compiler->step_count;
         if (!read_action(compiler, node_at(compiler, *item), stage->name))
             return false;
-        compiler->steps[index].next = index + 1;
+        for (; index < compiler->step_count; index++)
+            compiler->steps[index].next = index + 1;
     }
-    /* A stage that is not left by a move ends the run: PIPELINES_MAX_STEPS stands for that. */
+    /* A stage that is not left by a move ends the run. */
     if (compiler->step_count > stage->first)
-        compiler->steps[compiler->step_count - 1].next = PIPELINES_MAX_STEPS;
+        compiler->steps[compiler->step_count - 1].next = RUN_ENDS;
     else
         return fail(compiler, actions, "stage \"%.63s\" has no actions", stage->name);
     return true;
@@ -342,7 +362,7 @@ static bool find_stage(struct compiler *compiler, const yaml_node_t *node, size_
 
 static size_t end_of(const struct compiler *compiler, size_t step)
 {
-    return step == PIPELINES_MAX_STEPS ? compiler->step_count : step;
+    return step == RUN_ENDS ? compiler->step_count : step;
 }
 
 /* Names of stages become steps; the end is one step more. */
@@ -351,7 +371,9 @@ static bool resolve_stages(struct compiler *compiler)
     for (size_t index = 0; index < compiler->step_count; index++) {
         struct step *step = &compiler->steps[index];
         step->next = end_of(compiler, step->next);
-        step->other = step->next; /* passed over, or not reached without an else */
+        /* Passed over, or not reached without an else. */
+        step->other =
+            step->is_gate ? end_of(compiler, compiler->steps[index + 1].next) : step->next;
         if (step->next_stage != NULL && !find_stage(compiler, step->next_stage, &step->next))
             return false;
         if (step->else_stage != NULL && !find_stage(compiler, step->else_stage, &step->other))
@@ -363,23 +385,26 @@ static bool resolve_stages(struct compiler *compiler)
     return true;
 }
 
-/* A circle of moves in which nothing happens and no time passes would turn for ever. Conditions do
- * not count: they may hold at every turn. */
+/* A circle in which no time passes is one too many for whoever is called in it. One of plain waits
+ * and moves has no step at which a run could stand. */
 static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
 {
+    struct circle circle;
+    enum circle_kind kind = pipelines_find_circle(compiler, &circle);
+    if (kind == CIRCLE_UNCLEAR)
+        return fail(compiler, node,
+                    "has too many conditions on flags to see whether it moves in a circle without "
+                    "a wait");
+    if (kind == CIRCLE_TURNS) {
+        const struct step *last = &compiler->steps[circle.last];
+        return fail(compiler, last->op == OP_AWAIT ? last->else_stage : last->next_stage,
+                    "stage \"%.63s\" moves in a circle without a wait%s", last->stage, circle.when);
+    }
     for (size_t start = 0; start < compiler->step_count; start++) {
-        size_t step = start;
-        for (size_t hops = 0; compiler->steps[step].op == OP_MOVE; hops++) {
-            step = compiler->steps[step].next;
-            if (hops > compiler->step_count)
-                return fail(compiler, node, "stage \"%.63s\" moves in a circle without a wait",
-                            compiler->steps[start].stage);
-        }
         int64_t delay_ms = 0;
         if (pipelines_is_plain(&compiler->steps[pipelines_land(compiler, start, &delay_ms)]))
             return fail(compiler, node,
-                        "stage \"%.63s\" waits and moves in a circle in which "
-                        "nothing happens",
+                        "stage \"%.63s\" waits and moves in a circle in which nothing happens",
                         compiler->steps[start].stage);
     }
     return true;
@@ -454,7 +479,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
         step = &compiler->steps[compiler->step_count++];
         *step = (struct step){.stage = "", .awaits = NO_CODE};
     }
-    step->next = PIPELINES_MAX_STEPS;
+    step->next = RUN_ENDS;
     return read_codes(compiler, member(compiler, node, "if"), &step->when) &&
            read_codes(compiler, member(compiler, node, "unless"), &step->unless) &&
            (webhook != NULL ? read_webhook(compiler, webhook, step)
@@ -508,7 +533,7 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
 {
     yaml_node_t *node = node_at(compiler, *item);
     compiler->pipeline = NULL;
-    compiler->step_count = compiler->stage_count = 0;
+    compiler->step_count = compiler->action_count = compiler->stage_count = 0;
     compiler->on = NO_CODE;
     compiler->source = NULL;
     compiler->orgs = compiler->campaigns = compiler->once_per = NULL;

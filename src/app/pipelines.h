@@ -6,9 +6,9 @@
 #include "config_yaml.h"
 #include "receiptd/app/config.h"
 
-#define PIPELINES_MAX        200u
-#define PIPELINES_MAX_STEPS  200u
-#define PIPELINES_MAX_TOPICS 8u /* that are produced to, and that are read, over all pipelines */
+#define PIPELINES_MAX         200u
+#define PIPELINES_MAX_ACTIONS 200u /* of a pipeline */
+#define PIPELINES_MAX_TOPICS  8u   /* that are produced to, and that are read, over all pipelines */
 
 struct pipelines_topics {
     char *names[PIPELINES_MAX_TOPICS];

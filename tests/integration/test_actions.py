@@ -110,6 +110,33 @@ def test_a_wait_ends_by_the_transition_or_by_its_deadline_and_conditions_count_w
     process.stop()
 
 
+def test_an_await_whose_condition_does_not_hold_is_passed_over_at_once_and_not_by_its_else(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "SENT", "stages": [
+        {"name": "ask", "actions": [
+            {"await": {"status": "OPENED", "within": "1h", "else": "late"}, "unless": ["COMPLAINED"]},
+            {"webhook": "crm"},
+            {"await": {"flag": "REPLIED", "within": "1h", "else": "late"}, "if": "CLICKED"}]},
+        {"name": "late", "actions": [{"webhook": "crm"}]}]}])
+    world.insert_ids("complains", "complains later", "opens", "clicks", "never")
+    process = world.installation.start()
+    ids = ("complains later", "opens", "clicks", "never")
+    world.topic.send(receipt("complains", "COMPLAINED"), *[receipt(id, "SENT") for id in ids])
+    wait_for_runs(world, process, {"done": 1, "active": 4})  # who complains waits for nothing
+    awaiting = "SELECT count(*) FROM receiptd.action WHERE status = 'pending' AND awaits = {}"
+    world.wait(lambda: world.database.value(awaiting.format(700)) == 4, process, LONG, "the others wait")
+    world.topic.send(receipt("complains later", "COMPLAINED"), receipt("opens", "OPENED"), receipt("clicks", "CLICKED"))
+    wait_for_runs(world, process, {"done": 2, "active": 3})
+    world.wait(lambda: world.database.value(awaiting.format(9004)) == 1, process, LONG, "who clicks is asked for more")
+    world.database.execute("UPDATE receiptd.action SET perform_at = now() WHERE awaits IS NOT NULL AND status = 'pending'")
+    wait_for_runs(world, process, {"done": 5})
+    process.stop()
+    calls = collections.defaultdict(list)
+    for call in receiver.seen():
+        calls[call.body["message_id"]].append(call.body["stage"])
+    # The condition counts when an await begins: what comes while it lasts does not end it.
+    assert calls == {"complains": ["ask"], "complains later": ["late"], "opens": ["ask"], "clicks": ["ask", "late"], "never": ["late"]}
+
+
 def test_once_per_person_over_campaigns_batches_and_lanes(create_actions, receiver):
     world = create_actions([{"name": "once", "on": "SENT", "once_per": ["org_id", "campaign_id"], "subject": "campaign_id",
                              "webhook": "crm"}])

@@ -196,6 +196,136 @@ static void a_stage_is_checked_as_a_whole(void **state)
     expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
 }
 
+#define STAGES(text)         "  - name: p\n    on: SENT\n    stages:\n" text
+#define STAGE(name, actions) "      - {name: " name ", actions: [" actions "]}\n"
+
+static void a_circle_in_which_no_time_passes_is_refused_with_what_it_needs(void **state)
+{
+    (void)state;
+    static const struct mistake examples[] = {
+        {STAGES(STAGE("s", "{move: s}")),
+         "t.yaml:8:36: pipelines.p: stage \"s\" moves in a circle without a wait"},
+        {STAGES(STAGE("s", "{wait: 1h, if: CLICKED}, {move: s}")),
+         "t.yaml:8:61: pipelines.p: stage \"s\" moves in a circle without a wait as long as "
+         "CLICKED "
+         "is not reached"},
+        {STAGES(STAGE("s", "{wait: 1h, unless: COMPLAINED}, {move: s}")),
+         "moves in a circle without a wait once COMPLAINED is reached"},
+        {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d}}, {move: s}")),
+         "moves in a circle without a wait once OPENED is reached"},
+        {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d}, unless: REPLIED}, {move: s}")),
+         "moves in a circle without a wait once REPLIED is reached"},
+        {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d}, if: REPLIED}, {move: s}")),
+         "moves in a circle without a wait as long as REPLIED is not reached"},
+        {STAGES(STAGE("s", "{await: {status: OPENED, within: 0s, else: s}}")),
+         "t.yaml:8:72: pipelines.p: stage \"s\" moves in a circle without a wait as long as OPENED "
+         "is not reached"},
+        {STAGES(STAGE("s", "{wait: 0s}, {move: s}")), "moves in a circle without a wait"},
+        /* To call somebody is no pause. */
+        {STAGES(STAGE("s", "{webhook: crm}, {move: s}")), "moves in a circle without a wait"},
+        {STAGES(STAGE("s", "{produce: u}, {move: s}")), "moves in a circle without a wait"},
+        {STAGES(STAGE("s", "{webhook: crm, if: CLICKED}, {move: s}")),
+         "moves in a circle without a wait"},
+        {STAGES(STAGE("s", "{webhook: crm}, {move: s, unless: [CLICKED, REPLIED]}")),
+         "moves in a circle without a wait as long as CLICKED and REPLIED are not reached"},
+        {STAGES(STAGE("s", "{move: t, if: [OPENED, REPLIED]}, {webhook: crm, if: COMPLAINED}")
+                    STAGE("t", "{wait: 1d, unless: REPLIED}, {move: s}")),
+         "t.yaml:9:65: pipelines.p: stage \"t\" moves in a circle without a wait once OPENED and "
+         "REPLIED are reached"},
+        {STAGES(STAGE("s", "{wait: 1d, unless: DELIVERED}, {move: s, unless: OPENED}")),
+         "moves in a circle without a wait once DELIVERED is reached, as long as OPENED is not "
+         "reached"},
+        /* The way into it needs more than the circle itself. */
+        {STAGES(STAGE("s", "{move: t, if: CLICKED}") STAGE("t", "{webhook: crm}, {move: t}")),
+         "t.yaml:9:52: pipelines.p: stage \"t\" moves in a circle without a wait"},
+        /* A conditional await that is passed over does not go where its else says. */
+        {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d, else: t}, if: REPLIED}, {move: s}")
+                    STAGE("t", "{webhook: crm}")),
+         "moves in a circle without a wait as long as REPLIED is not reached"},
+        /* None of it holds without a message. */
+        {STAGES(STAGE("s", "{wait: 1d, if: TARGETED}, {move: s}")),
+         "moves in a circle without a wait as long as TARGETED is not reached"},
+    };
+    expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
+}
+
+static void a_circle_in_which_time_passes_whatever_is_reached_is_taken(void **state)
+{
+    (void)state;
+    static const char *const examples[] = {
+        STAGE("s", "{webhook: crm}, {wait: 1d}, {move: s}"),
+        STAGE("s", "{wait: 1d, unless: CLICKED}, {webhook: crm, unless: CLICKED}, "
+                   "{move: s, unless: CLICKED}"),
+        STAGE("s", "{webhook: crm}, {await: {status: OPENED, within: 1d, else: s}}, {move: done}")
+            STAGE("done", "{webhook: crm}"),
+        /* One of the two holds. */
+        STAGE("s", "{wait: 1h, if: CLICKED}, {wait: 1d, unless: CLICKED}, {move: s}"),
+        STAGE("s", "{wait: 1h, if: REPLIED}, {wait: 1d, unless: REPLIED}, {move: s}"),
+        /* CLICKED is OPENED, and COMPLAINED brings DELIVERED along, or what is above it. */
+        STAGE("s", "{wait: 1d, unless: CLICKED}, {move: s, unless: OPENED}"),
+        STAGE("s", "{wait: 1d, unless: COMPLAINED}, {move: s, unless: SENT}"),
+        /* No message is OPENED and BLOCKED. */
+        STAGE("s", "{wait: 1d, unless: [OPENED, BLOCKED]}, {move: t, if: OPENED}")
+            STAGE("t", "{move: s, if: BLOCKED}"),
+        /* It goes another way back. */
+        STAGE("s", "{move: t, if: REPLIED}, {wait: 1d}, {move: s}")
+            STAGE("t", "{move: s, unless: REPLIED}"),
+        /* An await in which nothing is reached, and a move that needs it. */
+        STAGE("s",
+              "{await: {flag: REPLIED, within: 1d}}, {webhook: crm}, {move: s, unless: REPLIED}"),
+        /* Stages that one has come to by several ways turn by none of them. */
+        STAGE("s", "{move: a, if: REPLIED}, {move: b}") STAGE("a", "{webhook: crm}, {move: c}")
+            STAGE("b", "{move: c}") STAGE("c", "{wait: 1d}, {move: s}"),
+    };
+    for (size_t index = 0; index < sizeof(examples) / sizeof(examples[0]); index++) {
+        char text[1024];
+        struct rcpt_error error;
+        snprintf(text, sizeof(text), STAGES("%s"), examples[index]);
+        struct rcpt_config *config = parse(text, &error);
+        if (config == NULL)
+            fail_msg("%s\nsaid: %s", text, error.text);
+        rcpt_config_free(config);
+    }
+}
+
+/* Two rails on which a run changes sides at each flag that it bears, twice over all of them: it
+ * ends on the side where it began, and time passes there. That no flags lead to the other end is
+ * known when all of them have been tried. */
+static char *rails(unsigned flags)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    fprintf(out, HEAD "  - name: p\n    stages:\n");
+    for (unsigned at = 0; at < 2 * flags; at++)
+        for (unsigned side = 0; side < 2; side++)
+            fprintf(out, STAGE("x%u_%u", "{move: x%u_%u, if: F%u}, {move: x%u_%u}"), at, side,
+                    at + 1, 1 - side, at % flags, at + 1, side);
+    fprintf(out, STAGE("x%u_0", "{wait: 1d}, {move: x0_0}"), 2 * flags);
+    fprintf(out, STAGE("x%u_1", "{webhook: crm}, {move: x0_0}"), 2 * flags);
+    fprintf(out, "ladder:\n  statuses: [{name: A, code: 0}]\n  flags:\n");
+    for (unsigned flag = 0; flag < flags; flag++)
+        fprintf(out, "    - {name: F%u}\n", flag);
+    fclose(out);
+    return text;
+}
+
+static void a_circle_that_would_take_for_ever_to_find_is_refused_as_unclear(void **state)
+{
+    (void)state;
+    struct rcpt_error error;
+    char *few = rails(8), *many = rails(20);
+    struct rcpt_config *config = rcpt_config_parse("t.yaml", few, strlen(few), &error);
+    if (config == NULL)
+        fail_msg("%s", error.text);
+    rcpt_config_free(config);
+    assert_null(rcpt_config_parse("t.yaml", many, strlen(many), &error));
+    assert_string_equal(error.text, "t.yaml:5:5: pipelines.p: has too many conditions on flags to "
+                                    "see whether it moves in a circle without a wait");
+    free(few);
+    free(many);
+}
+
 static void more_than_there_is_room_for_is_refused_with_its_limit(void **state)
 {
     (void)state;
@@ -207,6 +337,9 @@ static void more_than_there_is_room_for_is_refused_with_its_limit(void **state)
         {"  - name: p\n    on: SENT\n    webhook: crm\n    if: [", "SENT,", "]\n", 32,
          "t.yaml:8:9: pipelines.p: more than 32 names"},
         {"  - name: p\n    stages: [{name: s, actions: [", "{wait: 1s},", "]}]\n", 200,
+         "pipelines.p: more than 200 actions"},
+        {"  - name: p\n    stages: [{name: s, actions: [",
+         "{await: {flag: REPLIED, within: 1s}, if: SENT},", "]}]\n", 200,
          "pipelines.p: more than 200 actions"},
         {"  - name: p\n    stages: [", "{name: s#, actions: [{wait: 1s}]},", "]\n", 100,
          "pipelines.p: more than 100 stages"},
@@ -275,6 +408,38 @@ static void waits_and_moves_become_delays_and_targets(void **state)
     /* A wait that has a condition is decided when it is reached. */
     assert_has(text, "\"step\":6,\"stage\":\"b\",\"op\":\"wait\"");
     assert_has(text, "\"next_step\":7,\"next_delay_ms\":7000,\"else_step\":7,\"else_delay_ms\":0");
+    assert_has(text, "\"step\":7,\"stage\":\"\",\"op\":\"end\"");
+    free(text);
+}
+
+static void a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads(
+    void **state)
+{
+    (void)state;
+    char *text = compiled("  - name: p\n"
+                          "    on: SENT\n"
+                          "    stages:\n"
+                          "      - name: a\n"
+                          "        actions:\n"
+                          "          - await: {status: OPENED, within: 2s, else: b}\n"
+                          "            if: [SENT, REPLIED]\n"
+                          "            unless: COMPLAINED\n"
+                          "          - {wait: 5s}\n"
+                          "          - webhook: crm\n"
+                          "          - {await: {flag: REPLIED, within: 3s, else: b}, if: CLICKED}\n"
+                          "      - {name: b, actions: [{webhook: crm}]}\n");
+    assert_has(text, "\"first_step\":0,\"first_delay_ms\":0");
+    assert_has(text, "\"step\":0,\"stage\":\"a\",\"op\":\"move\",\"target\":null,\"key\":null,"
+                     "\"if\":[300,9004],\"unless\":[9001],\"awaits\":null,\"within_ms\":0,"
+                     "\"next_step\":1,\"next_delay_ms\":0,\"else_step\":3,\"else_delay_ms\":5000}");
+    assert_has(text, "\"step\":1,\"stage\":\"a\",\"op\":\"await\",\"target\":null,\"key\":null,"
+                     "\"if\":[],\"unless\":[],\"awaits\":700,\"within_ms\":2000,"
+                     "\"next_step\":3,\"next_delay_ms\":5000,\"else_step\":6,\"else_delay_ms\":0}");
+    /* The last of its stage: behind it the run ends. */
+    assert_has(text, "\"step\":4,\"stage\":\"a\",\"op\":\"move\",\"target\":null,\"key\":null,"
+                     "\"if\":[800],\"unless\":[],\"awaits\":null,\"within_ms\":0,"
+                     "\"next_step\":5,\"next_delay_ms\":0,\"else_step\":7,\"else_delay_ms\":0}");
+    assert_has(text, "\"next_step\":7,\"next_delay_ms\":0,\"else_step\":6,\"else_delay_ms\":0}");
     assert_has(text, "\"step\":7,\"stage\":\"\",\"op\":\"end\"");
     free(text);
 }
@@ -359,11 +524,16 @@ int main(void)
         cmocka_unit_test(what_begins_a_run_is_checked),
         cmocka_unit_test(an_action_is_checked_with_its_fields),
         cmocka_unit_test(a_stage_is_checked_as_a_whole),
+        cmocka_unit_test(a_circle_in_which_no_time_passes_is_refused_with_what_it_needs),
+        cmocka_unit_test(a_circle_in_which_time_passes_whatever_is_reached_is_taken),
+        cmocka_unit_test(a_circle_that_would_take_for_ever_to_find_is_refused_as_unclear),
         cmocka_unit_test(more_than_there_is_room_for_is_refused_with_its_limit),
         cmocka_unit_test(what_a_pipeline_is_for_is_stored_with_it),
         cmocka_unit_test(topics_are_known_once_each),
         cmocka_unit_test(without_pipelines_there_are_none),
         cmocka_unit_test(waits_and_moves_become_delays_and_targets),
+        cmocka_unit_test(
+            a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads),
         cmocka_unit_test(the_same_wording_has_the_same_hash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

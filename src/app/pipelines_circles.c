@@ -1,0 +1,259 @@
+/* Circles in which no time passes: a run in one would turn for ever, as fast as it is looked at,
+ * and whoever is called in it would be called at each turn.
+ *
+ * What a message has reached stays what it is while no time passes. So with a status and flags that
+ * it may have, one step follows each other, at once or later. Statuses are tried one after the
+ * other; flags are assumed to be borne or not where the way depends on them. A call takes no time
+ * here: it is no pause. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipelines_internal.h"
+
+/* Steps that are looked at until it is given up: to find a way that agrees with itself may take a
+ * time that doubles with each flag, though it does not in any pipeline that somebody wants. */
+#define MOST_LOOKS 1000000u
+
+struct assumption {
+    int16_t code;
+    bool reached;
+};
+
+/* From here no way turns while these flags are as they were. */
+struct refuted {
+    bool is_known;
+    uint32_t flags, borne;
+};
+
+struct walk {
+    const struct compiler *compiler;
+    int status;            /* of the message; RCPT_LADDER_NO_STATUS: there is none */
+    uint32_t known, borne; /* flags that something is assumed of; those of them that it bears */
+    uint32_t asked;        /* flags that were looked at since the step at hand was come to */
+    /* What the way depends on so far, in its order. */
+    struct assumption assumptions[MAX_STEPS * 2 * MAX_CODES];
+    size_t count;
+    size_t come_with[MAX_STEPS]; /* 1 and how many of them there were then; 0: is not on the way */
+    struct refuted refuted[MAX_STEPS];
+    size_t looks;
+    size_t first, last; /* of the circle */
+};
+
+/* ---- what is assumed ---- */
+
+static const struct rcpt_ladder_entry *entry_of(const struct walk *walk, int code)
+{
+    const struct rcpt_ladder *ladder = walk->compiler->config->ladder;
+    int index = rcpt_ladder_find_code(ladder, code, NULL, 0);
+    RCPT_ASSERT(index >= 0);
+    return rcpt_ladder_entry(ladder, (size_t)index);
+}
+
+static bool is_on_path(const struct walk *walk, int16_t code)
+{
+    int status = walk->status;
+    while (status != RCPT_LADDER_NO_STATUS && status != code)
+        status = entry_of(walk, status)->parent;
+    return status == code;
+}
+
+/* False: that contradicts the status, or what was assumed before. */
+static bool assume(struct walk *walk, int16_t code, bool reached)
+{
+    const struct rcpt_ladder_entry *entry = entry_of(walk, code);
+    if (!entry->is_flag && is_on_path(walk, code) != reached)
+        return false;
+    /* A flag brings its status along, and there is none without a message. */
+    if (entry->is_flag && reached && entry->top > walk->status)
+        return false;
+    walk->asked |= entry->mask;
+    if ((walk->known & entry->mask) != 0 && ((walk->borne & entry->mask) != 0) != reached)
+        return false;
+    walk->known |= entry->mask;
+    walk->borne |= reached ? entry->mask : 0;
+    walk->assumptions[walk->count++] = (struct assumption){.code = code, .reached = reached};
+    return true;
+}
+
+static bool assume_all(struct walk *walk, const struct codes *codes, bool reached)
+{
+    for (size_t index = 0; index < codes->count; index++)
+        if (!assume(walk, codes->codes[index], reached))
+            return false;
+    return true;
+}
+
+struct mark {
+    uint32_t known, borne;
+    size_t count;
+};
+
+static struct mark mark(const struct walk *walk)
+{
+    return (struct mark){.known = walk->known, .borne = walk->borne, .count = walk->count};
+}
+
+static void forget(struct walk *walk, struct mark since)
+{
+    walk->known = since.known;
+    walk->borne = since.borne;
+    walk->count = since.count;
+}
+
+/* ---- the way ---- */
+
+/* Whether the way that goes on from one step to another comes back to a step of it. What it assumed
+ * stays if it does. */
+static bool turns(struct walk *walk, size_t from, size_t to);
+
+static bool turns_if(struct walk *walk, size_t from, int16_t code, bool reached, size_t to)
+{
+    struct mark before = mark(walk);
+    if (assume(walk, code, reached) && turns(walk, from, to))
+        return true;
+    forget(walk, before);
+    return false;
+}
+
+static bool turns_if_it_holds(struct walk *walk, size_t from)
+{
+    const struct step *step = &walk->compiler->steps[from];
+    struct mark before = mark(walk);
+    if (assume_all(walk, &step->when, true) && assume_all(walk, &step->unless, false) &&
+        turns(walk, from, step->next))
+        return true;
+    forget(walk, before);
+    return false;
+}
+
+static bool turns_if_passed_over(struct walk *walk, size_t from)
+{
+    const struct step *step = &walk->compiler->steps[from];
+    for (size_t index = 0; index < step->when.count; index++)
+        if (turns_if(walk, from, step->when.codes[index], false, step->other))
+            return true;
+    for (size_t index = 0; index < step->unless.count; index++)
+        if (turns_if(walk, from, step->unless.codes[index], true, step->other))
+            return true;
+    return false;
+}
+
+/* What actions_claim() and actions_finish() do at this step, where it takes no time. */
+static bool turns_behind(struct walk *walk, size_t at)
+{
+    const struct step *step = &walk->compiler->steps[at];
+    bool lasts = step->op == OP_WAIT && step->wait_ms > 0;
+    if (step->op == OP_AWAIT)
+        return turns_if(walk, at, step->awaits, true, step->next) ||
+               (step->wait_ms == 0 && turns_if(walk, at, step->awaits, false, step->other));
+    if (!lasts && step->next == step->other) /* its condition changes nothing of the way */
+        return turns(walk, at, step->next);
+    return (!lasts && turns_if_it_holds(walk, at)) || turns_if_passed_over(walk, at);
+}
+
+static bool is_refuted(struct walk *walk, size_t at)
+{
+    const struct refuted *refuted = &walk->refuted[at];
+    if (!refuted->is_known || (walk->known & refuted->flags) != refuted->flags ||
+        (walk->borne & refuted->flags) != refuted->borne)
+        return false;
+    walk->asked |= refuted->flags;
+    return true;
+}
+
+static bool turns(struct walk *walk, size_t from, size_t to)
+{
+    if (walk->come_with[to] != 0) {
+        walk->first = to;
+        walk->last = from;
+        return true;
+    }
+    if (walk->compiler->steps[to].op == OP_END || is_refuted(walk, to) || walk->looks == MOST_LOOKS)
+        return false;
+    walk->looks++;
+    uint32_t asked = walk->asked, known = walk->known;
+    walk->asked = 0;
+    walk->come_with[to] = walk->count + 1;
+    if (turns_behind(walk, to))
+        return true;
+    walk->come_with[to] = 0;
+    uint32_t because = walk->asked & known;
+    walk->refuted[to] =
+        (struct refuted){.is_known = true, .flags = because, .borne = walk->borne & because};
+    walk->asked = asked | because;
+    return false;
+}
+
+/* ---- what is said of it ---- */
+
+static void append(char *text, size_t size, const char *format, ...) RCPT_PRINTF(3, 4);
+
+static void append(char *text, size_t size, const char *format, ...)
+{
+    size_t length = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text + length, size - length, format, arguments);
+    va_end(arguments);
+}
+
+static void say_codes(const struct walk *walk, bool reached, char *text, size_t size)
+{
+    int16_t codes[RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS];
+    size_t count = 0;
+    for (size_t index = walk->come_with[walk->first] - 1; index < walk->count; index++) {
+        const struct assumption *each = &walk->assumptions[index];
+        bool is_new = each->reached == reached;
+        for (size_t other = 0; is_new && other < count; other++)
+            is_new = codes[other] != each->code;
+        if (is_new)
+            codes[count++] = each->code;
+    }
+    if (count == 0)
+        return;
+    append(text, size, "%s %s", text[0] != '\0' ? "," : "", reached ? "once" : "as long as");
+    for (size_t index = 0; index < count; index++)
+        append(text, size, "%s %s",
+               index == 0           ? ""
+               : index + 1 == count ? " and"
+                                    : ",",
+               entry_of(walk, codes[index])->name);
+    append(text, size, " %s%s reached", count == 1 ? "is" : "are", reached ? "" : " not");
+}
+
+/* Every circle comes through a stage's beginning, since only moves and `else` lead back. */
+static bool turns_with(struct walk *walk, int status)
+{
+    const struct compiler *compiler = walk->compiler;
+    walk->status = status;
+    memset(walk->refuted, 0, sizeof(walk->refuted));
+    for (size_t index = 0; index < compiler->stage_count; index++)
+        if (turns(walk, compiler->stages[index].first, compiler->stages[index].first))
+            return true;
+    return false;
+}
+
+enum circle_kind pipelines_find_circle(const struct compiler *compiler, struct circle *circle)
+{
+    const struct rcpt_ladder *ladder = compiler->config->ladder;
+    struct walk *walk = rcpt_calloc(1, sizeof(*walk));
+    walk->compiler = compiler;
+    bool found = turns_with(walk, RCPT_LADDER_NO_STATUS);
+    for (size_t index = 0; !found && index < rcpt_ladder_entry_count(ladder); index++) {
+        const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(ladder, index);
+        found = !entry->is_flag && turns_with(walk, entry->code);
+    }
+    if (found) {
+        circle->last = walk->last;
+        circle->when[0] = '\0';
+        say_codes(walk, true, circle->when, sizeof(circle->when));
+        say_codes(walk, false, circle->when, sizeof(circle->when));
+    }
+    enum circle_kind kind = found                      ? CIRCLE_TURNS
+                            : walk->looks < MOST_LOOKS ? CIRCLE_NONE
+                                                       : CIRCLE_UNCLEAR;
+    free(walk);
+    return kind;
+}
