@@ -254,7 +254,16 @@ static bool read_await(struct compiler *compiler, yaml_node_t *node, struct step
 }
 
 /* What is passed over goes on behind it, what is not reached in time with `else`, and a step has
- * one way out beside the next. So the condition of an await is a step of its own, before it. */
+ * one way out beside the next. So the condition of an await is a step of its own, before it; and so
+ * is the place where a run is while a wait that has a condition keeps it from beginning. */
+static bool needs_gate(const struct compiler *compiler, const struct step *await)
+{
+    const struct step *before = await - 1;
+    return await->when.count > 0 || await->unless.count > 0 ||
+           (await > compiler->steps && before->stage == await->stage && before->op == OP_WAIT &&
+            !pipelines_is_plain(before));
+}
+
 static void put_gate(struct compiler *compiler, struct step *step)
 {
     struct step *await = &compiler->steps[compiler->step_count++];
@@ -299,7 +308,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
     case OP_AWAIT:
         if (!read_await(compiler, found, step))
             return false;
-        if (step->when.count > 0 || step->unless.count > 0)
+        if (needs_gate(compiler, step))
             put_gate(compiler, step);
         return true;
     case OP_WAIT:
@@ -402,7 +411,8 @@ static bool check_circles(struct compiler *compiler, const yaml_node_t *node)
     }
     for (size_t start = 0; start < compiler->step_count; start++) {
         int64_t delay_ms = 0;
-        if (pipelines_is_plain(&compiler->steps[pipelines_land(compiler, start, &delay_ms)]))
+        const struct step *landed = &compiler->steps[pipelines_land(compiler, start, &delay_ms)];
+        if (pipelines_is_plain(landed) && pipelines_is_plain(&compiler->steps[landed->next]))
             return fail(compiler, node,
                         "stage \"%.63s\" waits and moves in a circle in which nothing happens",
                         compiler->steps[start].stage);

@@ -16,15 +16,19 @@ bool pipelines_is_plain(const struct step *step)
            step->unless.count == 0;
 }
 
+/* A run that is at an await is woken by what it waits for, whatever is left of a delay: what has
+ * to pass before it begins passes at the step before it. */
 size_t pipelines_land(const struct compiler *compiler, size_t step, int64_t *delay_ms)
 {
+    size_t before = step;
     for (size_t hops = 0;
          hops <= compiler->step_count && pipelines_is_plain(&compiler->steps[step]); hops++) {
         if (compiler->steps[step].op == OP_WAIT)
             *delay_ms += compiler->steps[step].wait_ms;
+        before = step;
         step = compiler->steps[step].next;
     }
-    return step;
+    return compiler->steps[step].op == OP_AWAIT && *delay_ms > 0 ? before : step;
 }
 
 static void write_codes(struct rcpt_json *json, const char *name, const struct codes *codes)
@@ -51,7 +55,9 @@ static void write_text(struct rcpt_json *json, const char *name, const char *val
 static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
 {
     const struct step *step = &compiler->steps[index];
-    int64_t next_ms = step->op == OP_WAIT ? step->wait_ms : 0, else_ms = 0;
+    /* Where a run comes to a plain wait, that is over already. */
+    bool waits = step->op == OP_WAIT && !pipelines_is_plain(step);
+    int64_t next_ms = waits ? step->wait_ms : 0, else_ms = 0;
     size_t next = pipelines_land(compiler, step->next, &next_ms);
     size_t other = pipelines_land(compiler, step->other, &else_ms);
     rcpt_json_begin_object(json);

@@ -137,6 +137,26 @@ def test_an_await_whose_condition_does_not_hold_is_passed_over_at_once_and_not_b
     assert calls == {"complains": ["ask"], "complains later": ["late"], "opens": ["ask"], "clicks": ["ask", "late"], "never": ["late"]}
 
 
+def test_what_is_awaited_does_not_cut_the_wait_before_it_short(create_actions, receiver):
+    world = create_actions([{"name": "p", "on": "SENT", "stages": [
+        {"name": "a", "actions": [{"wait": "1h"}, {"await": {"status": "OPENED", "within": "1h", "else": "late"}}, {"webhook": "crm"}]},
+        {"name": "late", "actions": [{"webhook": "crm"}]}]}])
+    world.insert_ids("opens", "opens later")
+    process = world.installation.start()
+    world.topic.send(*[receipt(id, "SENT") for id in ("opens", "opens later")])
+    wait_for_runs(world, process, {"active": 2})
+    world.topic.send(receipt("opens", "OPENED"))
+    world.wait_until_consumed(process)
+    early = "SELECT count(*) FROM receiptd.action WHERE status = 'pending' AND awaits IS NULL AND perform_at > now() + interval '50 minutes'"
+    assert world.database.value(early) == 2, "the hour has not passed"
+    world.database.execute("UPDATE receiptd.action SET perform_at = now()")
+    wait_for_runs(world, process, {"done": 1, "active": 1})  # what was reached before counts, at once
+    world.topic.send(receipt("opens later", "OPENED"))
+    wait_for_runs(world, process, {"done": 2})
+    process.stop()
+    assert [call.body["stage"] for call in receiver.seen()] == ["a", "a"]
+
+
 def test_once_per_person_over_campaigns_batches_and_lanes(create_actions, receiver):
     world = create_actions([{"name": "once", "on": "SENT", "once_per": ["org_id", "campaign_id"], "subject": "campaign_id",
                              "webhook": "crm"}])

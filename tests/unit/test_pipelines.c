@@ -401,7 +401,10 @@ static void waits_and_moves_become_delays_and_targets(void **state)
     assert_has(text, "\"on\":300");
     assert_has(text, "\"first_step\":3,\"first_delay_ms\":5400000");
     assert_has(text, "\"step\":3,\"stage\":\"b\",\"op\":\"webhook\",\"target\":\"crm\"");
-    assert_has(text, "\"next_step\":5,\"next_delay_ms\":5000,\"else_step\":5");
+    /* A wait before an await passes before that begins, or what is awaited would cut it short. */
+    assert_has(text, "\"next_step\":4,\"next_delay_ms\":5000,\"else_step\":4");
+    assert_has(text, "\"step\":4,\"stage\":\"b\",\"op\":\"wait\"");
+    assert_has(text, "\"next_step\":5,\"next_delay_ms\":0,\"else_step\":5");
     assert_has(text, "\"op\":\"await\"");
     assert_has(text, "\"awaits\":700,\"within_ms\":2000,\"next_step\":6,\"next_delay_ms\":0,"
                      "\"else_step\":3,\"else_delay_ms\":0");
@@ -409,6 +412,29 @@ static void waits_and_moves_become_delays_and_targets(void **state)
     assert_has(text, "\"step\":6,\"stage\":\"b\",\"op\":\"wait\"");
     assert_has(text, "\"next_step\":7,\"next_delay_ms\":7000,\"else_step\":7,\"else_delay_ms\":0");
     assert_has(text, "\"step\":7,\"stage\":\"\",\"op\":\"end\"");
+    free(text);
+}
+
+static void a_wait_that_has_a_condition_passes_before_the_await_behind_it_begins(void **state)
+{
+    (void)state;
+    char *text = compiled(
+        "  - name: p\n"
+        "    on: SENT\n"
+        "    stages:\n"
+        "      - {name: a, actions: [{wait: 1h, if: CLICKED}, {await: {status: OPENED, within: "
+        "2s}},"
+        " {wait: 3s}, {move: b}]}\n"
+        "      - {name: b, actions: [{await: {flag: REPLIED, within: 4s}}, {webhook: crm}]}\n");
+    assert_has(text, "\"step\":0,\"stage\":\"a\",\"op\":\"wait\"");
+    assert_has(text,
+               "\"next_step\":1,\"next_delay_ms\":3600000,\"else_step\":2,\"else_delay_ms\":0}");
+    assert_has(text, "\"step\":1,\"stage\":\"a\",\"op\":\"move\"");
+    assert_has(text, "\"next_step\":2,\"next_delay_ms\":0,");
+    assert_has(text, "\"awaits\":700,\"within_ms\":2000,\"next_step\":4,\"next_delay_ms\":3000,"
+                     "\"else_step\":4,\"else_delay_ms\":3000");
+    assert_has(text, "\"step\":4,\"stage\":\"a\",\"op\":\"move\"");
+    assert_has(text, "\"step\":5,\"stage\":\"b\",\"op\":\"await\"");
     free(text);
 }
 
@@ -532,6 +558,7 @@ int main(void)
         cmocka_unit_test(topics_are_known_once_each),
         cmocka_unit_test(without_pipelines_there_are_none),
         cmocka_unit_test(waits_and_moves_become_delays_and_targets),
+        cmocka_unit_test(a_wait_that_has_a_condition_passes_before_the_await_behind_it_begins),
         cmocka_unit_test(
             a_condition_of_an_await_is_decided_before_it_and_else_is_not_where_it_leads),
         cmocka_unit_test(the_same_wording_has_the_same_hash),
