@@ -348,6 +348,47 @@ static void a_reading_of_positions_that_fails_is_done_again(void **state)
     close_world(&world);
 }
 
+static void a_batch_lingers_from_its_first_record_on(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    open_with(&world, 50, 3);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    rcpt_engine_deliver_take(world.engine, slot, record_at(&world, 0, id), 100);
+    rcpt_engine_deliver_take(world.engine, slot, record_at(&world, 1, id), 120);
+    rcpt_engine_tick(world.engine, 149);
+    assert_null(world.flying[0]);
+    rcpt_engine_tick(world.engine, 150);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+/* Somebody may have set the database back by hand. */
+static void an_idle_lane_compares_its_positions_once_an_interval(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    struct rcpt_engine_position row = {slot, 10, 1, true};
+    bring_up(&world, 0, slot, 10);
+    for (uint32_t turn = 1; turn < 4; turn++) {
+        int64_t due = turn * INT64_C(5000);
+        rcpt_engine_tick(world.engine, due - 1);
+        assert_int_equal(world.reading[0], turn);
+        rcpt_engine_tick(world.engine, due);
+        assert_int_equal(world.reading[0], turn + 1);
+        rcpt_engine_on_positions(world.engine, 0, &row, 1, due);
+        rcpt_engine_on_positions(world.engine, 2, &row, 1, due);
+        assert_int_equal(world.reading[0], turn + 1);
+    }
+    close_world(&world);
+}
+
 /* Lane 0 may send, and `id` is of a message of it. */
 static uint32_t open_lane_zero(struct world *world, char id[16])
 {
@@ -594,6 +635,8 @@ int main(void)
         cmocka_unit_test(messages_of_a_batch_are_in_the_order_of_their_bytes),
         cmocka_unit_test(a_full_batch_does_not_linger),
         cmocka_unit_test(a_reading_of_positions_that_fails_is_done_again),
+        cmocka_unit_test(a_batch_lingers_from_its_first_record_on),
+        cmocka_unit_test(an_idle_lane_compares_its_positions_once_an_interval),
         cmocka_unit_test(a_commit_ends_the_growth_of_delays),
         cmocka_unit_test(nothing_begins_while_it_is_held),
         cmocka_unit_test(the_oldest_of_what_waits_is_seen),
