@@ -44,11 +44,9 @@ static void on_halt(void *context, const struct rcpt_error *error)
     fail_msg("%s", error->text);
 }
 
-/* One partition, assigned at offset 0, on one connection that is not there yet. */
-static void open_world(struct world *world, const struct rcpt_ladder_definition *definition,
-                       uint32_t lanes)
+static struct rcpt_engine_settings settings_of(uint32_t lanes)
 {
-    const struct rcpt_engine_settings settings = {
+    return (struct rcpt_engine_settings){
         .lanes = lanes,
         .connections = 1,
         .depth = MAX_LANES,
@@ -62,6 +60,13 @@ static void open_world(struct world *world, const struct rcpt_ladder_definition 
         .retry_max_ms = 100,
         .wake_limit = 10,
     };
+}
+
+/* One partition, assigned at offset 0, on one connection that is not there yet. */
+static void open_world(struct world *world, const struct rcpt_ladder_definition *definition,
+                       uint32_t lanes)
+{
+    const struct rcpt_engine_settings settings = settings_of(lanes);
     const struct rcpt_engine_ports ports = {
         world, on_submit, on_read_positions, on_offset, on_offset, on_refresh, on_halt};
     const int64_t start[MAX_LANES] = {0, 0};
@@ -123,6 +128,13 @@ static void bring_up(struct world *world, int64_t next_offset)
         rcpt_engine_on_positions(world->engine, lane, &row, 1, 0);
 }
 
+static const struct rcpt_batch *in_flight(const struct world *world, uint32_t lane)
+{
+    if (world->flying[lane] == NULL)
+        fail_msg("lane %u has nothing in flight", lane);
+    return world->flying[lane];
+}
+
 struct codes {
     uint32_t size;
     int16_t codes[4];
@@ -169,8 +181,7 @@ static void messages_with_the_same_receipts_share_a_signature(void **state)
         }
     }
     bring_up(&world, 0);
-    const struct rcpt_batch *batch = world.flying[0];
-    assert_non_null(batch);
+    const struct rcpt_batch *batch = in_flight(&world, 0);
     assert_int_equal(batch->message_count, COUNT(cases));
     for (uint32_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(batch->messages[i].id[0], cases[i].id[0]);
@@ -190,8 +201,7 @@ static void flags_beside_a_status_count_and_lift_as_receipts_of_their_own(void *
     deliver_one(&world, "b", "\"status\":\"SENT\",\"flags\":[\"REPLIED\"]");
     deliver_one(&world, "c", "\"status\":\"SENT\",\"flags\":[\"RESUBSCRIBED\"]");
     bring_up(&world, 0);
-    const struct rcpt_batch *batch = world.flying[0];
-    assert_non_null(batch);
+    const struct rcpt_batch *batch = in_flight(&world, 0);
     assert_true(batch->has_flags);
     assert_int_equal(batch->message_count, 3);
     assert_codes(batch, 0, &(struct codes){3, {700, 9001, 9006}, {1, 1, 1}});
@@ -228,14 +238,36 @@ static void receipts_of_the_largest_ladder_are_told_apart(void **state)
     deliver_one(&world, "a", "\"status\":\"S130\"");
     deliver_one(&world, "b", "\"status\":\"S0\",\"gateway\":\"g\"");
     bring_up(&world, 0);
-    const struct rcpt_batch *batch = world.flying[0];
-    assert_non_null(batch);
+    const struct rcpt_batch *batch = in_flight(&world, 0);
     assert_int_equal(batch->signature_count, 2);
     assert_codes(batch, 0, &(struct codes){1, {RCPT_LADDER_FIRST_FLAG_CODE + 30}, {1}});
     assert_codes(batch, 1, &(struct codes){1, {0}, {1}});
     assert_int_equal(batch->signatures[0].gateway, RCPT_RECORD_NO_GATEWAY);
     assert_int_equal(batch->signatures[1].gateway, 1);
     close_world(&world);
+}
+
+/* By size: two of them, or the first one, whatever its size. */
+static void a_batch_holds_so_many_bytes_or_one_record(void **state)
+{
+    (void)state;
+    static const char value[] = EVENT("m");
+    static const struct {
+        uint32_t most_bytes;
+        uint32_t events;
+    } cases[] = {{2 * (sizeof(value) - 1), 2}, {3 * (sizeof(value) - 1) - 1, 2}, {1, 1}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct world world;
+        struct rcpt_engine_settings settings = settings_of(1);
+        settings.batch_max_bytes = cases[i].most_bytes;
+        open_world(&world, rcpt_ladder_default_definition(), 1);
+        rcpt_engine_set_limits(world.engine, &settings);
+        for (int record = 0; record < 4; record++)
+            deliver(&world, value);
+        bring_up(&world, 0);
+        assert_int_equal(in_flight(&world, 0)->event_count, cases[i].events);
+        close_world(&world);
+    }
 }
 
 /* An id whose message belongs to the lane, of two. */
@@ -266,8 +298,7 @@ static void a_move_names_the_last_record_below_it(void **state)
     uint32_t last = deliver_one(&world, ids[1], "\"status\":\"DELIVERED\"");
     bring_up(&world, 0);
     for (uint32_t lane = 0; lane < MAX_LANES; lane++) {
-        const struct rcpt_batch *batch = world.flying[lane];
-        assert_non_null(batch);
+        const struct rcpt_batch *batch = in_flight(&world, lane);
         assert_int_equal(batch->event_count, 1);
         assert_int_equal(batch->move_count, 1);
         assert_int_equal(batch->moves[0].expected, 0);
@@ -295,8 +326,7 @@ static void a_record_above_the_position_is_no_anchor(void **state)
     bring_up(&world, 1);
     rcpt_engine_skip_to(world.engine, world.slot, 2, 0);
     rcpt_engine_tick(world.engine, 1000);
-    const struct rcpt_batch *batch = world.flying[0];
-    assert_non_null(batch);
+    const struct rcpt_batch *batch = in_flight(&world, 0);
     assert_int_equal(batch->move_count, 1);
     assert_int_equal(batch->moves[0].expected, 1);
     assert_int_equal(batch->moves[0].next, 2);
@@ -310,6 +340,7 @@ int main(void)
         cmocka_unit_test(messages_with_the_same_receipts_share_a_signature),
         cmocka_unit_test(flags_beside_a_status_count_and_lift_as_receipts_of_their_own),
         cmocka_unit_test(receipts_of_the_largest_ladder_are_told_apart),
+        cmocka_unit_test(a_batch_holds_so_many_bytes_or_one_record),
         cmocka_unit_test(a_move_names_the_last_record_below_it),
         cmocka_unit_test(a_record_above_the_position_is_no_anchor),
     };

@@ -158,6 +158,7 @@ static void a_gap_behind_a_rewind_is_none_until_an_assignment_says_so(void **sta
     answer_position(&bench, 0, 3);
     assert_int_equal(bench.rewound_to, 0);
     deliver(&bench, 0, 4);
+    assert_false(rcpt_engine_admits(bench.engine, bench.slot, 3));
     deliver(&bench, 3, 4);
     assert_int_equal(rcpt_engine_get_stats(bench.engine)->gaps, 0);
     rcpt_engine_tick(bench.engine, 5);

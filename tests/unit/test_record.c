@@ -734,7 +734,7 @@ static void gateways_are_numbered_in_order_of_appearance(void **state)
     assert_int_equal(gateway_of(&bench, "\"twilio\""), 1);
     assert_int_equal(gateway_of(&bench, "\"kannel\""), 2);
     assert_int_equal(gateway_of(&bench, "\"twilio\""), 1);
-    assert_int_equal(gateway_of(&bench, "\"twili\""), 3);
+    assert_int_equal(gateway_of(&bench, "\"k\""), 3);
     assert_int_equal(gateway_of(&bench, "\"kannel\""), 2);
     assert_string_equal(rcpt_decoder_gateway(bench.decoder, RCPT_RECORD_NO_GATEWAY), "");
     assert_string_equal(rcpt_decoder_gateway(bench.decoder, 1), "twilio");
