@@ -45,8 +45,9 @@ FLIPS = (
                   r"([a-z][\w>.\[\]-]*( [-+|]?= |\().*;)$", r"\1;"),
 )
 # Played by the simulator, and by these unit tests.
-ENGINE = ("engine", "lane", "lane_queue", "batch_build")
-ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_engine_rewind", "build/tests/unit/test_fairness"]
+ENGINE = ("engine", "engine_view", "lane", "lane_queue", "partition", "batch_build")
+ENGINE_TESTS = ["build/tests/unit/test_engine", "build/tests/unit/test_engine_rewind", "build/tests/unit/test_fairness",
+                "build/tests/unit/test_batch"]
 # Also what only the sanitizers can tell: leaks.
 SKIPPED_LINES = re.compile(r"^\s*(/?\*|//|#|RCPT_ASSERT|static const|\[|snprintf|(rcpt_\w*_)?(free|fini)\()|_Static_assert|RCPT_ASSERT|rcpt_error_")
 

@@ -201,6 +201,7 @@ static void an_end_waits_for_every_connection(void **state)
     assert_int_equal(rcpt_engine_bytes(world.engine), 0);
     assert_int_equal(rcpt_engine_oldest_in_flight_ms(world.engine, 1, 30), 0);
     assert_int_equal(rcpt_engine_get_stats(world.engine)->events_committed, 2);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->batches, 2);
     close_world(&world);
 }
 
@@ -348,6 +349,93 @@ static void a_reading_of_positions_that_fails_is_done_again(void **state)
     close_world(&world);
 }
 
+static void a_batch_lingers_from_its_first_record_on(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    open_with(&world, 50, 3);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    rcpt_engine_deliver_take(world.engine, slot, record_at(&world, 0, id), 100);
+    rcpt_engine_deliver_take(world.engine, slot, record_at(&world, 1, id), 120);
+    rcpt_engine_tick(world.engine, 149);
+    assert_null(world.flying[0]);
+    rcpt_engine_tick(world.engine, 150);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+static void what_a_full_batch_leaves_behind_lingers_from_its_submission_on(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    open_with(&world, 50, 3);
+    uint32_t slot = assign(&world, 0, NULL);
+    bring_up(&world, 0, slot, 0);
+    find_id(&world, 0, id);
+    for (int64_t offset = 0; offset < 4; offset++)
+        deliver(&world, slot, offset, id);
+    rcpt_engine_tick(world.engine, 10);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    rcpt_engine_tick(world.engine, 59);
+    assert_null(world.flying[0]);
+    rcpt_engine_tick(world.engine, 60);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    close_world(&world);
+}
+
+/* The answer tells of a moment before the positions with which the partition was assigned. */
+static void positions_asked_for_before_an_assignment_are_not_believed(void **state)
+{
+    (void)state;
+    struct world world;
+    static const int64_t next[4] = {20, 20, 20, 20};
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    uint32_t other = rcpt_engine_slot(world.engine, "dlr-events", 4);
+    rcpt_engine_assign(world.engine, other, 1, next, NULL, 0);
+    rcpt_engine_revoke(world.engine, other);
+    rcpt_engine_connection_up(world.engine, 0, 0);
+    assert_int_equal(world.reading[0], 1);
+    rcpt_engine_assign(world.engine, other, 1, next, NULL, 0);
+    const struct rcpt_engine_position rows[] = {{slot, 10, 1, true}, {other, 15, 1, true}};
+    rcpt_engine_on_positions(world.engine, 0, rows, 2, 0);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->resync_same, 1);
+    assert_int_equal(rcpt_engine_get_stats(world.engine)->resync_back, 0);
+    assert_int_equal(rcpt_engine_committed(world.engine, other), 20);
+    rcpt_engine_tick(world.engine, 10);
+    assert_int_equal(world.reading[0], 2);
+    close_world(&world);
+}
+
+/* Somebody may have set the database back by hand. */
+static void an_idle_lane_compares_its_positions_once_an_interval(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    uint32_t slot = assign(&world, 10, NULL);
+    struct rcpt_engine_position row = {slot, 10, 1, true};
+    bring_up(&world, 0, slot, 10);
+    for (uint32_t turn = 1; turn < 4; turn++) {
+        int64_t due = turn * INT64_C(5000);
+        rcpt_engine_tick(world.engine, due - 1);
+        assert_int_equal(world.reading[0], turn);
+        rcpt_engine_tick(world.engine, due);
+        assert_int_equal(world.reading[0], turn + 1);
+        rcpt_engine_on_positions(world.engine, 0, &row, 1, due);
+        rcpt_engine_on_positions(world.engine, 2, &row, 1, due);
+        assert_int_equal(world.reading[0], turn + 1);
+    }
+    close_world(&world);
+}
+
 /* Lane 0 may send, and `id` is of a message of it. */
 static uint32_t open_lane_zero(struct world *world, char id[16])
 {
@@ -364,6 +452,24 @@ static void fail_batch(struct world *world, uint32_t lane, enum rcpt_engine_outc
     struct rcpt_engine_result result = {.outcome = outcome};
     world->flying[lane] = NULL;
     rcpt_engine_on_result(world->engine, lane, &result, now_ms);
+}
+
+static void a_batch_that_failed_waits_before_it_is_tried_again(void **state)
+{
+    (void)state;
+    struct world world;
+    char id[16];
+    uint32_t slot = open_lane_zero(&world, id);
+    deliver(&world, slot, 0, id);
+    rcpt_engine_tick(world.engine, 100);
+    assert_non_null(world.flying[0]);
+    fail_batch(&world, 0, RCPT_OUTCOME_RETRY, 100);
+    rcpt_engine_tick(world.engine, 109);
+    assert_null(world.flying[0]); /* retry_min_ms at least */
+    rcpt_engine_tick(world.engine, 130);
+    assert_non_null(world.flying[0]);
+    commit(&world, 0);
+    close_world(&world);
 }
 
 /* The delay after the first failure, whatever happened before the last commit. */
@@ -563,6 +669,36 @@ static void a_refused_row_becomes_a_letter_with_its_bytes(void **state)
     assert_int_equal(play_refusals(second_event_is_refused), 1);
 }
 
+/* Of a batch with nothing but one letter. */
+static const char *detail_of_letter(const struct rcpt_batch *batch)
+{
+    bool alone = batch != NULL && batch->event_count == 0 && batch->letter_count == 1;
+    return alone ? batch->letters[0].detail : "no letter";
+}
+
+/* The second record waits behind the first, so both are in memory at once. */
+static void a_refused_row_says_what_postgresql_said(void **state)
+{
+    (void)state;
+    static const char *const details[] = {"22P05: first", "23514: second"};
+    struct world world;
+    char id[16];
+    int64_t now = 1000;
+    uint32_t slot = open_lane_zero(&world, id);
+    deliver(&world, slot, 0, id);
+    rcpt_engine_tick(world.engine, now);
+    deliver(&world, slot, 1, id);
+    for (size_t record = 0; record < COUNT(details); record++) {
+        struct rcpt_engine_result refused = {.outcome = RCPT_OUTCOME_DATA};
+        snprintf(refused.detail, sizeof(refused.detail), "%s", details[record]);
+        while (world.flying[0] != NULL && world.flying[0]->letter_count == 0)
+            rcpt_engine_on_result(world.engine, 0, &refused, now += 1000);
+        assert_string_equal(detail_of_letter(world.flying[0]), details[record]);
+        commit(&world, 0);
+    }
+    close_world(&world);
+}
+
 static void what_is_refused_only_together_ends_too(void **state)
 {
     (void)state;
@@ -573,6 +709,29 @@ static void a_refusal_that_has_passed_costs_nothing(void **state)
 {
     (void)state;
     assert_int_equal(play_refusals(only_the_first_time), 0);
+}
+
+static void lanes_are_spread_anew_over_other_connections(void **state)
+{
+    (void)state;
+    struct world world;
+    open_world(&world);
+    assign(&world, 0, NULL);
+    rcpt_engine_set_connections(world.engine, 1);
+    rcpt_engine_connection_up(world.engine, 0, 0);
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        assert_int_equal(rcpt_engine_view_lane(world.engine, lane).connection, 0);
+        assert_int_equal(world.reading[lane], 1);
+    }
+    rcpt_engine_connection_down(world.engine, 0, 0);
+    rcpt_engine_set_connections(world.engine, 4);
+    for (uint32_t lane = 0; lane < 4; lane++) {
+        assert_int_equal(rcpt_engine_view_lane(world.engine, lane).connection, lane);
+        assert_int_equal(world.reading[lane], 1);
+        rcpt_engine_connection_up(world.engine, lane, 0);
+        assert_int_equal(world.reading[lane], 2);
+    }
+    close_world(&world);
 }
 
 static void what_has_nothing_is_freed_without_harm(void **state)
@@ -594,14 +753,21 @@ int main(void)
         cmocka_unit_test(messages_of_a_batch_are_in_the_order_of_their_bytes),
         cmocka_unit_test(a_full_batch_does_not_linger),
         cmocka_unit_test(a_reading_of_positions_that_fails_is_done_again),
+        cmocka_unit_test(a_batch_lingers_from_its_first_record_on),
+        cmocka_unit_test(what_a_full_batch_leaves_behind_lingers_from_its_submission_on),
+        cmocka_unit_test(positions_asked_for_before_an_assignment_are_not_believed),
+        cmocka_unit_test(an_idle_lane_compares_its_positions_once_an_interval),
+        cmocka_unit_test(a_batch_that_failed_waits_before_it_is_tried_again),
         cmocka_unit_test(a_commit_ends_the_growth_of_delays),
         cmocka_unit_test(nothing_begins_while_it_is_held),
         cmocka_unit_test(the_oldest_of_what_waits_is_seen),
         cmocka_unit_test(only_a_fence_makes_a_row_ahead_a_conflict),
         cmocka_unit_test(a_letter_holds_the_bytes_of_its_element),
         cmocka_unit_test(a_refused_row_becomes_a_letter_with_its_bytes),
+        cmocka_unit_test(a_refused_row_says_what_postgresql_said),
         cmocka_unit_test(what_is_refused_only_together_ends_too),
         cmocka_unit_test(a_refusal_that_has_passed_costs_nothing),
+        cmocka_unit_test(lanes_are_spread_anew_over_other_connections),
         cmocka_unit_test(what_has_nothing_is_freed_without_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

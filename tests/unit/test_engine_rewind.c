@@ -132,6 +132,8 @@ static void what_was_dropped_as_applied_is_read_again_when_the_database_goes_bac
     rcpt_engine_connection_up(bench.engine, 0, 3);
     answer_position(&bench, 0, 3);
     assert_int_equal(bench.rewound_to, 0);
+    assert_int_equal(rcpt_engine_get_stats(bench.engine)->rewinds, 1);
+    assert_int_equal(rcpt_engine_get_stats(bench.engine)->rewound, 2);
 
     deliver(&bench, 2, 4); /* fetched before: no gap */
     assert_int_equal(rcpt_engine_get_stats(bench.engine)->records, 0);
@@ -156,6 +158,7 @@ static void a_gap_behind_a_rewind_is_none_until_an_assignment_says_so(void **sta
     answer_position(&bench, 0, 3);
     assert_int_equal(bench.rewound_to, 0);
     deliver(&bench, 0, 4);
+    assert_false(rcpt_engine_admits(bench.engine, bench.slot, 3));
     deliver(&bench, 3, 4);
     assert_int_equal(rcpt_engine_get_stats(bench.engine)->gaps, 0);
     rcpt_engine_tick(bench.engine, 5);

@@ -389,6 +389,8 @@ static void what_is_no_growth_is_refused_with_what_is_in_the_way(void **state)
     static const struct rcpt_flag_definition implying[] = {{"F", "B"}};
     static const struct rcpt_override_definition another[] = {{"x", "A", "ROOT"}};
     static const struct rcpt_override_definition second[] = {{"x", "A", "B"}, {"y", "A", "B"}};
+    static const struct rcpt_override_definition of_root[] = {{"x", "A", "B"}, {"y", "ROOT", "A"}};
+    static const struct rcpt_override_definition to_root[] = {{"x", "A", "B"}, {"y", "B", "ROOT"}};
     static const struct rcpt_override_definition unused[] = {{"x", "A", "ROOT"}};
     static const struct {
         struct rcpt_ladder_definition definition;
@@ -403,6 +405,8 @@ static void what_is_no_growth_is_refused_with_what_is_in_the_way(void **state)
         {{small_statuses, 3, small_flags, 1, another, 1},
          "override of A on channel x is gone or another"},
         {{small_statuses, 3, small_flags, 1, second, 2}, "A gets another meaning on channel y"},
+        {{small_statuses, 3, small_flags, 1, of_root, 2}, "ROOT gets another meaning on channel y"},
+        {{small_statuses, 3, small_flags, 1, to_root, 2}, "B gets another meaning on channel y"},
     };
     struct rcpt_ladder *ladder = new_ladder(&small);
     for (size_t index = 0; index < COUNT(cases); index++) {

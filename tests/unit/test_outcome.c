@@ -111,6 +111,31 @@ static void sums_hold_every_receipt_once_and_every_stage_that_nobody_named(void 
     rcpt_outcome_count(&sums, ladder, &group);
     assert_int_equal(sums.receipts[RCPT_RECEIPT_STALE], 15);
     assert_int_equal(sums.implied, 20);
+    static const int16_t last[] = {CLICKED};
+    group.old = SENT;
+    group.codes = last;
+    rcpt_outcome_count(&sums, ladder, &group);
+    assert_int_equal(sums.implied, 30); /* the stages before the only one that is named */
+}
+
+static void a_stage_with_the_smallest_code_is_a_stage(void **state)
+{
+    (void)state;
+    static const struct rcpt_status_definition statuses[] = {
+        {"ROOT", 0, NULL, false}, {"A", 1, "ROOT", false}, {"B", 2, "A", false}};
+    static const struct rcpt_ladder_definition definition = {statuses, 3, NULL, 0, NULL, 0};
+    static const int16_t codes[] = {2};
+    static const int32_t counts[] = {1};
+    struct rcpt_error error;
+    struct rcpt_ladder *small = rcpt_ladder_new(&definition, &error);
+    assert_non_null(small);
+    struct rcpt_outcome_counts sums = {0};
+    struct rcpt_outcome_group group = {
+        .old = 0, .new = 2, .messages = 1, .codes = codes, .counts = counts, .size = 1};
+    rcpt_outcome_count(&sums, small, &group);
+    assert_int_equal(sums.implied, 1);
+    assert_int_equal(sums.receipts[RCPT_RECEIPT_APPLIED], 1);
+    rcpt_ladder_free(small);
 }
 
 int main(void)
@@ -119,6 +144,7 @@ int main(void)
         cmocka_unit_test(each_receipt_has_one_fate),
         cmocka_unit_test(moves_across_the_tree_are_corrections),
         cmocka_unit_test(sums_hold_every_receipt_once_and_every_stage_that_nobody_named),
+        cmocka_unit_test(a_stage_with_the_smallest_code_is_a_stage),
     };
     return cmocka_run_group_tests(tests, make_ladder, free_ladder);
 }

@@ -419,6 +419,26 @@ static void payloads_are_the_exact_bytes_of_each_event(void **state)
     tear_down(&bench);
 }
 
+/* What is no object has no place of its own in the parser: it is what follows the element before.
+ */
+static void payloads_of_elements_that_are_no_objects_are_exact_too(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"[7]", " [ \n7 ] ", "{\"events\":[7]}",
+                                         "{\"a\":[1,2], \"events\" : [ 7 ]}"};
+    struct bench bench;
+    set_up(&bench, 1);
+    for (size_t i = 0; i < COUNT(values); i++) {
+        struct rcpt_record *record = decode(&bench, values[i], strlen(values[i]));
+        assert_int_equal(record->reject_count, 1);
+        assert_int_equal(record->rejects[0].reason, RCPT_REJECT_NOT_AN_EVENT);
+        assert_int_equal(record->rejects[0].payload_size, 1);
+        assert_int_equal(record->value[record->rejects[0].payload], '7');
+        rcpt_record_free(record);
+    }
+    tear_down(&bench);
+}
+
 static void a_refused_record_is_kept_whole(void **state)
 {
     (void)state;
@@ -660,6 +680,98 @@ static void only_a_well_formed_traceparent_is_kept(void **state)
     tear_down(&bench);
 }
 
+static void assert_tracestate(struct bench *bench, const char *parent, const char *text,
+                              const char *kept)
+{
+    struct rcpt_record_input input = input_of(EVENT("a"), strlen(EVENT("a")));
+    input.traceparent = parent;
+    input.traceparent_size = strlen(parent);
+    input.tracestate = text;
+    input.tracestate_size = text != NULL ? strlen(text) : 0;
+    struct rcpt_record *record = rcpt_record_decode(bench->decoder, &input);
+    if (kept == NULL)
+        assert_null(record->tracestate);
+    else
+        assert_string_equal(record->tracestate, kept);
+    rcpt_record_free(record);
+}
+
+static void a_tracestate_is_kept_with_its_traceparent_only(void **state)
+{
+    (void)state;
+    static const char *const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    struct bench bench;
+    set_up(&bench, 8);
+    assert_tracestate(&bench, parent, "congo=t61,rojo=00f067", "congo=t61,rojo=00f067");
+    assert_tracestate(&bench, parent, "a=\n", NULL);
+    assert_tracestate(&bench, parent, "", NULL);
+    assert_tracestate(&bench, parent, NULL, NULL);
+    assert_tracestate(&bench, "", "congo=t61", NULL);
+    tear_down(&bench);
+}
+
+/* The number of the gateway that the event names with this JSON value; NULL: it names none. */
+static uint32_t gateway_of(struct bench *bench, const char *json)
+{
+    char value[256];
+    snprintf(value, sizeof(value), "{\"message_id\":\"m\",\"status\":\"SENT\"%s%s}",
+             json != NULL ? ",\"gateway\":" : "", json != NULL ? json : "");
+    struct rcpt_record *record = decode(bench, value, strlen(value));
+    assert_int_equal(record->event_count, 1);
+    uint32_t gateway = record->events[0].gateway;
+    rcpt_record_free(record);
+    return gateway;
+}
+
+static void gateways_are_numbered_in_order_of_appearance(void **state)
+{
+    (void)state;
+    static const char *const none[] = {NULL, "\"\"", "null", "7", "true", "{}"};
+    struct bench bench;
+    set_up(&bench, 8);
+    for (size_t i = 0; i < COUNT(none); i++)
+        assert_int_equal(gateway_of(&bench, none[i]), RCPT_RECORD_NO_GATEWAY);
+    assert_int_equal(gateway_of(&bench, "\"twilio\""), 1);
+    assert_int_equal(gateway_of(&bench, "\"kannel\""), 2);
+    assert_int_equal(gateway_of(&bench, "\"twilio\""), 1);
+    assert_int_equal(gateway_of(&bench, "\"k\""), 3);
+    assert_int_equal(gateway_of(&bench, "\"kannel\""), 2);
+    assert_string_equal(rcpt_decoder_gateway(bench.decoder, RCPT_RECORD_NO_GATEWAY), "");
+    assert_string_equal(rcpt_decoder_gateway(bench.decoder, 1), "twilio");
+    assert_string_equal(rcpt_decoder_gateway(bench.decoder, 2), "kannel");
+    assert_null(rcpt_decoder_gateway(bench.decoder, 4));
+    assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, RCPT_RECORD_NO_GATEWAY),
+                     COUNT(none));
+    assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, 1), 2);
+    assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, 2), 2);
+    assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, 3), 1);
+    tear_down(&bench);
+}
+
+static void gateways_that_are_too_long_or_too_many_are_others(void **state)
+{
+    (void)state;
+    static const char longest[] = "0123456789012345678901234567890123456789";
+    _Static_assert(sizeof(longest) - 1 == RCPT_RECORD_MAX_GATEWAY_BYTES, "the longest name");
+    char json[64];
+    struct bench bench;
+    set_up(&bench, 8);
+    snprintf(json, sizeof(json), "\"%sx\"", longest);
+    assert_int_equal(gateway_of(&bench, json), RCPT_RECORD_OTHER_GATEWAY);
+    snprintf(json, sizeof(json), "\"%s\"", longest);
+    assert_int_equal(gateway_of(&bench, json), 1);
+    assert_string_equal(rcpt_decoder_gateway(bench.decoder, 1), longest);
+    for (uint32_t number = 2; number < RCPT_RECORD_OTHER_GATEWAY; number++) {
+        snprintf(json, sizeof(json), "\"g%u\"", number);
+        assert_int_equal(gateway_of(&bench, json), number);
+    }
+    assert_int_equal(gateway_of(&bench, "\"one more\""), RCPT_RECORD_OTHER_GATEWAY);
+    assert_int_equal(gateway_of(&bench, "\"g7\""), 7);
+    assert_string_equal(rcpt_decoder_gateway(bench.decoder, RCPT_RECORD_OTHER_GATEWAY), "other");
+    assert_int_equal(rcpt_decoder_gateway_events(bench.decoder, RCPT_RECORD_OTHER_GATEWAY), 2);
+    tear_down(&bench);
+}
+
 static void reasons_have_names(void **state)
 {
     (void)state;
@@ -683,6 +795,7 @@ int main(void)
         cmocka_unit_test(the_first_of_several_faults_is_named),
         cmocka_unit_test(details_say_what_is_wrong_and_show_no_id),
         cmocka_unit_test(payloads_are_the_exact_bytes_of_each_event),
+        cmocka_unit_test(payloads_of_elements_that_are_no_objects_are_exact_too),
         cmocka_unit_test(a_refused_record_is_kept_whole),
         cmocka_unit_test(a_record_without_a_value_is_empty),
         cmocka_unit_test(a_record_holds_10_000_events_and_no_more),
@@ -692,6 +805,9 @@ int main(void)
         cmocka_unit_test(every_lane_table_can_be_walked_when_there_is_nothing),
         cmocka_unit_test(a_record_carries_its_position_and_identity),
         cmocka_unit_test(only_a_well_formed_traceparent_is_kept),
+        cmocka_unit_test(a_tracestate_is_kept_with_its_traceparent_only),
+        cmocka_unit_test(gateways_are_numbered_in_order_of_appearance),
+        cmocka_unit_test(gateways_that_are_too_long_or_too_many_are_others),
         cmocka_unit_test(reasons_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

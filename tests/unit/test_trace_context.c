@@ -76,6 +76,7 @@ static void a_state_is_printable_and_not_too_long(void **state)
     memset(text, 'a', sizeof(text));
     assert_true(rcpt_trace_is_state("congo=t61rcWkgMzE,rojo=00f067", 29));
     assert_true(rcpt_trace_is_state(text, RCPT_TRACE_STATE_BYTES));
+    assert_true(rcpt_trace_is_state("a", 1));
     assert_false(rcpt_trace_is_state(text, sizeof(text)));
     assert_false(rcpt_trace_is_state("", 0));
     assert_false(rcpt_trace_is_state("a=\n", 3));
