@@ -404,7 +404,8 @@ void rcpt_http_drain(struct rcpt_http_server *server)
     struct connection *next;
     for (struct connection *each = server->connections; each != NULL; each = next) {
         next = each->next;
-        if (each->state == CONNECTION_IDLE && each->owed == 0)
+        if (each->state == CONNECTION_IDLE && each->owed == 0 && each->out.size == 0 &&
+            each->writing_bytes == 0)
             connection_close(each);
     }
 }
