@@ -308,8 +308,7 @@ static void on_client_ended(struct connection *connection)
         connection_close(connection);
         return;
     }
-    if (connection->held.size == 0)
-        connection_end_after(connection);
+    connection_end_after(connection); /* nothing is held: that is not read past */
     connection_touch(connection);
 }
 
@@ -350,10 +349,6 @@ static void resume(struct connection *connection)
     http_bytes_free(&held);
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_HELD)
         return;
-    if (connection->client_ended) {
-        connection_end_after(connection);
-        return;
-    }
     read_on(connection);
 }
 

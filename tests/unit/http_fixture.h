@@ -72,6 +72,16 @@ static inline void on_large(void *context, struct rcpt_http_request *request)
     free(body);
 }
 
+/* A stream that is at once more than may be queued. */
+static inline void on_flood(void *context, struct rcpt_http_request *request)
+{
+    (void)context;
+    rcpt_http_answer_begin(
+        request, &(struct rcpt_http_answer){.status = 200, .body = "too much", .body_size = 8}, 4,
+        NULL, NULL);
+    rcpt_http_answer_end(request);
+}
+
 static inline void on_gone(void *context)
 {
     ((struct fixture *)context)->gone = true;
@@ -114,6 +124,7 @@ static inline struct fixture *begin(struct rcpt_http_settings settings)
          .handler = on_what,
          .context = fixture},
         {.prefix = "/large", .methods = RCPT_HTTP_GET, .handler = on_large, .context = fixture},
+        {.prefix = "/flood", .methods = RCPT_HTTP_GET, .handler = on_flood, .context = fixture},
         {.prefix = "/small",
          .methods = RCPT_HTTP_POST,
          .max_body_bytes = 8,

@@ -805,6 +805,30 @@ static void test_a_stream_that_nobody_takes_is_cut_off(void **state)
     end(fixture);
 }
 
+/* Also when it is the answer to what was held back. */
+static void test_a_handler_may_lose_its_client_in_the_middle(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 1});
+    int client = dial(fixture);
+    bool ended;
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\nGET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_string_equal(hear(fixture, client, NULL), "");
+    rcpt_http_answer_text(fixture->kept[0], 418, "a code of its own");
+    hear(fixture, client, &ended);
+    assert_true(ended);
+    assert_int_equal(rcpt_http_stats(fixture->server)->connections, 0);
+    assert_int_equal(rcpt_http_stats(fixture->server)->status[418], 1);
+    close(client);
+    client = dial(fixture);
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    hear(fixture, client, NULL);
+    rcpt_http_answer_text(fixture->kept[1], 418, "a code of its own");
+    assert_non_null(strstr(hear(fixture, client, NULL), "HTTP/1.1 418 Other\r\n"));
+    close(client);
+    end(fixture);
+}
+
 /* More of them at once than the server keeps memory for. */
 static void test_many_requests_that_wait_are_all_answered(void **state)
 {
@@ -1008,6 +1032,7 @@ int main(void)
         cmocka_unit_test(test_forwarded_addresses_are_read_as_proxies_write_them),
         cmocka_unit_test(test_an_old_client_gets_a_stream_until_the_connection_ends),
         cmocka_unit_test(test_a_stream_that_nobody_takes_is_cut_off),
+        cmocka_unit_test(test_a_handler_may_lose_its_client_in_the_middle),
         cmocka_unit_test(test_many_requests_that_wait_are_all_answered),
         cmocka_unit_test(test_the_server_may_end_between_answers_and_their_sending),
     };

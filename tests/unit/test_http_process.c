@@ -110,6 +110,27 @@ static void test_a_socket_that_cannot_be_made_is_a_failure_with_its_reason(void 
                         "that this machine has, and a file descriptor for it (ulimit -n)");
 }
 
+static void test_the_shortest_route_takes_what_no_other_does(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof(*fixture));
+    struct rcpt_error error;
+    (void)state;
+    uv_loop_init(&fixture->loop);
+    fixture->server = make(&fixture->loop, "127.0.0.1:0");
+    rcpt_http_route(fixture->server, &(struct rcpt_http_route){.prefix = "/",
+                                                               .methods = RCPT_HTTP_GET,
+                                                               .handler = on_echo,
+                                                               .context = fixture});
+    assert_true(rcpt_http_start(fixture->server, &error));
+    int client = dial(fixture);
+    say(client, "GET /any/thing HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_non_null(strstr(hear(fixture, client, NULL), "[127.0.0.1|/any/thing||0:]"));
+    say(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_non_null(strstr(hear(fixture, client, NULL), "[127.0.0.1|/||0:]"));
+    close(client);
+    end(fixture);
+}
+
 static void test_an_address_of_another_machine_is_named(void **state)
 {
     struct rcpt_error error;
@@ -202,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_as_many_descriptors_as_allowed_are_taken),
         cmocka_unit_test(test_no_more_connections_are_allowed_than_descriptors),
         cmocka_unit_test(test_a_socket_that_cannot_be_made_is_a_failure_with_its_reason),
+        cmocka_unit_test(test_the_shortest_route_takes_what_no_other_does),
         cmocka_unit_test(test_an_address_of_another_machine_is_named),
         cmocka_unit_test(test_clients_without_a_descriptor_do_not_stop_the_others),
         cmocka_unit_test(test_ipv6),

@@ -185,7 +185,13 @@ static void test_requests_over_tls_are_answered(void **state)
         assert_int_equal(SSL_get_shutdown(client.ssl), SSL_RECEIVED_SHUTDOWN); /* not cut off */
         leave(&client);
     }
+    struct client flooded;
+    assert_true(shake_hands(fixture, &flooded, NULL));
+    say_tls(&flooded,
+            "GET /flood HTTP/1.1\r\nHost: h\r\n\r\nGET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
     turn(fixture, 10);
+    leave(&flooded);
+    assert_int_equal(fixture->echoed, 0);
     assert_int_equal(rcpt_http_stats(fixture->server)->tls_failures, 0);
     assert_int_equal(rcpt_http_stats(fixture->server)->connections, 0);
     end(fixture);
