@@ -147,6 +147,30 @@ static void test_an_address_of_another_machine_is_named(void **state)
     finish(&loop, server);
 }
 
+/* Not for root, who becomes nobody for a moment. */
+static void test_a_port_that_needs_a_capability_is_named(void **state)
+{
+    struct rcpt_error error;
+    uv_loop_t loop;
+    (void)state;
+    uv_loop_init(&loop);
+    struct rcpt_http_server *server = make(&loop, "127.0.0.1:1");
+    uid_t before = geteuid();
+    if (before == 0)
+        assert_int_equal(seteuid(65534), 0);
+    bool good = rcpt_http_start(server, &error);
+    if (before == 0)
+        assert_int_equal(seteuid(before), 0);
+    finish(&loop, server);
+    if (good) {
+        print_message("SKIP: this machine lets everybody listen on port 1\n");
+        skip();
+    }
+    assert_string_equal(error.text, "http cannot listen on 127.0.0.1:1: Permission denied");
+    assert_string_equal(error.hint, "a port below 1024 needs CAP_NET_BIND_SERVICE");
+    assert_int_equal(error.exit_code, EX_NOPERM);
+}
+
 /* Whoever comes while there is no descriptor left is let go, and the next one is served. */
 static void test_clients_without_a_descriptor_do_not_stop_the_others(void **state)
 {
@@ -225,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_a_socket_that_cannot_be_made_is_a_failure_with_its_reason),
         cmocka_unit_test(test_the_shortest_route_takes_what_no_other_does),
         cmocka_unit_test(test_an_address_of_another_machine_is_named),
+        cmocka_unit_test(test_a_port_that_needs_a_capability_is_named),
         cmocka_unit_test(test_clients_without_a_descriptor_do_not_stop_the_others),
         cmocka_unit_test(test_ipv6),
     };
