@@ -65,7 +65,7 @@ static void test_an_answer_that_is_taken_slowly_arrives_whole(void **state)
 {
     static const char request[] = "GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
     (void)state;
-    struct fixture *fixture = begin((struct rcpt_http_settings){.idle_timeout_ms = 300});
+    struct fixture *fixture = begin((struct rcpt_http_settings){.idle_timeout_ms = 500});
     size_t expected = head_bytes(fixture, request) + LARGE_BYTES;
     int client = dial_narrow(fixture);
     bool ended;
@@ -74,7 +74,7 @@ static void test_an_answer_that_is_taken_slowly_arrives_whole(void **state)
     say(client, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"); /* it is still there */
     assert_int_equal(status_of(hear(fixture, client, &ended)), 200);
     assert_false(ended);
-    usleep(400 * 1000);
+    usleep(600 * 1000);
     turn(fixture, 500);
     assert_string_equal(hear(fixture, client, &ended), "");
     assert_true(ended);
