@@ -233,6 +233,28 @@ static void test_a_client_may_close_its_side_and_wait(void **state)
     end(fixture);
 }
 
+/* Its end is read behind all of its requests, also those that were held back. */
+static void test_a_client_that_closed_its_side_gets_what_was_held_back(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 1});
+    int client = dial(fixture);
+    bool ended;
+    for (int i = 0; i < 3; i++)
+        say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    shutdown(client, SHUT_WR);
+    for (size_t i = 0; i < 3; i++) {
+        hear(fixture, client, &ended);
+        assert_false(ended);
+        assert_int_equal(fixture->kept_count, i + 1);
+        rcpt_http_answer_text(fixture->kept[i], 200, "one of three");
+        assert_int_equal(count(hear(fixture, client, &ended), "HTTP/1.1 200"), 1);
+        assert_int_equal(ended, i == 2);
+    }
+    close(client);
+    end(fixture);
+}
+
 static void test_the_server_may_end_before_its_answers(void **state)
 {
     (void)state;
@@ -1003,6 +1025,7 @@ int main(void)
         cmocka_unit_test(test_answers_keep_the_order_of_pipelined_requests),
         cmocka_unit_test(test_a_client_that_is_gone_can_be_answered),
         cmocka_unit_test(test_a_client_may_close_its_side_and_wait),
+        cmocka_unit_test(test_a_client_that_closed_its_side_gets_what_was_held_back),
         cmocka_unit_test(test_the_server_may_end_before_its_answers),
         cmocka_unit_test(test_draining_answers_and_closes),
         cmocka_unit_test(test_compressed_bodies_are_opened),
