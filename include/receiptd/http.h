@@ -68,7 +68,7 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
     unsigned rate_per_source;  /* requests a second and address, burst of two seconds [no limit] */
     int64_t header_timeout_ms; /* first byte, or connecting, to end of headers [10 s] */
     int64_t body_timeout_ms;   /* end of headers to end of body [30 s] */
-    int64_t idle_timeout_ms;   /* between two requests [75 s] */
+    int64_t idle_timeout_ms;   /* between two requests, the first being answered and taken [75 s] */
     int64_t write_timeout_ms;  /* the client takes nothing of an answer for so long [20 s] */
 };
 
@@ -101,7 +101,8 @@ int rcpt_http_port(const struct rcpt_http_server *server);
 /* Reads certificate and key again: new connections get the new one. The old one stays on error. */
 RCPT_MUST_CHECK bool rcpt_http_reload_tls(struct rcpt_http_server *server,
                                           struct rcpt_error *error);
-/* Takes no new connections, closes idle ones, lets requests that are there be answered. */
+/* Takes no new connections, closes idle ones, lets requests that are there be answered and
+ * their answers be taken. */
 void rcpt_http_drain(struct rcpt_http_server *server);
 /* No request waits for its answer and no answer for its client. */
 bool rcpt_http_is_idle(const struct rcpt_http_server *server);

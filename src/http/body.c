@@ -93,9 +93,6 @@ int body_append(struct rcpt_http_request *request, const char *bytes, size_t siz
 static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
                         struct http_bytes *plain, int *status)
 {
-    size_t limit = body_limit(request);
-    if (plain->size > limit)
-        return 413;
     if (!make_room(request, plain, 1))
         return 503;
     size_t room = plain->capacity - plain->size - 1;
@@ -104,7 +101,7 @@ static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
     size_t before = stream->avail_out;
     *status = inflate(stream, Z_NO_FLUSH);
     plain->size += before - stream->avail_out;
-    if (plain->size > limit)
+    if (plain->size > body_limit(request))
         return 413;
     return *status == Z_OK || *status == Z_STREAM_END ||
                    (*status == Z_BUF_ERROR && stream->avail_out == 0)

@@ -159,6 +159,12 @@ void connection_touch(struct connection *connection)
     connection->server->dirty = connection;
 }
 
+/* For its next request, or for its end: not before it has taken what libuv holds for it. */
+static bool waits_for_client(const struct connection *connection)
+{
+    return connection->state == CONNECTION_IDLE || connection->state == CONNECTION_LINGERING;
+}
+
 static void on_written(uv_write_t *handle, int status)
 {
     struct write *write = (struct write *)handle;
@@ -168,10 +174,13 @@ static void on_written(uv_write_t *handle, int status)
         http_now(connection->server) + connection->server->settings.write_timeout_ms;
     free(write->bytes);
     free(write);
-    if (status < 0)
+    if (status < 0) {
         connection_close(connection);
-    else
-        connection_touch(connection);
+        return;
+    }
+    if (connection->writing_bytes == 0 && waits_for_client(connection)) /* its time begins now */
+        connection_set_state(connection, connection->state);
+    connection_touch(connection);
 }
 
 /* What the socket does not take at once goes to libuv, memory and all. */
@@ -299,8 +308,7 @@ static void on_client_ended(struct connection *connection)
         connection_close(connection);
         return;
     }
-    if (connection->held.size == 0)
-        connection_end_after(connection);
+    connection_end_after(connection); /* nothing is held: that is not read past */
     connection_touch(connection);
 }
 
@@ -341,10 +349,6 @@ static void resume(struct connection *connection)
     http_bytes_free(&held);
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_HELD)
         return;
-    if (connection->client_ended) {
-        connection_end_after(connection);
-        return;
-    }
     read_on(connection);
 }
 
@@ -442,7 +446,8 @@ void connection_expire(struct rcpt_http_server *server)
         if (each->writing_bytes > 0 && !takes_answers(each) && each->write_deadline_ms <= now) {
             server->stats.timeouts++;
             connection_close(each);
-        } else if (each->deadline_ms <= now) {
+        } else if (each->deadline_ms <= now &&
+                   (each->writing_bytes == 0 || !waits_for_client(each))) {
             expire(each);
         }
     }

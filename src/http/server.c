@@ -321,6 +321,20 @@ static bool listen_now(struct rcpt_http_server *server)
     return status == 0;
 }
 
+static const char *listen_hint(int failure)
+{
+    switch (failure) {
+    case EADDRINUSE:
+        return "is another process there? ss -ltnp shows it";
+    case EACCES:
+        return "a port below 1024 needs CAP_NET_BIND_SERVICE";
+    case EADDRNOTAVAIL:
+        return "no interface of this machine has the address; ip address shows them";
+    default:
+        return "an address that this machine has, and a file descriptor for it (ulimit -n)";
+    }
+}
+
 bool rcpt_http_start(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     uv_loop_t *loop = server->settings.loop;
@@ -332,10 +346,11 @@ bool rcpt_http_start(struct rcpt_http_server *server, struct rcpt_error *error)
     server->open_handles = 3;
     server->listening = true;
     if (!listen_now(server)) {
-        rcpt_error_fatal(error, errno == EACCES ? EX_NOPERM : EX_UNAVAILABLE,
+        int failure = errno;
+        rcpt_error_fatal(error, failure == EACCES ? EX_NOPERM : EX_UNAVAILABLE,
                          "%s cannot listen on %s: %s", server->name, server->listen,
-                         strerror(errno));
-        rcpt_error_hint(error, "is another process there? ss -ltnp shows it");
+                         strerror(failure));
+        rcpt_error_hint(error, "%s", listen_hint(failure));
         return false;
     }
     uv_prepare_start(&server->flush, on_flush);
@@ -404,7 +419,8 @@ void rcpt_http_drain(struct rcpt_http_server *server)
     struct connection *next;
     for (struct connection *each = server->connections; each != NULL; each = next) {
         next = each->next;
-        if (each->state == CONNECTION_IDLE && each->owed == 0)
+        if (each->state == CONNECTION_IDLE && each->owed == 0 && each->out.size == 0 &&
+            each->writing_bytes == 0)
             connection_close(each);
     }
 }

@@ -349,8 +349,6 @@ static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, str
     path = rcpt_text_part(path, 1, path.size); /* the slash */
     struct rcpt_text step = rcpt_text_part(path, 0, rcpt_text_find(path, "/"));
     path = rcpt_text_part(path, step.size, path.size);
-    if (node == NULL)
-        return false;
     if (rcpt_text_is(step, "*"))
         return node->type == RCPT_NODE_ARRAY ? walk_each(reading, node, path)
                                              : walk_one(reading, node, path);

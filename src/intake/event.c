@@ -153,9 +153,7 @@ struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *accoun
     }
     out = write_flags(out, event);
     out = write_plain(out, rcpt_text_of(part));
-    if (out == json)
-        *out++ = '{';
     *out++ = '}';
-    *json = '{'; /* instead of the first comma */
+    *json = '{'; /* instead of the first comma: an account has a name */
     return (struct rcpt_text){json, (size_t)(out - json)};
 }

@@ -1,165 +1,8 @@
 /* The HTTP server over loopback: client and server take turns on one loop, so every case is
  * deterministic. */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <cmocka.h>
-
-#include "receiptd/http.h"
-
-#define ANSWER_BYTES 65536
-
-struct fixture {
-    uv_loop_t loop;
-    struct rcpt_http_server *server;
-    struct rcpt_http_request *kept[64]; /* requests to /later, in order of arrival */
-    size_t kept_count;
-    unsigned echoed;
-    bool closed, gone;
-};
-
-static void on_echo(void *context, struct rcpt_http_request *request)
-{
-    struct fixture *fixture = context;
-    char text[512];
-    struct rcpt_http_text query = rcpt_http_query(request), body = rcpt_http_body(request);
-    fixture->echoed++;
-    snprintf(text, sizeof(text), "[%s|%.*s|%.*s|%zu:%.64s]", rcpt_http_source(request),
-             (int)rcpt_http_rest(request).size, rcpt_http_rest(request).bytes, (int)query.size,
-             query.bytes != NULL ? query.bytes : "", body.size, body.bytes);
-    rcpt_http_answer_text(request, 200, text);
-}
-
-static void on_later(void *context, struct rcpt_http_request *request)
-{
-    struct fixture *fixture = context;
-    fixture->kept[fixture->kept_count++] = request;
-}
-
-static void on_gone(void *context)
-{
-    ((struct fixture *)context)->gone = true;
-}
-
-static void on_closed(void *context)
-{
-    ((struct fixture *)context)->closed = true;
-}
-
-static void on_second_closed(void *context)
-{
-    *(bool *)context = true;
-}
-
-static struct fixture *begin(struct rcpt_http_settings settings)
-{
-    struct fixture *fixture = calloc(1, sizeof(*fixture));
-    struct rcpt_error error;
-    uv_loop_init(&fixture->loop);
-    settings.loop = &fixture->loop;
-    settings.listen = "127.0.0.1:0";
-    fixture->server = rcpt_http_new(&settings, &error);
-    assert_non_null(fixture->server);
-    const struct rcpt_http_route routes[] = {
-        {.prefix = "/echo",
-         .methods = RCPT_HTTP_GET | RCPT_HTTP_POST,
-         .handler = on_echo,
-         .context = fixture},
-        {.prefix = "/later", .methods = RCPT_HTTP_GET, .handler = on_later, .context = fixture},
-        {.prefix = "/secret",
-         .methods = RCPT_HTTP_GET,
-         .bearer_token = "swordfish",
-         .handler = on_echo,
-         .context = fixture},
-        {.prefix = "/small",
-         .methods = RCPT_HTTP_POST,
-         .max_body_bytes = 8,
-         .handler = on_echo,
-         .context = fixture},
-    };
-    for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
-        rcpt_http_route(fixture->server, &routes[i]);
-    assert_true(rcpt_http_start(fixture->server, &error));
-    return fixture;
-}
-
-static void end(struct fixture *fixture)
-{
-    rcpt_http_close(fixture->server, on_closed, fixture);
-    while (!fixture->closed)
-        uv_run(&fixture->loop, UV_RUN_ONCE);
-    assert_int_equal(uv_loop_close(&fixture->loop), 0);
-    free(fixture);
-}
-
-static int dial(struct fixture *fixture)
-{
-    int client = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)rcpt_http_port(fixture->server)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    assert_int_equal(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
-    fcntl(client, F_SETFL, O_NONBLOCK);
-    return client;
-}
-
-static void turn(struct fixture *fixture, int turns)
-{
-    while (turns-- > 0) {
-        uv_run(&fixture->loop, UV_RUN_NOWAIT);
-        usleep(500);
-    }
-}
-
-static void say(int client, const char *text)
-{
-    assert_int_equal(send(client, text, strlen(text), MSG_NOSIGNAL), strlen(text));
-}
-
-/* Everything that comes until `silence` turns of the loop brought nothing; -1 at the end of the
- * connection is told by `ended`. */
-static const char *hear(struct fixture *fixture, int client, bool *ended)
-{
-    static char text[ANSWER_BYTES];
-    size_t size = 0;
-    bool end_seen = false;
-    for (int silence = 0; silence < 12 && !end_seen; silence++) {
-        turn(fixture, 1);
-        ssize_t got = recv(client, text + size, sizeof(text) - 1 - size, 0);
-        if (got > 0) {
-            size += (size_t)got;
-            silence = 0;
-        } else if (got == 0 || errno != EAGAIN) {
-            end_seen = true;
-        }
-    }
-    text[size] = '\0';
-    if (ended != NULL)
-        *ended = end_seen;
-    return text;
-}
-
-static int status_of(const char *answer)
-{
-    return strncmp(answer, "HTTP/1.1 ", 9) == 0 ? (int)strtol(answer + 9, NULL, 10) : 0;
-}
-
-static unsigned count(const char *text, const char *part)
-{
-    unsigned found = 0;
-    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
-        found++;
-    return found;
-}
+#include "http_fixture.h"
 
 /* ---- */
 
@@ -228,6 +71,13 @@ static const struct form forms[] = {
      413, true, NULL},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n", 413, true, NULL},
     {"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 505, true, NULL},
+    {"GET / HTTP/12.0\r\nHost: h\r\n\r\n", 505, true, NULL},
+    {"GET /what/a?b HTTP/1.1\r\nHost: h\r\nX-Last:\r\n\r\n", 200, false, "[1|/what/a?b|2|plain]"},
+    {"PUT /what HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 200, false,
+     "[8|/what|2|plain]"},
+    {"PATCH /what HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 200, false, "[16|"},
+    {"DELETE /what HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, "[32|"},
+    {"PATCH /what HTTP/1.1\r\nHost: h\r\n\r\n", 411, false, NULL},
 };
 
 static void test_each_form_of_request_gets_its_code(void **state)
@@ -308,6 +158,46 @@ static void test_answers_keep_the_order_of_pipelined_requests(void **state)
     end(fixture);
 }
 
+/* The same in one piece: what stands behind the last request that is looked at is not lost. */
+static void test_requests_that_come_in_one_piece_are_all_answered(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 2});
+    int client = dial(fixture);
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\nGET /echo/1 HTTP/1.1\r\nHost: h\r\n\r\n"
+                "GET /echo/2 HTTP/1.1\r\nHost: h\r\n\r\nGET /echo/3 HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_string_equal(hear(fixture, client, NULL), "");
+    assert_int_equal(rcpt_http_stats(fixture->server)->requests, 2);
+    rcpt_http_answer_text(fixture->kept[0], 200, "first");
+    const char *answer = hear(fixture, client, NULL);
+    assert_int_equal(count(answer, "HTTP/1.1 200"), 4);
+    assert_non_null(strstr(strstr(strstr(answer, "|/1|"), "|/2|"), "|/3|"));
+    close(client);
+    end(fixture);
+}
+
+/* Whoever asks ahead of a server that stops is told by "Connection: close" what was not looked at.
+ */
+static void test_requests_behind_the_last_answer_are_left_unanswered(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 1});
+    int client = dial(fixture);
+    bool ended;
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\nGET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    hear(fixture, client, NULL);
+    rcpt_http_drain(fixture->server);
+    rcpt_http_drain(fixture->server); /* once is enough */
+    rcpt_http_answer_text(fixture->kept[0], 200, "last");
+    const char *answer = hear(fixture, client, &ended);
+    assert_int_equal(count(answer, "HTTP/1.1 200"), 1);
+    assert_non_null(strstr(answer, "Connection: close\r\n"));
+    assert_true(ended);
+    assert_int_equal(fixture->echoed, 0);
+    close(client);
+    end(fixture);
+}
+
 static void test_a_client_that_is_gone_can_be_answered(void **state)
 {
     (void)state;
@@ -339,6 +229,28 @@ static void test_a_client_may_close_its_side_and_wait(void **state)
     rcpt_http_answer_text(fixture->kept[1], 200, "two");
     assert_int_equal(count(hear(fixture, client, &ended), "HTTP/1.1 200"), 2);
     assert_true(ended);
+    close(client);
+    end(fixture);
+}
+
+/* Its end is read behind all of its requests, also those that were held back. */
+static void test_a_client_that_closed_its_side_gets_what_was_held_back(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 1});
+    int client = dial(fixture);
+    bool ended;
+    for (int i = 0; i < 3; i++)
+        say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    shutdown(client, SHUT_WR);
+    for (size_t i = 0; i < 3; i++) {
+        hear(fixture, client, &ended);
+        assert_false(ended);
+        assert_int_equal(fixture->kept_count, i + 1);
+        rcpt_http_answer_text(fixture->kept[i], 200, "one of three");
+        assert_int_equal(count(hear(fixture, client, &ended), "HTTP/1.1 200"), 1);
+        assert_int_equal(ended, i == 2);
+    }
     close(client);
     end(fixture);
 }
@@ -376,6 +288,45 @@ static void test_draining_answers_and_closes(void **state)
     close(busy);
     close(idle);
     end(fixture);
+}
+
+static void test_a_stream_that_began_before_draining_ends_with_it(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){0});
+    struct rcpt_http_answer head = {.status = 200};
+    int client = dial(fixture);
+    bool ended;
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    hear(fixture, client, NULL);
+    rcpt_http_answer_begin(fixture->kept[0], &head, 4096, NULL, NULL);
+    hear(fixture, client, NULL);
+    rcpt_http_drain(fixture->server);
+    hear(fixture, client, &ended);
+    assert_false(ended);
+    rcpt_http_answer_write(fixture->kept[0], "last", 4);
+    rcpt_http_answer_end(fixture->kept[0]);
+    assert_string_equal(hear(fixture, client, &ended), "4\r\nlast\r\n0\r\n\r\n");
+    assert_true(ended);
+    close(client);
+    end(fixture);
+}
+
+static void test_a_server_that_never_began_is_closed_at_once(void **state)
+{
+    (void)state;
+    uv_loop_t loop;
+    struct rcpt_error error;
+    bool closed = false;
+    uv_loop_init(&loop);
+    struct rcpt_http_server *server =
+        rcpt_http_new(&(struct rcpt_http_settings){.loop = &loop, .listen = "*:0"}, &error);
+    assert_non_null(server);
+    assert_true(rcpt_http_reload_tls(server, &error)); /* there is nothing to read */
+    rcpt_http_drain(server);
+    rcpt_http_close(server, on_second_closed, &closed);
+    assert_true(closed);
+    assert_int_equal(uv_loop_close(&loop), 0);
 }
 
 /* ---- bodies ---- */
@@ -427,6 +378,8 @@ static void test_compressed_bodies_are_opened(void **state)
     size = pack(15, "deflated", 8, packed, sizeof(packed));
     assert_int_equal(post_packed(fixture, "deflate", packed, size, &answer), 200);
     assert_non_null(strstr(answer, "8:deflated"));
+    packed[size] = 'x'; /* deflate has one stream, and nothing behind it */
+    assert_int_equal(post_packed(fixture, "deflate", packed, size + 1, &answer), 400);
     assert_int_equal(rcpt_http_stats(fixture->server)->body_bytes, 0);
     end(fixture);
 }
@@ -446,6 +399,22 @@ static void test_a_zip_bomb_is_refused_before_it_grows(void **state)
     assert_int_equal(rcpt_http_stats(fixture->server)->body_bytes, 0);
     free(plain);
     free(packed);
+    end(fixture);
+}
+
+static void test_what_a_body_becomes_is_within_the_budget_too(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_memory_bytes = 20000});
+    static char plain[65536];
+    unsigned char packed[1024];
+    const char *answer;
+    size_t size = pack(31, plain, sizeof(plain), packed, sizeof(packed));
+    assert_int_equal(post_packed(fixture, "gzip", packed, size, &answer), 503);
+    assert_non_null(strstr(answer, "Retry-After: 1\r\n"));
+    assert_int_equal(rcpt_http_stats(fixture->server)->body_bytes, 0);
+    size = pack(31, plain, 4000, packed, sizeof(packed));
+    assert_int_equal(post_packed(fixture, "gzip", packed, size, &answer), 200);
     end(fixture);
 }
 
@@ -523,6 +492,30 @@ static void test_heads_are_limited(void **state)
     strcpy(at, "\r\n");
     say(client, text);
     assert_int_equal(status_of(hear(fixture, client, NULL)), 431);
+    close(client);
+    end(fixture);
+}
+
+/* The parser has a limit of its own. */
+static void test_heads_are_limited_whatever_the_settings_say(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_header_bytes = 1 << 20});
+    static char text[100000];
+    int client = dial(fixture);
+    memset(text, 'a', sizeof(text) - 1);
+    memcpy(text, "GET /echo HTTP/1.1\r\nHost: h\r\nX: ", 32);
+    say(client, text);
+    turn(fixture, 4);
+    say(client, text + 32); /* the parser looks at it when a piece ends */
+    assert_int_equal(status_of(hear(fixture, client, NULL)), 431);
+    close(client);
+    client = dial(fixture); /* a large head that is in order, and a small one after it */
+    memcpy(text + 20000, "\r\n\r\n", 5);
+    say(client, text);
+    assert_int_equal(status_of(hear(fixture, client, NULL)), 200);
+    say(client, "GET /what HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_non_null(strstr(hear(fixture, client, NULL), "[1|/what|1|plain]"));
     close(client);
     end(fixture);
 }
@@ -615,6 +608,62 @@ static void test_who_has_been_served_stays_while_others_are_slow(void **state)
     end(fixture);
 }
 
+/* One that has been served and then does not end its next request gives way after a second. */
+static void test_who_has_been_served_gives_way_when_it_is_slow(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_connections = 1});
+    int slow = dial(fixture);
+    bool ended;
+    say(slow, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_int_equal(status_of(hear(fixture, slow, NULL)), 200);
+    say(slow, "GET /echo HTTP/1.1\r\nHost");
+    turn(fixture, 4);
+    int early = dial(fixture), late;
+    assert_int_equal(status_of(hear(fixture, early, &ended)), 503);
+    assert_true(ended);
+    close(early);
+    usleep(1050 * 1000);
+    turn(fixture, 4);
+    late = dial(fixture);
+    say(late, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_int_equal(status_of(hear(fixture, late, NULL)), 200);
+    hear(fixture, slow, &ended);
+    assert_true(ended);
+    close(slow);
+    close(late);
+    end(fixture);
+}
+
+/* So many refused ones are told; to those beyond not even that is owed. */
+static void test_a_crowd_in_front_of_the_door_is_not_all_answered(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_connections = 1});
+    int clients[70];
+    unsigned told = 0, silent = 0;
+    clients[0] = dial(fixture);
+    say(clients[0], "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    turn(fixture, 4);
+    for (int i = 1; i < 70; i++) /* all of them between two turns */
+        clients[i] = dial(fixture);
+    for (int i = 1; i < 70; i++) {
+        bool ended;
+        const char *answer = hear(fixture, clients[i], &ended);
+        assert_true(ended);
+        told += status_of(answer) == 503;
+        silent += answer[0] == '\0';
+    }
+    assert_int_equal(told, 64);
+    assert_int_equal(silent, 5);
+    assert_int_equal(rcpt_http_stats(fixture->server)->refused_connections, 69);
+    rcpt_http_answer_text(fixture->kept[0], 200, "the one inside");
+    assert_int_equal(status_of(hear(fixture, clients[0], NULL)), 200);
+    for (int i = 0; i < 70; i++)
+        close(clients[i]);
+    end(fixture);
+}
+
 static void test_a_source_has_its_rate(void **state)
 {
     (void)state;
@@ -634,6 +683,61 @@ static void test_a_source_has_its_rate(void **state)
     say(client, "GET /echo HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 2001:db8::7\r\n\r\n");
     assert_non_null(strstr(hear(fixture, client, NULL), "[2001:db8::7|"));
     close(client);
+    end(fixture);
+}
+
+/* Quiet time is saved up for two seconds' worth and no more. */
+static void test_a_source_that_was_quiet_has_no_more_than_its_burst(void **state)
+{
+    (void)state;
+    struct fixture *fixture =
+        begin((struct rcpt_http_settings){.rate_per_source = 20, .max_pipelined = 100});
+    char text[4096] = "";
+    int client = dial(fixture);
+    say(client, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_int_equal(status_of(hear(fixture, client, NULL)), 200);
+    usleep(300 * 1000); /* worth six requests */
+    turn(fixture, 1);
+    for (int i = 0; i < 60; i++)
+        strcat(text, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    say(client, text);
+    const char *answer = hear(fixture, client, NULL);
+    assert_int_equal(count(answer, "HTTP/1.1 200"), 40);
+    assert_int_equal(count(answer, "HTTP/1.1 429"), 20);
+    close(client);
+    end(fixture);
+}
+
+/* Each proxy's word counts as far as it can be read, from the nearest one on. */
+static void test_forwarded_addresses_are_read_as_proxies_write_them(void **state)
+{
+    static const struct {
+        const char *forwarded, *source;
+    } examples[] = {
+        {"[2001:db8::1]", "[2001:db8::1|"},
+        {"192.0.2.9,\t192.0.2.1 \t, 127.0.0.2", "[192.0.2.1|"},
+        {"::ffff:192.0.2.1", "[192.0.2.1|"},
+        {"192.0.2.1, unknown", "[127.0.0.1|"},
+        {"192.0.2.1, ", "[127.0.0.1|"},
+        {"192.0.2.1, 2001:db8:0000:0000:0000:0000:0000:0001:0000:0000", "[127.0.0.1|"},
+        {"", "[127.0.0.1|"},
+        {"127.0.0.3", "[127.0.0.3|"},
+    };
+    (void)state;
+    const char *const proxies[] = {"127.0.0.0/8"};
+    struct fixture *fixture =
+        begin((struct rcpt_http_settings){.trusted_proxies = proxies, .trusted_proxy_count = 1});
+    for (size_t i = 0; i < sizeof(examples) / sizeof(examples[0]); i++) {
+        char text[256];
+        int client = dial(fixture);
+        snprintf(text, sizeof(text), "GET /echo HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: %s\r\n\r\n",
+                 examples[i].forwarded);
+        say(client, text);
+        const char *answer = hear(fixture, client, NULL);
+        if (strstr(answer, examples[i].source) == NULL)
+            fail_msg("%s -> %s", examples[i].forwarded, answer);
+        close(client);
+    }
     end(fixture);
 }
 
@@ -675,6 +779,117 @@ static void test_an_answer_may_come_in_pieces(void **state)
     assert_true(strncmp(rest, "0\r\n\r\nHTTP/1.1 200 OK\r\n", 22) == 0);
     close(client);
     end(fixture);
+}
+
+/* HTTP/1.0 knows no chunks: the end of the connection is the end of the body. */
+static void test_an_old_client_gets_a_stream_until_the_connection_ends(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){0});
+    struct rcpt_http_answer head = {.status = 200, .body = "one", .body_size = 3};
+    int client = dial(fixture);
+    bool ended;
+    say(client, "GET /later HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+    hear(fixture, client, NULL);
+    rcpt_http_answer_begin(fixture->kept[0], &head, 4096, on_gone, fixture);
+    const char *answer = hear(fixture, client, &ended);
+    assert_null(strstr(answer, "Transfer-Encoding"));
+    assert_non_null(strstr(answer, "Connection: close\r\n\r\none"));
+    assert_false(ended);
+    rcpt_http_answer_write(fixture->kept[0], "two", 3);
+    rcpt_http_answer_end(fixture->kept[0]);
+    assert_string_equal(hear(fixture, client, &ended), "two");
+    assert_true(ended);
+    close(client);
+    end(fixture);
+}
+
+static void test_a_stream_that_nobody_takes_is_cut_off(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){0});
+    struct rcpt_http_answer head = {.status = 200};
+    char piece[1001];
+    int client = dial(fixture);
+    bool ended;
+    memset(piece, 'x', sizeof(piece));
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    hear(fixture, client, NULL);
+    rcpt_http_answer_begin(fixture->kept[0], &head, 4096, on_gone, fixture);
+    for (int i = 0; i < 10; i++) /* nothing is sent before the loop's next turn */
+        rcpt_http_answer_write(fixture->kept[0], piece, sizeof(piece));
+    assert_true(fixture->gone);
+    assert_int_equal(rcpt_http_stats(fixture->server)->connections, 0);
+    hear(fixture, client, &ended);
+    assert_true(ended);
+    rcpt_http_answer_end(fixture->kept[0]);
+    close(client);
+    end(fixture);
+}
+
+/* Also when it is the answer to what was held back. */
+static void test_a_handler_may_lose_its_client_in_the_middle(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = 1});
+    int client = dial(fixture);
+    bool ended;
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\nGET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_string_equal(hear(fixture, client, NULL), "");
+    rcpt_http_answer_text(fixture->kept[0], 418, "a code of its own");
+    hear(fixture, client, &ended);
+    assert_true(ended);
+    assert_int_equal(rcpt_http_stats(fixture->server)->connections, 0);
+    assert_int_equal(rcpt_http_stats(fixture->server)->status[418], 1);
+    close(client);
+    client = dial(fixture);
+    say(client, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    hear(fixture, client, NULL);
+    rcpt_http_answer_text(fixture->kept[1], 418, "a code of its own");
+    assert_non_null(strstr(hear(fixture, client, NULL), "HTTP/1.1 418 Other\r\n"));
+    close(client);
+    end(fixture);
+}
+
+/* More of them at once than the server keeps memory for. */
+static void test_many_requests_that_wait_are_all_answered(void **state)
+{
+    enum { CONNECTIONS = 5, EACH = 60 };
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_pipelined = EACH});
+    int clients[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        clients[i] = dial(fixture);
+        for (int j = 0; j < EACH; j++)
+            say(clients[i], "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+    }
+    turn(fixture, 20);
+    assert_int_equal(fixture->kept_count, CONNECTIONS * EACH);
+    for (int i = 0; i < CONNECTIONS * EACH; i++)
+        rcpt_http_answer_text(fixture->kept[i], 200, "ok");
+    for (int i = 0; i < CONNECTIONS; i++) {
+        assert_int_equal(count(hear(fixture, clients[i], NULL), "HTTP/1.1 200"), EACH);
+        close(clients[i]);
+    }
+    end(fixture);
+}
+
+/* Answers that are made and not sent yet do not hold up the end. */
+static void test_the_server_may_end_between_answers_and_their_sending(void **state)
+{
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){0});
+    int clients[3];
+    for (int i = 0; i < 3; i++) {
+        clients[i] = dial(fixture);
+        say(clients[i], "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
+        turn(fixture, 4);
+    }
+    for (int i = 2; i >= 0; i--)
+        rcpt_http_answer_text(fixture->kept[i], 200, "not sent");
+    end(fixture);
+    for (int i = 0; i < 3; i++)
+        close(clients[i]);
 }
 
 static void test_a_stream_is_told_that_its_client_left(void **state)
@@ -810,6 +1025,7 @@ int main(void)
         cmocka_unit_test(test_answers_keep_the_order_of_pipelined_requests),
         cmocka_unit_test(test_a_client_that_is_gone_can_be_answered),
         cmocka_unit_test(test_a_client_may_close_its_side_and_wait),
+        cmocka_unit_test(test_a_client_that_closed_its_side_gets_what_was_held_back),
         cmocka_unit_test(test_the_server_may_end_before_its_answers),
         cmocka_unit_test(test_draining_answers_and_closes),
         cmocka_unit_test(test_compressed_bodies_are_opened),
@@ -827,6 +1043,21 @@ int main(void)
         cmocka_unit_test(test_a_port_that_is_taken_is_named),
         cmocka_unit_test(test_a_body_may_fill_the_buffer_and_go_on_later),
         cmocka_unit_test(test_a_stream_is_told_that_its_client_left),
+        cmocka_unit_test(test_requests_that_come_in_one_piece_are_all_answered),
+        cmocka_unit_test(test_requests_behind_the_last_answer_are_left_unanswered),
+        cmocka_unit_test(test_a_stream_that_began_before_draining_ends_with_it),
+        cmocka_unit_test(test_a_server_that_never_began_is_closed_at_once),
+        cmocka_unit_test(test_what_a_body_becomes_is_within_the_budget_too),
+        cmocka_unit_test(test_heads_are_limited_whatever_the_settings_say),
+        cmocka_unit_test(test_who_has_been_served_gives_way_when_it_is_slow),
+        cmocka_unit_test(test_a_crowd_in_front_of_the_door_is_not_all_answered),
+        cmocka_unit_test(test_a_source_that_was_quiet_has_no_more_than_its_burst),
+        cmocka_unit_test(test_forwarded_addresses_are_read_as_proxies_write_them),
+        cmocka_unit_test(test_an_old_client_gets_a_stream_until_the_connection_ends),
+        cmocka_unit_test(test_a_stream_that_nobody_takes_is_cut_off),
+        cmocka_unit_test(test_a_handler_may_lose_its_client_in_the_middle),
+        cmocka_unit_test(test_many_requests_that_wait_are_all_answered),
+        cmocka_unit_test(test_the_server_may_end_between_answers_and_their_sending),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -718,6 +718,157 @@ static void sns_asks_for_its_certificate_and_confirms_its_topic_only(void **stat
     fixture_fini(&fixture);
 }
 
+/* ---- what has no place ---- */
+
+static void a_status_that_the_ladder_does_not_have_is_refused(void **state)
+{
+    static const struct rcpt_status_definition statuses[] = {
+        {"UNKNOWN", 0, NULL, false}, {"SENT", 10, "UNKNOWN", false}, {"DONE", 20, "SENT", true}};
+    const struct rcpt_ladder_definition definition = {.statuses = statuses,
+                                                      .status_count = COUNT(statuses)};
+    struct fixture fixture;
+    struct rcpt_error error;
+    (void)state;
+    fixture_init(&fixture);
+    rcpt_ladder_free(fixture.ladder);
+    fixture.ladder = rcpt_ladder_new(&definition, &error);
+    assert_non_null(fixture.ladder);
+    fixture_gateway(&fixture, "sendgrid");
+    fixture_post(&fixture, JSON,
+                 "[{\"event\":\"processed\",\"sg_message_id\":\"a\"},"
+                 "{\"event\":\"delivered\",\"sg_message_id\":\"b\"}]");
+    assert_int_equal(fixture.result.drop_count, 2);
+    for (size_t index = 0; index < 2; index++) {
+        assert_int_equal(fixture.result.drops[index].kind, RCPT_INTAKE_REJECTED);
+        assert_string_equal(fixture.result.drops[index].reason, "status_not_in_ladder");
+    }
+    assert_true(rcpt_text_is(fixture.result.drops[1].raw,
+                             "{\"event\":\"delivered\",\"sg_message_id\":\"b\"}"));
+    fixture_fini(&fixture);
+}
+
+static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **state)
+{
+    enum { MOST = 100000, BEYOND = 3 };
+    char gateway[] = "custom", items[] = "/*", id[] = ".", status[] = "?s", any[] = "*",
+         value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {any, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    char *body = rcpt_malloc(2 * (MOST + BEYOND) + 2);
+    (void)state;
+    for (size_t index = 0; index < MOST + BEYOND; index++)
+        memcpy(body + 1 + 2 * index, "7,", 2);
+    body[0] = '[';
+    body[2 * (MOST + BEYOND)] = ']';
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){.items = items,
+                                                .id = id,
+                                                .status = status,
+                                                .statuses = &pair,
+                                                .statuses_count = 1,
+                                                .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_request(&fixture, "POST", RCPT_TEXT("?s=ok"),
+                    (struct rcpt_text){body, 2 * (MOST + BEYOND) + 1});
+    fixture_adapt(&fixture);
+    assert_int_equal(fixture.result.event_count, MOST);
+    assert_int_equal(fixture.result.drop_count, BEYOND);
+    for (size_t index = 0; index < BEYOND; index++) {
+        assert_string_equal(fixture.result.drops[index].reason, "too_many_events");
+        assert_true(rcpt_text_is(fixture.result.drops[index].raw, "7"));
+    }
+    free(body);
+    fixture_fini(&fixture);
+}
+
+/* One object in the place of an array of one is taken; a text is not. */
+static void a_lone_object_stands_for_an_array_of_one(void **state)
+{
+    char gateway[] = "custom", items[] = "/events/*", id[] = "/id", status[] = "/s", word[] = "ok",
+         value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){.items = items,
+                                                .id = id,
+                                                .status = status,
+                                                .statuses = &pair,
+                                                .statuses_count = 1,
+                                                .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, JSON, "{\"events\":{\"id\":\"m1\",\"s\":\"ok\"}}");
+    expect_member(&fixture, 0, "message_id", "m1");
+    fixture_post(&fixture, JSON, "{\"events\":\"none\"}");
+    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "no_receipt");
+    fixture_fini(&fixture);
+}
+
+static void bytes_that_json_escapes_are_kept(void **state)
+{
+    char gateway[] = "custom", id[] = "?id", status[] = "?s", ref[] = "?ref", word[] = "ok",
+         value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){.id = id,
+                                                .status = status,
+                                                .client_ref = ref,
+                                                .statuses = &pair,
+                                                .statuses_count = 1,
+                                                .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?id=m1&s=ok&ref=a%01%1f%22%5c%09z");
+    const struct rcpt_intake_event *event = &fixture.result.events[0];
+    struct rcpt_text json =
+        rcpt_intake_event_json(fixture.account, event, RCPT_TEXT("m1"), &fixture.arena);
+    assert_true(rcpt_text_find(json, "a\\u0001\\u001f\\\"\\\\\\u0009z\"") < json.size);
+    expect_member(&fixture, 0, "client_ref", "a\x01\x1f\"\\\tz");
+    fixture_fini(&fixture);
+}
+
+/* Levels around an element, one after the other and the outermost. */
+static void a_template_looks_further_and_further_out(void **state)
+{
+    char gateway[] = "custom", items[] = "/a/*/b/*", id[] = "{../../id}-{../id}-{/id}-{^/id}",
+         status[] = "/s", word[] = "ok", value[] = "DELIVERED";
+    struct rcpt_intake_pair pair = {word, value, 1, 1};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.custom = (struct rcpt_intake_custom){.items = items,
+                                                .id = id,
+                                                .status = status,
+                                                .statuses = &pair,
+                                                .statuses_count = 1,
+                                                .answer_code = 200};
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, JSON, "{\"id\":1,\"a\":[{\"id\":2,\"b\":[{\"id\":3,\"s\":\"ok\"}]}]}");
+    expect_member(&fixture, 0, "gateway_message_id", "1-2-3-1");
+    fixture_fini(&fixture);
+}
+
+static void a_multipart_body_without_a_boundary_has_no_fields(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "kannel");
+    fixture_post(&fixture, "multipart/form-data; boundary=b",
+                 "--b\r\nContent-Disposition: form-data; name=\"uuid\"\r\n\r\nu1\r\n"
+                 "--b\r\nContent-Disposition: form-data; name=\"status\"\r\n\r\n1\r\n--b--\r\n");
+    assert_int_equal(fixture.result.event_count, 1);
+    fixture_post(&fixture, "multipart/form-data",
+                 "--b\r\nContent-Disposition: form-data; name=\"uuid\"\r\n\r\nu1\r\n"
+                 "--b\r\nContent-Disposition: form-data; name=\"status\"\r\n\r\n1\r\n--b--\r\n");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_status");
+    fixture_fini(&fixture);
+}
+
 /* ---- parts ---- */
 
 static void receipts_of_smpp_are_read_as_vendors_write_them(void **state)
@@ -768,6 +919,8 @@ static void times_are_read_in_every_form(void **state)
         {"2025-10-18 12:10:29", NULL, "2025-10-18T12:10:29", RCPT_INTAKE_TIME_AUTO, 0},
         {"2025-10-18 12:10:29.5", NULL, "2025-10-18T12:10:29.500000", RCPT_INTAKE_TIME_AUTO, 0},
         {"2025-10-18 17:40:29", "+05:30", NULL, RCPT_INTAKE_TIME_AUTO, 1760789429000000},
+        {"2025-10-18 12:10:29.50000000000000000000000000", NULL, "2025-10-18T12:10:29.500000",
+         RCPT_INTAKE_TIME_AUTO, 0},
         {"2510181210", NULL, "2025-10-18T12:10:00", RCPT_INTAKE_TIME_SHORT, 0},
         {"251018121029", "Z", NULL, RCPT_INTAKE_TIME_SHORT, 1760789429000000},
         {"202510181210", NULL, "2025-10-18T12:10:00", RCPT_INTAKE_TIME_SHORT, 0},
@@ -822,6 +975,12 @@ int main(void)
         cmocka_unit_test(sns_asks_for_its_certificate_and_confirms_its_topic_only),
         cmocka_unit_test(receipts_of_smpp_are_read_as_vendors_write_them),
         cmocka_unit_test(times_are_read_in_every_form),
+        cmocka_unit_test(a_status_that_the_ladder_does_not_have_is_refused),
+        cmocka_unit_test(what_is_beyond_the_most_events_of_a_request_is_set_aside),
+        cmocka_unit_test(a_lone_object_stands_for_an_array_of_one),
+        cmocka_unit_test(bytes_that_json_escapes_are_kept),
+        cmocka_unit_test(a_template_looks_further_and_further_out),
+        cmocka_unit_test(a_multipart_body_without_a_boundary_has_no_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

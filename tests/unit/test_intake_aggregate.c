@@ -224,6 +224,52 @@ static void test_more_partitions_leave_open_records_alone(void **state)
     rcpt_aggregate_free(aggregate);
 }
 
+static void test_an_event_may_be_larger_than_a_record_begins_with(void **state)
+{
+    (void)state;
+    struct rcpt_aggregate *aggregate = begin(100, 1 << 20, 1);
+    struct request request = {0};
+    static char json[200001];
+    memset(json, 'x', sizeof(json) - 1);
+    json[0] = json[sizeof(json) - 2] = '"';
+    rcpt_ticket_begin(&request.ticket, on_settled);
+    add(aggregate, 0, json, &request, 0);
+    add(aggregate, 0, "2", &request, 0);
+    struct rcpt_aggregate_batch *batch = rcpt_aggregate_next(aggregate, 0);
+    assert_int_equal(batch->size, strlen(json) + 4);
+    assert_memory_equal(batch->bytes + 1, json, strlen(json));
+    assert_memory_equal(batch->bytes + 1 + strlen(json), ",2]", 3);
+    assert_int_equal(rcpt_aggregate_bytes(aggregate), batch->size);
+    rcpt_aggregate_settle(aggregate, batch, true);
+    rcpt_ticket_release(&request.ticket, true);
+    rcpt_aggregate_free(aggregate);
+    rcpt_aggregate_free(NULL);
+}
+
+/* What was there for more partitions stays and is sent. */
+static void test_fewer_partitions_leave_open_records_alone(void **state)
+{
+    (void)state;
+    struct rcpt_aggregate *aggregate = begin(100, 1000, 4);
+    struct request request = {0};
+    rcpt_ticket_begin(&request.ticket, on_settled);
+    add(aggregate, 3, "1", &request, 0);
+    rcpt_aggregate_set_partitions(aggregate, 2);
+    assert_int_equal(rcpt_aggregate_partitions(aggregate), 2);
+    add(aggregate, 3, "2", &request, 0);
+    unsigned seen = 0;
+    struct rcpt_aggregate_batch *batch;
+    while ((batch = rcpt_aggregate_next(aggregate, 0)) != NULL) {
+        seen |= 1u << batch->partition;
+        assert_value(batch, batch->partition == 3 ? "[1]" : "[2]");
+        rcpt_aggregate_settle(aggregate, batch, true);
+    }
+    assert_int_equal(seen, 1u << 1 | 1u << 3);
+    rcpt_ticket_release(&request.ticket, true);
+    assert_int_equal(request.settled, 1);
+    rcpt_aggregate_free(aggregate);
+}
+
 /* Any order of adding, sending, landing and failing: every ticket settles once, with the truth. */
 static void test_every_ticket_settles_once_whatever_happens(void **state)
 {
@@ -274,6 +320,8 @@ int main(void)
         cmocka_unit_test(test_bytes_bound_a_record),
         cmocka_unit_test(test_a_record_names_its_accounts_and_one_trace),
         cmocka_unit_test(test_more_partitions_leave_open_records_alone),
+        cmocka_unit_test(test_an_event_may_be_larger_than_a_record_begins_with),
+        cmocka_unit_test(test_fewer_partitions_leave_open_records_alone),
         cmocka_unit_test(test_every_ticket_settles_once_whatever_happens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

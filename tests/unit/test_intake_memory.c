@@ -87,6 +87,17 @@ static void test_keys_are_known_for_their_time_and_account(void **state)
     }
     assert_false(rcpt_replay_is_known(memory, key(memory, 1, "900"), 0));
     rcpt_replay_memory_free(memory);
+    memory =
+        rcpt_replay_memory_new(1000, 42); /* as many as were asked for, whatever their number */
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        rcpt_replay_remember(memory, key(memory, 1, text), 1000);
+    }
+    for (int i = 0; i < 1000; i++) {
+        snprintf(text, sizeof(text), "%d", i);
+        assert_true(rcpt_replay_is_known(memory, key(memory, 1, text), 0));
+    }
+    rcpt_replay_memory_free(memory);
 }
 
 static void test_a_rate_allows_bursts_of_two_seconds(void **state)
@@ -161,6 +172,22 @@ static void test_a_rate_saves_no_more_than_its_burst(void **state)
     rcpt_replay_memory_free(NULL);
 }
 
+static void test_an_id_that_is_too_long_is_not_remembered(void **state)
+{
+    (void)state;
+    static char longer[70000];
+    struct rcpt_alias_cache *cache = rcpt_alias_cache_new(10);
+    memset(longer, 'x', sizeof(longer) - 1);
+    put(cache, 1, longer, "m");
+    put(cache, 1, "g", longer);
+    assert_int_equal(rcpt_alias_cache_count(cache), 0);
+    assert_null(get(cache, 1, "g"));
+    longer[65535] = '\0';
+    put(cache, 1, longer, "m");
+    assert_string_equal(get(cache, 1, longer), "m");
+    rcpt_alias_cache_free(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_a_rate_saves_no_more_than_its_burst),
         cmocka_unit_test(test_equal_ids_of_two_accounts_do_not_mix),
         cmocka_unit_test(test_the_alias_not_used_for_longest_is_forgotten),
+        cmocka_unit_test(test_an_id_that_is_too_long_is_not_remembered),
         cmocka_unit_test(test_keys_are_known_for_their_time_and_account),
         cmocka_unit_test(test_a_rate_allows_bursts_of_two_seconds),
     };

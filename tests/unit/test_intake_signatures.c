@@ -274,9 +274,9 @@ static void judge_mailgun(struct judge *judge, struct signed_request *request,
     judge_request(judge, request, false);
 }
 
-/* The members of the envelope in the order of the vector, and the signature. */
-static void judge_sns(struct judge *judge, struct signed_request *request,
-                      const struct rcpt_node *vector)
+/* The members of the envelope in the order of the vector, `more` and the signature. */
+static struct rcpt_text envelope_of(struct judge *judge, const struct rcpt_node *vector,
+                                    struct rcpt_text more)
 {
     struct rcpt_text body = RCPT_TEXT("{");
     const struct rcpt_node *fields = rcpt_node_get(vector, "fields");
@@ -291,14 +291,19 @@ static void judge_sns(struct judge *judge, struct signed_request *request,
         body = RCPT_TEXT_JOIN(&judge->arena, body, RCPT_TEXT("\""), field->key, RCPT_TEXT("\":\""),
                               (struct rcpt_text){value, (size_t)(out - value)}, RCPT_TEXT("\","));
     }
-    body = RCPT_TEXT_JOIN(&judge->arena, body,
+    return RCPT_TEXT_JOIN(&judge->arena, body, more,
                           second ? RCPT_TEXT("\"SignatureVersion\":\"2\",\"Signature\":\"")
                                  : RCPT_TEXT("\"SignatureVersion\":\"1\",\"Signature\":\""),
                           rcpt_node_text_of(vector, "value"), RCPT_TEXT("\"}"));
+}
+
+static void judge_sns(struct judge *judge, struct signed_request *request,
+                      const struct rcpt_node *vector)
+{
     request->gateway = "ses_sns";
     request->secrets[0] = text_of(judge, vector, "certificate");
     request->secrets[0][strlen(request->secrets[0]) - 1] = '\0'; /* as a file: gives it */
-    set_body(judge, request, body);
+    set_body(judge, request, envelope_of(judge, vector, RCPT_TEXT("")));
     judge_request(judge, request, true);
 }
 
@@ -370,10 +375,82 @@ static void no_bit_can_be_turned_over(void **state)
     fixture_fini(&judge.fixture);
 }
 
+/* ---- a certificate that the message names ---- */
+
+static const char *find_certificate(void *context, const char *url)
+{
+    assert_string_equal(url, "https://sns.eu-west-1.amazonaws.com/c.pem");
+    return context;
+}
+
+static const struct rcpt_node *first_of_sns(struct judge *judge)
+{
+    const char *reason = NULL;
+    char *text = file_text(files[0]);
+    assert_non_null(text);
+    const struct rcpt_node *root = rcpt_document_parse(
+        rcpt_text_copy(&judge->arena, rcpt_text_of(text)), &judge->arena, &reason);
+    free(text);
+    assert_non_null(root);
+    const struct rcpt_node *vector = rcpt_node_get(root, "vectors")->first;
+    while (vector != NULL && !rcpt_text_begins(rcpt_node_text_of(vector, "scheme"), "sns"))
+        vector = vector->next;
+    assert_non_null(vector);
+    return vector;
+}
+
+static enum rcpt_intake_verdict verdict_of_named(struct judge *judge, struct rcpt_text body,
+                                                 char *certificate, int64_t received_us)
+{
+    struct fixture *fixture = &judge->fixture;
+    rcpt_arena_reset(&fixture->arena, 65536);
+    fixture_request(fixture, "POST", RCPT_TEXT(""), body);
+    fixture->request.find_certificate = find_certificate;
+    fixture->request.context = certificate;
+    fixture->request.received_us = received_us;
+    fixture_adapt(fixture);
+    return fixture->result.verdict;
+}
+
+static void a_certificate_that_is_named_counts_while_it_is_valid(void **state)
+{
+    struct judge judge = {.vectors = 0};
+    char gateway[] = "ses_sns", garbage[] = "-----BEGIN CERTIFICATE-----\n";
+    struct rcpt_intake_account_config config = account_config(gateway);
+    const int64_t century_us = INT64_C(3155760000) * 1000000;
+    (void)state;
+    fixture_init(&judge.fixture);
+    rcpt_arena_init(&judge.arena, 1u << 20);
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    fixture_account(&judge.fixture, &config);
+    const struct rcpt_node *vector = first_of_sns(&judge);
+    char *certificate = text_of(&judge, vector, "certificate");
+    struct rcpt_text body =
+        envelope_of(&judge, vector,
+                    RCPT_TEXT("\"SigningCertURL\":\"https://sns.eu-west-1.amazonaws.com/c.pem\","));
+    struct rcpt_text evil = envelope_of(
+        &judge, vector, RCPT_TEXT("\"SigningCertURL\":\"https://sns.evil.example/c.pem\","));
+    struct rcpt_text unnamed = envelope_of(&judge, vector, RCPT_TEXT(""));
+    assert_int_equal(verdict_of_named(&judge, body, certificate, NOW_US), RCPT_INTAKE_VERIFIED);
+    assert_int_equal(verdict_of_named(&judge, body, garbage, NOW_US), RCPT_INTAKE_BAD);
+    assert_int_equal(verdict_of_named(&judge, body, certificate, NOW_US + century_us),
+                     RCPT_INTAKE_BAD);
+    assert_int_equal(verdict_of_named(&judge, body, certificate, 0), RCPT_INTAKE_BAD);
+    assert_int_equal(verdict_of_named(&judge, evil, certificate, NOW_US), RCPT_INTAKE_BAD);
+    assert_string_equal(judge.fixture.result.verdict_reason, "SigningCertURL is not Amazon's");
+    assert_int_equal(verdict_of_named(&judge, unnamed, certificate, NOW_US), RCPT_INTAKE_BAD);
+    assert_int_equal(verdict_of_named(&judge, RCPT_TEXT("{\"a\":1}"), certificate, NOW_US),
+                     RCPT_INTAKE_MISSING);
+    assert_int_equal(judge.fixture.result.answer.code, 401);
+    rcpt_arena_fini(&judge.arena);
+    fixture_fini(&judge.fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_bit_can_be_turned_over),
+        cmocka_unit_test(a_certificate_that_is_named_counts_while_it_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

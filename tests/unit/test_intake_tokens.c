@@ -1,4 +1,6 @@
-/* JSON web tokens: what a gateway says about when they hold, and algorithms that are none. */
+/* JSON web tokens: what a gateway says about when they hold, and algorithms that are none; secrets
+ * and signatures inside of bodies. */
+#include "../../src/intake/crypto.h"
 #include "intake_fixture.h"
 
 /* Made with Python's hmac; times beside the clock's of the fixture. */
@@ -138,12 +140,144 @@ static void a_secret_may_stand_in_any_header_or_parameter(void **state)
     fixture_fini(&fixture);
 }
 
+/* ---- signed here, with the account's secret ---- */
+
+static struct fixture *begin_signed(struct fixture *fixture, char *gateway)
+{
+    static char secret[] = "s3cret", *secrets[] = {secret};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_init(fixture);
+    fixture_account(fixture, &config);
+    return fixture;
+}
+
+static void expect_refusal(const struct fixture *fixture, enum rcpt_intake_verdict verdict,
+                           unsigned code)
+{
+    assert_int_equal(fixture->result.verdict, verdict);
+    assert_int_equal(fixture->result.answer.code, code);
+    assert_int_equal(fixture->result.event_count + fixture->result.drop_count, 0);
+}
+
+/* A part that is longer than any gateway's is not decoded, signed or not. */
+static void a_token_that_is_none_is_refused(void **state)
+{
+    static const size_t fillings[] = {8, 70000};
+    struct fixture fixture;
+    char gateway[] = "vonage_messages";
+    (void)state;
+    begin_signed(&fixture, gateway);
+    fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{}"));
+    fixture_header(&fixture, RCPT_TEXT("Authorization"), RCPT_TEXT("Bearer nodots"));
+    fixture_adapt(&fixture);
+    expect_refusal(&fixture, RCPT_INTAKE_BAD, 403);
+    for (size_t index = 0; index < COUNT(fillings); index++) {
+        char *filling = rcpt_malloc(fillings[index]);
+        memset(filling, ' ', fillings[index]);
+        struct rcpt_arena *arena = &fixture.arena;
+        struct rcpt_text hash = rcpt_hex(RCPT_HASH(RCPT_SHA256, arena, RCPT_TEXT("{}")), arena);
+        struct rcpt_text claims =
+            RCPT_TEXT_JOIN(arena, RCPT_TEXT("{\"payload_hash\":\""), hash, RCPT_TEXT("\""),
+                           (struct rcpt_text){filling, fillings[index]}, RCPT_TEXT("}"));
+        struct rcpt_text text =
+            RCPT_TEXT_JOIN(arena, rcpt_base64url(RCPT_TEXT("{\"alg\":\"HS256\"}"), arena),
+                           RCPT_TEXT("."), rcpt_base64url(claims, arena));
+        struct rcpt_text mac = RCPT_HMAC(RCPT_SHA256, RCPT_TEXT("s3cret"), arena, text);
+        fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{}"));
+        fixture_header(&fixture, RCPT_TEXT("Authorization"),
+                       RCPT_TEXT_JOIN(arena, RCPT_TEXT("Bearer "), text, RCPT_TEXT("."),
+                                      rcpt_base64url(mac, arena)));
+        fixture_adapt(&fixture);
+        assert_int_equal(fixture.result.verdict,
+                         index == 0 ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD);
+        free(filling);
+    }
+    fixture_fini(&fixture);
+}
+
+/* Vonage's receipts come as a query, a form or JSON: what is signed is the same. */
+static void members_of_json_are_signed_like_parameters(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "vonage_sms", body[512];
+    (void)state;
+    begin_signed(&fixture, gateway);
+    struct rcpt_text mac =
+        RCPT_HMAC(RCPT_SHA256, RCPT_TEXT("s3cret"), &fixture.arena,
+                  RCPT_TEXT("&messageId=m1&price=0.05&status=delivered&text=a_b_c"));
+    struct rcpt_text hex = rcpt_hex(mac, &fixture.arena);
+    char sig[80];
+    snprintf(sig, sizeof(sig), "%.*s", (int)hex.size, hex.at);
+    snprintf(body, sizeof(body),
+             "{\"status\":\"delivered\",\"sig\":\"%s\",\"text\":\"a&b=c\",\"messageId\":\"m1\","
+             "\"price\":0.05}",
+             sig);
+    fixture_post(&fixture, "application/json", body);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_VERIFIED);
+    assert_int_equal(fixture.result.event_count, 1);
+    assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "m1"));
+    body[strlen(body) - 2] = '6';
+    fixture_post(&fixture, "application/json", body);
+    expect_refusal(&fixture, RCPT_INTAKE_BAD, 403);
+    fixture_post(&fixture, "application/json", "[{\"messageId\":\"m1\"}]");
+    expect_refusal(&fixture, RCPT_INTAKE_MISSING, 401);
+    fixture_post(&fixture, "application/json", "{\"messageId\":");
+    expect_refusal(&fixture, RCPT_INTAKE_MISSING, 401);
+    fixture_fini(&fixture);
+}
+
+/* Mailgun's older webhooks are forms. */
+static void a_form_of_mailgun_carries_its_signature(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "mailgun", body[512];
+    (void)state;
+    begin_signed(&fixture, gateway);
+    struct rcpt_text hex = rcpt_hex(
+        RCPT_HMAC(RCPT_SHA256, RCPT_TEXT("s3cret"), &fixture.arena, RCPT_TEXT("1760789441tok")),
+        &fixture.arena);
+    char sig[80];
+    snprintf(sig, sizeof(sig), "%.*s", (int)hex.size, hex.at);
+    snprintf(body, sizeof(body), "event=delivered&timestamp=1760789441&token=tok&signature=%s",
+             sig);
+    fixture_post(&fixture, "application/x-www-form-urlencoded", body);
+    assert_int_equal(fixture.result.verdict, RCPT_INTAKE_VERIFIED);
+    assert_true(rcpt_text_is(fixture.result.replay_key, "tok"));
+    body[strlen("event=delivered&timestamp=")] = '2';
+    fixture_post(&fixture, "application/x-www-form-urlencoded", body);
+    expect_refusal(&fixture, RCPT_INTAKE_BAD, 403);
+    fixture_post(&fixture, "application/x-www-form-urlencoded", "event=delivered");
+    expect_refusal(&fixture, RCPT_INTAKE_MISSING, 401);
+    fixture_fini(&fixture);
+}
+
+/* At 403 it would stop for ever. */
+static void wrong_credentials_of_postmark_get_401(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "postmark";
+    (void)state;
+    begin_signed(&fixture, gateway);
+    fixture_request(&fixture, "POST", RCPT_TEXT(""), RCPT_TEXT("{\"RecordType\":\"Open\"}"));
+    fixture_header(&fixture, RCPT_TEXT("Authorization"), RCPT_TEXT("Bearer other"));
+    fixture_adapt(&fixture);
+    expect_refusal(&fixture, RCPT_INTAKE_BAD, 401);
+    fixture_fini(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_hold_as_long_as_they_say),
         cmocka_unit_test(a_token_without_algorithm_is_refused),
         cmocka_unit_test(a_secret_may_stand_in_any_header_or_parameter),
+        cmocka_unit_test(a_token_that_is_none_is_refused),
+        cmocka_unit_test(members_of_json_are_signed_like_parameters),
+        cmocka_unit_test(a_form_of_mailgun_carries_its_signature),
+        cmocka_unit_test(wrong_credentials_of_postmark_get_401),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,230 @@
+/* What single gateways send beside their samples: parts that are missing, words that are unknown.
+ */
+#include "intake_fixture.h"
+
+#define JSON "application/json"
+#define FORM "application/x-www-form-urlencoded"
+
+static struct fixture *setup(struct fixture *fixture, const char *gateway)
+{
+    fixture_init(fixture);
+    fixture_gateway(fixture, gateway);
+    return fixture;
+}
+
+static void expect_drop(const struct fixture *fixture, enum rcpt_intake_drop_kind kind,
+                        const char *reason)
+{
+    assert_int_equal(fixture->result.drop_count, 1);
+    assert_int_equal(fixture->result.drops[0].kind, kind);
+    assert_string_equal(fixture->result.drops[0].reason, reason);
+}
+
+static void expect_event(const struct fixture *fixture, const char *status, const char *flag)
+{
+    assert_int_equal(fixture->result.event_count, 1);
+    const struct rcpt_intake_event *event = &fixture->result.events[0];
+    if (!rcpt_text_is(event->status, status))
+        fail_msg("%.*s, not %s", (int)event->status.size, event->status.at, status);
+    assert_int_equal(event->flag_count, flag != NULL);
+    if (flag != NULL)
+        assert_true(rcpt_text_is(event->flags[0], flag));
+}
+
+static void why_postmark_stops_sending_is_told_apart(void **state)
+{
+    static const struct {
+        const char *why, *stopped, *status, *flag;
+    } changes[] = {
+        {"HardBounce", "true", "BOUNCED_HARD", NULL},
+        {"SpamComplaint", "true", "DELIVERED", "COMPLAINED"},
+        {"ManualSuppression", "true", "DELIVERED", "UNSUBSCRIBED"},
+        {"HardBounce", "false", "DELIVERED", "RESUBSCRIBED"},
+    };
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "postmark");
+    for (size_t index = 0; index < COUNT(changes); index++) {
+        char body[256];
+        snprintf(body, sizeof(body),
+                 "{\"RecordType\":\"SubscriptionChange\",\"MessageID\":\"m\","
+                 "\"SuppressSending\":%s,\"SuppressionReason\":\"%s\"}",
+                 changes[index].stopped, changes[index].why);
+        fixture_post(&fixture, JSON, body);
+        expect_event(&fixture, changes[index].status, changes[index].flag);
+    }
+    fixture_fini(&fixture);
+}
+
+/* The request's number goes into the answer only if it cannot break it. */
+static void firehose_gets_back_a_number_that_is_one(void **state)
+{
+    static const struct {
+        const char *id, *answer;
+    } requests[] = {
+        {"ed4acda5-034f-9f42-bba1-f29aea6d7d8f",
+         "{\"requestId\":\"ed4acda5-034f-9f42-bba1-f29aea6d7d8f\",\"timestamp\":1760789445000}"},
+        {"a\\\"b", "{\"requestId\":\"\",\"timestamp\":1760789445000}"},
+        {"a b", "{\"requestId\":\"\",\"timestamp\":1760789445000}"},
+        {"", "{\"requestId\":\"\",\"timestamp\":1760789445000}"},
+    };
+    struct fixture fixture;
+    char body[512];
+    (void)state;
+    setup(&fixture, "aws_eum_sms");
+    for (size_t index = 0; index < COUNT(requests); index++) {
+        snprintf(body, sizeof(body), "{\"requestId\":\"%s\",\"records\":[]}", requests[index].id);
+        fixture_post(&fixture, JSON, body);
+        assert_int_equal(fixture.result.answer.code, 200);
+        if (!rcpt_text_is(fixture.result.answer.body, requests[index].answer))
+            fail_msg("%.*s", (int)fixture.result.answer.body.size, fixture.result.answer.body.at);
+    }
+    fixture_fini(&fixture);
+}
+
+static void a_word_that_aws_invents_is_unknown(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "aws_eum_sms");
+    fixture_post(&fixture, JSON, "{\"eventType\":\"TEXT_TELEPORTED\",\"messageId\":\"m\"}");
+    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    fixture_post(&fixture, JSON, "{\"eventType\":\"RCS_READ\",\"messageId\":\"m\"}");
+    expect_event(&fixture, "OPENED", NULL);
+    fixture_fini(&fixture);
+}
+
+static void what_sns_carries_may_be_no_receipt(void **state)
+{
+    static const char begin[] = "{\"Type\":\"Notification\",\"MessageId\":\"1\",\"TopicArn\":\"a\","
+                                "\"Timestamp\":\"2025-10-18T12:10:35.000Z\",\"Message\":\"";
+    static const struct {
+        const char *message, *reason;
+        enum rcpt_intake_drop_kind kind;
+    } messages[] = {
+        {"Successfully validated SNS topic", "notice", RCPT_INTAKE_IGNORED},
+        {"{\\\"eventType\\\":", "invalid_json", RCPT_INTAKE_REJECTED},
+    };
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "ses_sns");
+    for (size_t index = 0; index < COUNT(messages); index++) {
+        char body[512];
+        snprintf(body, sizeof(body), "%s%s\"}", begin, messages[index].message);
+        fixture_post(&fixture, "text/plain", body);
+        expect_drop(&fixture, messages[index].kind, messages[index].reason);
+        assert_int_equal(fixture.result.event_count, 0);
+    }
+    fixture_fini(&fixture);
+}
+
+static void a_recipient_of_ses_without_an_address_is_set_aside(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "ses_sns");
+    fixture_post(&fixture, JSON,
+                 "{\"eventType\":\"Bounce\",\"mail\":{\"messageId\":\"m\"},\"bounce\":{"
+                 "\"bounceType\":\"Permanent\",\"bouncedRecipients\":[{\"emailAddress\":\"a@b\"},"
+                 "{\"action\":\"failed\"}]}}");
+    expect_event(&fixture, "BOUNCED_HARD", NULL);
+    assert_true(rcpt_text_is(fixture.result.events[0].gateway_message_id, "m|a@b"));
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id");
+    fixture_fini(&fixture);
+}
+
+static void a_summary_of_sinch_without_recipients_belongs_to_no_message(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "sinch");
+    fixture_post(&fixture, JSON,
+                 "{\"type\":\"delivery_report_sms\",\"batch_id\":\"b\",\"statuses\":["
+                 "{\"status\":\"Delivered\",\"count\":2}]}");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "summary_without_recipients");
+    fixture_post(&fixture, JSON, "{\"type\":\"mo_text\",\"body\":\"hello\"}");
+    expect_drop(&fixture, RCPT_INTAKE_IGNORED, "inbound");
+    fixture_fini(&fixture);
+}
+
+/* Its numbers: 10 to 12 delivered, above 20 failed; the part stands behind the last dot. */
+static void numbers_of_dartmedia_are_read_by_their_range(void **state)
+{
+    static const struct {
+        const char *body, *status;
+        unsigned part;
+    } receipts[] = {
+        {"messageid=12345.2&status=10", "DELIVERED", 2},
+        {"messageid=12345&status=12", "DELIVERED", 0},
+        {"messageid=12345.x&status=21", "FAILED", 0},
+        {"messageid=12345&status=3", "SENT", 0},
+        {"messageid=12345&status=20", "SENT", 0},
+    };
+    struct fixture fixture;
+    (void)state;
+    setup(&fixture, "sms_simple_forms");
+    for (size_t index = 0; index < COUNT(receipts); index++) {
+        fixture_post(&fixture, FORM, receipts[index].body);
+        expect_event(&fixture, receipts[index].status, NULL);
+        assert_int_equal(fixture.result.events[0].part, receipts[index].part);
+        assert_true(rcpt_text_is(fixture.result.answer.body, "000"));
+    }
+    fixture_post(&fixture, FORM, "messageid=12345&status=gone");
+    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    fixture_fini(&fixture);
+}
+
+static void machine_opens_of_sparkpost_follow_the_account(void **state)
+{
+    static const char open[] = "[{\"msys\":{\"track_event\":{\"type\":\"open\","
+                               "\"transmission_id\":\"t\",\"rcpt_to\":\"a@b\",\"event_id\":\"1\","
+                               "\"user_agent_parsed\":{\"is_prefetched\":true}}}}]";
+    struct fixture fixture;
+    char gateway[] = "sparkpost";
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    setup(&fixture, "sparkpost");
+    fixture_post(&fixture, JSON, open);
+    expect_event(&fixture, "OPENED", "MACHINE_OPEN");
+    config.machine_opens = false;
+    fixture_account(&fixture, &config);
+    fixture_post(&fixture, JSON, open);
+    expect_event(&fixture, "DELIVERED", "MACHINE_OPEN");
+    fixture_fini(&fixture);
+}
+
+/* Without a token of its own, the account's secrets are the token. */
+static void meta_may_be_answered_with_a_secret(void **state)
+{
+    struct fixture fixture;
+    char gateway[] = "whatsapp_cloud", one[] = "old", other[] = "new", *secrets[] = {one, other};
+    struct rcpt_intake_account_config config = account_config(gateway);
+    (void)state;
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 2;
+    fixture_init(&fixture);
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?hub.mode=subscribe&hub.verify_token=new&hub.challenge=11");
+    assert_int_equal(fixture.result.answer.code, 200);
+    assert_true(rcpt_text_is(fixture.result.answer.body, "11"));
+    fixture_get(&fixture, "?hub.mode=subscribe&hub.verify_token=ne&hub.challenge=11");
+    assert_int_equal(fixture.result.answer.code, 403);
+    fixture_fini(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(why_postmark_stops_sending_is_told_apart),
+        cmocka_unit_test(firehose_gets_back_a_number_that_is_one),
+        cmocka_unit_test(a_word_that_aws_invents_is_unknown),
+        cmocka_unit_test(what_sns_carries_may_be_no_receipt),
+        cmocka_unit_test(a_recipient_of_ses_without_an_address_is_set_aside),
+        cmocka_unit_test(a_summary_of_sinch_without_recipients_belongs_to_no_message),
+        cmocka_unit_test(numbers_of_dartmedia_are_read_by_their_range),
+        cmocka_unit_test(machine_opens_of_sparkpost_follow_the_account),
+        cmocka_unit_test(meta_may_be_answered_with_a_secret),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
