@@ -123,6 +123,9 @@ char *rcpt_webhook_sign(const struct rcpt_webhook_secret *secrets, size_t count,
 
 /* "Name: value" that cannot break out of its line. */
 bool rcpt_webhook_header_is_valid(const char *header);
+/* Whether the name is one that each call has from us: a second one would make the first doubtful.
+ */
+bool rcpt_webhook_header_is_ours(const char *header);
 /* http or https, a host, no user name or password. */
 bool rcpt_webhook_url_is_valid(const char *url);
 

@@ -214,11 +214,18 @@ static bool check_endpoint(const struct loading *loading, size_t index)
                                      "actions.endpoints: secret %u of %.63s is not whsec_ and the "
                                      "base64 of 24 to 64 bytes",
                                      at + 1, endpoint->name);
-    for (unsigned at = 0; at < endpoint->headers_count; at++)
-        if (!rcpt_webhook_header_is_valid(endpoint->headers[at]))
+    for (unsigned at = 0; at < endpoint->headers_count; at++) {
+        const char *header = endpoint->headers[at];
+        if (!rcpt_webhook_header_is_valid(header))
             return rcpt_config_error(loading->error, loading->name, place,
                                      "actions.endpoints: header %u of %.63s is not Name: value",
                                      at + 1, endpoint->name);
+        if (rcpt_webhook_header_is_ours(header))
+            return rcpt_config_error(loading->error, loading->name, place,
+                                     "actions.endpoints: header %u of %.63s: every call has a "
+                                     "%.*s from receiptd; remove it",
+                                     at + 1, endpoint->name, (int)strcspn(header, ":"), header);
+    }
     if (endpoint->timeout_ms * 2 <= loading->config->actions.lease_ms)
         return true;
     return rcpt_config_error(loading->error, loading->name, place,

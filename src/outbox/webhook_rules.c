@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <strings.h>
 
 #include "receiptd/webhook.h"
 
@@ -62,6 +63,19 @@ bool rcpt_webhook_header_is_valid(const char *header)
             return false;
     }
     return true;
+}
+
+bool rcpt_webhook_header_is_ours(const char *header)
+{
+    static const char *const ours[] = {
+        "webhook-id",       "webhook-timestamp", "webhook-signature", "receiptd-fencing-token",
+        "receiptd-attempt", "traceparent",       "content-type",      "content-length",
+        "transfer-encoding"};
+    size_t name = strcspn(header, ":");
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (strlen(ours[i]) == name && strncasecmp(header, ours[i], name) == 0)
+            return true;
+    return false;
 }
 
 bool rcpt_webhook_url_is_valid(const char *url)

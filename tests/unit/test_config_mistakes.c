@@ -257,6 +257,10 @@ static const struct mistake endpoint_mistakes[] = {
      NULL},
     {ENDPOINTS("{name: e, url: 'http://h/', headers: ['no colon']}"),
      "t.yaml:3:22: actions.endpoints: header 1 of e is not Name: value", NULL},
+    {ENDPOINTS("{name: e, url: 'http://h/', headers: ['X: y', 'Webhook-Id: 7']}"),
+     "t.yaml:3:22: actions.endpoints: header 2 of e: every call has a Webhook-Id from receiptd; "
+     "remove it",
+     NULL},
     {SMALLEST "actions: {lease: 30s, endpoints: [{name: e, url: 'http://h/', timeout: 20s}]}\n",
      "t.yaml:3:34: actions.endpoints: the time-out of e is more than half of actions.lease", NULL},
     {SMALLEST "intake: {topic: i, dead_letter_topic: d, accounts: [{name: a, gateway: kannel, "

@@ -150,6 +150,10 @@ static void urls_and_headers_that_say_more_than_they_seem_are_refused(void **sta
     static const char *const headers[] = {"", "X-Token", ": a", "X Token: a", "X: a\r\nY: b"};
     for (size_t i = 0; i < COUNT(headers); i++)
         assert_false(rcpt_webhook_header_is_valid(headers[i]));
+    assert_true(rcpt_webhook_header_is_ours("Webhook-Id: 7"));
+    assert_true(rcpt_webhook_header_is_ours("receiptd-attempt:1"));
+    assert_false(rcpt_webhook_header_is_ours("webhook-id-of-ours: 7"));
+    assert_false(rcpt_webhook_header_is_ours("X-Token: webhook-id"));
 }
 
 /* ---- calls ---- */
