@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): gcc, GNU ld and libFuzzer
- * give these names */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-non-const-parameter):
+ * gcc, GNU ld and libFuzzer give these names */
 void __gcov_dump(void);
 void __gcov_reset(void);
 _Noreturn void __real__exit(int status);
@@ -54,7 +54,8 @@ __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t
     (void)max_size;
     return size;
 }
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp,readability-non-const-parameter)
+ */
 
 static uint8_t input[1 << 20];
 

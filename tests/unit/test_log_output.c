@@ -238,6 +238,7 @@ static void without_standard_error_lines_are_counted_and_remembered(void **state
     TEN(number "8")                                                                                \
     TEN(number "9")
 
+/* NOLINTNEXTLINE(readability-function-size): a kind is a place in the code */
 static void write_many_kinds(int reader)
 {
     rcpt_log_open();
