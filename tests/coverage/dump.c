@@ -1,8 +1,7 @@
-/* Linked into every program of a build that counts (scripts/coverage): what ends by _exit or abort
- * writes its counts too
- * (-Wl,--wrap), as the daemon does whenever librdkafka has threads left; and a fuzz target without
- * libFuzzer gets a main() that replays inputs. While counts are written, tests/faultshim lets all
- * calls through: they are not the daemon's. */
+/* Linked into every program of a build that counts (scripts/coverage). What ends by _exit or abort
+ * writes its counts too (-Wl,--wrap), as the daemon does whenever librdkafka has threads left. A
+ * fuzz target without libFuzzer gets a main() that replays inputs. While counts are written,
+ * tests/faultshim lets all calls through: they are not the daemon's. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdint.h>
