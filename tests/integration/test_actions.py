@@ -251,7 +251,8 @@ def test_an_endpoint_that_fails_for_too_long_is_disabled_until_a_reload(create_a
         world.topic.send(receipt("b", "OPENED"), receipt("b", "DELIVERED"))
         world.wait(lambda: len(receiver.seen()) == 2, process, LONG, "the other endpoint is called as ever")  # OPENED has been SENT
         assert len(broken.seen()) == calls  # nobody tries any more
-        assert states(world).get("dead", 0) == 0 and runs(world)["active"] == 2
+        wait_for_runs(world, process, {"active": 2, "done": 2})
+        assert states(world).get("dead", 0) == 0
         broken.answer = lambda call: (200, {}, 0)
         process.signal(signal.SIGHUP)
         wait_for_runs(world, process, {"done": 4})
@@ -796,7 +797,8 @@ def test_what_waits_for_an_endpoint_or_topic_that_was_taken_away_is_given_up_and
 
 def test_an_operator_who_locks_the_tables_of_actions_delays_them_only(create_actions, create_topic, receiver):
     source = create_topic(1)
-    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}, {"name": "q", "on": {"topic": str(source)}, "webhook": "crm"}])
+    world = create_actions([{"name": "p", "on": "SENT", "webhook": "crm"}, {"name": "q", "on": {"topic": str(source)}, "webhook": "crm"}],
+                           postgres={"zombie_timeout": "5m"})
     world.insert_ids("a", "b")
     begun = []
 

@@ -26,6 +26,10 @@ def control(receiptd):
     made.close()
 
 
+LANES_WAIT = ("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'receiptd/%/lanes-%'"
+              " AND datname = current_database()")
+
+
 def start(world):
     process = world.installation.start()
     pages = Operations(process)
@@ -91,9 +95,7 @@ def test_it_answers_while_the_process_is_ending(create_world, control):
     with world.database.connect() as operator, operator.transaction():
         operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
         world.topic.send(sent("m"))
-        waiting = ("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name LIKE 'receiptd/%%/lanes-%%'"
-                   " AND datname = current_database()")
-        world.wait(lambda: world.database.value(waiting) > 0, process)
+        world.wait(lambda: world.database.value(LANES_WAIT) > 0, process)
         process.signal(signal.SIGTERM)
         process.wait_for_log("stopping: SIGTERM")
         assert control.json("status")["stopping"]
@@ -144,11 +146,11 @@ def test_a_drain_that_does_not_come_to_its_end_is_said(create_world, control):
     world = create_world(partitions=1, lanes=2, shutdown={"deadline": "1s"}, postgres=patient)
     world.insert_ids("m")
     process, pages = start(world)
+    process.wait_for_log("consuming 1 partitions")
     with world.database.connect() as operator, operator.transaction(), ThreadPoolExecutor(1) as pool:
         operator.execute("LOCK TABLE receiptd.message_inbox IN ACCESS EXCLUSIVE MODE")
         world.topic.send(sent("m"))
-        waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'receiptd.message_inbox'::regclass"
-        world.wait(lambda: world.database.value(waiting) > 0, process)
+        world.wait(lambda: world.database.value(LANES_WAIT) > 0, process)
         late = control.ctl("drain", check=False)
         assert late.returncode == EX_TEMPFAIL and "not drained within shutdown.deadline; nothing more is taken in" in late.stderr
         world.installation.configure(shutdown={"deadline": "1m"})

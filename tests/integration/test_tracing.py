@@ -7,6 +7,7 @@ import time
 import pytest
 
 from support import intake as gateways
+from support.daemon import binary
 from support.operations import Operations
 from support.otlp import Collector, Link
 from support.wait import wait_for
@@ -148,7 +149,8 @@ def test_many_links_are_bounded_and_the_rest_is_counted(create_world, collector)
     total = lambda spans: sum(len(span.links) + span.message.dropped_links_count for span in spans)  # noqa: E731
     wait_for_spans(process, collector, lambda spans: total(spans) >= len(parents), "all links")
     assert total(collector.spans()) == len(parents)
-    assert max(len(span.links) for span in collector.spans()) == 128
+    most = max(len(span.links) for span in collector.spans())
+    assert most == 128 or (most < 128 and "valgrind" in str(binary()))  # where it is slow, batches are small
     assert {link for link in links(collector.spans())} <= {parent.link for parent in parents}
 
 
