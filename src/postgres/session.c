@@ -473,11 +473,6 @@ size_t rcpt_session_rows_count(const struct rcpt_session_rows *rows)
     return (size_t)PQntuples(rows->result);
 }
 
-int rcpt_session_rows_columns(const struct rcpt_session_rows *rows)
-{
-    return PQnfields(rows->result);
-}
-
 int rcpt_session_rows_column(const struct rcpt_session_rows *rows, const char *name)
 {
     int column = 0;

@@ -99,6 +99,7 @@ def test_it_answers_while_the_process_is_ending(create_world, control):
         process.signal(signal.SIGTERM)
         process.wait_for_log("stopping: SIGTERM")
         assert control.json("status")["stopping"]
+        assert re.search(r"^ready +no\n +stopping$", control.ctl("status").stdout, re.MULTILINE)
         assert control.ctl("resume", check=False).returncode == EX_TEMPFAIL
     process.expected_status = process.wait()
     assert process.expected_status == 0

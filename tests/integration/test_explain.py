@@ -36,12 +36,27 @@ def test_every_receipt_is_explained_by_what_it_did(create_world):
     assert "CLICKED" in text and "a correction" in text and "unknown_status" in text
     waiting = world.installation.json("explain", "late")
     assert waiting["message"] is None and waiting["receipts"][0]["effect"] == "waiting"
+    assert "no row: the platform has not made this message yet" in world.installation.command("explain", "late").stdout
     world.insert_ids("late")
     world.wait_until_woken(process)
     assert world.installation.json("explain", "late")["receipts"][0]["effect"] == "woken"
     assert world.installation.command("explain", "nobody", check=False).returncode == EX_NOINPUT
-    assert world.installation.command("explain", check=False).returncode == EX_USAGE
+    for arguments, word in ((), "which message?"), (("m", "--format", "csv"), "no csv of this"), (("m", "--format", "xml"), "xml"):
+        wrong = world.installation.command("explain", *arguments, check=False)
+        assert wrong.returncode == EX_USAGE and word in wrong.stderr
     world.finish(process)
+    process.stop()
+
+
+def test_what_is_dead_or_was_not_recorded_is_said(create_world):
+    world = create_world(partitions=1, lanes=2, timeline={"retention": "1h"}, parked={"max_age": "1s", "poll_interval": "100ms"})
+    world.insert_ids("quiet")
+    process = world.installation.start()
+    world.topic.send(receipt("SENT", "gone"))
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 1, process)
+    told = world.installation.json("explain", "gone")
+    assert told["receipts"][0]["effect"] == "dead" and "it is a dead letter now" in told["receipts"][0]["why"]
+    assert "no receipts are known (what each one does is kept with timeline.retention)" in world.installation.command("explain", "quiet").stdout
     process.stop()
 
 

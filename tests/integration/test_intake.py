@@ -247,6 +247,14 @@ def test_a_challenge_is_answered_to_who_knows_the_token(site):
     process.stop()
 
 
+def test_who_has_to_say_who_it_is_is_told_how(site):
+    process = site.start(accounts=[{"name": "mark", "gateway": "postmark", "auth": "basic", "org_id": "o1", "verify": "required", "secrets": ["user:secret"]}])
+    with Client(process.port) as client:
+        answer = client.request("POST", "/dlr/mark", b"{}", ["Content-Type: application/json"])
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, 'Basic realm="receiptd"')
+    process.stop()
+
+
 def test_behind_a_proxy_each_source_has_its_own_rate(site):
     process = site.start(trusted_proxies="10.0.0.0/8, 127.0.0.1", limits={"rate_per_source": 2})
     codes = {source: [] for source in ("192.0.2.1", "192.0.2.2")}

@@ -44,6 +44,9 @@ def test_a_request_becomes_its_events(attempt):
     assert status == 0 and "answer 20" in said
     (event,) = events
     assert (event["gateway_message_id"], event["status"], event["gateway"], event["org_id"]) == ("SM1", "DELIVERED", "open-twilio", "o1")
+    for elsewhere in ("/hooks/twilio", "/dlr/open-twilio-2"):  # as a proxy or another account had it
+        status, events, said = attempt("open-twilio", request(b"MessageSid=SM1&MessageStatus=delivered", FORM, target=elsewhere))
+        assert status == 0 and [event["gateway"] for event in events] == ["open-twilio"]
     results = {"results": [{"messageId": f"i{n}", "status": {"groupName": "DELIVERED", "groupId": 3, "id": 5, "name": "DELIVERED_TO_HANDSET"}}
                            for n in range(3)]}
     status, events, said = attempt("infobip", request(json.dumps(results).encode(), "Content-Type: application/json", target="/dlr/infobip"))

@@ -222,6 +222,8 @@ def test_the_platform_cannot_count_what_it_did_not_insert(create_world, role):
 def test_a_role_that_owns_the_tables_is_refused(create_world):
     world = create_world()
     owner = world.database.value("SELECT current_user")
+    endless = world.installation.command("migrate", "--role", "x" * 64, check=False)
+    assert endless.returncode == 64 and "--role: a name has 1 to 63 bytes, this has 64" in endless.stderr
     refused = world.installation.command("migrate", "--role", owner, check=False)
     assert refused.returncode == 78
     assert f'role "{owner}" can act as "{owner}", which owns schema receiptd' in refused.stderr

@@ -54,7 +54,6 @@ void rcpt_session_rollback(struct rcpt_session *session);
 
 /* ---- rows; texts are valid until the rows are freed ---- */
 size_t rcpt_session_rows_count(const struct rcpt_session_rows *rows);
-int rcpt_session_rows_columns(const struct rcpt_session_rows *rows);
 int rcpt_session_rows_column(const struct rcpt_session_rows *rows,
                              const char *name); /* asserts that it exists */
 const char *rcpt_session_rows_text(const struct rcpt_session_rows *rows, size_t row,
