@@ -24,7 +24,7 @@ from stream import Stream
 
 SAMPLED = 0.01
 SCRAPES_PER_SECOND = 20
-BLOCK_RECORDS = 125
+BLOCKS = 24  # of records, in a run
 STRETCH_SECONDS = 1.0
 EDGES = 0.08  # of a run at its beginning and at its end, where not all partitions flow
 RESAMPLES = 2000
@@ -51,10 +51,10 @@ def is_on(number):
     return number % 4 in (1, 2)
 
 
-def _headers(salt):
-    rng = random.Random(f"traces {salt}")
+def _headers(stream):
+    rng = random.Random(f"traces {stream.name}")
     for number in itertools.count():
-        flags = "01" if is_on(number // BLOCK_RECORDS) and rng.random() < SAMPLED else "00"
+        flags = "01" if is_on(number * BLOCKS // stream.record_count) and rng.random() < SAMPLED else "00"
         yield [("traceparent", f"00-{rng.getrandbits(128) | 1:032x}-{rng.getrandbits(64) | 1:016x}-{flags}")]
 
 
@@ -113,12 +113,11 @@ def _at(timeline, goal, key, value):
     return None
 
 
-def _blocks(run, records):
+def _blocks(run):
     """[(on, seconds, work)] of the blocks of records, by when the sum of all positions passed their ends."""
-    count = records // BLOCK_RECORDS
-    edges = [_at(run["timeline"], number * BLOCK_RECORDS / records, 1, 0) for number in range(count + 1)]
-    return [(is_on(number), edges[number + 1] - edges[number], 1.0) for number in range(count)
-            if number / count >= EDGES and (number + 1) / count <= 1 - EDGES and edges[number] is not None and edges[number + 1] is not None]
+    edges = [_at(run["timeline"], number / BLOCKS, 1, 0) for number in range(BLOCKS + 1)]
+    return [(is_on(number), edges[number + 1] - edges[number], 1.0) for number in range(BLOCKS)
+            if number / BLOCKS >= EDGES and (number + 1) / BLOCKS <= 1 - EDGES and edges[number] is not None and edges[number + 1] is not None]
 
 
 def _stretches(run, offset):
@@ -154,6 +153,8 @@ def _ratio(pairs):
 
 def _compare(pairs):
     """The rate with over the rate without, and between what it lies with 95 % (bootstrap over pairs)."""
+    if not pairs:
+        return None  # too short a run
     rng = random.Random(1)
     again = sorted(_ratio(rng.choices(pairs, k=len(pairs))) for _ in range(RESAMPLES))
     return {"ratio": _ratio(pairs), "low": again[int(RESAMPLES * 0.025)], "high": again[int(RESAMPLES * 0.975)], "pairs": len(pairs)}
@@ -162,20 +163,20 @@ def _compare(pairs):
 def _scrape_result(scrapers, pairs):
     pages = [milliseconds for scraper in scrapers for milliseconds in scraper.page_ms]
     answers = [milliseconds for scraper in scrapers for milliseconds in scraper.answer_ms]
-    return {**_compare(pairs), "per_second": SCRAPES_PER_SECOND, "scrapes": len(answers), "bytes": max(scraper.bytes for scraper in scrapers),
+    return {**(_compare(pairs) or {}), "per_second": SCRAPES_PER_SECOND, "scrapes": len(answers), "bytes": max(scraper.bytes for scraper in scrapers),
             "page_ms": {**summary(pages), "p99": percentile(pages, 0.99)}, "answer_ms": {**summary(answers), "p99": percentile(answers, 0.99)}}
 
 
 def part_tracing(lab, options):
     stream = Stream("single", 3 * options.events)
     topic = lab.services.create_topic(8)
-    fill(topic, stream, headers=_headers(stream.name))
+    fill(topic, stream, headers=_headers(stream))
     traced, scraped, scrapers, costs = [], [], [], {"traced": [], "scraped": []}
     with _collector() as port:
         settings = {"tracing": {"endpoint": f"http://127.0.0.1:{port}/v1/traces", "sample": "0"}}
         for _ in range(options.repeat):
             run = run_receiptd(lab, stream, topic, settings=settings)
-            traced += _pairs(_blocks(run, stream.record_count))
+            traced += _pairs(_blocks(run))
             costs["traced"].append(run["daemon_us_per_event"])
             say(f"    tracing {run['events_per_second']:>9,.0f} events/s, so far {_compare(traced)}")
             run = run_receiptd(lab, stream, topic, around=_scraping(scrapers))
@@ -184,5 +185,5 @@ def part_tracing(lab, options):
             say(f"    scraped {run['events_per_second']:>9,.0f} events/s, so far {_compare(scraped)}")
     topic.drop()
     return {"scrape": _scrape_result(scrapers, scraped), "tracing": _compare(traced), "events": stream.event_count, "sampled": SAMPLED,
-            "block_events": BLOCK_RECORDS * stream.event_count // stream.record_count,
+            "block_events": stream.event_count // BLOCKS,
             "daemon_us_per_event": {name: summary(found) for name, found in costs.items()}}
