@@ -399,7 +399,7 @@ static bool fail_record(struct checker *checker, const struct value *record, siz
     char text[256] = "must be a mapping with";
     size_t used = strlen(text);
     const char *separator = " ";
-    for (size_t index = skipped; index < fields->count; index++) {
+    for (size_t index = skipped; index < fields->count && used < sizeof(text); index++) {
         if ((fields->rows[index].flags & RCPT_CONFIG_REQUIRED) == 0)
             continue;
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", separator,

@@ -18,7 +18,7 @@ static const struct rcpt_config_row rows[] = {
      .max = RCPT_WEBHOOK_MOST_SECRETS,
      .doc = "keys of Standard Webhooks, `whsec_…`; each signs, so that they can be rotated"},
     {"headers", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET, LIST(headers, headers_count), .initial = "[]",
-     .max = 50, .doc = "further headers, `Name: value`"},
+     .max = 50, .doc = "further headers, `Name: value`; none that every call has already"},
     {"timeout", RCPT_CONFIG_DURATION, 0, FIELD(timeout_ms), .initial = "15s", .min = 10,
      .max = 600000, .doc = "from the start of a call to the end of its answer"},
     {"connect_timeout", RCPT_CONFIG_DURATION, 0, FIELD(connect_timeout_ms), .initial = "5s",

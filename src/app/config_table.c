@@ -396,8 +396,7 @@ static const struct rcpt_config_row rows[] = {
     {"log.levels", RCPT_CONFIG_MAP, RELOADABLE, LIST_AT(log.levels, log.levels_count),
      .initial = "{}", .max = RCPT_LOG_MAX_ROOMS, .record = &property_record,
      .doc = "levels of single rooms, `kafka: debug`; rooms are app, core, http, intake, kafka, "
-            "outbox, "
-            "postgres and trace"},
+            "outbox, postgres and trace"},
     {"log.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(log.burst), .initial = "50", .min = 0,
      .max = 1000000,
      .doc = "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"},
