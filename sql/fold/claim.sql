@@ -1,15 +1,22 @@
 -- Groups that are due become publications, after gather.sql in its transaction. $1 int4 lane, $2 int4 most groups to look at.
 -- A group that has had events since is only told when to be looked at again. Numbers in the outbox are dense: they are
--- taken from the lane's row, which fence.sql has locked. Returns looked, claimed (for Kafka).
+-- taken from the lane's row, which fence.sql has locked. "Now" is the time up to which all events are in groups. Returns looked,
+-- claimed (for Kafka).
 WITH
+clock AS MATERIALIZED (
+    SELECT fold_as_of() AS at
+),
 due AS MATERIALIZED (
     SELECT g.rule, g.key, g.number, g.events, g.first_at, g.last_at, g.collected, r."window", r.max_hold, r.funnel,
            r.destination, r.message_key, r.source, r.target,
            CASE WHEN r.removed_at IS NOT NULL THEN 'removed'
                 WHEN g.events >= r.max_events THEN 'full'
-                WHEN g.last_at + r."window" <= now() THEN 'quiet'
-                WHEN g.first_at + r.max_hold <= now() THEN 'hold' END AS cause
-    FROM (SELECT * FROM fold_group f WHERE f.lane = $1::int4 AND f.due_at <= now() ORDER BY f.due_at LIMIT $2::int4) g
+                WHEN g.last_at + r."window" <= c.at THEN 'quiet'
+                WHEN g.first_at + r.max_hold <= c.at THEN 'hold' END AS cause
+    FROM (SELECT * FROM fold_group f
+          WHERE f.lane = $1::int4 AND f.due_at <= (SELECT w.at FROM clock w) AND f.due_at <= now() -- the plan knows how few
+          ORDER BY f.due_at LIMIT $2::int4) g
+    CROSS JOIN clock c
     JOIN fold_rule r ON r.rule = g.rule
 ),
 put_off AS (

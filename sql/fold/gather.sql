@@ -1,30 +1,37 @@
--- Appended rows into open groups, after fence.sql. $1 int4 lane, $2 int4 lanes, $3 int4 most rows to take, $4 int8 most entries
--- in them (one row comes whatever it holds): so long is one transaction at most, however much has piled up. $5 int4, not 0: all rows of
--- transitions, for a group is due and may have events in any of them; otherwise the lanes share these rows, 64 in a row each, so
--- that events of a group meet in one gathering. Rows of topics are all the first lane's, for they are to be folded in the order
--- of their events. Groups may be any lane's, so they are written in one order: two publishers may wait for each other, but never
--- in a circle. Returns rows (taken), rest (bool: there may be more).
+-- Events into open groups, after fence.sql. Only the owner of lane 0 does this, for the groups of all lanes.
+-- Of transitions: what the publisher has read (events.sql) and summed up in its memory. $1 int8[] the rows that it stems from, which
+-- go; one entry each, told apart by the first six: $2 text[] orgs, $3 text[] campaigns, $4 int2[] old, $5 int2[] new, $6 int4[] gained,
+-- $7 text[] columns (JSON or NULL), $8 int8[] transitions, $9 int8[] first and $10 int8[] last (microseconds since 1970), $11 text[] a
+-- traceparent or NULL. $12 int4 the entry (1-based) from which on the answer says which groups they belong to; of 0 transitions nothing
+-- else becomes.
+-- Of topics: rows are taken here, in the order of their events: $13 int4 most rows, $14 int8 most entries in them (one row comes
+-- whatever it holds): so long is one transaction at most, however much has piled up.
+-- $15 int8: what was there at this time (microseconds since 1970) is all in groups afterwards, unless rows of topics are left; NULL: it
+-- is not.
+-- Groups are written in one order, for publishers of other lanes close them meanwhile. Returns rows (taken), rest (bool: there may be more rows of topics), and
+-- entries int4[], rules text[], keys text[], windows int8[] (microseconds): groups of the entries asked for.
 WITH
+gone AS (
+    DELETE FROM fold_event e WHERE e.id = ANY ($1::int8[]) RETURNING 1
+),
 taken AS MATERIALIZED (
     DELETE FROM fold_event e
     WHERE e.id = ANY (ARRAY(
         SELECT q.id
         FROM (SELECT p.id, sum(p.size) OVER (ORDER BY p.id) - p.size AS before
               FROM (SELECT f.id, f.size FROM fold_event f
-                    WHERE (CASE WHEN f.rules IS NOT NULL THEN 0 WHEN $5::int4 > 0 THEN $1::int4
-                                ELSE f.id / 64 % $2::int4 END) = $1::int4
-                    ORDER BY f.id LIMIT $3::int4) p) q
-        WHERE q.before < $4::int8))
+                    WHERE f.rules IS NOT NULL
+                    ORDER BY f.id LIMIT $13::int4) p) q
+        WHERE q.before < $14::int8))
     RETURNING e.*
 ),
 moved AS MATERIALIZED (
-    SELECT c.org, c.campaign, c.old, c.new, c.gained, c.columns::jsonb AS columns, sum(c.n)::int8 AS n, min(c.at) AS first_at,
-           max(c.at) AS last_at, min(c.link COLLATE "C") AS link
-    FROM (SELECT t.at, unnest(t.orgs) AS org, unnest(t.campaigns) AS campaign, unnest(t.old) AS old, unnest(t.new) AS new,
-                 unnest(t.gained) AS gained, unnest(t.n) AS n, unnest(t.columns) AS columns, unnest(t.links) AS link
-          FROM taken t
-          WHERE t.rules IS NULL) c
-    GROUP BY c.org, c.campaign, c.old, c.new, c.gained, c.columns
+    SELECT m.org, m.campaign, m.old, m.new, m.gained, m.columns::jsonb AS columns, m.n,
+           timestamptz 'epoch' + m.first_us * interval '1 microsecond' AS first_at,
+           timestamptz 'epoch' + m.last_us * interval '1 microsecond' AS last_at, m.link, m.entry
+    FROM unnest($2::text[], $3::text[], $4::int2[], $5::int2[], $6::int4[], $7::text[], $8::int8[], $9::int8[], $10::int8[],
+                $11::text[])
+         WITH ORDINALITY AS m (org, campaign, old, new, gained, columns, n, first_us, last_us, link, entry)
 ),
 -- What a transition means: statuses that its path entered (+1) and left (-1), flags that are new.
 steps AS (
@@ -51,7 +58,7 @@ meaning AS MATERIALIZED (
 -- object is built, parsed and written again.
 keyed AS MATERIALIZED (
     SELECT r.rule, r.fields, r.kinds, m.org, m.campaign, e.status, e.prev_status, e.flags, m.columns, e.names,
-           e.deltas, m.n, m.first_at, m.last_at, m.link,
+           e.deltas, m.n, m.first_at, m.last_at, m.link, m.entry, r."window",
            CASE WHEN r.key_columns = '{}' THEN b.base
                 ELSE (b.base::jsonb
                       || (SELECT jsonb_object_agg('inbox.' || w.name,
@@ -87,16 +94,18 @@ parts AS (
     SELECT k.rule, k.key, NULL::text AS name, NULL::jsonb AS value, sum(k.n)::int8 AS n, min(k.first_at) AS first_at,
            max(k.last_at) AS last_at
     FROM keyed k
+    WHERE k.n > 0
     GROUP BY k.rule, k.key
     UNION ALL
     SELECT k.rule, k.key, s.name, NULL, sum(s.delta * k.n)::int8, NULL, NULL
     FROM keyed k, unnest(k.names, k.deltas) AS s (name, delta)
+    WHERE k.n > 0
     GROUP BY k.rule, k.key, s.name
     HAVING sum(s.delta * k.n) <> 0
     UNION ALL
     SELECT k.rule, k.key, to_json(f.key)::text, to_jsonb(sum(k.n)::int8), NULL, NULL, NULL
     FROM keyed k, jsonb_each_text(k.fields) f
-    WHERE k.fields <> '{}' AND k.kinds ->> f.key = 'count'
+    WHERE k.n > 0 AND k.fields <> '{}' AND k.kinds ->> f.key = 'count'
     GROUP BY k.rule, k.key, f.key
     UNION ALL
     SELECT k.rule, k.key, to_json(f.key)::text, jsonb_agg(DISTINCT v.value), NULL, NULL, NULL
@@ -104,12 +113,12 @@ parts AS (
          unnest(CASE f.value WHEN 'campaign_id' THEN ARRAY[k.campaign] WHEN 'org_id' THEN ARRAY[k.org]
                              WHEN 'status' THEN ARRAY[k.status] WHEN 'prev_status' THEN ARRAY[k.prev_status]
                              WHEN 'flags' THEN k.flags ELSE ARRAY[k.columns ->> substr(f.value, 7)] END) AS v (value)
-    WHERE k.fields <> '{}' AND k.kinds ->> f.key = 'set' AND v.value IS NOT NULL
+    WHERE k.n > 0 AND k.fields <> '{}' AND k.kinds ->> f.key = 'set' AND v.value IS NOT NULL
     GROUP BY k.rule, k.key, f.key
     UNION ALL
     SELECT k.rule, k.key, '"traces"', jsonb_agg(DISTINCT k.link), NULL, NULL, NULL
     FROM keyed k
-    WHERE k.link IS NOT NULL
+    WHERE k.n > 0 AND k.link IS NOT NULL
     GROUP BY k.rule, k.key
 ),
 -- Of topics: parts that were folded in memory, several of a group where several transactions are gathered. What they hold is
@@ -177,7 +186,8 @@ grouped AS MATERIALIZED (
 opened AS MATERIALIZED (
     INSERT INTO fold_group AS g (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
     SELECT n.rule, n.key, fold_lane_of(n.rule, n.key), l.number_floor + 1, n.events, n.first_at, n.last_at,
-           CASE WHEN n.events >= r.max_events OR r.removed_at IS NOT NULL THEN now() ELSE n.first_at + LEAST(r."window", r.max_hold) END,
+           CASE WHEN n.events >= r.max_events OR r.removed_at IS NOT NULL THEN now()
+                ELSE LEAST(n.last_at + r."window", n.first_at + r.max_hold) END,
            CASE WHEN n.part ? 'k' THEN n.part ELSE fold_merge(NULL, r.kinds, r.max_values, n.part) END, now()
     FROM grouped n
     JOIN fold_rule r ON r.rule = n.rule
@@ -190,7 +200,7 @@ opened AS MATERIALIZED (
         due_at = CASE WHEN g.due_at IS NULL THEN EXCLUDED.due_at
                       WHEN g.events + EXCLUDED.events >= (SELECT r.max_events FROM fold_rule r WHERE r.rule = g.rule)
                       THEN LEAST(g.due_at, now())
-                      ELSE g.due_at END,
+                      ELSE LEAST(g.due_at, EXCLUDED.due_at) END, -- it may have been put off while events lay in memory
         collected = COALESCE(fold_sum(g.collected, EXCLUDED.collected),
                              (SELECT fold_merge(g.collected, r.kinds, r.max_values, EXCLUDED.collected)
                               FROM fold_rule r WHERE r.rule = g.rule)),
@@ -209,9 +219,19 @@ groups AS (
 ),
 total AS (
     INSERT INTO fold_total AS t (rule, lane, events, groups, avoidable)
-    SELECT e.rule, $1::int4, e.n, g.n, g.avoidable FROM events e JOIN groups g USING (rule)
+    SELECT e.rule, 0, e.n, g.n, g.avoidable FROM events e JOIN groups g USING (rule)
     ON CONFLICT (rule, lane) DO UPDATE
     SET events = t.events + EXCLUDED.events, groups = t.groups + EXCLUDED.groups,
         avoidable = t.avoidable + EXCLUDED.avoidable
+),
+clock AS (
+    UPDATE fold_lane l SET gathered_at = timestamptz 'epoch' + $15::int8 * interval '1 microsecond'
+    FROM (SELECT count(*) >= $13::int4 OR COALESCE(sum(t.size), 0) >= $14::int8 AS rest FROM taken t) w
+    WHERE l.lane = 0 AND $15::int8 IS NOT NULL AND NOT w.rest
 )
-SELECT count(*) AS rows, count(*) >= $3::int4 OR COALESCE(sum(t.size), 0) >= $4::int8 AS rest FROM taken t;
+SELECT t.rows, t.rest, k.entries, k.rules, k.keys, k.windows, fold_check_gone(cardinality($1::int8[]), g.n)
+FROM (SELECT count(*) AS rows, count(*) >= $13::int4 OR COALESCE(sum(size), 0) >= $14::int8 AS rest FROM taken) t,
+     (SELECT count(*) AS n FROM gone) g,
+     (SELECT array_agg(entry) AS entries, array_agg(rule) AS rules, array_agg(key) AS keys,
+             array_agg((extract(epoch FROM "window") * 1000000)::int8) AS windows
+      FROM keyed WHERE entry >= $12::int4) k;

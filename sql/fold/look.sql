@@ -1,6 +1,13 @@
--- Is there anything to do for a lane of the publisher? $1 int4 lane, $2 int4 lanes. Returns events (bool), due (bool),
--- claimed (bool).
-SELECT EXISTS (SELECT FROM fold_event e
-               WHERE (CASE WHEN e.rules IS NULL THEN e.id / 64 % $2::int4 ELSE 0 END) = $1::int4) AS events,
-       EXISTS (SELECT FROM fold_group g WHERE g.lane = $1::int4 AND g.due_at <= now()) AS due,
-       EXISTS (SELECT FROM fold_outbox o WHERE o.lane = $1::int4) AS claimed;
+-- Is there anything to do for a lane of the publisher? $1 int4 lane. Returns transitions (bool), topics (bool): rows to be gathered,
+-- which is lane 0's business; due (bool): for lane 0 groups of any lane that nobody has looked after; claimed (bool); now
+-- (microseconds since 1970).
+SELECT $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NULL) AS transitions,
+       $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NOT NULL) AS topics,
+       CASE WHEN $1::int4 = 0
+            THEN EXISTS (SELECT FROM fold_group g WHERE g.lane = 0 AND g.due_at <= now())
+                 OR EXISTS (SELECT FROM fold_group g
+                            WHERE g.lane = 1 AND g.due_at <= now() AND g.due_at > (SELECT fold_as_of()))
+            ELSE EXISTS (SELECT FROM fold_group g
+                         WHERE g.lane = $1::int4 AND g.due_at <= now() AND g.due_at <= (SELECT fold_as_of())) END AS due,
+       EXISTS (SELECT FROM fold_outbox o WHERE o.lane = $1::int4) AS claimed,
+       (extract(epoch FROM now()) * 1000000)::int8 AS now;

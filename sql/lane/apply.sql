@@ -6,7 +6,8 @@
 -- Signatures: $6 int4[] first entry of each (1-based, one more than there are), $7 int2[] codes, $8 int4[] counts.
 -- Raw events, grouped by message: $9 int4[] first event of each message (1-based, one more), $10 int2[] code,
 -- $11 timestamptz[] time, $12 int4[] record (1-based), $13 int4[] index in the record, $14 int4[] first payload byte
--- (1-based, one more), $15 bytea all payloads.
+-- (1-based, one more), $15 bytea all payloads. Only unknown messages need them: without them (all but $9 and $12 are empty)
+-- the batch is rolled back with RD004 if there are some.
 -- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 text[] traceparent (NULL: none).
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
 -- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does. $23 text[] gateway of each signature.
@@ -19,6 +20,9 @@
 -- Lines that begin with "--+" are part of the statement only where something wants to hear of transitions (folds, actions): they
 -- bring the columns of `u` and `changed` that a block needs, and the blocks themselves (apply_*.sql, wake.sql takes the same
 -- ones). Without a block the text has no such line, so what nobody asked for costs nothing.
+--
+-- A line that begins with "--?" is part only of the form that is without the block of pipelines while there are some: apply_quiet, for
+-- batches of which none of them hears. It raises RD003 where one does. $24 int2[] statuses of $2, each once, $25 int4 all flags of $3.
 WITH
 --+ -- The records' traceparents in one piece, to be reached by number: an element of an array of texts is walked to.
 --+ links AS MATERIALIZED (
@@ -61,21 +65,37 @@ r AS MATERIALIZED (
 ),
 -- From here on everything is per group: messages of a batch share campaigns, transitions and signatures.
 changed AS MATERIALIZED (
-    SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*) AS n
+    SELECT u.campaign, u.old, u.new, u.gained, u.signature, count(*)::int4 AS n
            --+ , u.org, min(u.link COLLATE "C") AS link
     FROM u
     GROUP BY u.campaign, u.old, u.new, u.gained, u.signature
              --+ , u.org
 ),
 same AS MATERIALIZED (
-    SELECT r.campaign, r.status, r.signature, count(*) AS n
+    SELECT r.campaign, r.status, r.signature, count(*)::int4 AS n
     FROM r
     WHERE r.known
     GROUP BY r.campaign, r.status, r.signature
 ),
+-- Few kinds of groups differ in more than their campaign: what a kind of transition does to the counters is looked up once.
+kinds AS MATERIALIZED (
+    SELECT g.old, g.new, g.gained, g.signature, sum(g.n) AS n
+    FROM (SELECT c.old, c.new, c.gained, c.signature, c.n FROM changed c
+          UNION ALL
+          SELECT s.status, s.status, 0, s.signature, s.n FROM same s) g
+    GROUP BY g.old, g.new, g.gained, g.signature
+),
+steps AS MATERIALIZED (
+    SELECT d.old, d.new, d.code, d.delta
+    FROM (SELECT k.old, k.new FROM kinds k GROUP BY k.old, k.new) g JOIN path_delta d ON d.old = g.old AND d.new = g.new
+),
+named AS MATERIALIZED (
+    SELECT s.n::int4 AS signature, ($7::int2[])[i] AS code, ($8::int4[])[i] AS count
+    FROM unnest($6::int4[]) WITH ORDINALITY AS s (first, n), generate_series(s.first, ($6::int4[])[s.n + 1] - 1) AS i
+),
 counts AS (
-    SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
-    FROM changed c JOIN path_delta d ON d.old = c.old AND d.new = c.new
+    SELECT c.campaign, d.code, c.n * d.delta AS messages, 0 AS events
+    FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new
     UNION ALL
     SELECT c.campaign, (9001 + b.bit)::int2, c.n, 0
     FROM changed c, generate_series(0, 30) AS b (bit)
@@ -83,21 +103,17 @@ counts AS (
     UNION ALL
     SELECT g.campaign, s.code, 0, g.n * s.count
     FROM (SELECT c.campaign, c.signature, c.n FROM changed c UNION ALL
-          SELECT s.campaign, s.signature, s.n FROM same s) g,
-         unnest(($7::int2[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1],
-                ($8::int4[])[($6::int4[])[g.signature] : ($6::int4[])[g.signature + 1] - 1]) AS s (code, count)
-),
-summed AS MATERIALIZED (
-    SELECT c.campaign, c.code, sum(c.messages)::int8 AS messages, sum(c.events)::int8 AS events
-    FROM counts c
-    GROUP BY c.campaign, c.code
-    HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0
+          SELECT s.campaign, s.signature, s.n FROM same s) g
+         JOIN named s ON s.signature = g.signature
 ),
 -- One appended row for the whole transaction, none if there is nothing to count: no counter is ever waited for.
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
     SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.messages), array_agg(s.events)
-    FROM summed s
+    FROM (SELECT c.campaign, c.code, sum(c.messages) AS messages, sum(c.events) AS events
+          FROM counts c
+          GROUP BY c.campaign, c.code
+          HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
     HAVING count(*) > 0
 ),
 -- The raw events of unknown messages; the arrays are sliced here and nowhere else, so known messages cost nothing.
@@ -115,7 +131,7 @@ parked AS (
            substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
            ($19::text[])[x.record], ($23::text[])[x.signature]
     FROM x
-    WHERE $21::text <> 'dead-letter'
+    WHERE $21::text <> 'dead-letter' AND cardinality($10::int2[]) > 0
     ON CONFLICT DO NOTHING
 ),
 dead AS (
@@ -125,7 +141,7 @@ dead AS (
            substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
            ($19::text[])[x.record]
     FROM x
-    WHERE $21::text = 'dead-letter'
+    WHERE $21::text = 'dead-letter' AND cardinality($10::int2[]) > 0
     ON CONFLICT DO NOTHING
 )
 --+ :blocks
@@ -135,19 +151,14 @@ SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
        k.n AS events_counted, t.old, t.new, t.n, f.was, f."is", f.gained, f.signature, f.messages,
        y.aside, y.aside_events
 FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
+     --? actions_quiet($24::int2[], $25::int4) q,
      (SELECT COALESCE(sum(n), 0)::int8 AS n FROM same) s,
-     (SELECT count(*) AS n FROM x) x,
-     (SELECT COALESCE(sum(events), 0)::int8 AS n FROM summed) k,
+     (SELECT CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_wanted() ELSE count(*) END AS n FROM x) x,
+     (SELECT COALESCE(sum(k.n * s.count), 0)::int8 AS n FROM kinds k JOIN named s ON s.signature = k.signature) k,
      (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n
-      FROM (SELECT old, new, sum(n)::int8 AS n FROM changed WHERE new > old GROUP BY old, new) g) t,
+      FROM (SELECT k.old, k.new, sum(k.n)::int8 AS n FROM kinds k WHERE k.new > k.old GROUP BY k.old, k.new) g) t,
      (SELECT array_agg(g.old) AS was, array_agg(g.new) AS "is", array_agg(g.gained) AS gained,
              array_agg(g.signature) AS signature, array_agg(g.n) AS messages
-      FROM (SELECT a.old, a.new, a.gained, a.signature, sum(a.n)::int8 AS n
-            FROM (SELECT old, new, gained, signature, n FROM changed
-                  UNION ALL
-                  SELECT status, status, 0, signature, n FROM same) a
-            GROUP BY a.old, a.new, a.gained, a.signature
-            ORDER BY 5 DESC
-            LIMIT 1000) g) f,
+      FROM (SELECT k.old, k.new, k.gained, k.signature, k.n FROM kinds k ORDER BY k.n DESC LIMIT 1000) g) f,
      (SELECT array_agg(g.signature) AS aside, array_agg(g.n) AS aside_events
       FROM (SELECT x.signature, count(*) AS n FROM x GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) y;

@@ -32,8 +32,10 @@ action_reached_now AS MATERIALIZED (
                         WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
     WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id
 ),
+-- By key, whatever the planner believes: planned while the table was empty, a scan of an index of all that is pending looks as cheap,
+-- and goes on for as long as the plan is kept, however many wait by then. Said like this, the status proves no such index.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
-    WHERE a.id = ANY (ARRAY(SELECT w.id FROM action_reached_now w)) -- by key, whatever the planner believes of the tables
-      AND a.status = 'pending' AND a.perform_at > clock_timestamp()
+    WHERE a.id = ANY (ARRAY(SELECT w.id FROM action_reached_now w))
+      AND COALESCE(a.status, '') = 'pending' AND a.perform_at > clock_timestamp()
 )

@@ -11,6 +11,7 @@
 #define COUNT_MS       2000
 #define TIDY_ROWS      5000
 #define STORE_AGAIN_MS 30000
+#define AGAIN_MS       200 /* after a failure that may come at once */
 
 static int64_t now_of(const struct app_actions *actions)
 {
@@ -94,6 +95,7 @@ static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t 
     actions->finish_flying = false;
     if (actions_failed(actions, "writing results of actions", error)) {
         requeue(actions, error->decision == RCPT_DECISION_REJECT);
+        actions->finish_at_ms = now_of(actions) + AGAIN_MS;
         actions_step(actions);
         return;
     }
@@ -140,7 +142,8 @@ static size_t take_results(struct app_actions *actions)
 static void finish_some(struct app_actions *actions)
 {
     static const char *const names[] = {"done", "retry", "dead", "back"};
-    if (actions->results == NULL || actions->finish_flying || !actions_can_ask(actions))
+    if (actions->results == NULL || actions->finish_flying ||
+        now_of(actions) < actions->finish_at_ms || !actions_can_ask(actions))
         return;
     size_t count = take_results(actions);
     struct rcpt_pg_encoder *encoder = actions->encoder;
@@ -255,6 +258,45 @@ static void store_pipelines(struct app_actions *actions)
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_text(actions->encoder, actions->pipelines->definitions);
     actions_submit(actions, "store", on_stored);
+}
+
+static void on_wanted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct app_actions *actions = context;
+    actions->wanted_flying = false;
+    if (actions_failed(actions, "asking what pipelines want to hear of", error))
+        return; /* the next connection asks again */
+    RCPT_ASSERT(row_count == 1);
+    struct rcpt_lane_wanted *wanted = rcpt_calloc(1, sizeof(*wanted));
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
+        int64_t code = rcpt_pg_rows_int(rows[0], row, 0);
+        if (code >= RCPT_LADDER_FIRST_FLAG_CODE)
+            wanted->flags |= UINT32_C(1) << (code - RCPT_LADDER_FIRST_FLAG_CODE);
+        else
+            wanted->tops[code] = true;
+    }
+    if (!actions->stopping)
+        lanes_set_wanted(actions->app, wanted);
+    free(wanted);
+}
+
+/* Batches of which no pipeline hears are spared what is for pipelines. What we do not know of other
+ * instances is found by PostgreSQL. */
+static void ask_wanted(struct app_actions *actions)
+{
+    if (actions->wanted || actions->wanted_flying || !actions->stored || actions->stopping ||
+        !actions_can_ask(actions))
+        return;
+    actions->wanted = actions->wanted_flying = true;
+    rcpt_pg_encoder_reset(actions->encoder);
+    actions_submit(actions, "wanted", on_wanted);
+}
+
+void actions_ask_wanted(struct app *app)
+{
+    if (app->actions != NULL)
+        app->actions->wanted = false; /* the next tick asks */
 }
 
 static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
@@ -377,6 +419,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     (void)rows, (void)row_count;
     actions->leave_flying = false;
     actions->left = !actions_failed(actions, "giving lanes of actions away", error);
+    actions->leave_at_ms = now_of(actions) + AGAIN_MS;
     actions_step(actions);
 }
 
@@ -385,8 +428,10 @@ static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
                 actions->tidy_flying || actions->count_flying || actions->leave_flying ||
-                actions->begin.flying || actions->api_flying > 0;
+                actions->wanted_flying || actions->begin.flying || actions->api_flying > 0;
     if (!busy && !actions->left && actions_can_ask(actions)) {
+        if (now_of(actions) < actions->leave_at_ms)
+            return;
         actions->leave_flying = true;
         rcpt_pg_encoder_reset(actions->encoder);
         rcpt_pg_add_text(actions->encoder, actions->me);
@@ -404,6 +449,7 @@ void actions_step(struct app_actions *actions)
         return;
     finish_some(actions);
     store_pipelines(actions);
+    ask_wanted(actions);
     own_lanes(actions);
     actions_begin_some(actions);
     actions_claim_some(actions);
@@ -430,6 +476,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     actions->up = true;
     actions->own_at_ms = 0;
+    actions->wanted = false;
     actions_step(actions);
 }
 
@@ -491,6 +538,7 @@ bool actions_start(struct app *app, struct rcpt_error *error)
     actions->open = 1;
     app->actions_open++;
     app->actions = actions;
+    lanes_set_wanted(app, NULL);
     if (!actions_call_start(actions, error)) {
         actions_stop(app);
         return false;

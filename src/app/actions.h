@@ -56,7 +56,7 @@ struct actions_beginning {
     unsigned rows; /* of run_intent that are asked for */
     int64_t at_ms; /* the next look */
     uint64_t sent_ns;
-    uint64_t changed; /* messages that our lanes had changed at the last look */
+    uint64_t changed; /* app->changed_loudly at the last look */
     char last[256];   /* the large organisation whose turn was last */
 };
 
@@ -73,14 +73,15 @@ struct app_actions {
     uv_timer_t timer;
     char me[120]; /* unique over restarts */
     bool owned[ACTIONS_LANES];
-    unsigned next_lane, look;
-    unsigned claiming;     /* lanes of the claim in flight */
-    int64_t claimed_at_ms; /* when it was sent */
-    int64_t claim_at_ms;   /* the next one */
-    int64_t store_at_ms;   /* not before, after a failure */
-    bool known;            /* some wording of the pipelines is in the database */
+    unsigned look;
+    unsigned claiming;                              /* lanes of the claim in flight */
+    int64_t claimed_at_ms;                          /* when it was sent */
+    int64_t claim_at_ms;                            /* the next one */
+    int64_t store_at_ms, finish_at_ms, leave_at_ms; /* not before, after a failure */
+    bool known; /* some wording of the pipelines is in the database */
     bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
-    bool tidy_flying, count_flying;
+    bool tidy_flying, count_flying, wanted_flying;
+    bool wanted; /* the lanes know what pipelines want to hear of */
     struct actions_beginning begin;
     int64_t own_at_ms, own_sent_ms, owned_until_ms, tidy_at_ms, count_at_ms;
     struct actions_item *results, **results_end;

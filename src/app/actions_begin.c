@@ -7,14 +7,14 @@
 
 #define ENOUGH_RUNS 1500 /* in one transaction; claims wait for it */
 
-/* What lanes of this process have changed may have begun runs; of others we do not hear. */
+/* What lanes of this process have changed may have begun runs, unless no pipeline heard of it; of
+ * others we do not hear. */
 static bool is_time(struct app_actions *actions)
 {
-    uint64_t changed = rcpt_engine_get_stats(actions->app->engine)->messages_changed;
     int64_t now = app_now(actions->app);
     if (now >= actions->begin.at_ms + actions->app->config->actions.poll_interval_ms)
         return true;
-    return now >= actions->begin.at_ms && changed != actions->begin.changed;
+    return now >= actions->begin.at_ms && actions->app->changed_loudly != actions->begin.changed;
 }
 
 /* Receipts go first: while some wait, runs are made for a share of the time only. */
@@ -78,7 +78,7 @@ void actions_begin_some(struct app_actions *actions)
     begin->flying = true;
     begin->sent_ns = uv_hrtime();
     begin->at_ms = app_now(actions->app);
-    begin->changed = rcpt_engine_get_stats(actions->app->engine)->messages_changed;
+    begin->changed = actions->app->changed_loudly;
     rcpt_pg_encoder_reset(actions->encoder);
     rcpt_pg_add_int4(actions->encoder, (int32_t)begin->rows);
     rcpt_pg_add_text(actions->encoder, begin->last);

@@ -37,15 +37,6 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     return item;
 }
 
-/* The next claim begins where this one had seen enough. */
-static void turn_lanes(struct app_actions *actions, unsigned looked)
-{
-    for (unsigned turn = 0; turn < ACTIONS_LANES && looked > 0; turn++) {
-        looked -= actions->owned[actions->next_lane];
-        actions->next_lane = (actions->next_lane + 1) % ACTIONS_LANES;
-    }
-}
-
 /* Decisions are cheap by the thousand; what has no room is looked at in vain. */
 static void pace_claims(struct app_actions *actions, unsigned went_on)
 {
@@ -78,8 +69,8 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
             actions_call(item);
     }
     if (count == 0)
-        return; /* the lane is not ours any more */
-    unsigned looked = (unsigned)rcpt_pg_rows_int(rows, count - 1, 3);
+        return; /* the lanes are not ours any more */
+    unsigned seen = (unsigned)rcpt_pg_rows_int(rows, count - 1, 3); /* to the last due row */
     int64_t went_on = rcpt_pg_rows_int(rows, count - 1, 1);
     int64_t deferred = rcpt_pg_rows_int(rows, count - 1, 2);
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
@@ -87,10 +78,9 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
     rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
                      (double)deferred);
     pace_claims(actions, (unsigned)went_on);
-    turn_lanes(actions, looked);
     if (count == 1 && went_on > 0)
         actions->claim_at_ms = 0;
-    else if (count > 1 || went_on > 0 || looked < actions->claiming)
+    else if (count > 1 || went_on > 0 || seen < actions->claiming)
         actions_claim_soon(actions);
 }
 
@@ -111,18 +101,15 @@ static int64_t interval_us(unsigned per_minute)
     return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
 }
 
-/* Ours, beginning with the one that was left out last. */
 static unsigned put_lanes(const struct app_actions *actions, struct rcpt_pg_encoder *encoder)
 {
     unsigned owned = 0;
     for (unsigned lane = 0; lane < ACTIONS_LANES; lane++)
         owned += actions->owned[lane];
     rcpt_pg_begin_int4_array(encoder, owned);
-    for (unsigned turn = 0; turn < ACTIONS_LANES; turn++) {
-        unsigned lane = (actions->next_lane + turn) % ACTIONS_LANES;
+    for (unsigned lane = 0; lane < ACTIONS_LANES; lane++)
         if (actions->owned[lane])
             rcpt_pg_put_int4(encoder, (int32_t)lane);
-    }
     return owned;
 }
 

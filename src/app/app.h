@@ -59,6 +59,7 @@ struct app_lane_flight {            /* the batch in flight; a lane has at most o
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
+    bool quiet;             /* sent so that no pipeline hears of it */
     bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */
 };
@@ -162,6 +163,7 @@ struct app {
     struct app_range *ranges; /* by slot */
     uint32_t range_count;
     bool control_up, kafka_healthy, subscribed, starved;
+    bool catching_up; /* all partitions are behind: larger batches */
 
     struct app_timers timers;
     uv_signal_t signals[3];
@@ -191,8 +193,10 @@ struct app {
     struct app_folds *folds;    /* NULL: never configured */
     enum folds_told folds_told; /* the lanes' statements have these blocks */
     bool actions_told;
-    struct app_actions *actions; /* NULL: no pipelines, or they have been stopped */
-    unsigned actions_open;       /* those that come to their end counted in */
+    struct rcpt_lane_wanted *wanted; /* what pipelines want to hear of; NULL: not known */
+    uint64_t changed_loudly;         /* messages, by batches of which pipelines heard */
+    struct app_actions *actions;     /* NULL: no pipelines, or they have been stopped */
+    unsigned actions_open;           /* those that come to their end counted in */
 
     bool ready, was_ready, stopping, closing, kafka_closing;
     bool halted; /* some of the work stands still until an operator has looked: halt_reason */
@@ -248,6 +252,10 @@ int64_t consume_lag(struct app *app);
 /* High watermark and what lies above the position; false: not known yet. */
 bool consume_view(struct app *app, uint32_t slot, int64_t *high, int64_t *lag);
 
+/* ---- catch_up.c ---- */
+/* Looks whether all partitions are behind, and sets the engine's limits by it. */
+void catch_up_tick(struct app *app);
+
 /* ---- lanes.c ---- */
 void lanes_start(struct app *app);
 void lanes_fini(struct app *app);
@@ -258,6 +266,9 @@ void lanes_resize(struct app *app, unsigned connections);
 void lanes_tick(struct app *app);
 /* What wants to hear of transitions has changed: where it did, the connections are made anew. */
 void lanes_apply_blocks(struct app *app);
+/* What pipelines want to hear of, as the database knows it; NULL: that is not known any more.
+ * Copied. */
+void lanes_set_wanted(struct app *app, const struct rcpt_lane_wanted *wanted);
 /* Two parameters: topics and partitions of everything assigned now. */
 void lanes_put_assigned(const struct app *app, struct rcpt_pg_encoder *encoder);
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
@@ -372,6 +383,8 @@ void actions_stop(struct app *app);
 RCPT_MUST_CHECK bool actions_reload(struct app *app, struct rcpt_error *error);
 /* POST /runs/PIPELINE; the context is the app. */
 void actions_on_request(void *context, struct rcpt_http_request *request);
+/* What pipelines want to hear of has changed, and nobody has told us. */
+void actions_ask_wanted(struct app *app);
 /* Endpoints that were disabled are tried again. */
 void actions_enable(struct app *app);
 

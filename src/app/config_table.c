@@ -218,6 +218,11 @@ static const struct rcpt_config_row rows[] = {
     {"batch.max_bytes", RCPT_CONFIG_SIZE, RELOADABLE, AT(batch.max_bytes), .initial = "4MiB",
      .min = 4 * KIB, .max = 256 * MIB,
      .doc = "bytes of one transaction; a larger record goes alone"},
+    {"batch.catch_up", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.catch_up), .initial = "2",
+     .min = 1, .max = 16,
+     .doc = "how many times as many receipts a transaction may have while every partition is two "
+            "seconds behind or more: then nobody waits for it, and more receipts of a message meet "
+            "in it; 1: no more than ever"},
     {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
      .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
 

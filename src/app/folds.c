@@ -47,6 +47,7 @@ static void on_rules(void *context, struct rcpt_pg_rows *const *rows, size_t row
         rcpt_log_info("app",
                       "folds: %lld rules are removed; their %lld open groups are published at once",
                       (long long)removed, (long long)open);
+    folds_gather_rules_changed(&folds->lanes[0].gatherer);
     lanes_apply_blocks(folds->app);
 }
 
@@ -313,6 +314,8 @@ static void on_part_closed(void *context)
         return;
     rcpt_pg_encoder_free(folds->encoder);
     rcpt_pg_encoder_free(folds->reader.encoder);
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        folds_gather_fini(&folds->lanes[index].gatherer);
     free(folds);
     app->folds = NULL;
     app->open--;

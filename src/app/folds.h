@@ -1,7 +1,9 @@
 /* Folds in the running daemon. Private to src/app.
  *
  * folds.c        the connection, the rules, totals, start and end
- * folds_lane.c   a lane of the publisher: gather, claim, publish
+ * folds_lane.c   a lane of the publisher: claim, publish
+ * folds_gather.c what lanes of receipts and the reader of topics have appended, into groups
+ * folds_sums.c   sums of transitions, to the database and from it
  * folds_calls.c  webhooks
  * folds_reader.c the consumer of folded topics: its group, its life
  * folds_topic.c  events of topics into groups, in the transaction that moves positions
@@ -16,6 +18,7 @@
 #include "receiptd/base/arena.h"
 #include "receiptd/core/backoff.h"
 #include "receiptd/kafka/transactor.h"
+#include "receiptd/outbox/fold_pending.h"
 #include "receiptd/webhook.h"
 
 #define FOLDS_LANES 2u /* as sql/migrate/004_folds.sql has them */
@@ -31,21 +34,36 @@ enum folds_state {
     FOLDS_MARKING,    /* the outbox is emptied */
 };
 
+struct folds_gatherer {
+    struct rcpt_fold_pending *pending;
+    struct rcpt_arena arena; /* what is read, until it is taken in */
+    int64_t *rows;           /* that the sums stem from */
+    size_t row_count, row_capacity;
+    int64_t now_us;   /* of the database, when it was looked: what is read is all that was there */
+    bool complete;    /* it is */
+    bool topics, due; /* was there any, any group? */
+    bool quiet;       /* is there a group with a sum that is? */
+    size_t gather_index, keep_index; /* of the transaction under way; 0: not in it */
+    bool handing_over;               /* sums, in it */
+    bool current;                    /* what is left in memory makes no group due */
+    int64_t took_ms;                 /* to hand over all of them */
+};
+
 struct folds_lane {
     struct app_folds *folds;
     uint32_t index;
     enum folds_state state;
     struct rcpt_transactor *transactor;
     struct rcpt_backoff backoff;
-    int64_t retry_at_ms;   /* not before */
-    int64_t gathering_ms;  /* when it began */
-    int64_t gather_at_ms;  /* no gathering before, claims only */
-    int64_t lazy_until_ms; /* nor if nothing is due */
-    bool due;              /* a group was, when it was looked */
-    int64_t epoch;         /* 0: not taken on this connection */
-    int64_t mark;          /* Kafka has everything below */
-    int64_t next_mark;     /* of the transaction under way */
+    int64_t retry_at_ms;  /* not before */
+    int64_t look_at_ms;   /* nor before this one: there is nothing new */
+    int64_t gathering_ms; /* when it began */
+    int64_t gather_at_ms; /* not before */
+    int64_t epoch;        /* 0: not taken on this connection */
+    int64_t mark;         /* Kafka has everything below */
+    int64_t next_mark;    /* of the transaction under way */
     int64_t forget_at_ms;
+    struct folds_gatherer gatherer; /* of lane 0 */
 };
 
 enum folds_reader_state {
@@ -131,6 +149,40 @@ void folds_lane_init(struct app_folds *folds, uint32_t index);
 void folds_lane_tick(struct folds_lane *lane);
 void folds_lane_down(struct folds_lane *lane); /* the connection is gone */
 bool folds_lane_is_settled(const struct folds_lane *lane);
+
+/* folds_lane.c, for folds_gather.c */
+void folds_lane_look(struct folds_lane *lane); /* is there anything to do? */
+bool folds_lane_can_go_on(const struct folds_lane *lane);
+/* True: there was an error, and it has been seen to. */
+bool folds_lane_failed(struct folds_lane *lane, const char *what, const struct rcpt_error *error);
+/* With the parameters in the encoder of all. */
+void folds_lane_submit(struct folds_lane *lane, enum folds_state state, const char *statement,
+                       rcpt_pg_on_result on_result);
+/* Parameters of the first and the last statement of a transaction; the caller frees them. */
+struct rcpt_pg_encoder *folds_lane_fence(const struct folds_lane *lane);
+struct rcpt_pg_encoder *folds_lane_claim(const struct folds_lane *lane);
+/* The answer to the last one. `more`: not everything that could be gathered has been. */
+void folds_lane_claimed(struct folds_lane *lane, const struct rcpt_pg_rows *rows, bool more);
+/* The other lanes may claim what they could not before. */
+void folds_lanes_look_soon(struct app_folds *folds);
+
+/* folds_gather.c */
+void folds_gather_init(struct folds_gatherer *gatherer);
+void folds_gather_fini(struct folds_gatherer *gatherer);
+void folds_gather_forget(struct folds_gatherer *gatherer); /* what is in memory */
+void folds_gather_rules_changed(struct folds_gatherer *gatherer);
+/* There is something of these. `now_us`: of the database. */
+void folds_gather(struct folds_lane *lane, bool transitions, bool topics, bool due, int64_t now_us);
+
+/* folds_sums.c */
+/* Ten parameters. `only_asked`: with counts of 0, which only asks for groups. */
+void folds_sums_add(struct rcpt_pg_encoder *encoder,
+                    const struct rcpt_fold_transition *const *entries, size_t count,
+                    bool only_asked);
+/* Adds a row of events.sql; returns how many entries it had. The arena is for texts that have to be
+ * unescaped. */
+int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
+                        const struct rcpt_pg_rows *rows, size_t row, int64_t *id);
 
 /* folds_calls.c */
 void folds_calls_configure(struct folds_calls *calls);

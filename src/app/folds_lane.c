@@ -5,23 +5,18 @@
 
 #include "folds.h"
 
-#define MOST_ROWS     500    /* appended rows of one gathering */
-#define MOST_ENTRIES  250000 /* of groups in them, a second of work */
-#define MOST_GROUPS   2000   /* due groups of one claim */
-#define MOST_RECORDS  1000   /* publications of one transaction */
+#define MOST_GROUPS   2000 /* due groups of one claim */
+#define MOST_RECORDS  1000 /* publications of one transaction */
 #define RETRY_MIN_MS  200
 #define RETRY_MAX_MS  10000
-#define ROOM          4     /* times as long as a gathering took, until the next one */
-#define MOST_WAIT_MS  500   /* but no longer: what is due is published within a second */
-#define LAZY_MS       2000  /* without anything due events may wait so long, */
-#define LAZY_PARTS    4     /* or for this part of the shortest window */
-#define FEW_EVENTS    10000 /* a rule with a smaller max_events is not kept waiting */
+#define ROOM          4   /* times as long as a gathering took, until the next one */
+#define MOST_WAIT_MS  500 /* but no longer: what is due is published within a second */
+#define LOOK_MS       300 /* of lanes whose groups are gathered by another one */
 #define FORGET_MS     (60 * 1000)
 #define REMEMBER_MS   (7LL * 24 * 3600 * 1000)
 #define FORGET_GROUPS 5000
 
-static void look(struct folds_lane *lane);
-static void gather(struct folds_lane *lane);
+static void claim(struct folds_lane *lane);
 static void read_outbox(struct folds_lane *lane);
 
 bool folds_lane_is_settled(const struct folds_lane *lane)
@@ -45,7 +40,7 @@ static bool is_owned(const struct folds_lane *lane)
     return false;
 }
 
-static bool can_go_on(const struct folds_lane *lane)
+bool folds_lane_can_go_on(const struct folds_lane *lane)
 {
     return lane->folds->up && !lane->folds->stopping && rcpt_pg_is_ready(lane->folds->pg);
 }
@@ -65,8 +60,7 @@ static void back_off(struct folds_lane *lane, const char *what, const struct rcp
                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
 }
 
-/* True: there was an error, and it has been seen to. */
-static bool failed(struct folds_lane *lane, const char *what, const struct rcpt_error *error)
+bool folds_lane_failed(struct folds_lane *lane, const char *what, const struct rcpt_error *error)
 {
     struct app_folds *folds = lane->folds;
     if (error == NULL)
@@ -84,6 +78,7 @@ static bool failed(struct folds_lane *lane, const char *what, const struct rcpt_
 void folds_lane_down(struct folds_lane *lane)
 {
     lane->epoch = 0; /* the next one may know less: what Kafka has is compared with it */
+    folds_gather_forget(&lane->gatherer);
 }
 
 /* ---- statements ---- */
@@ -103,8 +98,8 @@ static struct rcpt_pg_encoder *begin(struct folds_lane *lane)
     return encoder;
 }
 
-static void submit(struct folds_lane *lane, enum folds_state state, const char *statement,
-                   rcpt_pg_on_result on_result)
+void folds_lane_submit(struct folds_lane *lane, enum folds_state state, const char *statement,
+                       rcpt_pg_on_result on_result)
 {
     struct rcpt_pg_query query = query_of(lane, statement);
     lane->state = state;
@@ -117,7 +112,7 @@ static void on_taken(void *context, struct rcpt_pg_rows *const *rows, size_t row
                      const struct rcpt_error *error)
 {
     struct folds_lane *lane = context;
-    if (failed(lane, "taking it over", error))
+    if (folds_lane_failed(lane, "taking it over", error))
         return;
     RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == 1);
     lane->epoch = rcpt_pg_rows_int(rows[0], 0, 0);
@@ -127,17 +122,17 @@ static void on_taken(void *context, struct rcpt_pg_rows *const *rows, size_t row
                        "folds: lane %u: the database has forgotten %lld publications that Kafka "
                        "has: what they told may be told once more, under the same ids",
                        lane->index, (long long)lost);
-    look(lane);
+    folds_lane_look(lane);
 }
 
 static void take(struct folds_lane *lane)
 {
-    if (!can_go_on(lane)) {
+    if (!folds_lane_can_go_on(lane)) {
         lane->state = FOLDS_IDLE;
         return;
     }
     rcpt_pg_add_int8(begin(lane), lane->mark);
-    submit(lane, FOLDS_TAKING, "take", on_taken);
+    folds_lane_submit(lane, FOLDS_TAKING, "take", on_taken);
 }
 
 static void on_opened(void *context, int64_t mark, const struct rcpt_error *error)
@@ -173,10 +168,16 @@ static void on_marked(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     struct folds_lane *lane = context;
     (void)rows;
     (void)row_count;
-    if (failed(lane, "emptying its outbox", error))
+    if (folds_lane_failed(lane, "emptying its outbox", error))
         return;
     rcpt_backoff_reset(&lane->backoff);
-    look(lane);
+    folds_lane_look(lane);
+}
+
+static void mark(struct folds_lane *lane)
+{
+    rcpt_pg_add_int8(begin(lane), lane->mark);
+    folds_lane_submit(lane, FOLDS_MARKING, "done", on_marked);
 }
 
 static void on_published(void *context, const struct rcpt_error *error)
@@ -189,12 +190,11 @@ static void on_published(void *context, const struct rcpt_error *error)
         return;
     }
     lane->mark = lane->next_mark;
-    if (!can_go_on(lane) || lane->epoch == 0) {
+    if (!folds_lane_can_go_on(lane) || lane->epoch == 0) {
         lane->state = FOLDS_IDLE; /* the taking over will find what is published */
         return;
     }
-    rcpt_pg_add_int8(begin(lane), lane->mark);
-    submit(lane, FOLDS_MARKING, "done", on_marked);
+    mark(lane);
 }
 
 enum { OUT_SEQ, OUT_ID, OUT_DESTINATION, OUT_KEY, OUT_PAYLOAD };
@@ -203,12 +203,16 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
                     const struct rcpt_error *error)
 {
     struct folds_lane *lane = context;
-    if (failed(lane, "reading its outbox", error))
+    if (folds_lane_failed(lane, "reading its outbox", error))
         return;
     RCPT_ASSERT(row_count == 1);
     size_t count = rcpt_pg_rows_count(rows[0]);
-    if (count == 0 || lane->epoch == 0 || !rcpt_transactor_is_open(lane->transactor)) {
+    if (lane->epoch == 0 || !rcpt_transactor_is_open(lane->transactor)) {
         lane->state = FOLDS_IDLE;
+        return;
+    }
+    if (count == 0) { /* what is in it is published: emptying it has failed */
+        mark(lane);
         return;
     }
     struct rcpt_transactor_record *records = rcpt_calloc(count, sizeof(*records));
@@ -230,29 +234,14 @@ static void read_outbox(struct folds_lane *lane)
     struct rcpt_pg_encoder *encoder = begin(lane);
     rcpt_pg_add_int8(encoder, lane->mark);
     rcpt_pg_add_int4(encoder, MOST_RECORDS);
-    submit(lane, FOLDS_READING, "read", on_read);
+    folds_lane_submit(lane, FOLDS_READING, "read", on_read);
 }
 
-/* ---- gathering ---- */
+/* ---- claiming ---- */
 
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
-}
-
-/* How long events may lie while nothing is due. Those of topics do not: the first lane alone takes
- * them, and another one may publish their group without having seen them. */
-static int64_t patience_ms(const struct app_folds *folds)
-{
-    const struct rcpt_config *config = folds->app->config;
-    int64_t least = LAZY_MS;
-    for (size_t index = 0; index < config->folds_count; index++) {
-        const struct rcpt_fold_config *fold = &config->folds[index];
-        least = smaller(least, smaller(fold->window_ms, fold->max_hold_ms) / LAZY_PARTS);
-        if (fold->max_events < FEW_EVENTS || fold->source == RCPT_FOLD_TOPIC)
-            least = 0;
-    }
-    return least;
 }
 
 /* What comes often is gathered seldom: the work for lanes of receipts goes first, and the more
@@ -260,62 +249,63 @@ static int64_t patience_ms(const struct app_folds *folds)
 static void leave_room(struct folds_lane *lane)
 {
     int64_t now = app_now(lane->folds->app), wait = (now - lane->gathering_ms) * ROOM;
-    lane->gather_at_ms = lane->retry_at_ms = now + smaller(wait, MOST_WAIT_MS);
-    lane->lazy_until_ms = now + patience_ms(lane->folds);
+    lane->gather_at_ms = now + smaller(wait, MOST_WAIT_MS);
 }
 
-static void on_gathered(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                        const struct rcpt_error *error)
+struct rcpt_pg_encoder *folds_lane_fence(const struct folds_lane *lane)
+{
+    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    rcpt_pg_add_int4(encoder, (int32_t)lane->index);
+    rcpt_pg_add_int8(encoder, lane->epoch);
+    return encoder;
+}
+
+struct rcpt_pg_encoder *folds_lane_claim(const struct folds_lane *lane)
+{
+    struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
+    rcpt_pg_add_int4(encoder, (int32_t)lane->index);
+    rcpt_pg_add_int4(encoder, MOST_GROUPS);
+    return encoder;
+}
+
+/* More groups that are due are claimed at once, behind an outbox that is empty again. */
+void folds_lane_claimed(struct folds_lane *lane, const struct rcpt_pg_rows *rows, bool more)
+{
+    bool full = rcpt_pg_rows_int(rows, 0, 0) >= MOST_GROUPS;
+    if (!more)
+        leave_room(lane);
+    lane->state = FOLDS_IDLE;
+    if (rcpt_pg_rows_int(rows, 0, 1) > 0 && folds_lane_can_go_on(lane))
+        read_outbox(lane);
+    else if (full && folds_lane_can_go_on(lane) && lane->epoch != 0)
+        claim(lane);
+    else if (more)
+        folds_lane_look(lane);
+}
+
+static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                       const struct rcpt_error *error)
 {
     struct folds_lane *lane = context;
-    if (failed(lane, "gathering", error))
+    if (folds_lane_failed(lane, "claiming", error))
         return;
-    RCPT_ASSERT(row_count == 2 || row_count == 3);
-    const struct rcpt_pg_rows *claim = rows[row_count - 1];
-    bool rest = row_count == 3 && rcpt_pg_rows_bool(rows[1], 0, 1);
-    bool claimed = rcpt_pg_rows_int(claim, 0, 1) > 0;
-    bool more = rest || rcpt_pg_rows_int(claim, 0, 0) >= MOST_GROUPS;
-    if (row_count == 3 && !rest)
-        leave_room(lane);
-    if (more)
-        lane->retry_at_ms = 0;
-    lane->state = FOLDS_IDLE;
-    if (claimed && can_go_on(lane))
-        read_outbox(lane);
-    else if (more && can_go_on(lane) && lane->epoch != 0)
-        gather(lane);
+    RCPT_ASSERT(row_count == 2);
+    folds_lane_claimed(lane, rows[1], false);
 }
 
-/* Reached with an empty outbox only: nothing more is claimed while what was claimed cannot be
- * published. So soon after a gathering groups that are due are claimed without another one. */
-static void gather(struct folds_lane *lane)
+/* Reached with an empty outbox only, like a gathering: nothing more is claimed while what was
+ * claimed cannot be published. */
+static void claim(struct folds_lane *lane)
 {
-    static const char *const statements[] = {"fence", "gather", "claim"};
-    struct rcpt_pg_encoder *encoders[3];
-    struct rcpt_pg_query queries[3];
-    const size_t count = 3;
-    bool claim_only = app_now(lane->folds->app) < lane->gather_at_ms;
-    for (size_t index = 0; index < count; index++) {
-        encoders[index] = rcpt_pg_encoder_new();
-        rcpt_pg_add_int4(encoders[index], (int32_t)lane->index);
-        queries[index] = (struct rcpt_pg_query){.statement = statements[index]};
-    }
-    rcpt_pg_add_int8(encoders[0], lane->epoch);
-    rcpt_pg_add_int4(encoders[1], FOLDS_LANES);
-    rcpt_pg_add_int4(encoders[1], MOST_ROWS);
-    rcpt_pg_add_int8(encoders[1], MOST_ENTRIES);
-    rcpt_pg_add_int4(encoders[1], lane->due);
-    rcpt_pg_add_int4(encoders[2], MOST_GROUPS);
-    for (size_t index = 0; index < count; index++)
-        rcpt_pg_encoder_params(encoders[index], &queries[index].params);
-    if (claim_only)
-        queries[1] = queries[2];
-    else
-        lane->gathering_ms = app_now(lane->folds->app);
+    struct rcpt_pg_encoder *fence = folds_lane_fence(lane), *rest = folds_lane_claim(lane);
+    struct rcpt_pg_query queries[] = {{.statement = "fence"}, {.statement = "claim"}};
+    rcpt_pg_encoder_params(fence, &queries[0].params);
+    rcpt_pg_encoder_params(rest, &queries[1].params);
+    lane->gathering_ms = app_now(lane->folds->app);
     lane->state = FOLDS_GATHERING;
-    rcpt_pg_submit(lane->folds->pg, queries, claim_only ? 2 : count, on_gathered, lane);
-    for (size_t index = 0; index < count; index++)
-        rcpt_pg_encoder_free(encoders[index]);
+    rcpt_pg_submit(lane->folds->pg, queries, 2, on_claimed, lane);
+    rcpt_pg_encoder_free(fence);
+    rcpt_pg_encoder_free(rest);
 }
 
 /* ---- forgetting closed groups ---- */
@@ -324,7 +314,7 @@ static void on_forgotten(void *context, struct rcpt_pg_rows *const *rows, size_t
                          const struct rcpt_error *error)
 {
     struct folds_lane *lane = context;
-    if (failed(lane, "forgetting closed groups", error))
+    if (folds_lane_failed(lane, "forgetting closed groups", error))
         return;
     RCPT_ASSERT(row_count == 2);
     if (rcpt_pg_rows_int(rows[1], 0, 0) >= FORGET_GROUPS)
@@ -334,11 +324,9 @@ static void on_forgotten(void *context, struct rcpt_pg_rows *const *rows, size_t
 
 static void forget(struct folds_lane *lane)
 {
-    struct rcpt_pg_encoder *fence = rcpt_pg_encoder_new(), *rest = rcpt_pg_encoder_new();
+    struct rcpt_pg_encoder *fence = folds_lane_fence(lane), *rest = rcpt_pg_encoder_new();
     struct rcpt_pg_query queries[] = {{.statement = "fence"}, {.statement = "forget"}};
     lane->forget_at_ms = app_now(lane->folds->app) + FORGET_MS;
-    rcpt_pg_add_int4(fence, (int32_t)lane->index);
-    rcpt_pg_add_int8(fence, lane->epoch);
     rcpt_pg_add_int4(rest, (int32_t)lane->index);
     rcpt_pg_add_int8(rest, REMEMBER_MS);
     rcpt_pg_add_int4(rest, FORGET_GROUPS);
@@ -352,37 +340,48 @@ static void forget(struct folds_lane *lane)
 
 /* ---- looking ---- */
 
+enum { LOOKED_TRANSITIONS, LOOKED_TOPICS, LOOKED_DUE, LOOKED_CLAIMED, LOOKED_NOW };
+
 static void on_looked(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
     struct folds_lane *lane = context;
-    if (failed(lane, "looking for work", error))
+    if (folds_lane_failed(lane, "looking for work", error))
         return;
     RCPT_ASSERT(row_count == 1);
-    int64_t now = app_now(lane->folds->app);
-    bool events =
-        rcpt_pg_rows_bool(rows[0], 0, 0) && now >= lane->gather_at_ms && now >= lane->lazy_until_ms;
-    bool work = events || rcpt_pg_rows_bool(rows[0], 0, 1);
-    lane->due = rcpt_pg_rows_bool(rows[0], 0, 1);
-    bool claimed = rcpt_pg_rows_bool(rows[0], 0, 2);
+    bool transitions = rcpt_pg_rows_bool(rows[0], 0, LOOKED_TRANSITIONS);
+    bool topics = rcpt_pg_rows_bool(rows[0], 0, LOOKED_TOPICS);
+    bool due = rcpt_pg_rows_bool(rows[0], 0, LOOKED_DUE);
+    bool claimed = rcpt_pg_rows_bool(rows[0], 0, LOOKED_CLAIMED);
+    bool nothing = !transitions && !topics && !due && !claimed;
     lane->state = FOLDS_IDLE;
-    if ((!work && !claimed) || !can_go_on(lane) || !is_owned(lane))
+    if (nothing && lane->index > 0)
+        lane->look_at_ms = app_now(lane->folds->app) + LOOK_MS;
+    if (nothing || !folds_lane_can_go_on(lane) || !is_owned(lane))
         return;
     if (lane->epoch == 0)
         own(lane);
     else if (claimed)
         read_outbox(lane);
+    else if (lane->index == 0)
+        folds_gather(lane, transitions, topics, due, rcpt_pg_rows_int(rows[0], 0, LOOKED_NOW));
     else
-        gather(lane);
+        claim(lane);
 }
 
-static void look(struct folds_lane *lane)
+void folds_lanes_look_soon(struct app_folds *folds)
+{
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        folds->lanes[index].look_at_ms = 0;
+}
+
+void folds_lane_look(struct folds_lane *lane)
 {
     lane->state = FOLDS_IDLE;
-    if (!can_go_on(lane))
+    if (!folds_lane_can_go_on(lane))
         return;
-    rcpt_pg_add_int4(begin(lane), FOLDS_LANES);
-    submit(lane, FOLDS_LOOKING, "look", on_looked);
+    begin(lane);
+    folds_lane_submit(lane, FOLDS_LOOKING, "look", on_looked);
 }
 
 void folds_lane_tick(struct folds_lane *lane)
@@ -391,19 +390,20 @@ void folds_lane_tick(struct folds_lane *lane)
     rcpt_transactor_tick(lane->transactor);
     if (lane->folds->stopping && lane->state == FOLDS_IDLE)
         rcpt_transactor_drop(lane->transactor);
-    if (lane->folds->rules_stored && can_go_on(lane) && is_owned(lane))
+    if (lane->folds->rules_stored && folds_lane_can_go_on(lane) && is_owned(lane))
         folds_calls_tick(&lane->folds->calls, lane->index);
-    if (lane->state != FOLDS_IDLE || !lane->folds->rules_stored || !can_go_on(lane) ||
+    if (lane->state != FOLDS_IDLE || !lane->folds->rules_stored || !folds_lane_can_go_on(lane) ||
         now < lane->retry_at_ms)
         return;
     if (!is_owned(lane)) {
         if (rcpt_transactor_is_open(lane->transactor))
             rcpt_transactor_drop(lane->transactor);
         lane->epoch = 0;
+        folds_gather_forget(&lane->gatherer);
     } else if (lane->epoch != 0 && now >= lane->forget_at_ms) {
         forget(lane);
-    } else {
-        look(lane);
+    } else if (now >= lane->look_at_ms) {
+        folds_lane_look(lane);
     }
 }
 
@@ -436,4 +436,5 @@ void folds_lane_init(struct app_folds *folds, uint32_t index)
     *lane = (struct folds_lane){.folds = folds, .index = index, .mark = -1};
     rcpt_backoff_init(&lane->backoff, RETRY_MIN_MS, RETRY_MAX_MS, uv_hrtime() + index);
     lane->transactor = make_transactor(lane);
+    folds_gather_init(&lane->gatherer);
 }

@@ -227,6 +227,7 @@ static void on_tick(uv_timer_t *timer)
     rcpt_engine_tick(app->engine, app_now(app));
     positions_step(app);
     consume_tick(app);
+    catch_up_tick(app);
     lanes_tick(app);
     control_tick(app);
 }

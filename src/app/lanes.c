@@ -32,6 +32,10 @@ static void log_outcome(const struct app *app, uint32_t lane,
         rcpt_log_with(RCPT_LOG_WARN, "core", &fields,
                       "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
+    case RCPT_OUTCOME_AGAIN:
+        rcpt_log_with(RCPT_LOG_DEBUG, "core", &fields, "lane %u: rolled back, goes again: %s (%s)",
+                      lane, error->text, error->code);
+        break;
     default:
         rcpt_log_with(RCPT_LOG_WARN, "postgres", &fields,
                       "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
@@ -59,8 +63,14 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct app *app = connection->app;
     log_outcome(app, lane, result, error);
     log_response(app, lane);
-    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+    if (result->outcome == RCPT_OUTCOME_COMMITTED) {
         janitor_count_parked(app, result->events_parked);
+        if (!app->lane_flights[lane].quiet)
+            app->changed_loudly += result->messages_changed;
+    } else if (error != NULL && strcmp(error->code, "RD003") == 0) {
+        lanes_set_wanted(app, NULL);
+        actions_ask_wanted(app);
+    }
     app->lane_flights[lane].fenced = result->outcome == RCPT_OUTCOME_FENCED;
     measure_result(app, lane, result);
     trace_end_batch(app, lane, result, error);
@@ -83,8 +93,9 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
                                  .events = batch->event_count,
                                  .messages = batch->message_count,
                                  .span = trace_begin_batch(app, batch)};
-    rcpt_lane_send(connection->sender, connection->pg, batch,
-                   app->lane_flights[batch->lane].span != NULL, on_sent, connection);
+    app->lane_flights[batch->lane].quiet =
+        rcpt_lane_send(connection->sender, connection->pg, batch,
+                       app->lane_flights[batch->lane].span != NULL, on_sent, connection);
 }
 
 /* ---- positions ---- */
@@ -203,7 +214,29 @@ static struct rcpt_lane_statements *make_statements(struct app *app)
                                                            : "lane/apply_folds");
     if (app->actions_told)
         blocks[count++] = rcpt_sql("lane/apply_actions");
-    return rcpt_lane_statements_new(blocks, count);
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(blocks, count);
+    if (app->actions_told)
+        rcpt_lane_statements_add_quiet(statements, blocks, count - 1);
+    return statements;
+}
+
+/* The quiet form is prepared only where there are pipelines. */
+static void tell_wanted(const struct app *app, struct app_lane_connection *connection)
+{
+    rcpt_lane_sender_set_wanted(connection->sender, app->actions_told ? app->wanted : NULL);
+}
+
+void lanes_set_wanted(struct app *app, const struct rcpt_lane_wanted *wanted)
+{
+    free(app->wanted);
+    app->wanted = NULL;
+    if (wanted != NULL) {
+        app->wanted = rcpt_malloc(sizeof(*wanted));
+        *app->wanted = *wanted;
+    }
+    for (uint32_t index = 0; index < app->config->postgres.connections; index++)
+        if (app->connections != NULL && app->connections[index].sender != NULL)
+            tell_wanted(app, &app->connections[index]);
 }
 
 static const char *unknown_policy(enum rcpt_unknown_policy policy)
@@ -236,6 +269,7 @@ static void start_connection(struct app *app, uint32_t index)
     rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
     rcpt_lane_sender_observe(connection->sender, measure_effects, connection);
     rcpt_lane_sender_name_gateways(connection->sender, name_gateway, app);
+    tell_wanted(app, connection);
     connection->encoder = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(app, connection->name);
     settings.context = connection;
@@ -356,4 +390,5 @@ void lanes_fini(struct app *app)
         free(app->lane_reads[lane].rows);
     free(app->lane_reads);
     free(app->lane_flights);
+    free(app->wanted);
 }

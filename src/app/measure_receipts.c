@@ -11,8 +11,9 @@
 
 static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
     [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
-    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_DATA] = "refused",
-    [RCPT_OUTCOME_PROBED] = "probed",       [RCPT_OUTCOME_UNKNOWN] = "unknown",
+    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_AGAIN] = "again",
+    [RCPT_OUTCOME_DATA] = "refused",        [RCPT_OUTCOME_PROBED] = "probed",
+    [RCPT_OUTCOME_UNKNOWN] = "unknown",
 };
 static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
     [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",

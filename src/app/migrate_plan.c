@@ -14,10 +14,20 @@ static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "migrate/001_core"},        {2, "migrate/002_alias"},           {3, "migrate/003_timeline"},
-    {4, "migrate/004_folds"},       {5, "migrate/005_actions"},         {6, "migrate/006_flags"},
-    {7, "migrate/007_fold_fields"}, {8, "migrate/008_watch"},           {9, "migrate/009_intents"},
-    {10, "migrate/010_fold_sum"},   {11, "migrate/011_parked_gateway"},
+    {1, "migrate/001_core"},
+    {2, "migrate/002_alias"},
+    {3, "migrate/003_timeline"},
+    {4, "migrate/004_folds"},
+    {5, "migrate/005_actions"},
+    {6, "migrate/006_flags"},
+    {7, "migrate/007_fold_fields"},
+    {8, "migrate/008_watch"},
+    {9, "migrate/009_intents"},
+    {10, "migrate/010_fold_sum"},
+    {11, "migrate/011_parked_gateway"},
+    {12, "migrate/012_fold_clock"},
+    {13, "migrate/013_fair_claims"},
+    {14, "migrate/014_raw_events"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 

@@ -341,7 +341,8 @@ void app_engine_settings(const struct app *app, struct rcpt_engine_settings *set
         .lanes = config->lanes,
         .connections = config->postgres.connections,
         .depth = config->postgres.pipeline_depth,
-        .batch_max_events = (uint32_t)config->batch.max_events,
+        .batch_max_events =
+            (uint32_t)config->batch.max_events * (app->catching_up ? config->batch.catch_up : 1),
         .batch_max_bytes = (uint32_t)config->batch.max_bytes,
         .budget_bytes = config->memory.budget_bytes,
         .linger_ms = config->batch.linger_ms,

@@ -188,7 +188,7 @@ void trace_end_batch(struct app *app, uint32_t lane, const struct rcpt_engine_re
     if (good) {
         rcpt_span_add_number(span, "receiptd.messages.changed", result->messages_changed);
         rcpt_span_add_number(span, "receiptd.receipts.parked", result->events_parked);
-    } else if (error != NULL) {
+    } else if (error != NULL && result->outcome != RCPT_OUTCOME_AGAIN) {
         rcpt_span_add_text(span, "error.type", error->code[0] != '\0' ? error->code : "lost");
         rcpt_span_fail(span, "the transaction was not committed");
     }

@@ -87,9 +87,11 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_TRANSITIONS] = {"receiptd_transitions_total", COUNTER, LABELS("status"),
                                  .most = 128, .help = "Messages that came to stand in the status"},
 
-    [RCPT_METRIC_TRANSACTIONS] =
-        {"receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 40,
-         .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost)"},
+    [RCPT_METRIC_TRANSACTIONS] = {"receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"),
+                                  .most = 40,
+                                  .help =
+                                      "Transactions of lanes by kind and outcome (unknown: the "
+                                      "connection was lost; again: the raw events were needed)"},
     [RCPT_METRIC_BATCH_EVENTS] = {"receiptd_batch_events", HISTOGRAM, .bounds = event_bounds,
                                   .help = "Receipts of a committed batch"},
     [RCPT_METRIC_BATCH_BYTES] = {"receiptd_batch_payload_bytes_total", COUNTER, BYTES,

@@ -522,6 +522,10 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
         lane_unfly(engine, lane);
         wait_and_retry(lane, now_ms);
         break;
+    case RCPT_OUTCOME_AGAIN:
+        lane_unfly(engine, lane);
+        lane_set_state(lane, LANE_READY);
+        break;
     default:
         engine->stats.unknown++;
         lane_unfly(engine, lane);

@@ -368,6 +368,7 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
         kafka->counts[i] = -1;
     kafka->committed_at_ms = rcpt_kafka_now_ms(kafka);
     kafka->polling = true;
+    kafka->round_messages = ROUND_MESSAGES;
     rcpt_kafka_warn_of_library(settings);
     open_loop_handles(kafka);
     rcpt_kafka_look(kafka, handle);

@@ -59,6 +59,8 @@ struct health {
     struct logged_code logged[LOGGED_CODES];
 };
 
+#define ROUND_MESSAGES 256u /* of all partitions, see messages.c */
+
 struct rcpt_kafka {
     struct rcpt_kafka_settings settings; /* deep copy */
     struct rcpt_kafka_callbacks callbacks;
@@ -78,6 +80,12 @@ struct rcpt_kafka {
     struct partition **partitions;
     size_t partition_count, partition_capacity;
     size_t turn; /* whose turn it is */
+    bool favour; /* the turn is that of whoever is furthest behind */
+    struct {
+        unsigned messages;
+        size_t bytes;
+    } taken;                 /* in this turn, which a round may have cut */
+    unsigned round_messages; /* bound of a round; tests make it small */
     uint64_t rounds;
     uint64_t epochs;
     rd_kafka_topic_partition_list_t *held; /* an assignment that waits for rcpt_kafka_assign */

@@ -3,13 +3,12 @@
 
 #include "internal.h"
 
-/* Bounds of one round: then the loop serves PostgreSQL's sockets. */
-#define ROUND_MESSAGES 256u
-#define ROUND_NS       2000000u
-#define TURN_MESSAGES  32u
-#define TURN_BYTES     32768u /* partitions advance side by side, however large their records are */
-#define RETRY_MIN_MS   250
-#define RETRY_MAX_MS   10000
+/* The bound of a round by time (and ROUND_MESSAGES): then the loop serves PostgreSQL's sockets. */
+#define ROUND_NS      2000000u
+#define TURN_MESSAGES 32u
+#define TURN_BYTES    32768u /* partitions advance side by side, however large their records are */
+#define RETRY_MIN_MS  250
+#define RETRY_MAX_MS  10000
 
 enum turn_end {
     TURN_EMPTY,    /* the queue is empty, a wake-up will come */
@@ -159,13 +158,17 @@ static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partitio
                                   partition->tag);
 }
 
+static bool is_over(const struct rcpt_kafka *kafka, const struct round *round)
+{
+    return !kafka->polling || round->messages >= kafka->round_messages ||
+           uv_hrtime() >= round->deadline_ns;
+}
+
 static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *partition,
                                struct round *round)
 {
-    size_t bytes = 0;
-    for (unsigned i = 0; i < TURN_MESSAGES && bytes < TURN_BYTES; i++) {
-        if (!kafka->polling || round->messages == ROUND_MESSAGES ||
-            uv_hrtime() >= round->deadline_ns)
+    while (kafka->taken.messages < TURN_MESSAGES && kafka->taken.bytes < TURN_BYTES) {
+        if (is_over(kafka, round))
             return TURN_STOP;
         if (!is_wanted(kafka, partition))
             return TURN_UNWANTED;
@@ -173,7 +176,8 @@ static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *parti
         if (event == NULL)
             return TURN_EMPTY;
         round->messages++;
-        bytes += dispatch(kafka, partition, event);
+        kafka->taken.messages++;
+        kafka->taken.bytes += dispatch(kafka, partition, event);
         rd_kafka_event_destroy(event);
     }
     return TURN_MORE;
@@ -199,20 +203,32 @@ static struct partition *oldest(struct rcpt_kafka *kafka)
     return found;
 }
 
+static struct partition *in_turn(struct rcpt_kafka *kafka)
+{
+    if (kafka->favour)
+        return oldest(kafka);
+    bool is_cut = kafka->taken.messages > 0 && kafka->turn < kafka->partition_count;
+    return is_cut ? kafka->partitions[kafka->turn] : next_in_turn(kafka);
+}
+
 /* While there is more than a turn takes, every other turn goes to the partition that is furthest
  * behind in the records' own time: so they advance together, and receipts of a message, which lie
- * in several of them, meet in a batch. The others go round, so that nobody waits for a backlog. */
+ * in several of them, meet in a batch. The others go round, so that nobody waits for a backlog. A
+ * turn that a round cuts short goes on in the next one: on a slow machine a round is no longer than
+ * a turn, and who always comes last in it would get nothing. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka)
 {
     struct round round = {.deadline_ns = uv_hrtime() + ROUND_NS};
-    enum turn_end end = TURN_EMPTY;
     size_t done = 0; /* partitions that have nothing more to give in this round */
-    bool favour = false;
     kafka->rounds++;
-    while (kafka->polling && done < kafka->partition_count && end != TURN_STOP) {
-        favour = end == TURN_MORE && !favour;
-        struct partition *partition = favour ? oldest(kafka) : next_in_turn(kafka);
-        end = take_turn(kafka, partition, &round);
+    while (done < kafka->partition_count && !is_over(kafka, &round)) {
+        struct partition *partition = in_turn(kafka);
+        enum turn_end end = take_turn(kafka, partition, &round);
+        if (end == TURN_STOP)
+            break;
+        kafka->favour = end == TURN_MORE && !kafka->favour;
+        kafka->taken.messages = 0;
+        kafka->taken.bytes = 0;
         if (end == TURN_MORE)
             continue;
         partition->done_in = kafka->rounds;
@@ -220,5 +236,5 @@ bool rcpt_kafka_round(struct rcpt_kafka *kafka)
     }
     if (round.messages > 0)
         kafka->callbacks.on_round(kafka->callbacks.context);
-    return end == TURN_STOP && kafka->polling;
+    return done < kafka->partition_count && kafka->polling;
 }

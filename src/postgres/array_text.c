@@ -72,3 +72,68 @@ const char *rcpt_array_text_finish(struct rcpt_array_text *array)
     array->out = NULL;
     return array->text;
 }
+
+void rcpt_array_reader_init(struct rcpt_array_reader *reader, const char *array)
+{
+    RCPT_ASSERT(array == NULL || *array == '{');
+    reader->at = array != NULL ? array + 1 : "}";
+}
+
+/* Behind an element stands a comma, or the end. */
+static void step(struct rcpt_array_reader *reader)
+{
+    if (*reader->at == ',')
+        reader->at++;
+}
+
+static struct rcpt_text read_quoted(struct rcpt_array_reader *reader, struct rcpt_arena *arena)
+{
+    const char *from = ++reader->at;
+    size_t size = strcspn(from, "\"\\");
+    if (from[size] == '"') {
+        reader->at += size + 1;
+        return (struct rcpt_text){from, size};
+    }
+    for (size = 0; from[size] != '"'; size++)
+        size += from[size] == '\\';
+    char *copy = rcpt_arena_alloc(arena, size + 1), *end = copy;
+    for (; *reader->at != '"'; reader->at++) {
+        reader->at += *reader->at == '\\';
+        *end++ = *reader->at;
+    }
+    reader->at++;
+    *end = '\0';
+    return (struct rcpt_text){copy, (size_t)(end - copy)};
+}
+
+bool rcpt_array_reader_next(struct rcpt_array_reader *reader, struct rcpt_arena *arena,
+                            struct rcpt_text *element)
+{
+    if (*reader->at == '}')
+        return false;
+    if (*reader->at == '"') {
+        *element = read_quoted(reader, arena);
+    } else {
+        const char *from = reader->at;
+        while (*reader->at != ',' && *reader->at != '}')
+            reader->at++;
+        *element = (struct rcpt_text){from, (size_t)(reader->at - from)};
+        if (rcpt_text_equal(*element, RCPT_TEXT("NULL")))
+            *element = (struct rcpt_text){NULL, 0};
+    }
+    step(reader);
+    return true;
+}
+
+bool rcpt_array_reader_next_int(struct rcpt_array_reader *reader, int64_t *element)
+{
+    if (*reader->at == '}')
+        return false;
+    bool negative = *reader->at == '-';
+    int64_t value = 0;
+    for (reader->at += negative; *reader->at >= '0' && *reader->at <= '9'; reader->at++)
+        value = value * 10 + (*reader->at - '0');
+    *element = negative ? -value : value;
+    step(reader);
+    return true;
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "receiptd/base/error.h"
+#include "receiptd/core/ladder.h"
 #include "receiptd/core/origin.h"
 
 /* PostgreSQL counts array elements and bytes from one, in int4. */
@@ -133,30 +134,49 @@ static void add_signatures(struct rcpt_pg_encoder *encoder, const struct rcpt_ba
 
 /* ---- raw events ---- */
 
-static void add_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+static void add_first_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
-    const struct rcpt_batch_event *end = batch->events + batch->event_count;
     uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->message_count + 1);
     for (uint32_t index = 0; index < batch->message_count; index++)
         place = rcpt_pg_write_int4(place, one_based(batch->messages[index].first_event));
     place = rcpt_pg_write_int4(place, one_based(batch->event_count));
     rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int2_array(encoder, batch->event_count);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        place = rcpt_pg_write_int2(place, event->code);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_timestamp_array(encoder, batch->event_count);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        place = rcpt_pg_write_timestamp(place, event->event->at_us);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int4_array(encoder, batch->event_count);
+}
+
+static void add_event_records(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+{
+    const struct rcpt_batch_event *end = batch->events + batch->event_count;
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, batch->event_count);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
         place = rcpt_pg_write_int4(place, one_based(event->record_index));
     rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int4_array(encoder, batch->event_count);
+}
+
+/* `count`: all of them, or none. */
+static void add_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                       uint32_t count)
+{
+    const struct rcpt_batch_event *end = batch->events + count;
+    add_first_events(encoder, batch);
+    uint8_t *place = rcpt_pg_add_int2_array(encoder, count);
+    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
+        place = rcpt_pg_write_int2(place, event->code);
+    rcpt_pg_end_array(encoder, place);
+    place = rcpt_pg_add_timestamp_array(encoder, count);
+    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
+        place = rcpt_pg_write_timestamp(place, event->event->at_us);
+    rcpt_pg_end_array(encoder, place);
+    add_event_records(encoder, batch);
+    place = rcpt_pg_add_int4_array(encoder, count);
     for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
         place = rcpt_pg_write_int4(place, (int32_t)event->event->index);
     rcpt_pg_end_array(encoder, place);
+}
+
+static void add_no_payloads(struct rcpt_pg_encoder *encoder)
+{
+    rcpt_pg_end_array(encoder, rcpt_pg_add_int4_array(encoder, 0));
+    rcpt_pg_add_bytea(encoder, 0);
 }
 
 static void add_payloads(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
@@ -178,9 +198,9 @@ static void add_payloads(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
 }
 
 /* Most batches have none: then the array is empty, which reads as NULL everywhere. */
-static void add_flags(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+static void add_flags(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool raw)
 {
-    uint32_t count = batch->has_flags ? batch->event_count : 0;
+    uint32_t count = raw && batch->has_flags ? batch->event_count : 0;
     uint8_t *place = rcpt_pg_add_int4_array(encoder, count);
     for (uint32_t index = 0; index < count; index++)
         place = rcpt_pg_write_int4(place, (int32_t)batch->events[index].event->flags);
@@ -215,21 +235,47 @@ static void add_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
 }
 
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy, const struct rcpt_gateway_names *gateways)
+                       const char *unknown_policy, const struct rcpt_gateway_names *gateways,
+                       bool raw)
 {
     rcpt_pg_encoder_reset(encoder);
     add_messages(encoder, batch);
     add_signatures(encoder, batch);
-    add_events(encoder, batch);
-    add_payloads(encoder, batch);
+    add_events(encoder, batch, raw ? batch->event_count : 0);
+    if (raw)
+        add_payloads(encoder, batch);
+    else
+        add_no_payloads(encoder);
     add_record_positions(encoder, batch);
     rcpt_pg_begin_text_array(encoder, batch->record_count);
     for (uint32_t index = 0; index < batch->record_count; index++)
         put_traceparent(encoder, batch->records[index]);
     rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
     rcpt_pg_add_text(encoder, unknown_policy);
-    add_flags(encoder, batch);
+    add_flags(encoder, batch, raw);
     add_gateways(encoder, batch, gateways);
+}
+
+void rcpt_encode_reach(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+{
+    int16_t tops[RCPT_LADDER_MAX_STATUSES];
+    uint32_t mask = 0;
+    size_t count = 0;
+    for (uint32_t index = 0; index < batch->message_count; index++) {
+        const struct rcpt_batch_message *message = &batch->messages[index];
+        size_t place = 0;
+        mask |= message->mask;
+        while (place < count && tops[place] != message->top)
+            place++;
+        RCPT_ASSERT(place < RCPT_LADDER_MAX_STATUSES);
+        tops[place] = message->top;
+        count += place == count;
+    }
+    uint8_t *place = rcpt_pg_add_int2_array(encoder, count);
+    for (size_t index = 0; index < count; index++)
+        place = rcpt_pg_write_int2(place, tops[index]);
+    rcpt_pg_end_array(encoder, place);
+    rcpt_pg_add_int4(encoder, (int32_t)mask);
 }
 
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
@@ -238,7 +284,7 @@ void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_bat
     rcpt_pg_begin_text_array(encoder, batch->message_count);
     for (uint32_t index = 0; index < batch->message_count; index++)
         rcpt_pg_put_bytes(encoder, batch->messages[index].id, batch->messages[index].id_size);
-    add_events(encoder, batch);
+    add_events(encoder, batch, batch->event_count);
     add_record_positions(encoder, batch);
 }
 

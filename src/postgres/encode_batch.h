@@ -16,8 +16,12 @@ struct rcpt_gateway_names {
 };
 
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+/* `raw`: with the raw events, which only unknown messages need. */
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy, const struct rcpt_gateway_names *gateways);
+                       const char *unknown_policy, const struct rcpt_gateway_names *gateways,
+                       bool raw);
+/* Two more of apply's, after the others: what the messages may reach, for the quiet form. */
+void rcpt_encode_reach(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 /* WAKE, DISCARD and EXPIRE begin alike: the pairs that are moved, the lane, the limit. */

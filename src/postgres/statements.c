@@ -13,6 +13,9 @@
 /* Fence, batch, timeline, bare rows, letters. */
 #define MAX_QUERIES 5
 
+/* After a message that nobody knows so many batches are sent with their raw events. */
+#define RAW_BATCHES 32u
+
 /* ---- what is prepared ---- */
 
 /* A prepared statement is named like its file, without the folder. The texts are no constant
@@ -50,7 +53,8 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
         {.name = "claim"},           {.name = "finish"},      {.name = "own"},
         {.name = "leave"},           {.name = "store"},       {.name = "tidy"},
         {.name = "counts"},          {.name = "begin"},       {.name = "topic"},
-        {.name = "topic_positions"}, {.name = "topic_begin"}, {.name = "import"}};
+        {.name = "topic_positions"}, {.name = "topic_begin"}, {.name = "import"},
+        {.name = "wanted"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "actions");
 }
@@ -65,9 +69,10 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "look"},  {.name = "take"},   {.name = "fence"}, {.name = "gather"},
-        {.name = "claim"}, {.name = "read"},   {.name = "done"},  {.name = "forget"},
-        {.name = "rules"}, {.name = "totals"}, {.name = "calls"}, {.name = "answered"},
+        {.name = "look"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
+        {.name = "due"},   {.name = "put_off"}, {.name = "gather"}, {.name = "keep"},
+        {.name = "claim"}, {.name = "read"},    {.name = "done"},   {.name = "forget"},
+        {.name = "rules"}, {.name = "totals"},  {.name = "calls"},  {.name = "answered"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "fold");
@@ -94,6 +99,8 @@ struct rcpt_lane_sender {
     rcpt_lane_on_effects on_effects; /* NULL: nobody looks */
     void *effects_context;
     struct rcpt_gateway_names gateways;
+    struct rcpt_lane_wanted *wanted; /* NULL: everything may be */
+    uint32_t raw_batches;            /* batches still to be sent with their raw events */
 };
 
 /* What has to be remembered until the answer comes. */
@@ -135,6 +142,7 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     rcpt_pg_encoder_free(sender->insert);
     rcpt_pg_encoder_free(sender->letters);
     rcpt_pg_encoder_free(sender->timeline);
+    free(sender->wanted);
     free(sender);
 }
 
@@ -161,6 +169,46 @@ void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parke
     sender->parked_max_age_ms = parked_max_age_ms;
 }
 
+void rcpt_lane_sender_set_wanted(struct rcpt_lane_sender *sender,
+                                 const struct rcpt_lane_wanted *wanted)
+{
+    free(sender->wanted);
+    sender->wanted = NULL;
+    if (wanted == NULL)
+        return;
+    sender->wanted = rcpt_malloc(sizeof(*wanted));
+    *sender->wanted = *wanted;
+}
+
+static bool is_quiet(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+{
+    const struct rcpt_lane_wanted *wanted = sender->wanted;
+    if (wanted == NULL || (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
+        return false;
+    for (uint32_t index = 0; index < batch->message_count; index++) {
+        const struct rcpt_batch_message *message = &batch->messages[index];
+        RCPT_ASSERT(message->top >= 0 && message->top < RCPT_LANE_STATUSES);
+        if (wanted->tops[message->top] || (message->mask & wanted->flags) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Only unknown messages need the raw events; where they are rare, PostgreSQL is not sent them. */
+static bool sends_raw(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+{
+    return sender->inserts_unknown || sender->raw_batches > 0 || batch->kind == RCPT_BATCH_PROBE;
+}
+
+/* What is unknown now, others will be soon: messages whose rows come late. */
+static void expect_unknown(struct rcpt_lane_sender *sender, bool was_unknown)
+{
+    if (was_unknown)
+        sender->raw_batches = RAW_BATCHES;
+    else if (sender->raw_batches > 0)
+        sender->raw_batches--;
+}
+
 static void add_query(struct pipeline *pipeline, const char *statement,
                       struct rcpt_pg_encoder *encoder)
 {
@@ -180,12 +228,15 @@ static void add_fence(struct pipeline *pipeline, const struct rcpt_lane_sender *
 
 /* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
 static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
-                         const struct rcpt_batch *batch)
+                         const struct rcpt_batch *batch, bool quiet)
 {
     if (batch->message_count == 0)
         return;
-    rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways);
-    add_query(pipeline, "apply", sender->work);
+    rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
+                      sends_raw(sender, batch));
+    if (quiet)
+        rcpt_encode_reach(sender->work, batch);
+    add_query(pipeline, quiet ? "apply_quiet" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
         add_query(pipeline, "timeline", sender->timeline);
@@ -223,16 +274,16 @@ static const char *parked_statement(enum rcpt_batch_kind kind)
 }
 
 static void build(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
-                  const struct rcpt_batch *batch)
+                  const struct rcpt_batch *batch, bool quiet)
 {
     switch (batch->kind) {
     case RCPT_BATCH_APPLY:
         add_fence(pipeline, sender, batch);
-        add_messages(pipeline, sender, batch);
+        add_messages(pipeline, sender, batch, quiet);
         add_letters(pipeline, sender, batch);
         return;
     case RCPT_BATCH_PROBE:
-        add_messages(pipeline, sender, batch);
+        add_messages(pipeline, sender, batch, quiet);
         add_query(pipeline, "probe_abort", NULL);
         return;
     case RCPT_BATCH_WAKE:
@@ -266,6 +317,8 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
         return RCPT_OUTCOME_FENCED;
     if (strcmp(error->code, "RD002") == 0)
         return RCPT_OUTCOME_PROBED;
+    if (strcmp(error->code, "RD004") == 0)
+        return RCPT_OUTCOME_AGAIN;
     if (error->decision == RCPT_DECISION_REJECT)
         return RCPT_OUTCOME_DATA;
     if (error->decision == RCPT_DECISION_RECONNECT && is_end_of_session(error->code))
@@ -281,6 +334,8 @@ static void read_counts(struct rcpt_engine_result *result, const struct flight *
         result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
         result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
         result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, 2);
+        expect_unknown(flight->sender,
+                       result->events_parked > 0 || rcpt_pg_rows_int(rows, 0, 3) > 0);
     } else {
         result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
         if (flight->kind == RCPT_BATCH_WAKE)
@@ -318,6 +373,8 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
             rcpt_effects_tell(flight.sender->on_effects, flight.sender->effects_context,
                               flight.lane, flight.kind, rows[flight.work]);
         }
+    } else if (result.outcome == RCPT_OUTCOME_AGAIN) {
+        expect_unknown(flight.sender, true);
     } else if (result.outcome == RCPT_OUTCOME_DATA) {
         describe(result.detail, sizeof(result.detail), error);
     } else if (result.outcome == RCPT_OUTCOME_PROBED) {
@@ -326,12 +383,13 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     flight.on_result(flight.context, flight.lane, &result, error);
 }
 
-void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context)
 {
     struct pipeline pipeline = {.count = 0};
-    build(&pipeline, sender, batch);
+    bool quiet = is_quiet(sender, batch);
+    build(&pipeline, sender, batch, quiet);
     pipeline.queries[pipeline.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
@@ -345,4 +403,5 @@ void rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
         .work = has_work ? 1 : -1,
     };
     rcpt_pg_submit(pg, pipeline.queries, pipeline.count, on_answer, flight);
+    return quiet;
 }

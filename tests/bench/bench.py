@@ -29,11 +29,13 @@ def parts():
     from part_rivals import part_rivals
     from part_rows import part_rows
     from part_snapshot import part_snapshot
+    from part_soak import part_soak
     from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows,
-            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports}
+            "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
+            "soak": part_soak}
 
 
 def arguments(known):
@@ -44,13 +46,14 @@ def arguments(known):
     parser.add_argument("--events", type=int)
     parser.add_argument("--repeat", type=int)
     parser.add_argument("--minutes", type=float)
+    parser.add_argument("--name", default="bench")
     options = parser.parse_args()
     for name in options.part:
         if name not in known:
             parser.error(f"unknown part '{name}'; there are: {' '.join(known)}")
     options.events = options.events or (200_000 if options.quick else 1_000_000)
     options.repeat = options.repeat or 3
-    options.part = options.part or (["limit", "loadtest"] if options.quick else list(known))
+    options.part = options.part or (["limit", "loadtest"] if options.quick else [name for name in known if name != "soak"])
     return options
 
 
@@ -80,7 +83,7 @@ def main():
     load = os.getloadavg()[0]
     if load > 0.5:
         say(f"the load average is {load:.1f}: this machine is not quiet, absolute figures will be too low")
-    lab = Lab()
+    lab = Lab(options.name)
     failed = []
     try:
         for name in known:

@@ -79,10 +79,7 @@ class Lab:
         if rows:
             into = "pg_temp.wanted"
             database.execute(f"CREATE TEMP TABLE wanted (n serial, {INBOX_COLUMNS.replace(',', ' text,')} text)")
-        copy = f"COPY {into} ({INBOX_COLUMNS}) FROM STDIN"
-        with database.connection.cursor() as cursor, cursor.copy(copy) as target, open(stream.messages_path, "rb") as file:
-            while block := file.read(1 << 20):
-                target.write(block)
+        copy_messages(database, stream, into)
         if rows:
             spread(database, stream.message_count, rows)
         database.execute("VACUUM (FREEZE, ANALYZE) receiptd.message_inbox")
@@ -105,6 +102,48 @@ class Lab:
             yield database
         finally:
             database.drop()
+
+    def large(self, streams, rows, fillfactor):
+        """The only one of its size, too large to be copied: each of the streams can be applied to it once. Kept with the services, for
+        it takes long to make; which streams are left stands in it."""
+        name = f"large_{rows}_{fillfactor}"
+        with self.connect() as connection:
+            there = connection.execute("SELECT oid FROM pg_database WHERE datname = %s", (name,)).fetchone()
+            unfinished = f"{name}_unfinished"
+            connection.execute(f'DROP DATABASE IF EXISTS "{unfinished}" WITH (FORCE)')
+        if not there:
+            say(f"  inbox of {rows:,} rows, fillfactor {fillfactor}")
+            database = self.services.create_database(unfinished)
+            receiptd = Receiptd(self.workdir, database.dsn, self.services.brokers, ["none"])
+            receiptd.configure(inbox={"fillfactor": fillfactor})
+            receiptd.migrate()
+            database.execute("CREATE EXTENSION pg_prewarm")
+            database.execute("CREATE TABLE public.unused AS SELECT unnest(%s::text[]) AS stream", [stream.name for stream in streams])
+            database.execute(f"CREATE TEMP TABLE wanted (n serial, {INBOX_COLUMNS.replace(',', ' text,')} text)")
+            for stream in streams:
+                copy_messages(database, stream, "pg_temp.wanted")
+            spread(database, sum(stream.message_count for stream in streams), rows, shuffled=True)
+            database.execute("VACUUM (FREEZE, ANALYZE)")
+            database.connection.close()
+            with self.connect() as connection:
+                connection.execute(f'ALTER DATABASE "{unfinished}" RENAME TO "{name}"')
+        return Database(self.services, name)
+
+    @contextmanager
+    def setting(self, **settings):
+        """Settings of the server for a while, in force and followed by a checkpoint."""
+        with self.connect() as connection:
+            for key, value in settings.items():
+                connection.execute(f"ALTER SYSTEM SET {key} = '{value}'")
+            connection.execute("SELECT pg_reload_conf()")
+            time.sleep(1)  # the checkpointer looks at full_page_writes when it wakes up
+            connection.execute("CHECKPOINT")
+            try:
+                yield
+            finally:
+                for key in settings:
+                    connection.execute(f"ALTER SYSTEM RESET {key}")
+                connection.execute("SELECT pg_reload_conf()")
 
     def drop_template(self, stream):
         name = self.templates.pop(stream.inbox_name, None)
@@ -133,11 +172,24 @@ class Lab:
         return receiptd
 
 
-def spread(database, wanted, rows):
+def copy_messages(database, stream, into="receiptd.message_inbox"):
+    copy = f"COPY {into} ({INBOX_COLUMNS}) FROM STDIN"
+    with database.connection.cursor() as cursor, cursor.copy(copy) as target, open(stream.messages_path, "rb") as file:
+        while block := file.read(1 << 20):
+            target.write(block)
+
+
+def spread(database, wanted, rows, shuffled=False):
     """The messages of pg_temp.wanted into the inbox, shuffled, slice by slice, with so many others that there are `rows`; the
-    index is made afterwards, as a restore does it."""
+    indexes are made afterwards, as a restore does it. `shuffled`: of several streams, each at random places."""
     slices = max(1, rows // SLICE_ROWS)
     database.execute("ALTER TABLE receiptd.message_inbox DROP CONSTRAINT message_inbox_pkey")
+    campaigns = database.value("SELECT pg_get_indexdef('receiptd.message_inbox_campaign'::regclass)")
+    database.execute("DROP INDEX receiptd.message_inbox_campaign")
+    if shuffled:
+        database.execute(f"CREATE TEMP TABLE shuffled AS SELECT row_number() OVER (ORDER BY random()) AS n, {INBOX_COLUMNS} FROM pg_temp.wanted")
+        database.execute("DROP TABLE pg_temp.wanted")
+        database.execute("ALTER TABLE pg_temp.shuffled RENAME TO wanted")
     database.execute("CREATE INDEX ON pg_temp.wanted (n)")
     for part in range(slices):
         first, end = wanted * part // slices, wanted * (part + 1) // slices
@@ -146,8 +198,11 @@ def spread(database, wanted, rows):
             f"INSERT INTO receiptd.message_inbox ({INBOX_COLUMNS}) SELECT * FROM (SELECT {INBOX_COLUMNS} FROM pg_temp.wanted"
             " WHERE n > %s AND n <= %s UNION ALL SELECT gen_random_uuid()::text, 'org-1', 'campaign-' || i %% 100"
             " FROM generate_series(1, %s) i) a ORDER BY random()", first, end, others)
-    database.execute("SET maintenance_work_mem = '1GB'")
+        if shuffled and part % 100 == 99:
+            say(f"    {(part + 1) * (rows // slices):,}")
+    database.execute("SET maintenance_work_mem = '2GB'")
     database.execute("ALTER TABLE receiptd.message_inbox ADD CONSTRAINT message_inbox_pkey PRIMARY KEY (message_id)")
+    database.execute(campaigns)
 
 
 def fill(topic, stream, partition=None, headers=None):

@@ -5,11 +5,12 @@
  * the same arrays in the same order. What is timed is libpq and the server.
  *
  *   limit --dsn DSN --records FILE --statement apply|update [--connections 2] [--lanes 8]
- *         [--batch 4000] [--depth 2] [--topic limit]
+ *         [--batch 4000] [--depth 2] [--topic limit] [--ids text|uuid]
  *
  * apply   fence and batch as a lane sends them; the position rows of --topic must be there
  * update  only the conditional UPDATE from the same sorted arrays: no position, no counter, nothing
  *         parked
+ * --ids uuid: the inbox's message_id is of type uuid, and so is the array of ids
  *
  * Writes "ready" when everything is prepared, begins at a line on stdin, writes one line of JSON,
  * and keeps its connections until stdin ends, so that somebody can look at the backends meanwhile.
@@ -34,6 +35,11 @@
 #define MAX_CONNECTIONS 64
 #define MAX_PARTITIONS  1024
 #define MAX_DEPTH       16
+#define TEXT_IDS        "$1::text[]"
+#define UUID_IDS        "$1::uuid[]"
+#define UUID_OID        2950
+#define UUID_TEXT_BYTES 36
+#define UUID_BYTES      16
 
 /* The daemon's session, src/postgres/conninfo.c. */
 #define SESSION                                                                                    \
@@ -51,7 +57,8 @@ static const char update_sql[] =
 
 struct options {
     const char *dsn, *records, *topic;
-    bool bare; /* update instead of apply */
+    bool bare;  /* update instead of apply */
+    bool uuids; /* the keys are of type uuid */
     int connections, depth;
     uint32_t lanes, batch;
 };
@@ -104,7 +111,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static void die(const char *what, const char *detail)
+static _Noreturn void die(const char *what, const char *detail)
 {
     fprintf(stderr, "limit: %s: %s\n", what, detail);
     exit(1);
@@ -186,6 +193,63 @@ static struct stored store(struct rcpt_pg_encoder *encoder)
     return stored;
 }
 
+/* ---- keys of type uuid ---- */
+
+static void write_u32(char *place, uint32_t value)
+{
+    for (int shift = 24; shift >= 0; shift -= 8)
+        *place++ = (char)(value >> shift & 0xff);
+}
+
+static uint32_t hex_digit(char digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return (uint32_t)(digit - '0');
+    if (digit >= 'a' && digit <= 'f')
+        return (uint32_t)(digit - 'a' + 10);
+    die("--ids uuid", "an id is no UUID in lower case");
+}
+
+/* 8-4-4-4-12 digits, which sort as the bytes do. */
+static void pack_uuid(char *bytes, const char *text)
+{
+    for (int index = 0; index < UUID_BYTES; index++) {
+        while (*text == '-')
+            text++;
+        *bytes++ = (char)(hex_digit(text[0]) << 4 | hex_digit(text[1]));
+        text += 2;
+    }
+}
+
+/* A binary array: dimensions, flag, type, count, lower bound, then size and bytes of each element.
+ */
+static void pack_ids(struct stored *stored, uint32_t count)
+{
+    enum { HEAD = 20, TYPE = 8, SIZE = 4 };
+    const char *from = stored->values[0] + HEAD;
+    char *made = rcpt_malloc(HEAD + (size_t)count * (SIZE + UUID_BYTES)), *place = made + HEAD;
+    memcpy(made, stored->values[0], HEAD);
+    write_u32(made + TYPE, UUID_OID);
+    for (uint32_t index = 0; index < count; index++) {
+        write_u32(place, UUID_BYTES);
+        pack_uuid(place + SIZE, from + SIZE);
+        place += SIZE + UUID_BYTES;
+        from += SIZE + UUID_TEXT_BYTES;
+    }
+    if (from != stored->values[0] + stored->lengths[0])
+        die("--ids uuid", "not all ids are UUIDs");
+    stored->values[0] = made;
+    stored->lengths[0] = (int)(place - made);
+}
+
+static char *with_uuid_ids(const char *sql)
+{
+    char *text = strdup(sql);
+    for (char *found = text; (found = strstr(found, TEXT_IDS)) != NULL;)
+        memcpy(found, UUID_IDS, strlen(UUID_IDS));
+    return text;
+}
+
 /* One move per partition that the sources touch, in ascending order of partitions. */
 static void set_moves(struct maker *maker, struct rcpt_batch *batch,
                       const struct rcpt_batch_source *sources, uint32_t count)
@@ -227,8 +291,10 @@ static void make_batch(struct maker *maker, struct rcpt_batch *batch, struct que
     *made = (struct prepared){.messages = batch->message_count, .events = batch->event_count};
     rcpt_encode_fence(maker->encoder, batch);
     made->fence = store(maker->encoder);
-    rcpt_encode_apply(maker->encoder, batch, "park", NULL);
+    rcpt_encode_apply(maker->encoder, batch, "park", NULL, false);
     made->work = store(maker->encoder);
+    if (maker->options->uuids)
+        pack_ids(&made->work, made->messages);
 }
 
 /* Whole records as long as the lane's part of them fits, like a lane that always has enough. */
@@ -314,8 +380,11 @@ static void open_client(struct client *client, const struct options *options)
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         die("session", PQerrorMessage(client->conn));
     PQclear(result);
+    const char *apply = options->bare ? update_sql : rcpt_sql("lane/apply");
+    char *converted = options->uuids ? with_uuid_ids(apply) : NULL;
     prepare(client->conn, "fence", rcpt_sql("lane/fence"));
-    prepare(client->conn, "apply", options->bare ? update_sql : rcpt_sql("lane/apply"));
+    prepare(client->conn, "apply", converted != NULL ? converted : apply);
+    free(converted);
     if (PQsetnonblocking(client->conn, 1) != 0 || PQenterPipelineMode(client->conn) != 1)
         die("pipeline", PQerrorMessage(client->conn));
 }
@@ -441,15 +510,11 @@ static void report(struct totals *totals, double seconds, double cpu)
 static void read_options(struct options *options, int argc, char **argv)
 {
     static const struct option known[] = {
-        {"dsn", required_argument, NULL, 'd'},
-        {"records", required_argument, NULL, 'r'},
-        {"statement", required_argument, NULL, 's'},
-        {"connections", required_argument, NULL, 'c'},
-        {"lanes", required_argument, NULL, 'l'},
-        {"batch", required_argument, NULL, 'b'},
-        {"depth", required_argument, NULL, 'p'},
-        {"topic", required_argument, NULL, 't'},
-        {NULL, 0, NULL, 0},
+        {"dsn", required_argument, NULL, 'd'},       {"records", required_argument, NULL, 'r'},
+        {"statement", required_argument, NULL, 's'}, {"connections", required_argument, NULL, 'c'},
+        {"lanes", required_argument, NULL, 'l'},     {"batch", required_argument, NULL, 'b'},
+        {"depth", required_argument, NULL, 'p'},     {"topic", required_argument, NULL, 't'},
+        {"ids", required_argument, NULL, 'i'},       {NULL, 0, NULL, 0},
     };
     for (int key; (key = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (key) {
@@ -461,6 +526,9 @@ static void read_options(struct options *options, int argc, char **argv)
             break;
         case 't':
             options->topic = optarg;
+            break;
+        case 'i':
+            options->uuids = strcmp(optarg, "uuid") == 0;
             break;
         case 's':
             options->bare = strcmp(optarg, "update") == 0;

@@ -44,8 +44,26 @@ def part_limit(lab, options):
         result = run_full_update(lab, stream)
         runs["full"].append(result)
         say(f"  full-table UPDATE: {result['rows_per_second']:,.0f} rows/s")
-    return {"events": stream.event_count, "runs": runs,
+    return {"events": stream.event_count, "runs": runs, "keys": compare_keys(lab, stream, options.repeat),
             "figures": {name: figures(found) for name, found in runs.items()}}
+
+
+def compare_keys(lab, stream, repeat):
+    """Keys of type uuid beside the same UUIDs as text, pair by pair."""
+    found = {}
+    for statement in ("apply", "update"):
+        runs = {"text": [], "uuid": []}
+        for number in range(max(3, repeat)):
+            for keys in list(runs) if number % 2 == 0 else reversed(list(runs)):
+                runs[keys].append(run_limit(lab, stream, statement, keys=keys))
+                one = runs[keys][-1]
+                say(f"  {statement}, {keys} keys: {one['events_per_second']:,.0f} rows/s, {one['server_us_per_event']:.1f} µs of the server, "
+                    f"{one['wal_bytes_per_event']:.0f} bytes, index {one['key_index_mib']:.0f} MiB")
+        names = ("events_per_second", "server_us_per_event", "wal_bytes_per_event", "table_mib", "key_index_mib")
+        found[statement] = {keys: figures(made, names) for keys, made in runs.items()}
+        found[statement]["ratios"] = {name: summary([uuid[name] / text[name] for text, uuid in zip(runs["text"], runs["uuid"])])
+                                      for name in names}
+    return found
 
 
 def beside_limit(lab, stream, topic, repeat, lanes=8, connections=2):

@@ -37,6 +37,32 @@ set grid
     return f"{name}.svg"
 
 
+def _panel(index, title, y_label, lines):
+    data = "".join(f"$data{index}_{line} << EOD\n" + "\n".join(f"{x:.3f} {y:.6g}" for x, y in points) + "\nEOD\n"
+                   for line, (_, points) in enumerate(lines))
+    plot = ", ".join(f"$data{index}_{line} using 1:2 with lines lw 2 lc rgb '{COLOURS[line]}'" + (f" title '{word}'" if word else " notitle")
+                     for line, (word, _) in enumerate(lines))
+    return data, f"set title '{title}'\nset ylabel '{y_label}'\nplot {plot}\n"
+
+
+def _draw_panels(name, panels):
+    """One picture of panels in two columns, minutes below each. `panels`: (title, label, lines as in _draw)."""
+    DIRECTORY.mkdir(parents=True, exist_ok=True)
+    rows = (len(panels) + 1) // 2
+    made = [_panel(index, *panel) for index, panel in enumerate(panels)]
+    script = f"""set terminal svg size 900,{260 * rows} font 'sans-serif,11' background '#ffffff'
+set output '{DIRECTORY / (name + ".svg")}'
+set xlabel 'minutes'
+set yrange [0:*]
+set grid
+set key bottom right
+{''.join(data for data, _ in made)}set multiplot layout {rows},2
+{''.join(plot for _, plot in made)}unset multiplot
+"""
+    subprocess.run(["gnuplot"], input=script, text=True, check=True)
+    return f"{name}.svg"
+
+
 def _throughput(answers, width=0.25):
     """Committed events a second, in windows."""
     windows = {}
@@ -65,3 +91,30 @@ def fairness(lines):
     if not shutil.which("gnuplot"):
         return []
     return [(_draw("fairness", "calls begun per second", "calls/s", list(lines.items()), "lines lw 2"), "calls begun by organisation")]
+
+
+def soak(samples):
+    """What may grow in an hour."""
+    if not shutil.which("gnuplot"):
+        return []
+
+    def line(value):
+        return [(sample["at"] / 60, value(sample)) for sample in samples]
+
+    def inbox(key, scale=1.0):
+        return line(lambda sample: sample["tables"].get("message_inbox", {}).get(key, 0) / scale)
+
+    def others(key, scale=1.0):
+        return line(lambda sample: sum(table[key] for name, table in sample["tables"].items() if name != "message_inbox") / scale)
+
+    others_size = [(x, table + index) for (x, table), (_, index) in zip(others("table", 1 << 20), others("index", 1 << 20))]
+    wal = [(b["at"] / 60, (b["wal"] - a["wal"]) / (b["at"] - a["at"]) / 1e6) for a, b in zip(samples, samples[1:])]
+    panels = [("memory of receiptd", "MiB", [("VmRSS", line(lambda s: s["rss_mib"])), ("peak", line(lambda s: s["peak_rss_mib"]))]),
+              ("file descriptors and threads of receiptd", "number", [("descriptors", line(lambda s: s["fds"])),
+                                                                       ("threads", line(lambda s: s["threads"]))]),
+              ("size of the inbox and of all other tables", "MiB", [("inbox", inbox("table", 1 << 20)), ("its indexes", inbox("index", 1 << 20)),
+                                                                ("other tables with indexes", others_size)]),
+              ("dead rows (n_dead_tup)", "thousands", [("inbox", inbox("dead", 1e3)), ("other tables", others("dead", 1e3))]),
+              ("WAL", "MB/s", [(None, wal)]),
+              ("receipts sent, not yet committed", "receipts", [(None, line(lambda s: s["lag"]))])]
+    return [(_draw_panels("soak", panels), "memory, descriptors, tables, dead rows, WAL and lag over the hour")]

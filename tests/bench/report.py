@@ -1,6 +1,7 @@
 """docs/benchmarks.md and docs/plots/ from the raw results in build/bench; parts that were not run keep no section."""
 
 import json
+import statistics
 
 import flame
 import plots
@@ -63,12 +64,23 @@ def section_limit(result):
             for name, found in result["figures"].items()]
     names = {"full": "`UPDATE` of the whole table, one statement"}
     rows = [(names.get(row[0], row[0]), *row[1:]) for row in rows]
-    return f"""## The limit
+    text = f"""## The limit
 
 The statements of a lane (fence and batch) from a bare C program, with the arrays that the daemon would send, encoded before the clock starts;
 `update` is the conditional UPDATE alone: no position, no counters, nothing parked. {number(result['events'])} events, one row each, batches of 4 000.
 
 """ + table(("statement", "rows/s", "µs of the server a row", "WAL bytes a row"), rows)
+    return text + keys_table(result["keys"]) if "keys" in result else text
+
+
+def keys_table(found):
+    names = (("events_per_second", 0), ("server_us_per_event", 1), ("wal_bytes_per_event", 0), ("table_mib", 0), ("key_index_mib", 0))
+    rows = []
+    for statement, kinds in found.items():
+        rows += [(f"{statement}, {keys}", *(spread(kinds[keys][name], digits) for name, digits in names)) for keys in ("text", "uuid")]
+        rows.append((f"{statement}, uuid by text", *(spread(kinds["ratios"][name], 2) for name, _ in names)))
+    return ("\nThe same UUIDs as keys of type `text` and of type `uuid`, two connections, pair by pair, each time in a table written anew:\n\n"
+            + table(("statement, keys", "rows/s", "µs of the server a row", "WAL bytes a row", "table, MiB", "index of the key, MiB"), rows))
 
 
 def section_loadtest(result):
@@ -172,18 +184,26 @@ def section_growth(result):
 
 
 def section_folding(result):
-    rows = [(case["kind"], case["what"], case["value"], spread(case["figures"]["events_per_second"]),
+    rows = [(case["kind"], case["what"], case["value"], spread(case["figures"]["events_per_second"]), spread(case["share"], 2),
              spread(case["figures"]["events_per_row"], 2), number(case["least"], 2), spread(case["figures"]["server_us_per_event"], 1),
              spread(case["figures"]["peak_rss_mib"])) for case in result["cases"]]
     return ("## Folding\n\nReceipts of a message that meet in a batch are one row of the UPDATE; at most as many as the message has.\n\n"
-            + table(("traffic", "what", "value", "events/s", "receipts a row", "of at most", "server, µs an event", "RSS, MiB"), rows))
+            + table(("traffic", "what", "value", "events/s", "of the first", "receipts a row", "of at most", "server, µs an event", "RSS, MiB"), rows))
 
 
 def section_rows(result):
-    rows = [(number(case["rows"]), number(case["table_mib"]), number(case["index_mib"]), spread(case["events_per_second"]),
-             spread(case["ratio"], 2), spread(case["server_us_per_event"], 1), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
-    return (f"## Rows in the inbox\n\n{number(result['events'])} receipts, one for each message, whose rows lie anywhere among the others.\n\n"
-            + table(("rows", "table, MiB", "index, MiB", "events/s", "of the first", "server, µs an event", "WAL bytes an event"), rows))
+    names = {"after": "right after a checkpoint", "between": "between checkpoints",
+             "packed": f"after a checkpoint, `wal_compression={result['compression']}`"}
+    rows = [(names[case["way"]], number(case["rows"]), case["fillfactor"], number(case["table_mib"]), number(case["index_mib"]),
+             spread(case["events_per_second"]), spread(case["ratio"], 2), spread(case["server_us_per_event"], 1),
+             spread(case["wal_bytes_per_event"])) for way in names for case in result["cases"] if case["way"] == way]
+    return (f"""## Rows in the inbox
+
+{number(result['events'])} receipts, one for each message, whose rows lie anywhere among the others. "Right after a checkpoint" each page is written whole
+into WAL at its first change; "between checkpoints" is with `full_page_writes=off` for the length of the run, which gives the WAL of pages that were changed since the last
+checkpoint already. Shares are of the fewest rows with the same fillfactor, pair by pair.
+
+""" + table(("when", "rows", "fillfactor", "table, MiB", "index of the key, MiB", "events/s", "of the fewest", "server, µs an event", "WAL bytes an event"), rows))
 
 
 def section_snapshot(result):
@@ -300,13 +320,61 @@ Calls a second while all three had more to do than could be done: {number(heavy)
     return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in plots.fairness(result["lines"]))
 
 
+def _around(samples, minute, value):
+    """The median of a minute's samples: single ones jump."""
+    found = [value(sample) for sample in samples if minute - 0.5 <= sample["at"] / 60 <= minute + 0.5]
+    return statistics.median(found)
+
+
+def section_soak(result):
+    samples, end = result["samples"], result["seconds"] / 60
+    early, last = min(5.0, end / 2), end - 0.5
+
+    def row(what, value, digits=0):
+        found = [value(sample) for sample in samples if sample["at"] / 60 >= early]
+        return (what, number(_around(samples, early, value), digits), number(_around(samples, last, value), digits), number(max(found), digits))
+
+    def inbox(key, scale=1.0):
+        return lambda sample: sample["tables"]["message_inbox"][key] / scale
+
+    def others(*keys, scale=1.0):
+        return lambda sample: sum(table[key] for name, table in sample["tables"].items() if name != "message_inbox" for key in keys) / scale
+
+    def calm(first, after):
+        """RSS while no more than a second's receipts wait: with a backlog it is what the backlog needs."""
+        return [sample["rss_mib"] for sample in samples if first <= sample["at"] / 60 <= after and sample["lag"] < result["rate"]]
+
+    first, tenth = calm(early - 0.5, early + 0.5), calm(end - 10, end + 1)
+    rows = [("RSS of receiptd while no more than a second's receipts wait, MiB: medians of a minute and of the last ten",
+             number(statistics.median(first), 1), number(statistics.median(tenth), 1), number(max(calm(early, end + 1)), 1)),
+            row("RSS, whatever waits, MiB", lambda s: s["rss_mib"], 1), row("its peak RSS, MiB", lambda s: s["peak_rss_mib"], 1),
+            row("its file descriptors", lambda s: s["fds"]), row("its threads", lambda s: s["threads"]),
+            row("inbox: table, MiB", inbox("table", 1 << 20)), row("inbox: indexes, MiB", inbox("index", 1 << 20)),
+            row("inbox: dead rows, thousands", inbox("dead", 1e3)),
+            row("other tables with their indexes, MiB", others("table", "index", scale=1 << 20), 1),
+            row("other tables: dead rows, thousands", others("dead", scale=1e3), 1),
+            row("receipts sent, not yet committed", lambda s: s["lag"]), row("parked receipts", lambda s: s["parked"])]
+    cores, wal = result["cores"], samples[-1]["wal"] - samples[0]["wal"]
+    text = f"""## Soak
+
+{number(end)} minutes of real traffic, {number(result['rate'])} receipts/s from an open-loop generator (late by {number(result['behind_ms'])} ms at most): messages inserted by COPY three seconds before their
+first receipt may come, deleted five minutes after it, {number(result['messages'])} in all, of ever new campaigns; autovacuum and checkpoints as they come. The daemon is started when
+a minute's receipts wait for it, and is stopped for twenty seconds in the middle. All processes together used {number(sum(cores.values()), 2)} cores: server
+{number(cores['server'], 2)} (inserts and deletions included), broker {number(cores['broker'], 2)}, receiptd {number(cores['daemon'], 2)}, generator {number(cores['generator'], 2)}. Of the {number(result['events'])} receipts each was counted once,
+nothing is parked, no dead letters; {result['log'].get('warn', 0)} warnings and {result['log'].get('error', 0)} errors in the log. WAL: {number(wal / result['events'])} bytes a receipt, inserts and deletions included ({number(wal / 2 ** 30, 1)} GiB).
+
+"""
+    text += table(("", f"after {number(early)} minutes", "at the end", f"most, from minute {number(early)} on"), rows)
+    return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in plots.soak(samples))
+
 
 SECTIONS = {
     "limit": ("The limit", section_limit), "loadtest": ("The load test", section_loadtest), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
-    "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds)}
+    "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
+    "soak": ("Soak", section_soak)}
 
 
 def kept_sections(path):

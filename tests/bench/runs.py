@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import time
+from contextlib import nullcontext
 from datetime import datetime
 
 from lab import ROOT
@@ -18,9 +19,12 @@ def _log_time(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+COUNTED = "SELECT COALESCE(sum(events), 0) FROM receiptd.campaign_funnel WHERE status > 0"
+
+
 def check_result(database, stream, topic=None):
     """A run that did not do the work is no figure, and may be a defect: then everything that tells where the rest is."""
-    events = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
+    events = database.value(COUNTED)
     changed = database.value("SELECT count(*) FROM receiptd.message_inbox WHERE status > 0")
     if events == stream.event_count and changed == stream.message_count:
         return
@@ -32,7 +36,7 @@ def check_result(database, stream, topic=None):
         "rows": database.value("SELECT count(*) FROM receiptd.message_inbox"),
     }
     time.sleep(3)
-    later = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
+    later = database.value(COUNTED)
     raise AssertionError(f"{stream.name}: {events} of {stream.event_count} events counted, 3 s later {later}; {changed} of "
                          f"{stream.message_count} rows changed; {found}")
 
@@ -47,14 +51,25 @@ def _response_times(log):
     return found
 
 
+def _ends(topic, records):
+    """What was acknowledged is shown a little later."""
+    deadline = time.monotonic() + 10
+    while (ends := sum(high for low, high in topic.watermarks().values())) != records:
+        assert time.monotonic() < deadline, f"the topic shows {ends} of {records} records"
+        time.sleep(0.1)
+    return ends
+
+
 def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None,
-                 fillfactor=None, rows=None):
-    """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile."""
-    with lab.database(stream, fillfactor, rows) as database:
+                 fillfactor=None, rows=None, large=None):
+    """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile. `large`: not a
+    copy of a template but this database, whose rows are too many to be counted afterwards."""
+    with nullcontext(large) if large else lab.database(stream, fillfactor, rows) as database:
+        before = database.value(COUNTED) if large else 0
+        first = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq") if large else 0
         receiptd = lab.receiptd(database, topic, lanes=lanes, postgres={"connections": connections},
                                 log={"level": "debug", "stats_interval": "0s"}, **(settings or {}))
-        ends = sum(high for low, high in topic.watermarks().values())
-        assert ends == stream.record_count, f"the topic shows {ends} of {stream.record_count} records"
+        ends = _ends(topic, stream.record_count)
         process = receiptd.start()
         try:
             meter = Meter(lab, database, process.pid)
@@ -66,8 +81,12 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
             else:
                 timeline, end = _follow(database, process, topic, ends * lanes, timeout)
             used = meter.stop()
-            batches = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq")
-            check_result(database, stream, topic)
+            batches = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq") - first
+            if large:
+                counted = database.value(COUNTED) - before
+                assert counted == stream.event_count, f"{stream.name}: {counted} of {stream.event_count} events counted"
+            else:
+                check_result(database, stream, topic)
             process.stop()
         finally:
             receiptd.close()
@@ -118,9 +137,22 @@ def _follow(database, process, topic, goal, timeout):
         time.sleep(POLL_SECONDS)
 
 
-def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2):
-    """The same statements with the same arrays, encoded before the clock starts."""
+def _set_keys(database, keys):
+    """The inbox written anew with keys of that type, in the order in which it was: for both types, so that they differ in nothing else."""
+    database.execute("SET maintenance_work_mem = '256MB'")
+    if keys == "uuid":
+        database.execute("ALTER TABLE receiptd.message_inbox ALTER message_id TYPE uuid USING message_id::uuid")
+    else:
+        database.execute("ALTER TABLE receiptd.message_inbox ALTER message_id TYPE text COLLATE \"C\" USING lower(message_id)")
+    database.execute("VACUUM (FREEZE, ANALYZE) receiptd.message_inbox")
+    return [database.value(f"SELECT {size}::float8 / 1048576")
+            for size in ("pg_table_size('receiptd.message_inbox')", "pg_relation_size('receiptd.message_inbox_pkey')")]
+
+
+def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None):
+    """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written anew."""
     with lab.database(stream) as database:
+        sizes = _set_keys(database, keys) if keys else None
         database.execute("INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation)"
                          " SELECT 'limit', p, l, 0, 1 FROM generate_series(0, 1023) p, generate_series(0, %s - 1) l"
                          " WHERE p < 8", lanes)
@@ -128,7 +160,7 @@ def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000
         process = subprocess.Popen(
             [ROOT / "build/tests/bench/limit", "--dsn", database.dsn, "--records", stream.records_path,
              "--statement", statement, "--connections", str(connections), "--lanes", str(lanes),
-             "--batch", str(batch), "--depth", str(depth)],
+             "--batch", str(batch), "--depth", str(depth), "--ids", keys or "text"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout.readline() == "ready\n", "the limit program failed, see above"
@@ -152,6 +184,8 @@ def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000
                   backends_us_per_event=used["backends"] / result["events"] * 1e6,
                   server_us_per_event=used["server"] / result["events"] * 1e6,
                   wal_bytes_per_event=used["wal_bytes"] / result["events"])
+    if sizes:
+        result.update(table_mib=sizes[0], key_index_mib=sizes[1])
     return result
 
 

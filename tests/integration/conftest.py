@@ -13,6 +13,8 @@ def create_world(receiptd, database, create_topic):
     def create(events=None, partitions=8, seed=1, traffic=None, migrate=True, **settings):
         stream = None if events is None else Traffic(seed, events, partitions, **(traffic or {}))
         topic = create_topic(partitions, retention_ms=-1)  # the stream's records are older than a week
+        if "max_events" in settings.get("batch", {}):
+            settings["batch"].setdefault("catch_up", 1)  # so many, and no more because of their age
         receiptd.configure(kafka={"topics": [str(topic)]})
         world = World(receiptd, database, topic, stream, **settings)
         if migrate:

@@ -22,7 +22,7 @@
 
 #define SCHEMA     "receiptd_test_connection"
 #define MAX_SAID   64u
-#define PATIENCE_S 20
+#define PATIENCE_S 60
 
 static const char *dsn;
 

@@ -154,26 +154,68 @@ static uint64_t lie_in_queues(const struct owner *owner)
     return count;
 }
 
-static void partitions_that_are_behind_in_time_catch_up(void **state)
+/* Three partitions are behind a fourth one. True: when that is at its end, so are they, but for
+ * `slack` records. */
+static bool catch_up(struct fixture *fixture, int records, int slack, unsigned round_messages)
 {
-    struct fixture *fixture = *state;
     struct owner *owner = &fixture->owner;
-    const int records = 5000, ahead = records / 2, slack = 512; /* a round and more */
+    const int ahead = records / 2;
     for (int i = 0; i < 4; i++)
         owner->unwanted[i] = true;
     owner->own.next[3] = ahead;
     begin(fixture, 4, records);
+    owner->kafka->round_messages = round_messages;
     RUN_UNTIL(&fixture->loop, 10000, owner->assigned_count == 4);
     RUN_UNTIL(&fixture->loop, 20000, lie_in_queues(owner) >= (uint64_t)(4 * records - ahead));
     for (int i = 0; i < 4; i++)
         owner->unwanted[i] = false;
     rcpt_kafka_kick(owner->kafka);
     RUN_UNTIL(&fixture->loop, 20000, owner->last[3] == records - 1);
+    bool together = true;
     for (int i = 0; i < 3; i++)
-        assert_true(owner->last[i] >= records - slack);
+        together = together && owner->last[i] >= records - slack;
+    print_message("of %d records: %lld, %lld, %lld after %u rounds\n", records,
+                  (long long)owner->last[0], (long long)owner->last[1], (long long)owner->last[2],
+                  owner->rounds);
     RUN_UNTIL(&fixture->loop, 20000, owner->own.taken == (uint64_t)(4 * records - ahead));
     assert_exact(&owner->own, (uint64_t)(4 * records - ahead));
     owner_close(owner);
+    return together;
+}
+
+/* Rounds end by the clock as well, and a busy machine decides what fits into them: one attempt has
+ * to succeed. */
+static void must_catch_up(int records, int slack, unsigned round_messages)
+{
+    bool together = false;
+    skip_without_brokers();
+    for (int attempt = 0; attempt < 5 && !together; attempt++) {
+        void *state;
+        set_up(&state);
+        together = catch_up(state, records, slack, round_messages);
+        assert_int_equal(tear_down(&state), 0);
+    }
+    assert_true(together);
+}
+
+static void partitions_that_are_behind_in_time_catch_up(void **state)
+{
+    (void)state;
+    must_catch_up(5000, 512, ROUND_MESSAGES); /* a round and more */
+}
+
+/* As on a machine that is so slow that a round ends within a turn. */
+static void partitions_catch_up_however_short_the_rounds_are(void **state)
+{
+    (void)state;
+    must_catch_up(200, 50, 1);
+}
+
+/* The second turn of a round is cut. */
+static void partitions_catch_up_where_rounds_cut_turns(void **state)
+{
+    (void)state;
+    must_catch_up(2000, 200, 36);
 }
 
 static void seek_delivers_again_from_the_offset(void **state)
@@ -454,6 +496,12 @@ static void the_trace_header_is_handed_over(void **state)
     owner_close(&fixture->owner);
 }
 
+static int64_t committed(struct fixture *fixture)
+{
+    run_briefly(&fixture->loop);
+    return group_committed(test_brokers(), fixture->group, fixture->topic, 0);
+}
+
 static void committed_offsets_reach_the_lag_tools(void **state)
 {
     struct fixture *fixture = *state;
@@ -462,11 +510,15 @@ static void committed_offsets_reach_the_lag_tools(void **state)
     RUN_UNTIL(&fixture->loop, 20000, owner->own.taken == 100);
     struct rcpt_kafka_partition position = {fixture->topic, 0, 77};
     run_for(&fixture->loop, 150);
+    uint64_t start = uv_hrtime();
     rcpt_kafka_commit(owner->kafka, &position, 1);
     position.offset = 99; /* within the interval: left out */
     rcpt_kafka_commit(owner->kafka, &position, 1);
+    bool within = uv_hrtime() - start < UINT64_C(50000000);
+    RUN_UNTIL(&fixture->loop, 10000, committed(fixture) >= 77);
     run_for(&fixture->loop, 300);
-    assert_int_equal(group_committed(test_brokers(), fixture->group, fixture->topic, 0), 77);
+    if (within)
+        assert_int_equal(committed(fixture), 77);
     owner_close(owner);
 }
 
@@ -594,6 +646,8 @@ int main(int count, char **arguments)
         TEST(an_assignment_may_be_held_for_seconds),
         TEST(an_unwanted_partition_stops_alone_and_goes_on_without_a_gap),
         TEST(partitions_that_are_behind_in_time_catch_up),
+        TEST(partitions_catch_up_however_short_the_rounds_are),
+        TEST(partitions_catch_up_where_rounds_cut_turns),
         TEST(seek_delivers_again_from_the_offset),
         TEST(reassign_moves_one_and_the_others_go_on),
         TEST(members_share_and_take_over_without_a_gap),

@@ -20,6 +20,7 @@ from confluent_kafka.admin import ConfigResource
 
 from oracle import broker
 from support import publications
+from support.failing import failing
 from support.operations import Operations
 from support.ports import free_ports
 from support.servers import Postgres
@@ -546,6 +547,62 @@ def test_a_steady_stream_is_published_every_max_hold_and_a_full_group_at_once(cr
     process.stop()
 
 
+KEPT_BACK = "SELECT COALESCE(sum(size), 0) FROM receiptd.fold_event WHERE firsts IS NOT NULL"
+BUSY_CAMPAIGNS = 12
+INSERT = "INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id) SELECT m, 'o', 'busy-' || n FROM unnest(%s::text[]) WITH ORDINALITY u (m, n)"
+
+
+class Busy:
+    """Each campaign gets a receipt of another message in each round, so none of them goes quiet."""
+
+    def __init__(self, world, process):
+        self.world, self.process, self.rounds = world, process, 0
+
+    def until(self, condition, what, timeout=60):
+        deadline = time.monotonic() + timeout
+        while not condition():
+            assert time.monotonic() < deadline and self.process.running, f"{what}\n{self.process.log_tail()}"
+            self.round()
+
+    def round(self):
+        ids = [f"busy-{self.rounds}-{n}" for n in range(BUSY_CAMPAIGNS)]
+        self.rounds += 1
+        self.world.database.execute(INSERT, ids)
+        receipts(self.world, "SENT", ids)
+
+
+def test_a_group_that_goes_quiet_is_published_beside_others_that_stay_busy_and_those_survive_a_kill(create_folds):
+    world = create_folds(rule={"window": "450ms", "max_hold": "1h"})  # shorter than sums may lie
+    process = world.installation.start()
+    busy = Busy(world, process)
+    busy.until(lambda: publications.totals(world.database).get("campaigns", {}).get("groups", 0) >= BUSY_CAMPAIGNS, "groups")
+    bursts = itertools.count()
+
+    def quiet():
+        return publications.totals(world.database)["campaigns"]["quiet"]
+
+    def kept_back():
+        """Another burst every now and then: as one goes quiet, sums of the others lie apart for a while."""
+        nonlocal burst, again
+        if time.monotonic() > again:
+            again = time.monotonic() + 0.15
+            burst = next(bursts)
+            world.insert_ids(f"once-{burst}", campaign=f"once-{burst}")
+            receipts(world, "DELIVERED", [f"once-{burst}"])
+        return world.database.value(KEPT_BACK) >= BUSY_CAMPAIGNS / 2
+
+    burst, again = None, 0.0
+    for _ in range(2):
+        busy.until(kept_back, "sums of busy groups are kept back")
+        process.kill()  # whoever comes next has them from there
+        process = busy.process = world.installation.start()
+        busy.until(lambda: quiet() > burst, "the burst is published")
+    world.wait_until_consumed(process)
+    wait_until_quiet(world, process)
+    assert_told(world)
+    process.stop()
+
+
 # ---- fold-plan -----------------------------------------------------------------------------------------------------
 
 def replay(events, window, hold):
@@ -848,6 +905,36 @@ def test_an_operator_who_locks_the_tables_of_folds_delays_them_only(create_folde
     publications.assert_once(found)
     assert sum(publication["events"] for publication in found) == 200
     assert world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 1
+    process.stop()
+
+
+def test_publications_are_told_once_however_often_statements_fail(create_folds):
+    world = create_folds(20_000, seed=24, rule={"window": "300ms", "max_hold": "1s"})
+    tables = [table for table in TABLES if table not in ("fold_progress", "dead_letter")]
+    process = world.installation.start()
+    with failing(world.database, tables, 0.1):
+        feeder = world.feed(per_second=4_000)
+        feeder.join()
+        world.insert(world.stream.late)
+        world.finish(process, timeout=120)
+        process.wait_for_log("folds: lane [01]: .* refused by the test", 60)
+        wait_until_quiet(world, process)
+    assert_told(world)
+    process.stop()
+
+
+def test_an_outbox_that_could_not_be_emptied_holds_up_nothing_for_longer_than_that(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "200ms"})
+    process = world.installation.start()
+    with failing(world.database, ["fold_outbox"], 1, "DELETE", "ROW"):
+        produce_json(world, world.events, [(f"g{n % 7}", {"id": f"g{n % 7}"}) for n in range(100)])
+        process.wait_for(lambda: process.log().count("emptying its outbox failed") > 1, 60, "it is tried again")
+    produce_json(world, world.events, [(f"g{n % 7}", {"id": f"g{n % 7}"}) for n in range(100)])
+    wait_until_read(world, process)
+    wait_until_quiet(world, process)
+    found = published(world)
+    publications.assert_once(found)
+    assert sum(publication["events"] for publication in found) == 200
     process.stop()
 
 

@@ -1,4 +1,4 @@
-"""sql/migrate/005_actions.sql and 009_intents.sql alone: who schedules, who may run, what may be spent, and the races between them."""
+"""sql/migrate/005_actions.sql, 009_intents.sql and 013_fair_claims.sql alone: who schedules, who may run, what may be spent, and the races between them."""
 
 import json
 import threading
@@ -7,8 +7,8 @@ import time
 import psycopg
 import pytest
 
-from sql_batch import Event, add_messages, apply
-from sql_fixture import SQL, database, sql_server  # noqa: F401
+from sql_batch import TOPIC, Event, add_messages, apply, fold
+from sql_fixture import FLAGS, SQL, STATUSES, database, sql_server  # noqa: F401
 
 SENT, DELIVERED, OPENED = 300, 600, 700
 
@@ -37,9 +37,10 @@ def store(database):
     return store
 
 
-def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=(), goals=(), rooms=(), lease_ms=60_000):
-    """Ids and tokens of what was claimed, and how many went on."""
-    rows = session.run("actions/claim", [lane], me, most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
+def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=(), goals=(), rooms=(), lease_ms=60_000, look=None):
+    """Ids and tokens of what was claimed, and how many went on. Of a lane, or of several at once."""
+    lanes = [lane] if isinstance(lane, int) else list(lane)
+    rows = session.run("actions/claim", lanes, me, look or most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
     claimed = [(int(r["action_id"]), int(r["token"])) for r in rows if r["action_id"] is not None]
     return claimed, int(rows[-1]["token"]) if rows else None
 
@@ -197,6 +198,90 @@ def test_organisations_take_turns_when_there_is_too_much(store):
     assert len(seen) > 16 and orgs[1] == ("small", 16)
 
 
+def orgs_of(session, claimed):
+    return [org for org, in session.query("SELECT org_id FROM action WHERE id = ANY (%s) ORDER BY id", ([id for id, _ in claimed],))]
+
+
+def test_one_claim_of_all_lanes_finds_the_single_action_of_a_small_organisation(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 4000, "big")
+    for n in range(5):
+        begin(session, 1, "small", prefix=f"t{n}-")
+        claimed, _ = claim(session, range(16), look=128)
+        assert len(claimed) == 64 and "small" in orgs_of(session, claimed)
+
+
+def test_a_lane_with_much_gets_what_the_others_leave_over(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 2000, "big")
+    session.do("DELETE FROM action WHERE lane <> 3")
+    session.do("DELETE FROM run r WHERE NOT EXISTS (SELECT FROM action a WHERE a.run_id = r.id)")
+    begin(session, 15, "small", prefix="t")
+    claimed, _ = claim(session, range(16))
+    orgs = orgs_of(session, claimed)
+    assert orgs.count("small") == 15 and orgs.count("big") >= 20  # and not the sixteenth part
+
+
+def test_where_there_is_room_for_one_organisations_take_turns_by_weight(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 300, "old"), begin(session, 300, "new", prefix="t"), begin(session, 300, "triple", prefix="u")
+    session.do("INSERT INTO org_limit (org_id, weight) VALUES ('triple', 3)")
+    turns = []
+    for _ in range(150):
+        claimed, _ = claim(session, range(16), goals=["webhook:x"], rooms=[1])
+        turns += orgs_of(session, claimed)
+        finish(session, claimed)
+    assert len(turns) == 150 and all(10 <= turns.count(org) <= 55 for org in ("old", "new")) and 60 <= turns.count("triple") <= 120
+
+
+def test_the_ceiling_of_all_is_shared_by_organisations_too(store):
+    session = store(pipeline("p", step(0, "webhook", target="x")))
+    begin(session, 100, "a"), begin(session, 100, "b", prefix="t"), begin(session, 100, "c", prefix="u")
+    turns = []
+    for _ in range(60):
+        claimed, _ = claim(session, range(16), org=(1000, 1000, 0), total=(0, 1, 2))
+        assert len(claimed) == 2
+        turns += orgs_of(session, claimed)
+        finish(session, claimed)
+    assert all(turns.count(org) >= 15 for org in "abc")
+    granted = dict(session.query("SELECT org_id, granted::int FROM org_limit"))
+    assert granted == {"*": 120} | {org: turns.count(org) for org in "abc"}  # what was charged beyond it went back
+
+
+@pytest.mark.parametrize("on", [200, SENT, 440, DELIVERED, OPENED, 9001, 9003])
+def test_a_batch_is_quiet_exactly_if_no_pipeline_hears_of_it(store, on):
+    session = store(pipeline("p", step(0, "webhook", target="x"), on=on))
+    wanted = {int(row["code"]) for row in session.run("actions/wanted")}
+    for n, code in enumerate([*STATUSES, *(9001 + bit for bit in FLAGS)]):
+        event = Event(f"m{n}", code, n)
+        add_messages(session, {f"m{n}": "c"})
+        session.do("DELETE FROM run_intent")
+        apply(session, [event])
+        heard = session.query("SELECT count(*) FROM run_intent")[0][0] > 0
+        try:
+            session.do("SELECT actions_quiet(%s::int2[], %s)", ([event.top], event.mask))
+            refused = False
+        except psycopg.Error as error:
+            assert error.sqlstate == "RD003"
+            refused = True
+        known = event.top in wanted or any(event.mask >> (flag - 9001) & 1 for flag in wanted if flag >= 9001)
+        assert (heard, refused) == (known, known), code
+
+
+def test_an_import_sets_up_the_first_step_whatever_it_is(store):
+    session = store(pipeline("waits", step(0, "await", awaits=OPENED, within_ms=3_600_000), step(1, "webhook", target="x"), on=None),
+                    pipeline("nothing", on=None))
+    add_messages(session, {"m": "c", "n": "c"})
+    apply(session, [Event("m", OPENED, 0)])
+    session.one("actions/import", "waits", json.dumps([{"subject": id, "message_id": id} for id in "mnx"]))
+    begin(session, 2, name="nothing")
+    assert session.query("SELECT r.subject, a.awaits, a.settle IS NULL, a.perform_at <= clock_timestamp() FROM action a"
+                         " JOIN run r ON r.id = a.run_id ORDER BY 1") == [
+        ("m", OPENED, True, True), ("n", OPENED, False, False), ("x", OPENED, False, False)]
+    assert session.query("SELECT r.status, r.ended_at IS NOT NULL, count(*) FROM run r GROUP BY 1, 2 ORDER BY 1") == [
+        ("active", False, 3), ("done", True, 2)]
+
+
 def test_once_per_counts_what_it_refuses_and_batches_do_not_block_each_other(store):
     session = store(pipeline("p", step(0, "webhook", target="x"), once_per=["campaign_id"]))
     add_messages(session, {f"m{n}": f"c{n % 3}" for n in range(30)})
@@ -231,6 +316,16 @@ def test_what_a_transaction_begins_is_one_row_and_rolls_back_with_it(store):
     assert session.query("SELECT count(*) FROM run_intent") == [(1,)] and session.query("SELECT count(*) FROM run") == [(0,)]
     assert make_runs(session) == 1 and make_runs(session) == 0
     assert session.query("SELECT count(*), count(DISTINCT message_id) FROM run") == [(900, 900)]
+
+
+@pytest.mark.parametrize("statement", ["apply", "wake"])
+def test_what_a_batch_wakes_is_looked_up_by_key_even_if_planned_while_nothing_waits(store, statement):
+    session = store(pipeline("p", step(0, "await", awaits=OPENED, within_ms=3_600_000), step(1, "webhook", target="x")))
+    parameters = fold([Event("m", SENT, 0)]) if statement == "apply" else ([TOPIC], [0], 0, 100)
+    plan = session.explain(f"lane/{statement}", *parameters)
+    woken = plan[plan.index("Update on action a"):].split("\n  ->")[0]
+    assert "on action_pkey" in woken or "using action_pkey" in woken, plan
+    assert "Index Cond: (id = ANY" in woken and woken.count("Scan ") - woken.count("CTE Scan ") <= 2, plan
 
 
 def test_runs_are_made_exactly_once_however_many_make_them(store, database):

@@ -34,7 +34,7 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
     while position < len(events):
         batch = events[position:position + rng.choice([1, 2, 50, 300])]
         position += len(batch)
-        answer = apply(session, batch)
+        answer = apply(session, batch, raw=rng.random() < 0.5)
         assert answer["events_counted"] == sum(len(e.codes) for e in batch) and answer["events_parked"] == 0
         assert answer["messages_known"] == len({e.message_id for e in batch})
         if rng.random() < 0.3:
@@ -42,6 +42,23 @@ def test_any_order_and_batching_gives_the_rows_and_counters_of_the_definition(da
     assert stored_rows(session) == expected_rows(inbox, events)
     assert stored_funnel(session) == expected_funnel(inbox, events)
     assert drift(session) == []
+
+
+@pytest.mark.parametrize("unknown", ["park", "dead-letter"])
+def test_a_batch_without_raw_events_is_for_known_messages_alone(database, unknown):
+    session = database.session()
+    add_messages(session, {"m": "c"})
+    apply(session, [Event("m", 200, 0)], unknown=unknown, raw=False)
+    before = stored_rows(session), stored_funnel(session)
+    assert before[0] == {"m": (200, 0)}
+    with pytest.raises(SqlError) as refused:
+        apply(session, [Event("m", 300, 1), Event("x", 300, 2)], unknown=unknown, raw=False)
+    assert refused.value.sqlstate == "RD004"
+    assert (stored_rows(session), stored_funnel(session)) == before
+    assert session.query("SELECT 1 FROM parked_event UNION ALL SELECT 1 FROM dead_letter") == []
+    session.prepared.clear()  # psycopg gives up all prepared statements after a rollback
+    answer = apply(session, [Event("m", 300, 1), Event("x", 300, 2)], unknown=unknown)
+    assert answer["events_parked"] + answer["events_dead"] == 1 and stored_rows(session) == {"m": (300, 0)}
 
 
 def test_current_is_what_stands_in_a_status_and_sums_to_the_root(database):

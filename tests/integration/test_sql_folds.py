@@ -2,6 +2,8 @@
 import json
 import random
 
+import psycopg
+import pytest
 from sql_fixture import database, sql_server  # noqa: F401
 from test_sql_snapshot import pages
 
@@ -18,6 +20,42 @@ OPEN = """
            now() + {due} * interval '1 hour', '{{}}', now()
     FROM generate_series(1, {count}) n
 """
+
+
+NO_EVENTS = "'{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 1"
+APPEND = """
+    INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size)
+    SELECT array_agg('o'::text), array_agg('c'::text), array_agg(0::smallint), array_agg(c::smallint), array_agg(0), array_agg(3::int8), count(*)
+    FROM unnest(ARRAY{codes}) c
+"""
+ENTRIES = """
+    ARRAY{ids}::int8[], ARRAY{campaigns}::text[], ARRAY{campaigns}::text[], array_fill(0::int2, ARRAY[{count}]), ARRAY{codes}::int2[],
+    array_fill(0, ARRAY[{count}]), array_fill(NULL::text, ARRAY[{count}]), array_fill(3::int8, ARRAY[{count}]),
+    array_fill({at}, ARRAY[{count}]), array_fill({at}, ARRAY[{count}]), array_fill(NULL::text, ARRAY[{count}]), {new}
+"""
+
+
+def gather_topics(session, rows=500, entries=1000):
+    return [row[:2] for row in session.query(f'EXECUTE "fold/gather"({NO_EVENTS}, {rows}, {entries}, NULL)')]
+
+
+def gather(session, ids, campaigns, codes, at="now()", new=1, as_of="NULL"):
+    """The answer: rules, keys and windows of the entries from `new` on."""
+    at = f"(extract(epoch FROM {at}) * 1000000)::int8"
+    given = ENTRIES.format(ids=ids, campaigns=campaigns, codes=codes, count=len(codes), at=at, new=new)
+    return session.query(f'EXECUTE "fold/gather"({given}, 500, 1000, {as_of})')[0][2:6]
+
+
+def reached_from_nothing(session):
+    return [code for code, in session.query("SELECT DISTINCT new FROM path_delta WHERE old = 0 AND new > 0 ORDER BY new")]
+
+
+def append(session, count, codes):
+    """Rows of one entry for each code; their ids."""
+    before = {id for id, in session.query("SELECT id FROM fold_event")}
+    for _ in range(count):
+        session.do(APPEND.format(codes=codes))
+    return sorted({id for id, in session.query("SELECT id FROM fold_event")} - before)
 
 
 def add_groups(session, name, count, due):
@@ -39,7 +77,7 @@ def test_due_groups_are_found_by_index_in_as_many_pages_as_are_due(database):
         add_groups(session, f"open-{open_groups}", open_groups, due=False)
         add_groups(session, f"due-{open_groups}", 10, due=True)
         session.do("VACUUM fold_group")
-        visited[open_groups] = pages(session, "fold/look", 0, 2), pages(session, "fold/claim", 0, 2000)
+        visited[open_groups] = pages(session, "fold/look", 0), pages(session, "fold/claim", 0, 2000)
         assert session.query(f"SELECT count(*) FROM fold_outbox WHERE payload LIKE '%due-{open_groups}%'") == [(10,)]
     for small, large in zip(visited[1_000], visited[40_000]):
         assert large <= small + 60, f"pages visited with 1 000 and with 40 000 open groups: {visited}"
@@ -51,17 +89,17 @@ def test_due_groups_are_found_by_index_in_as_many_pages_as_are_due(database):
 def test_a_gathering_takes_no_more_than_it_is_allowed_and_says_that_there_is_more(database):
     session = database.session()
     session.do(RULE.replace("'transitions'", "'topic'").replace('"": "tally"', '"s": "set"'))
-    append = ("INSERT INTO fold_event (rules, keys, parts, n, size) SELECT array_agg('r'::text), array_agg(format('{\"k\": %s}', n)),"
+    event = ("INSERT INTO fold_event (rules, keys, parts, n, size) SELECT array_agg('r'::text), array_agg(format('{\"k\": %s}', n)),"
               " array_agg(format('{\"v\": {\"s\": [%s]}, \"o\": {}}', ROW)), array_agg(1), count(*) FROM generate_series(1, 100) n")
     for row in range(5):
-        session.do(append.replace("ROW", str(row)))
+        session.do(event.replace("ROW", str(row)))
     session.prepare("fold/gather")
     taken = []
     while not taken or taken[-1][1]:
-        taken += session.query('EXECUTE "fold/gather"(0, 2, 500, 200, 0)')
+        taken += gather_topics(session, entries=200)
         assert len(taken) < 10
     assert [rows for rows, _ in taken] == [2, 2, 1]
-    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 200, 1)') == [(0, False)]  # topics are the first lane's
+    assert gather_topics(session) == [(0, False)]
     assert session.query("SELECT DISTINCT collected -> 'v' -> 's', events FROM fold_group") == [([0, 1, 2, 3, 4], 5)]
 
 
@@ -75,8 +113,8 @@ def test_a_group_that_opens_again_within_the_window_was_published_too_early(data
 
     def publish(age):
         session.do(event % age)
-        session.query('EXECUTE "fold/gather"(0, 2, 500, 1000, 1)')
-        session.do("UPDATE fold_group SET due_at = now(), lane = 0 WHERE due_at IS NOT NULL")
+        gather_topics(session)
+        session.do("UPDATE fold_group SET due_at = now() - interval '1 minute', lane = 0 WHERE due_at IS NOT NULL")
         return session.query('EXECUTE "fold/claim"(0, 10)')
 
     assert publish(quiet) == [(1, 1)]
@@ -103,45 +141,144 @@ def test_the_short_way_to_add_counts_gives_what_the_long_one_gives(database):
     assert session.query("SELECT fold_sum('{}', %s)", [json.dumps(first)]) == [(first,)]
 
 
-def test_lanes_share_rows_in_blocks_unless_a_group_is_due(database):
+def test_rows_of_transitions_are_read_once_and_stay_until_they_are_gathered(database):
+    session = database.session()
+    session.do(RULE)
+    code = reached_from_nothing(session)[0]
+    for name in ("fold/events", "fold/gather"):
+        session.prepare(name)
+    ids = append(session, 5, [code, code])
+    session.do("INSERT INTO fold_event (rules, keys, parts, n, size) VALUES ('{r}', '{k}', ARRAY['{}'], '{1}', 1)")  # a topic's
+    first = session.query("EXECUTE \"fold/events\"('{}', 500, 4)")
+    assert [row[0] for row in first] == ids[:2] and all(row[2] == 2 for row in first)
+    assert [row[0] for row in session.query(f'EXECUTE "fold/events"(ARRAY{ids[:2]}, 2, 1000)')] == ids[2:4]
+    assert [row[0] for row in session.query(f'EXECUTE "fold/events"(ARRAY{ids[:2]}, 500, 1)')] == ids[2:3]  # one comes in any case
+    gather(session, ids[:2], ["c"], [code])
+    assert [id for id, in session.query("SELECT id FROM fold_event WHERE rules IS NULL ORDER BY id")] == ids[2:]
+    assert session.query("SELECT events::int FROM fold_group WHERE key <> 'k'") == [(3,)]
+
+
+def test_sums_that_are_kept_back_are_read_again_with_their_own_times(database):
+    session = database.session()
+    for name in ("fold/events", "fold/keep"):
+        session.prepare(name)
+    kept = session.query("""EXECUTE "fold/keep"('{o,o}', '{a,b}', '{0,200}', '{200,300}', '{0,1}', ARRAY[NULL, '{"x": 1}'], '{7,8}', '{1000,2000}',
+                            '{3000,4000}', ARRAY[NULL, 'link'])""")
+    row = session.query("EXECUTE \"fold/events\"('{}', 500, 1000)")[0]
+    assert [(row[0],)] == kept and row[2:] == (2, ["o"], ["a", "b"], [0, 200], [200, 300], [0, 1], [7, 8], [None, '{"x": 1}'],
+                                               [None, "link"], [1000, 2000], [3000, 4000])
+
+
+def test_arrays_of_one_value_come_with_one_element(database):
+    session = database.session()
+    session.prepare("fold/events")
+    session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) VALUES"
+               " ('{o,o,o}', '{a,b,c}', '{0,0,0}', '{200,200,200}', '{0,0,0}', '{1,1,1}', 3),"
+               " ('{o,o,p}', '{a,a,a}', '{0,0,300}', '{200,300,200}', '{0,4,0}', '{1,1,2}', 3), ('{o}', '{a}', '{0}', '{200}', '{0}', '{1}', 1)")
+    assert [row[2:9] for row in session.query("EXECUTE \"fold/events\"('{}', 500, 1000)")] == [
+        (3, ["o"], ["a", "b", "c"], [0], [200], [0], [1]), (3, ["o", "o", "p"], ["a", "a", "a"], [0, 0, 300], [200, 300, 200], [0, 4, 0], [1, 1, 2]),
+        (1, ["o"], ["a"], [0], [200], [0], [1])]
+
+
+def test_nothing_is_added_if_somebody_else_has_taken_a_row(database):
+    session = database.session()
+    session.do(RULE)
+    code = reached_from_nothing(session)[0]
+    session.prepare("fold/gather")
+    ids = append(session, 3, [code])
+    session.do(f"DELETE FROM fold_event WHERE id = {ids[1]}")
+    with pytest.raises(psycopg.Error) as raised:
+        gather(session, ids, ["c"], [code])
+    assert raised.value.sqlstate == "RD001" and "2 of 3 rows" in str(raised.value)
+    assert session.query("SELECT (SELECT count(*) FROM fold_event)::int, (SELECT count(*) FROM fold_group)::int") == [(2, 0)]
+
+
+def test_the_answer_says_which_groups_new_entries_belong_to(database):
+    session = database.session()
+    session.do(RULE)
+    session.do(RULE.replace("'r'", "'s'").replace("true, false, false", "true, false, true").replace("'1 hour'", "'5 seconds'"))
+    session.do(RULE.replace("'r'", "'elsewhere'").replace("'{}', true", "'{\"campaign_id\": [\"other\"]}', true"))
+    session.prepare("fold/gather")
+    code = reached_from_nothing(session)[0]
+    status, = session.query(f"SELECT name FROM message_status_priority WHERE code = {code}")[0]
+    entries, rules, keys, windows = gather(session, [], ["a", "b", 'c"'], [code] * 3, new=2)
+    found = sorted(zip(entries, rules, (json.loads(key) for key in keys), windows), key=str)
+    assert found == sorted([(2, "r", {"campaign_id": "b"}, 3_600_000_000), (3, "r", {"campaign_id": 'c"'}, 3_600_000_000),
+                            (2, "s", {"campaign_id": "b", "status": status}, 5_000_000),
+                            (3, "s", {"campaign_id": 'c"', "status": status}, 5_000_000)], key=str)
+    assert gather(session, [], ["a"], [code], new=2) == (None, None, None, None)
+
+
+def test_entries_of_no_transitions_are_only_asked_about(database):
     session = database.session()
     session.do(RULE)
     session.prepare("fold/gather")
+    code = reached_from_nothing(session)[0]
+    session.do("INSERT INTO fold_event (rules, keys, parts, n, size) VALUES ('{r}', '{k}', ARRAY['{}'], '{1}', 1)")  # a topic's
+    given = ENTRIES.format(ids=[], campaigns=["a", "b"], codes=[code] * 2, count=2, at="0", new=1).replace("array_fill(3::int8", "array_fill(0::int8")
+    rows, rest, entries, rules, keys, _, _ = session.query(f'EXECUTE "fold/gather"({given}, 0, 0, NULL)')[0]
+    assert (rows, sorted(zip(entries, rules, keys))) == (0, [(1, "r", '{"campaign_id": "a"}'), (2, "r", '{"campaign_id": "b"}')])
+    assert session.query("SELECT (SELECT count(*) FROM fold_event)::int, (SELECT count(*) FROM fold_group)::int,"
+                         " (SELECT count(*) FROM fold_total)::int") == [(1, 0, 0)]
 
-    def append(count):
-        session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) SELECT '{o}', '{c}', '{0}',"
-                   " (SELECT ARRAY[min(new)] FROM path_delta WHERE old = 0 AND new > 0), '{0}', '{1}', 1"
-                   f" FROM generate_series(1, {count})")
 
-    def lying():
-        return {id for id, in session.query("SELECT id FROM fold_event")}
+def test_a_group_that_was_put_off_is_due_when_its_last_events_have_been_handed_over(database):
+    session = database.session()
+    session.do(RULE)
+    code = reached_from_nothing(session)[0]
+    for name in ("fold/gather", "fold/due", "fold/put_off", "fold/claim"):
+        session.prepare(name)
+    gather(session, [], ["c"], [code], at="now() - interval '61 minutes'")
+    session.do("UPDATE fold_group SET lane = 0")
+    key = '{"campaign_id": "c"}'
+    due = [("r", key, 3_600_000_000, False)]
+    assert session.query('EXECUTE "fold/due"(10)') == due
+    session.do(f"""EXECUTE "fold/put_off"('{{r}}', ARRAY['{key}'], ARRAY[now() + interval '1 minute'])""")
+    assert session.query("SELECT due_at > now() AND due_at <= now() + interval '1 minute' FROM fold_group") == [(True,)]
+    session.do("UPDATE fold_group SET due_at = now()")
+    session.do(f"""EXECUTE "fold/put_off"('{{r}}', ARRAY['{key}'], ARRAY[NULL::timestamptz])""")
+    assert session.query("SELECT due_at = first_at + interval '2 hours' FROM fold_group") == [(True,)]
+    assert session.query('EXECUTE "fold/due"(10)') == []
+    gather(session, [], ["c"], [code], at="now() - interval '60 minutes'", as_of="(extract(epoch FROM now()) * 1000000)::int8")
+    assert session.query("SELECT due_at <= now() FROM fold_group") == [(True,)]
+    assert session.query('EXECUTE "fold/claim"(0, 10)') == [(1, 1)]
 
-    append(300)
-    everything = lying()
-    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 1000, 0)')[0][0] == len(everything - lying())
-    assert lying() == {id for id in everything if id // 64 % 2 == 0} and len(lying()) > 100
-    append(100)
-    everything = lying()
-    assert session.query('EXECUTE "fold/gather"(1, 2, 500, 1000, 1)') == [(len(everything), False)]
-    assert lying() == set()
-    assert session.query("SELECT sum(events)::int FROM fold_group") == [(400,)]
+
+def test_the_other_lane_waits_until_everything_is_gathered_but_not_for_ever(database):
+    session = database.session()
+    session.do(RULE)
+    for name in ("fold/look", "fold/due", "fold/claim"):
+        session.prepare(name)
+    session.do(OPEN.format(name="x", count=1, due="0", ago="2"))
+    session.do("UPDATE fold_group SET lane = 1, due_at = now() - interval '3 seconds'")
+
+    def looked(lane):
+        return session.query(f'EXECUTE "fold/look"({lane})')[0][2]
+
+    assert (looked(0), looked(1)) == (True, False)
+    assert session.query('EXECUTE "fold/due"(10)')[0][0] == "r"
+    assert session.query('EXECUTE "fold/claim"(1, 10)') == [(0, 0)]
+    session.do("UPDATE fold_lane SET gathered_at = now() - interval '2 seconds' WHERE lane = 0")
+    assert (looked(0), looked(1)) == (False, True)
+    session.do("UPDATE fold_lane SET gathered_at = now() - interval '1 hour' WHERE lane = 0")
+    assert (looked(0), looked(1)) == (True, False)
+    session.do("UPDATE fold_group SET due_at = now() - interval '11 seconds'")  # nobody gathers
+    assert looked(1)
+    assert session.query('EXECUTE "fold/claim"(1, 10)') == [(1, 1)]
 
 
 def test_a_gathering_counts_whatever_number_of_statuses_meet_in_a_group(database):
     session = database.session()
     session.do(RULE)
     session.prepare("fold/gather")
-    ladder = [code for code, in session.query("SELECT DISTINCT new FROM path_delta WHERE old = 0 AND new > 0 ORDER BY new")]
+    ladder = reached_from_nothing(session)
     expected = {}
     for count in (1, 2, 3, 4, 7, len(ladder), 1):
         codes = ladder[:count]
-        session.do("INSERT INTO fold_event (orgs, campaigns, old, new, gained, n, size) SELECT array_agg('o'::text), array_agg('c'::text),"
-                   " array_agg(0::smallint), array_agg(c::smallint), array_agg(0), array_agg(3::int8), count(*)"
-                   f" FROM unnest(ARRAY{codes}) c")
         for name, delta in session.query("SELECT p.name, sum(d.delta)::int FROM path_delta d JOIN message_status_priority p"
                                          f" ON p.code = d.code WHERE d.old = 0 AND d.new = ANY (ARRAY{codes}) GROUP BY p.name"):
             expected[name] = expected.get(name, 0) + 3 * delta
-        session.query('EXECUTE "fold/gather"(0, 2, 500, 1000, 1)')
+        gather(session, [], ["c"] * count, codes)
         found = session.query("SELECT collected -> 'v' -> '', key FROM fold_group")
         assert len(found) == 1 and json.loads(found[0][1]) == {"campaign_id": "c"}
         assert {name: n for name, n in found[0][0].items() if n} == {name: n for name, n in expected.items() if n}

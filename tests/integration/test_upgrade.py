@@ -23,7 +23,7 @@ def create_old_world(create_world, before):
         # Of flags beside a status the release before knows nothing.
         world = create_world(*arguments, migrate=False, traffic={"flags": 0}, **settings)
         # One file for both: only keys that the release before knows. Two of the present code share its default address.
-        world.installation.configure(kafka={"group": "receiptd-" + str(world.topic)}, http=None, control=None)
+        world.installation.configure(kafka={"group": "receiptd-" + str(world.topic)}, batch={"catch_up": None}, http=None, control=None)
         with release.running(before):
             world.installation.migrate()
         world.insert(world.stream.early)

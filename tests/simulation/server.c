@@ -8,6 +8,7 @@
 #include "oracle.h"
 
 #define NOTICE_US 20000000 /* until the server sees that a client is gone, at the most */
+#define AGAIN     40       /* one of so many batches lacks something and has to come again */
 
 static void step(struct sim *sim, uint32_t number);
 
@@ -173,8 +174,8 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
 static void say_end(struct sim *sim, const struct sim_backend *backend,
                     const struct sim_request *request)
 {
-    static const char *const words[RCPT_OUTCOME__COUNT] = {"committed", "fenced", "rolled back",
-                                                           "refused",   "probed", "unknown"};
+    static const char *const words[RCPT_OUTCOME__COUNT] = {
+        "committed", "fenced", "rolled back", "sent again", "refused", "probed", "unknown"};
     if (sim->log == NULL || request->kind != REQUEST_BATCH)
         return;
     if (request->move_count == 0)
@@ -301,6 +302,10 @@ static void commit(struct sim *sim, uint32_t number)
     struct sim_request *request = sim->database->backends[number].queue;
     if (request->batch == RCPT_BATCH_PROBE) {
         finish(sim, number, RCPT_OUTCOME_PROBED);
+        return;
+    }
+    if (request->batch == RCPT_BATCH_APPLY && sim_random_below(&sim->server_random, AGAIN) == 0) {
+        finish(sim, number, RCPT_OUTCOME_AGAIN);
         return;
     }
     sim_oracle_before_commit(sim, request);

@@ -63,6 +63,51 @@ static void an_array_that_was_not_finished_is_freed(void **state)
     rcpt_array_text_fini(&array);
 }
 
+static void what_array_out_writes_is_read(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"a", "",      "NULL", NULL,        "a,\"b\"\\{NULL} ",
+                                           "}", "plain", "\\",   "\xc3\xa4 b"};
+    struct rcpt_arena arena;
+    struct rcpt_array_reader reader;
+    struct rcpt_text element;
+    rcpt_arena_init(&arena, 64);
+    rcpt_array_reader_init(&reader, "{a,\"\",\"NULL\",NULL,\"a,\\\"b\\\"\\\\{NULL} \",\"}\",plain,"
+                                    "\"\\\\\",\"\xc3\xa4 b\"}");
+    for (size_t index = 0; index < sizeof(expected) / sizeof(expected[0]); index++) {
+        assert_true(rcpt_array_reader_next(&reader, &arena, &element));
+        assert_int_equal(element.at == NULL, expected[index] == NULL);
+        assert_true(expected[index] == NULL || rcpt_text_is(element, expected[index]));
+    }
+    assert_false(rcpt_array_reader_next(&reader, &arena, &element));
+    assert_false(rcpt_array_reader_next(&reader, &arena, &element));
+    rcpt_arena_fini(&arena);
+}
+
+static void integers_are_read(void **state)
+{
+    (void)state;
+    struct rcpt_array_reader reader;
+    int64_t number;
+    rcpt_array_reader_init(&reader, "{0,-32768,9223372036854775807}");
+    assert_true(rcpt_array_reader_next_int(&reader, &number) && number == 0);
+    assert_true(rcpt_array_reader_next_int(&reader, &number) && number == -32768);
+    assert_true(rcpt_array_reader_next_int(&reader, &number) && number == INT64_MAX);
+    assert_false(rcpt_array_reader_next_int(&reader, &number));
+}
+
+static void no_array_has_no_elements(void **state)
+{
+    (void)state;
+    struct rcpt_array_reader reader;
+    struct rcpt_text element;
+    int64_t number;
+    rcpt_array_reader_init(&reader, NULL);
+    assert_false(rcpt_array_reader_next(&reader, NULL, &element));
+    rcpt_array_reader_init(&reader, "{}");
+    assert_false(rcpt_array_reader_next_int(&reader, &number));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -71,6 +116,9 @@ int main(void)
         cmocka_unit_test(texts_keep_what_array_in_would_read_as_syntax),
         cmocka_unit_test(bytes_become_hexadecimal),
         cmocka_unit_test(an_array_that_was_not_finished_is_freed),
+        cmocka_unit_test(what_array_out_writes_is_read),
+        cmocka_unit_test(integers_are_read),
+        cmocka_unit_test(no_array_has_no_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,6 +43,7 @@ static void smallest_file_gives_the_documented_defaults(void **state)
         {config->lanes, 8},
         {(int64_t)config->batch.max_events, 4000},
         {(int64_t)config->batch.max_bytes, 4 << 20},
+        {config->batch.catch_up, 2},
         {config->batch.linger_ms, 0},
         {(int64_t)config->memory.budget_bytes, 16 << 20},
         {config->progress.verify_interval_ms, 5000},

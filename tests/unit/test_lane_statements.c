@@ -29,7 +29,8 @@ static void without_a_block_the_text_is_that_of_the_file_less_its_optional_lines
         const char *file = rcpt_sql(index == 0 ? "lane/apply" : "lane/wake");
         while (*file != '\0') {
             size_t size = strcspn(file, "\n") + 1;
-            if (strncmp(file + strspn(file, " "), "--+ ", 4) != 0) {
+            const char *line = file + strspn(file, " ");
+            if (strncmp(line, "--+ ", 4) != 0 && strncmp(line, "--? ", 4) != 0) {
                 assert_memory_equal(text, file, size);
                 text += size;
             }
@@ -59,9 +60,28 @@ static void blocks_stand_before_the_answer_and_see_more_columns(void **state)
     rcpt_lane_statements_free(composed);
 }
 
+static void the_quiet_form_has_other_blocks_and_makes_sure_that_it_may(void **state)
+{
+    (void)state;
+    static const char *const blocks[] = {"first AS (SELECT 1)", "second AS (SELECT 2)"};
+    struct rcpt_lane_statements *composed = rcpt_lane_statements_new(blocks, 2);
+    rcpt_lane_statements_add_quiet(composed, blocks, 1);
+    const char *quiet = text_of(composed, "apply_quiet");
+    assert_non_null(strstr(quiet, "\n)\n,\nfirst AS (SELECT 1)\nSELECT"));
+    assert_non_null(strstr(quiet, "\nactions_quiet($24::int2[], $25::int4) q,\n"));
+    assert_null(strstr(text_of(composed, "apply"), "\nactions_quiet("));
+    rcpt_lane_statements_free(composed);
+
+    composed = rcpt_lane_statements_new(blocks, 1);
+    rcpt_lane_statements_add_quiet(composed, blocks, 0);
+    assert_null(strstr(text_of(composed, "apply_quiet"), " AS id, "));
+    rcpt_lane_statements_free(composed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_quiet_form_has_other_blocks_and_makes_sure_that_it_may),
         cmocka_unit_test(without_a_block_the_text_is_that_of_the_file_less_its_optional_lines),
         cmocka_unit_test(blocks_stand_before_the_answer_and_see_more_columns),
     };

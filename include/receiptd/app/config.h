@@ -108,6 +108,7 @@ struct rcpt_config {
     struct {
         uint64_t max_events; /* batch.max_events, 4000 */
         uint64_t max_bytes;  /* batch.max_bytes, 4MiB */
+        unsigned catch_up;   /* batch.catch_up, 2 */
         int64_t linger_ms;   /* batch.linger, 0 */
     } batch;
     struct {

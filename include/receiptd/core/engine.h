@@ -69,6 +69,7 @@ enum rcpt_engine_outcome {
     RCPT_OUTCOME_COMMITTED, /* the Sync's result arrived without an error before it */
     RCPT_OUTCOME_FENCED,    /* the fence raised: some row is not where we thought */
     RCPT_OUTCOME_RETRY,     /* deadlock, serialization, lock time-out: rolled back, again later */
+    RCPT_OUTCOME_AGAIN,     /* rolled back: it lacked something that the next one has; at once */
     RCPT_OUTCOME_DATA,      /* rolled back: a row is refused for its content */
     RCPT_OUTCOME_PROBED,    /* a PROBE went through and was rolled back as intended */
     RCPT_OUTCOME_UNKNOWN,   /* the connection is gone: committed or not */
