@@ -97,7 +97,7 @@ def sweep_command(sweep, receiptd, attempts, *arguments, after=None):
     if after:
         after()
     for number in sweep.numbers(total, attempts):
-        result = receiptd.command(*arguments, environment=sweep.at(number), check=False, timeout=20)
+        result = receiptd.command(*arguments, environment=sweep.at(number), check=False, timeout=60)
         assert_clean_end(result.returncode, result.stderr + result.stdout, number, sweep.met())
         if after:
             after()

@@ -16,11 +16,15 @@ from support.wait import wait_for
 
 HIERARCHIES = ("systemd", "unified")  # where the machine's processes make cgroups of their own
 
-# $1 where to put it, $2 its cgroup, $3… the hierarchies. Services that this machine has enabled are none of our business: only
+# $1 where to put it, $2 its cgroup, $3 this checkout, $4… the hierarchies. Services that this machine has enabled are none of our business: only
 # a target of our own is reached, and what it needs.
 BOOT = r"""
 where=$1 group=$2
-shift 2
+bind= # it has a /tmp of its own
+case $3 in
+/tmp/*) bind=--bind-ro=$3:$3:norbind ;;
+esac
+shift 3
 for hierarchy; do
     mkdir -p "$hierarchy/$group"
     echo $$ > "$hierarchy/$group/cgroup.procs"
@@ -37,7 +41,7 @@ UNIT
 rm -rf "$where/root/etc/receiptd" "$where/root/etc/systemd/system/receiptd"*
 rm -f "$where/root/usr/sbin/policy-rc.d" "$where/root/var/lib/man-db/auto-update" # "start nothing"; slow
 exec systemd-nspawn --quiet --register=no --keep-unit --link-journal=no --console=pipe --boot --directory="$where/root" \
-    systemd.unit=tests.target systemd.journald.forward_to_console=no
+    ${bind:+"$bind"} systemd.unit=tests.target systemd.journald.forward_to_console=no
 """
 
 
@@ -62,7 +66,7 @@ class Machine:
         self._console = open(self.directory.with_suffix(".console"), "wb")
         self._process = subprocess.Popen(
             ["unshare", "--mount", "--propagation", "private", "sh", "-euc", BOOT, "sh", self.directory, self.group,
-             *self.hierarchies],
+             ROOT, *self.hierarchies],
             stdin=subprocess.DEVNULL, stdout=self._console, stderr=subprocess.STDOUT)
         try:
             self.leader = wait_for(self._find_leader, 60, "the machine's first process", details=self.console)
