@@ -16,6 +16,7 @@ from part_intake import NGINX_PORT, start_nginx
 PACED, PACED_SECONDS, AHEAD = 2_000, 15, 4
 FLOOD = 20_000
 DECISIONS = 100_000
+LANES = list(range(16))
 LOOKS = 400
 DUE = 64  # of a round that has something to do
 
@@ -78,30 +79,48 @@ def flood(database, process, pipeline, name, count):
     return count / (time.monotonic() - begun)
 
 
-def look(database):
-    """The median time of a round of a lane that has nothing to do, in ms."""
-    database.execute("UPDATE receiptd.action_lane SET owner = 'bench', lease_until = now() + interval '1 hour'")
-    times = []
-    for turn in range(LOOKS):
-        begun = time.perf_counter()
-        database.query(LOOK, [turn % 16])
-        times.append((time.perf_counter() - begun) * 1000)
-    return statistics.median(times[LOOKS // 4:])
+@contextmanager
+def copy(lab, database):
+    """The same once more, for what is compared turn by turn: a host that gets slower makes both slower. Connections are new."""
+    twin = lab.services.create_database(f"{database.name}_twin", template=database)
+    for each in (database, twin):
+        each.execute("SET search_path = receiptd")
+    try:
+        yield twin
+    finally:
+        twin.drop()
 
 
-def claim(database, name):
-    """The median time of a round in which so many are due, in ms. They stay due."""
-    add(database, "call", name, 16 * DUE)
-    database.execute("ANALYZE receiptd.action")
-    times = []
-    for turn in range(LOOKS // 4):
-        begun = time.perf_counter()
-        rows = database.query(LOOK, [turn % 16])
-        times.append((time.perf_counter() - begun) * 1000)
+def in_turns(databases, turns, done):
+    """For each database the median time of a round of all lanes, in ms; `done` is called behind each with its rows."""
+    times = {database: [] for database in databases}
+    for database in databases:
+        database.execute("UPDATE receiptd.action_lane SET owner = 'bench', lease_until = now() + interval '1 hour'")
+    for turn in range(turns):
+        for database in databases if turn % 2 == 0 else reversed(databases):
+            begun = time.perf_counter()
+            rows = database.query(LOOK, LANES)
+            times[database].append((time.perf_counter() - begun) * 1000)
+            done(database, rows)
+    return [statistics.median(times[database][turns // 4:]) for database in databases]
+
+
+def look(databases):
+    """Rounds that have nothing to do."""
+    def nothing(_, rows):
+        assert len(rows) == 1
+    return in_turns(databases, LOOKS, nothing)
+
+
+def claim(databases):
+    """Rounds in which so many are due. They stay due."""
+    def put_back(database, rows):
         assert len(rows) > 1, "nothing was due"
         database.execute(BACK)
-    database.execute("DELETE FROM receiptd.action a USING receiptd.run r WHERE r.id = a.run_id AND r.subject LIKE %s", name + "%")
-    return statistics.median(times[LOOKS // 16:])
+    for database in databases:
+        add(database, "call", "due-", DUE)
+        database.execute("ANALYZE receiptd.action")
+    return in_turns(databases, LOOKS // 4, put_back)
 
 
 def part_actions(lab, options):
@@ -118,12 +137,14 @@ def part_actions(lab, options):
             passed = [flood(database, process, "pass", f"pass{n}-", DECISIONS) for n in range(options.repeat)]
             process.stop()
             database.execute("VACUUM ANALYZE receiptd.action")
-            empty, due_empty = look(database), claim(database, "due-")
-            say(f"  {waiting:,} rows that wait")
-            for part in range(10):
-                add(database, "call", f"waits{part}-", waiting // 10, 86_400)
-            database.execute("VACUUM ANALYZE receiptd.action")
-            full, due_full = look(database), claim(database, "due-")
+            with copy(lab, database) as twin:
+                say(f"  {waiting:,} rows that wait")
+                for part in range(10):
+                    add(database, "call", f"waits{part}-", waiting // 10, 86_400)
+                database.execute("VACUUM ANALYZE receiptd.action")
+                database.execute("CHECKPOINT")  # what has to be written is, before anything is measured
+                empty, full = look([twin, database])
+                due_empty, due_full = claim([twin, database])
     finally:
         nginx.terminate()
         nginx.wait()

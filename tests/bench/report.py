@@ -290,7 +290,7 @@ def section_actions(result):
     text = "## Actions\n" + (actions_beside_receipts(result["receipts"]) if "receipts" in result else "")
     text += f"""
 Webhooks to nginx with an empty 200. At {number(result['rate'])} actions/s, claimed after they were due: p50 {number(result['p50'], 1)} ms, p99 {number(result['p99'], 1)} ms. All due
-at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} actions/s where a condition passes over them. A round of a lane without work takes
+at once: {spread(result['calls'])} webhooks/s; {spread(result['passed'])} actions/s where a condition passes over them. A round of all lanes without work takes
 {number(result['look_empty_ms'], 2)} ms, with {number(result['waiting'])} waiting actions {number(result['look_full_ms'], 2)} ms.
 """
     if "due" in result:

@@ -53,10 +53,13 @@ class Services:
         assert self.directory, "only servers from scripts/services can be started and stopped"
         subprocess.run([ROOT / "scripts/services", "--name", self.directory.name, server, action], check=True)
 
-    def create_database(self, name=None):
+    def create_database(self, name=None, template=None):
+        """`template`: a database that nobody is connected to, but for its own lasting connection, which is closed."""
         name = name or f"t_{secrets.token_hex(6)}"
+        if template is not None:
+            template.close()
         with psycopg.connect(self.dsn, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"')
+            connection.execute(f'CREATE DATABASE "{name}"' + (f' TEMPLATE "{template.name}"' if template else ""))
         return Database(self, name)
 
     def create_topic(self, partitions=8, name=None, **properties):
@@ -105,9 +108,12 @@ class Database:
             for row in rows:
                 target.write_row(row)
 
-    def drop(self):
+    def close(self):
         if self._connection is not None:
             self._connection.close()
+
+    def drop(self):
+        self.close()
         with psycopg.connect(self.services.dsn, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
 
