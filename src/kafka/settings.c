@@ -69,18 +69,13 @@ static const struct rcpt_kafka_property defaults[] = {
     /* The broker answers at once when there is anything; an idle fetch comes back after 100 ms. */
     {"fetch.min.bytes", "1"},
     {"fetch.wait.max.ms", "100"},
-    /* A queue above its bound is looked at once a second: let the bytes decide, not the number. */
+    /* Let the bytes decide, not the number, when a queue is full. */
     {"queued.min.messages", "1000000"},
     {"socket.nagle.disable", "true"},
     {"socket.keepalive.enable", "true"},
     {"topic.metadata.refresh.interval.ms", "10000"},
     {"session.timeout.ms", "45000"},
     {"reconnect.backoff.max.ms", "5000"},
-};
-
-/* Known to later releases only; worth having there. */
-static const struct rcpt_kafka_property optional[] = {
-    {"fetch.queue.backoff.ms", "10"},
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -250,12 +245,22 @@ static bool set_number(rd_kafka_conf_t *conf, const char *name, size_t value,
     return rcpt_kafka_set_property(conf, name, text, error);
 }
 
+/* Before 2.2 a full queue is looked at again once a second, or when the broker's thread is woken by
+ * a request to it: so one is made that costs little. */
+static bool set_queue_backoff(rd_kafka_conf_t *conf, struct rcpt_error *error)
+{
+    if (rd_kafka_conf_set(conf, "fetch.queue.backoff.ms", "10", NULL, 0) == RD_KAFKA_CONF_OK)
+        return true;
+    return rcpt_kafka_set_property(conf, "topic.metadata.refresh.interval.ms", "100", error);
+}
+
 static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                        const struct fetch_limits *limits, struct rcpt_error *error)
 {
     return rcpt_kafka_set_property(conf, "group.id", settings->group, error) &&
            (settings->instance_id == NULL ||
             rcpt_kafka_set_property(conf, "group.instance.id", settings->instance_id, error)) &&
+           set_queue_backoff(conf, error) &&
            set_number(conf, "queued.max.messages.kbytes", limits->queued_kbytes, error) &&
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
 }
@@ -264,8 +269,6 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    for (size_t i = 0; i < LENGTH(optional); i++)
-        rd_kafka_conf_set(conf, optional[i].name, optional[i].value, NULL, 0);
     if (!set_all(conf, fixed, LENGTH(fixed), error) ||
         !set_all(conf, defaults, LENGTH(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||

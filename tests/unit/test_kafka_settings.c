@@ -177,6 +177,39 @@ static void the_users_properties_replace_defaults_but_not_the_protocols(void **s
     assert_int_equal(error.exit_code, EX_CONFIG);
 }
 
+/* Where it cannot be told how soon, it is woken instead; whoever minds may say how often. */
+static void a_full_queue_is_looked_at_again_soon(void **state)
+{
+    (void)state;
+    const char *topics[] = {"t"};
+    struct rcpt_kafka_property rarely = {"topic.metadata.refresh.interval.ms", "60000"};
+    struct rcpt_kafka_settings settings = {
+        .brokers = "127.0.0.1:9", .group = "g", .topics = topics, .topic_count = 1};
+    struct fetch_limits limits = rcpt_kafka_fetch_limits(24u << 20, 8);
+    struct rcpt_error error = {0};
+    char backoff[32];
+    size_t size = sizeof(backoff);
+    rd_kafka_conf_t *conf = rcpt_kafka_conf_new(&settings, &limits, &error);
+    assert_non_null(conf);
+    if (rd_kafka_conf_get(conf, "fetch.queue.backoff.ms", backoff, &size) == RD_KAFKA_CONF_OK)
+        assert_string_equal(backoff, "10");
+    else
+        assert_conf(conf, "topic.metadata.refresh.interval.ms", "100");
+    rd_kafka_conf_destroy(conf);
+
+    conf = rcpt_kafka_conf_new(&settings, NULL, &error); /* for a look-up: it fetches nothing */
+    assert_non_null(conf);
+    assert_conf(conf, "topic.metadata.refresh.interval.ms", "10000");
+    rd_kafka_conf_destroy(conf);
+
+    settings.properties = &rarely;
+    settings.property_count = 1;
+    conf = rcpt_kafka_conf_new(&settings, &limits, &error);
+    assert_non_null(conf);
+    assert_conf(conf, rarely.name, rarely.value);
+    rd_kafka_conf_destroy(conf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -187,6 +220,7 @@ int main(void)
         cmocka_unit_test(a_secret_is_not_repeated_in_an_error),
         cmocka_unit_test(the_fetch_budget_is_shared_by_the_partitions),
         cmocka_unit_test(the_users_properties_replace_defaults_but_not_the_protocols),
+        cmocka_unit_test(a_full_queue_is_looked_at_again_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
