@@ -1,7 +1,7 @@
 # receiptd. `make help` says what there is.
 #
 # Variables: CC (gcc, clang-14 …), CFLAGS, LDFLAGS, WERROR=-Werror, DEBUG=1, SANITIZE=address|thread|fuzzer|fuzzer-fast, BUILD (each
-# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, ZSHDIR, V=1 to see the commands.
+# variant has a directory of its own), HARDENING= to go without, DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, ZSHDIR, V=1 to see the commands.
 
 ifneq ($(SANITIZE),)
 BUILD ?= build/$(patsubst address,asan,$(patsubst thread,tsan,$(patsubst fuzzer%,fuzz%,$(SANITIZE))))
@@ -34,10 +34,18 @@ else
 CFLAGS ?= -O2 -g
 endif
 
+# Stack protector, checked libc calls (they need an optimizer), control-flow enforcement where the processor's family has it, addresses
+# at random, everything that the loader resolves read-only. Sanitizers check more, and do not go together with it.
+ifeq ($(SANITIZE),)
+HARDENING ?= -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) \
+	$(shell $(CC) -fcf-protection -x c -c -o /dev/null /dev/null 2> /dev/null && echo -fcf-protection)
+HARDENING_LINK := $(if $(strip $(HARDENING)),-pie -Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
+endif
+
 INCLUDES := -Iinclude -I$(BUILD)/generated
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
-CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE_$(SANITIZE))
-LDFLAGS_ALL := $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
+CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
+LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
 LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lhttp_parser -lm -lpthread $(LDLIBS)
 SAY = $(if $(V),,@echo "  $(1)  $@";)
 COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
