@@ -12,7 +12,7 @@ from support.secure import (ROLE, ROLE_PASSWORD, USERS, WRONG_PASSWORD, Authorit
                             SecurePostgres, Watch)
 from support.wait import wait_for
 
-SECRETS = (*USERS.values(), ROLE_PASSWORD, WRONG_PASSWORD, "token-of-the-scraper-77d")
+SECRETS = (*USERS.values(), ROLE_PASSWORD, WRONG_PASSWORD, "token-of-who-begins-runs-51c", "token-of-the-scraper-77d")
 TRANSPORT_QUICK = {"reconnect.backoff.max.ms": "500"}
 
 
@@ -126,7 +126,8 @@ def test_the_stream_is_exact_over_tls_with_passwords_and_tells_none(create_world
     world.insert(world.stream.platform)
     place.broker.allow("receiptd", str(world.topic), "receiptd")
     secure(installation, place, database=database.name)
-    installation.configure(http={"token": secret_file(installation.directory, "token", SECRETS[-1])})
+    installation.configure(http={"token": secret_file(installation.directory, "token", SECRETS[-1]),
+                                 "runs_token": secret_file(installation.directory, "runs-token", SECRETS[-2])})
     control = ControlSocket(installation)
     try:
         process = installation.start()
@@ -271,7 +272,8 @@ def test_a_configuration_that_is_wrong_is_refused_without_its_secrets(many, plac
                   {"postgres": {"dsn": f"postgres://u:{ROLE_PASSWORD}@h:port/x"}},
                   {"kafka": {"properties": {"sasl.password": [USERS["receiptd"]]}}},
                   {"kafka": {"properties": {"sasl.passwort": USERS["receiptd"]}}},
-                  {"http": {"token": {"a": SECRETS[-1]}}}):
+                  {"http": {"token": {"a": SECRETS[-1]}}},
+                  {"http": {"runs_token": {"a": SECRETS[-2]}}}):
         installation = many()
         installation.configure(**wrong)
         for words in (("check-config",), ("check-config", "--print"), ("funnel",)):

@@ -193,6 +193,32 @@ static void take_away(char **value, const char *expected)
     *value = NULL;
 }
 
+/* A folder with a file for each secret that the example names. */
+static void make_secrets(char folder[64])
+{
+    static const char *const names[] = {"http-token", "runs-token", "tracing-token"};
+    snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    strcat(folder, "/");
+    for (size_t index = 0; index < COUNT_OF(names); index++) {
+        char path[128];
+        snprintf(path, sizeof(path), "%s%s", folder, names[index]);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "the %s of the test\n", names[index]);
+        fclose(file);
+    }
+    setenv("RECEIPTD_SECRETS", folder, 1);
+}
+
+static void remove_secrets(const char *folder)
+{
+    char command[128];
+    unsetenv("RECEIPTD_SECRETS");
+    snprintf(command, sizeof(command), "rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void **state)
 {
     (void)state;
@@ -200,7 +226,10 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     char *expected = printed_of(SMALLEST), *active = printed_of(example);
     assert_string_equal(active, expected);
     uncomment(example);
+    char folder[64];
+    make_secrets(folder);
     struct rcpt_config *config = parse_good(example);
+    remove_secrets(folder);
     /* Those that have no default stand there with an example. */
     take_away(&config->kafka.instance_id, "receiptd-0");
     take_away(&config->inbox.table, "messaging.outbound");
@@ -210,9 +239,10 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");
     take_away(&config->http.tls_certificate, "/etc/receiptd/tls.crt");
     take_away(&config->http.tls_key, "/etc/receiptd/tls.key");
-    take_away(&config->http.token, "change-this-token");
+    take_away(&config->http.token, "the http-token of the test");
+    take_away(&config->http.runs_token, "the runs-token of the test");
     take_away(&config->tracing.endpoint, "http://127.0.0.1:4318/v1/traces");
-    take_away(&config->tracing.token, "a-token");
+    take_away(&config->tracing.token, "the tracing-token of the test");
     take_away(&config->actions.ca_file, "/etc/ssl/certs/ca-certificates.crt");
     char *whole = printed(config);
     assert_string_equal(whole, expected);

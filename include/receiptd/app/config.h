@@ -180,6 +180,7 @@ struct rcpt_config {
         char *listen;                    /* http.listen, 127.0.0.1:9464; "": none */
         char *tls_certificate, *tls_key; /* http.tls_*, files; NULL: plain HTTP */
         char *token;                     /* http.token; NULL: open */
+        char *runs_token;                /* http.runs_token; NULL: POST /runs is refused */
     } http;
     struct {
         char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
