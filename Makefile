@@ -224,11 +224,11 @@ GENERATED := $(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash
 $(GENERATED): $(BUILD)/receiptd
 	$(BUILD)/receiptd generate $(WHAT) > $@
 
-# The configuration is for every user to read, that of the unit has no name beforehand; secrets have a folder of their own.
+# The configuration is for every user to read, that of the unit has no name beforehand; secrets have folders of their own, one for each unit.
 install: all $(GENERATED) ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
 	install -D -m 755 $(BUILD)/receiptd $(DESTDIR)$(PREFIX)/bin/receiptd
 	install -d $(SHARE)/doc/receiptd/examples $(SHARE)/man/man1 $(SHARE)/man/man5 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/receiptd
-	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets
+	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets $(DESTDIR)$(SYSCONFDIR)/receiptd/intake-secrets
 	install -m 644 README.md $(wildcard docs/*.md) $(SHARE)/doc/receiptd
 	install -m 644 config/receiptd.yaml config/prometheus/rules.yaml config/grafana/receiptd.json $(SHARE)/doc/receiptd/examples
 	gzip -9nc $(BUILD)/receiptd.1 > $(SHARE)/man/man1/receiptd.1.gz

@@ -283,6 +283,7 @@ static bool load_document(struct loading *loading, const char *text, size_t size
     if (good)
         loading->config =
             rcpt_config_load_normal(loading->name, normal, normal_size, loading->error);
+    explicit_bzero(normal, normal_size); /* it holds the secrets of all files */
     free(normal);
     return loading->config != NULL;
 }
@@ -348,6 +349,7 @@ static struct rcpt_config *load(const char *path, bool partial, struct rcpt_erro
     if (text == NULL)
         return NULL;
     struct rcpt_config *config = parse(path, text, size, partial, error);
+    explicit_bzero(text, size);
     free(text);
     return config;
 }

@@ -2,6 +2,9 @@
 
 import os
 import platform
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,9 @@ import pytest
 from support.daemon import binary
 from support.hardening import complaints, tool
 from support.services import ROOT
+from support.wait import wait_for
+
+NOBODY = 65534
 
 
 @pytest.mark.skipif("RECEIPTD_BINARY" in os.environ, reason="builds with sanitizers go without")
@@ -42,3 +48,32 @@ def test_the_image_says_to_scanners_which_packages_are_in_it(tmp_path):
     owned = {path.resolve() for paths in installed.values() for path in paths if ".so" in path.name}
     assert libraries <= owned
     assert "ID=debian" in (root / "etc/os-release").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user's process is looked at: needs root")
+@pytest.mark.skipif("RECEIPTD_BINARY" in os.environ, reason="builds with sanitizers, and valgrind, look at themselves as debuggers do")
+@pytest.mark.parametrize("command", ["run", "intake"])
+@pytest.mark.parametrize("option", [[], ["--core-dumps"]], ids=["by default", "where asked for"])
+def test_a_crash_leaves_no_core_file_and_its_user_cannot_read_its_memory(tmp_path, command, option):
+    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):  # pytest's own, for root alone
+        folder.chmod(0o755)
+    program, config = tmp_path / "receiptd", tmp_path / "receiptd.yaml"
+    shutil.copy(binary(), program)
+    config.write_text('kafka: {brokers: "127.0.0.1:1", topics: [t]}\npostgres: {dsn: "host=127.0.0.1 port=1"}\n'
+                      'http: {listen: ""}\ncontrol: {socket: ""}\nintake: {listen: "127.0.0.1:0", metrics_listen: "",\n'
+                      '  accounts: [{name: a, gateway: twilio, verify: "off"}]}\n')
+    for path in (program, config):
+        path.chmod(0o755)
+    log = open(tmp_path / "log", "w+")
+    process = subprocess.Popen([program, command, "--config", config, *option], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                               user=NOBODY, group=NOBODY, extra_groups=[], cwd=tmp_path)
+    try:
+        wait_for(lambda: "level=" in (tmp_path / "log").read_text(), 30, "a line in the log")
+        limit = re.search(r"Max core file size +(\w+)", Path(f"/proc/{process.pid}/limits").read_text()).group(1)
+        assert process.poll() is None
+        # The kernel gives what belongs to a process that cannot be dumped to root.
+        owner = os.stat(f"/proc/{process.pid}/mem").st_uid
+        assert (owner == NOBODY) if option else (owner, limit) == (0, "0"), (owner, limit)
+    finally:
+        process.kill()
+        process.wait()
