@@ -298,8 +298,7 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
     if (loading.has_document)
         yaml_document_delete(&loading.document);
     if (good) {
-        memcpy(loading.config->literal_secret, loading.places.literal_secret,
-               sizeof(loading.config->literal_secret));
+        loading.config->secret_notes = loading.places.secret_notes;
         return loading.config;
     }
     rcpt_config_free(loading.config);

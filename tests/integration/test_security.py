@@ -290,11 +290,18 @@ def test_a_secret_in_the_configuration_itself_is_warned_of(many, place, watch):
     assert "stands in the configuration itself" not in process.log()
     installation.configure(kafka={"properties": {"sasl.password": USERS["receiptd"]}})
     told = installation.command("check-config").stderr
-    assert "note: kafka.properties.sasl.password: the secret stands in the file itself" in watch.hear("check-config", told)
+    assert "note: kafka.properties.sasl.password: the secret stands in the configuration itself" in watch.hear("check-config", told)
     process = installation.start("b")
     process.wait_for_log("kafka.properties.sasl.password: the secret stands in the configuration itself; HINT: ")
     process.stop(60)
     watch.hear("log", process.log())
+
+
+def test_a_weak_setting_is_logged_at_the_start(many, place):
+    installation = secure(many(), place, kafka={"enable.ssl.certificate.verification": "false"})
+    process = installation.start()
+    process.wait_for_log("level=warn room=app msg=\"kafka.properties.enable.ssl.certificate.verification: anybody may answer as a broker; HINT: ")
+    process.stop(60)
 
 
 def test_it_ends_in_order_while_a_look_at_kafka_still_waits_for_tls(many, place):

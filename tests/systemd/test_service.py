@@ -91,29 +91,6 @@ def test_it_starts_says_rate_and_lag_and_has_no_rights_of_its_own(service):
     service.audit()
 
 
-@pytest.mark.parametrize("unit, own, foreign", [("receiptd", "secrets", "intake-secrets"), ("receiptd-intake", "intake-secrets", "secrets")])
-def test_a_unit_gets_its_own_secrets_and_leaves_none_in_a_core_file(service, intake, create_topic, unit, own, foreign):
-    letters = create_topic(1)
-    service.configure(intake={"listen": "127.0.0.1:0", "dead_letter_topic": str(letters), "alias": "off", "accounts": gateways.ACCOUNTS})
-    service.migrate()
-    for folder in (own, foreign):
-        path = service.machine.path(f"/etc/receiptd/{folder}")
-        assert path.stat().st_mode & 0o777 == 0o700 and path.stat().st_uid == 0
-        (path / f"of-{folder}").write_text("a secret of one unit")
-    tested = intake if unit == "receiptd-intake" else service.unit
-    try:
-        tested.systemctl("start")
-        handed = {entry.name for entry in service.machine.path(f"/run/credentials/{unit}.service").iterdir()}
-        assert handed == {"secret_dsn", f"secret_of-{own}"}
-        limits = service.machine.path(f"/proc/{tested.pid}/limits").read_text()
-        assert re.search(r"Max core file size +0 +0 ", limits), limits
-        assert service.machine.path(f"/proc/{tested.pid}/mem").stat().st_uid == 0  # the kernel keeps it from the unit's user
-        assert int(tested.show("MemoryMax")) >= 2**20 * (352 if unit == "receiptd-intake" else 192)
-    finally:
-        for folder in (own, foreign):
-            service.machine.path(f"/etc/receiptd/{folder}/of-{folder}").unlink()
-
-
 def test_lines_have_the_priorities_of_the_journal_and_no_secret(service):
     service.migrate()
     service.start()
@@ -257,3 +234,26 @@ def test_the_intake_takes_webhooks_in_its_own_unit(service, intake, create_topic
     intake.systemctl("stop")
     assert intake.show("Result", "ExecMainStatus") == {"Result": "success", "ExecMainStatus": "0"}
     assert sum(high for _, high in service.topic.watermarks().values()) > 0
+
+
+@pytest.mark.parametrize("unit, own, foreign", [("receiptd", "secrets", "intake-secrets"), ("receiptd-intake", "intake-secrets", "secrets")])
+def test_a_unit_gets_its_own_secrets_and_leaves_none_in_a_core_file(service, intake, create_topic, unit, own, foreign):
+    letters = create_topic(1)
+    service.configure(intake={"listen": "127.0.0.1:0", "dead_letter_topic": str(letters), "alias": "off", "accounts": gateways.ACCOUNTS})
+    service.migrate()
+    for folder in (own, foreign):
+        path = service.machine.path(f"/etc/receiptd/{folder}")
+        assert path.stat().st_mode & 0o777 == 0o700 and path.stat().st_uid == 0
+        (path / f"of-{folder}").write_text("a secret of one unit")
+    tested = intake if unit == "receiptd-intake" else service.unit
+    try:
+        tested.systemctl("start")
+        handed = {entry.name for entry in service.machine.path(f"/run/credentials/{unit}.service").iterdir()}
+        assert handed == {"secret_dsn", f"secret_of-{own}"}
+        limits = service.machine.path(f"/proc/{tested.pid}/limits").read_text()
+        assert re.search(r"Max core file size +0 +0 ", limits), limits
+        assert service.machine.path(f"/proc/{tested.pid}/mem").stat().st_uid == 0  # the kernel keeps it from the unit's user
+        assert int(tested.show("MemoryMax")) >= 2**20 * (352 if unit == "receiptd-intake" else 192)
+    finally:
+        for folder in (own, foreign):
+            service.machine.path(f"/etc/receiptd/{folder}/of-{folder}").unlink()
