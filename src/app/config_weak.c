@@ -352,7 +352,8 @@ void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak
 /* A connection string is a secret as a whole, but often it holds none. */
 static bool is_bare_dsn(const char *key, const char *text)
 {
-    if (strcmp(key, "postgres.dsn") != 0)
+    const char *dot = strrchr(key, '.');
+    if (dot == NULL || strcmp(dot, ".dsn") != 0)
         return false;
     char *redacted = rcpt_config_redact_dsn(text);
     bool bare = strcmp(redacted, text) == 0;

@@ -89,6 +89,42 @@ static void secrets_are_printed_as_redacted(void **state)
     free(text);
 }
 
+/* A key that is added with such a name holds a secret: its row has to say so. */
+static void assert_named_secrets_are_secrets(const struct rcpt_config_table *table)
+{
+    static const char *const words[] = {"token", "secret", "password", "dsn"};
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        for (size_t word = 0; word < COUNT_OF(words); word++)
+            if (strstr(row->path, words[word]) != NULL && (row->flags & RCPT_CONFIG_SECRET) == 0)
+                fail_msg("%s is not marked as a secret", row->path);
+        if (row->record != NULL)
+            assert_named_secrets_are_secrets(row->record);
+    }
+}
+
+static void each_key_that_holds_a_secret_is_printed_as_redacted(void **state)
+{
+    (void)state;
+    const struct rcpt_config_table *table = rcpt_config_table();
+    assert_named_secrets_are_secrets(table);
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        const char *dot = strchr(row->path, '.');
+        char file[512];
+        if ((row->flags & RCPT_CONFIG_SECRET) == 0 || row->type != RCPT_CONFIG_TEXT ||
+            strcmp(dot, ".dsn") == 0)
+            continue;
+        assert_null(strchr(dot + 1, '.'));
+        snprintf(file, sizeof(file), SMALLEST "%.*s: {%s: hunter2-hunter2-hunter2}\n",
+                 (int)(dot - row->path), row->path, dot + 1);
+        char *text = printed_of(file);
+        assert_null(strstr(text, "hunter2"));
+        assert_non_null(strstr(text, "\"<redacted>\""));
+        free(text);
+    }
+}
+
 static void passwords_in_connection_strings_are_redacted(void **state)
 {
     (void)state;
@@ -259,6 +295,7 @@ int main(void)
         cmocka_unit_test(what_is_printed_loads_as_the_same),
         cmocka_unit_test(every_key_is_printed),
         cmocka_unit_test(secrets_are_printed_as_redacted),
+        cmocka_unit_test(each_key_that_holds_a_secret_is_printed_as_redacted),
         cmocka_unit_test(passwords_in_connection_strings_are_redacted),
         cmocka_unit_test(the_reference_page_is_what_the_table_gives),
         cmocka_unit_test(the_example_file_is_what_the_table_gives),
