@@ -1,7 +1,7 @@
 # receiptd. `make help` says what there is.
 #
 # Variables: CC (gcc, clang-14 …), CFLAGS, LDFLAGS, WERROR=-Werror, DEBUG=1, SANITIZE=address|thread|fuzzer|fuzzer-fast, BUILD (each
-# variant has a directory of its own), DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, ZSHDIR, V=1 to see the commands.
+# variant has a directory of its own), HARDENING= to go without, DESTDIR, PREFIX, SYSCONFDIR, UNITDIR, ZSHDIR, V=1 to see the commands.
 
 ifneq ($(SANITIZE),)
 BUILD ?= build/$(patsubst address,asan,$(patsubst thread,tsan,$(patsubst fuzzer%,fuzz%,$(SANITIZE))))
@@ -34,10 +34,18 @@ else
 CFLAGS ?= -O2 -g
 endif
 
+# Stack protector, checked libc calls (they need an optimizer), control-flow enforcement where the processor's family has it, addresses
+# at random, everything that the loader resolves read-only. Sanitizers check more, and do not go together with it.
+ifeq ($(SANITIZE),)
+HARDENING ?= -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) \
+	$(shell $(CC) -fcf-protection -x c -c -o /dev/null /dev/null 2> /dev/null && echo -fcf-protection)
+HARDENING_LINK := $(if $(strip $(HARDENING)),-pie -Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
+endif
+
 INCLUDES := -Iinclude -I$(BUILD)/generated
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
-CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(CFLAGS) $(SANITIZE_$(SANITIZE))
-LDFLAGS_ALL := $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
+CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
+LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
 LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lhttp_parser -lm -lpthread $(LDLIBS)
 SAY = $(if $(V),,@echo "  $(1)  $@";)
 COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
@@ -216,11 +224,11 @@ GENERATED := $(BUILD)/receiptd.1 $(BUILD)/receiptd.yaml.5 $(BUILD)/receiptd.bash
 $(GENERATED): $(BUILD)/receiptd
 	$(BUILD)/receiptd generate $(WHAT) > $@
 
-# The configuration is for every user to read, that of the unit has no name beforehand; secrets have a folder of their own.
+# The configuration is for every user to read, that of the unit has no name beforehand; secrets have folders of their own, one for each unit.
 install: all $(GENERATED) ## DESTDIR=, PREFIX=/usr/local, SYSCONFDIR=/etc; an existing configuration stays
 	install -D -m 755 $(BUILD)/receiptd $(DESTDIR)$(PREFIX)/bin/receiptd
 	install -d $(SHARE)/doc/receiptd/examples $(SHARE)/man/man1 $(SHARE)/man/man5 $(DESTDIR)$(UNITDIR) $(DESTDIR)$(SYSCONFDIR)/receiptd
-	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets
+	install -d -m 700 $(DESTDIR)$(SYSCONFDIR)/receiptd/secrets $(DESTDIR)$(SYSCONFDIR)/receiptd/intake-secrets
 	install -m 644 README.md $(wildcard docs/*.md) $(SHARE)/doc/receiptd
 	install -m 644 config/receiptd.yaml config/prometheus/rules.yaml config/grafana/receiptd.json $(SHARE)/doc/receiptd/examples
 	gzip -9nc $(BUILD)/receiptd.1 > $(SHARE)/man/man1/receiptd.1.gz

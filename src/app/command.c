@@ -12,6 +12,7 @@ static const struct command commands[] = {
         .doc = "Runs in the foreground until SIGTERM or SIGINT, which drain and leave the group "
                "within\n"
                "shutdown.deadline; a second one ends it at once. Logs go to stderr.",
+        .options = {{"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_run,
     },
     {
@@ -27,7 +28,8 @@ static const struct command commands[] = {
                "or says on the standard error output why there are none. Exit code 65: something "
                "in it is not\n"
                "understood; 77: refused. Its age is not looked at. Connects to nothing.",
-        .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"}},
+        .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"},
+                    {"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_intake,
     },
     {

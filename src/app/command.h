@@ -59,6 +59,9 @@ RCPT_MUST_CHECK bool command_number(const struct command_call *call, const char 
                                     int64_t high, int64_t fallback, int64_t *value);
 
 /* ---- command_support.c: what several commands need ---- */
+/* Keeps what the process will hold, secrets and telephone numbers, out of core files, and other
+ * processes of its user from reading its memory; not where --core-dumps is given. */
+void command_protect(const struct command_call *call);
 /* "receiptd: text" and "HINT: …" on stderr; returns the exit code to end with. */
 int command_fail(const struct rcpt_error *error);
 /* The same for a wrong command line; returns EX_USAGE. */

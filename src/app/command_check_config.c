@@ -22,6 +22,12 @@ static bool check_properties(const struct rcpt_config *config, const char *path,
     return true;
 }
 
+static void print_note(void *context, const char *key, const char *what, const char *hint)
+{
+    (void)context;
+    fprintf(stderr, "note: %s: %s; %s\n", key, what, hint);
+}
+
 int command_check_config(const struct command_call *call)
 {
     bool print = command_option(call, "print") != NULL;
@@ -45,9 +51,7 @@ int command_check_config(const struct command_call *call)
         rcpt_config_print(config, stdout);
     else
         printf("%s is valid\n", call->config_path);
-    if (config->literal_secret[0] != '\0')
-        fprintf(stderr, "note: %s: the secret stands in the file itself; file:PATH keeps it out\n",
-                config->literal_secret);
+    rcpt_config_find_weak(config, print_note, NULL);
     rcpt_config_free(config);
     return command_printed(EX_OK);
 }

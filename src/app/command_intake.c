@@ -207,7 +207,7 @@ int command_intake(const struct command_call *call)
         return command_fail(&error);
     rcpt_log_open();
     rcpt_config_apply_log(config);
-    rcpt_config_warn_of_secret(config);
+    rcpt_config_warn(config);
     int exit_code = run(config);
     rcpt_config_free(config);
     return exit_code;

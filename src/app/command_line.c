@@ -224,6 +224,7 @@ int command_main(int argc, char **argv)
         print_command_help(call.command, stdout);
         return command_printed(EX_OK);
     }
+    command_protect(&call);
     return call.command->run(&call);
 }
 

@@ -1,9 +1,39 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sysexits.h>
 
 #include "command.h"
+
+/* LeakSanitizer looks at its own process as a debugger does. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
+void command_protect(const struct command_call *call)
+{
+    const struct rlimit none = {0, 0};
+    for (size_t index = 0; index < COMMAND_MAX_OPTIONS; index++) {
+        const char *name = call->command->options[index].name;
+        if (name == NULL)
+            break;
+        if (strcmp(name, "core-dumps") == 0 && call->values[index] != NULL)
+            return;
+    }
+    if (!IS_SANITIZED) {
+        (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+        (void)setrlimit(RLIMIT_CORE, &none);
+    }
+}
 
 int command_fail(const struct rcpt_error *error)
 {

@@ -283,6 +283,7 @@ static bool load_document(struct loading *loading, const char *text, size_t size
     if (good)
         loading->config =
             rcpt_config_load_normal(loading->name, normal, normal_size, loading->error);
+    explicit_bzero(normal, normal_size); /* it holds the secrets of all files */
     free(normal);
     return loading->config != NULL;
 }
@@ -297,8 +298,7 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
     if (loading.has_document)
         yaml_document_delete(&loading.document);
     if (good) {
-        memcpy(loading.config->literal_secret, loading.places.literal_secret,
-               sizeof(loading.config->literal_secret));
+        loading.config->secret_notes = loading.places.secret_notes;
         return loading.config;
     }
     rcpt_config_free(loading.config);
@@ -348,6 +348,7 @@ static struct rcpt_config *load(const char *path, bool partial, struct rcpt_erro
     if (text == NULL)
         return NULL;
     struct rcpt_config *config = parse(path, text, size, partial, error);
+    explicit_bzero(text, size);
     free(text);
     return config;
 }

@@ -72,37 +72,23 @@ static bool fail_empty(struct checker *checker, const struct value *value)
 
 /* ---- single values ---- */
 
-/* A connection string is a secret as a whole, but often it holds none. */
-static bool is_bare_dsn(const struct value *value)
-{
-    if (strcmp(value->label, "postgres.dsn") != 0)
-        return false;
-    char *redacted = rcpt_config_redact_dsn(value->text);
-    bool bare = strcmp(redacted, value->text) == 0;
-    free(redacted);
-    return bare;
-}
-
-static void note_literal(struct checker *checker, const struct value *value)
-{
-    char *noted = checker->places->literal_secret;
-    if (noted[0] != '\0' || strstr(rcpt_config_scalar(value->node), "${") != NULL ||
-        is_bare_dsn(value))
-        return;
-    snprintf(noted, sizeof(checker->places->literal_secret), "%s", value->label);
-}
-
 static bool resolve(struct checker *checker, struct value *value)
 {
     char problem[160];
-    value->text = rcpt_config_expand(rcpt_config_scalar(value->node), problem);
+    const char *raw = rcpt_config_scalar(value->node);
+    enum rcpt_secret_source source =
+        rcpt_config_uses_environment(raw) ? RCPT_SECRET_ENVIRONMENT : RCPT_SECRET_LITERAL;
+    bool noted = true, is_open = false;
+    value->text = rcpt_config_expand(raw, problem);
     if (value->text != NULL && value->secret && strncmp(value->text, "file:", 5) == 0) {
-        char *contents = rcpt_config_read_secret(value->text + 5, checker->name, problem);
+        char *contents = rcpt_config_read_secret(value->text + 5, checker->name, &is_open, problem);
         free(value->text);
         value->text = contents;
-    } else if (value->text != NULL && value->secret) {
-        note_literal(checker, value);
+        source = RCPT_SECRET_OPEN_FILE;
+        noted = is_open;
     }
+    if (value->text != NULL && value->secret && noted)
+        rcpt_config_note_secret(&checker->places->secret_notes, value->label, source, value->text);
     return value->text != NULL || fail(checker, value, problem);
 }
 

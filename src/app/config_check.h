@@ -14,8 +14,12 @@
 /* Where each row's value stands in the file; for ladder.* where the key `ladder` stands. */
 struct rcpt_config_places {
     struct rcpt_config_place at[RCPT_CONFIG_MAX_ROWS];
-    char literal_secret[128]; /* the first secret that the file itself holds; "": none does */
+    struct rcpt_secret_notes secret_notes;
 };
+
+/* Notes where the secret `text` of `key` came from, unless it is known; config_weak.c. */
+void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
+                             enum rcpt_secret_source source, const char *text);
 
 /* Writes the normal form to `normal`. `name` is the file's, for errors and relative paths.
  * `partial`: required keys of the table may be missing. */

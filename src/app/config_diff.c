@@ -172,12 +172,13 @@ void rcpt_config_apply_log(const struct rcpt_config *config)
     }
 }
 
-void rcpt_config_warn_of_secret(const struct rcpt_config *config)
+static void warn(void *context, const char *key, const char *what, const char *hint)
 {
-    if (config->literal_secret[0] != '\0')
-        rcpt_log_warn(
-            "app",
-            "%s: the secret stands in the configuration itself; HINT: put it into a file of "
-            "its own and write file:PATH (docs/security.md)",
-            config->literal_secret);
+    (void)context;
+    rcpt_log_warn("app", "%s: %s; HINT: %s", key, what, hint);
+}
+
+void rcpt_config_warn(const struct rcpt_config *config)
+{
+    rcpt_config_find_weak(config, warn, NULL);
 }

@@ -97,6 +97,20 @@ failed:
     return NULL;
 }
 
+bool rcpt_config_uses_environment(const char *text)
+{
+    char name[101];
+    while ((text = strstr(text, "${")) != NULL) {
+        text += 2;
+        size_t size = name_size(text);
+        snprintf(name, sizeof(name), "%.*s", (int)size, text);
+        const char *value = getenv(name);
+        if (size > 0 && value != NULL && value[0] != '\0')
+            return true;
+    }
+    return false;
+}
+
 static char *absolute_path(const char *path, const char *config_name)
 {
     const char *slash = strrchr(config_name, '/');
@@ -110,7 +124,7 @@ static char *absolute_path(const char *path, const char *config_name)
 }
 
 /* Without O_NONBLOCK a named pipe would hold up the start for ever. */
-static int open_regular(const char *path, const char **problem)
+static int open_regular(const char *path, bool *is_open, const char **problem)
 {
     struct stat status;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -123,6 +137,7 @@ static int open_regular(const char *path, const char **problem)
         close(fd);
         return -1;
     }
+    *is_open = (status.st_mode & S_IRWXO) != 0;
     return fd;
 }
 
@@ -151,12 +166,13 @@ static char *read_secret(int fd, const char **problem)
     return bytes;
 }
 
-char *rcpt_config_read_secret(const char *path, const char *config_name, char problem[160])
+char *rcpt_config_read_secret(const char *path, const char *config_name, bool *is_open,
+                              char problem[160])
 {
     const char *reason = NULL;
     char *contents = NULL;
     char *absolute = absolute_path(path, config_name);
-    int fd = open_regular(absolute, &reason);
+    int fd = open_regular(absolute, is_open, &reason);
     if (fd >= 0) {
         contents = read_secret(fd, &reason);
         close(fd);

@@ -418,10 +418,11 @@ static const struct rcpt_config_row rows[] = {
     {"http.tls_key", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_key), .min = 1, .max = 4096,
      .example = "/etc/receiptd/tls.key", .doc = "PEM file with its private key"},
     {"http.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.token), .min = 16, .max = 4096,
-     .example = "${RECEIPTD_TOKEN:-change-this-token}",
-     .doc = "bearer token that /metrics and /statusz ask for, and POST /runs, which is not there "
-            "without; "
-            "the probes stay open"},
+     .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}http-token",
+     .doc = "bearer token that /metrics and /statusz ask for; the probes stay open"},
+    {"http.runs_token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.runs_token), .min = 16,
+     .max = 4096, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}runs-token",
+     .doc = "bearer token that POST /runs asks for; not set: it begins none"},
 
     {"control.socket", RCPT_CONFIG_TEXT, 0, AT(control.socket),
      .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,
@@ -435,7 +436,7 @@ static const struct rcpt_config_row rows[] = {
      .initial = "0.01", .min = 0, .max = 1000000,
      .doc = "share that is traced of what has no sampled parent; what has one is traced always"},
     {"tracing.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(tracing.token), .min = 1, .max = 4096,
-     .example = "${RECEIPTD_TRACING_TOKEN:-a-token}",
+     .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}tracing-token",
      .doc = "bearer token that the collector asks for"},
     {"tracing.queue", RCPT_CONFIG_SIZE, 0, AT(tracing.queue_bytes), .initial = "4MiB",
      .min = 64 * KIB, .max = GIB,

@@ -17,7 +17,7 @@ struct pages {
     /* The page of metrics, which is freed here. */
     char *(*metrics)(void *context, enum rcpt_metrics_format format, size_t *size);
     pages_write status, live, ready, started;
-    rcpt_http_handler begin_runs; /* POST /runs, where there is a token; NULL: no such page */
+    rcpt_http_handler begin_runs; /* POST /runs, for http.runs_token; NULL: no such page */
 };
 
 /* Listens; NULL with the reason, and then nothing is left open but what the loop still closes.

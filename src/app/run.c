@@ -484,7 +484,7 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
     rcpt_log_open();
     rcpt_config_apply_log(config);
-    rcpt_config_warn_of_secret(config);
+    rcpt_config_warn(config);
     rcpt_log_info("app", "starting: group %s, %u lanes on %u connections, librdkafka %s",
                   config->kafka.group, config->lanes, config->postgres.connections,
                   rcpt_kafka_version());

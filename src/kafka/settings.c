@@ -24,6 +24,8 @@ static const char position_hint[] =
 static const char internal_reason[] = "receiptd serves librdkafka's queues itself";
 static const char internal_hint[] = "remove it";
 
+static const char foreign_reason[] = "code of others could change what the protocol relies on";
+
 static const struct refusal refusals[] = {
     {"bootstrap.servers", "it has a key of its own", "set kafka.brokers"},
     {"metadata.broker.list", "it has a key of its own", "set kafka.brokers"},
@@ -45,8 +47,12 @@ static const struct refusal refusals[] = {
     {"enable.partition.eof", "receiptd does not use the end of a partition", "remove it"},
     {"log.queue", internal_reason, internal_hint},
     {"enabled_events", internal_reason, internal_hint},
-    {"plugin.library.paths", "code of others could change what the protocol relies on",
-     "remove it"},
+    {"plugin.library.paths", foreign_reason, internal_hint},
+    {"ssl.engine.location", foreign_reason, internal_hint},
+    {"ssl.engine.id", foreign_reason, internal_hint},
+    {"ssl.providers", foreign_reason, internal_hint},
+    {"sasl.kerberos.kinit.cmd", "it is a command of the shell, which would run in the process",
+     "remove it, and keep the ticket fresh from outside"},
     {"test.mock.num.brokers", "it replaces the brokers by imaginary ones", "remove it"},
 };
 

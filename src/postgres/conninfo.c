@@ -93,6 +93,52 @@ bool rcpt_conninfo_hosts(const char *dsn, struct rcpt_hosts *hosts, struct rcpt_
     return parsed;
 }
 
+/* A socket, or this machine. */
+static bool is_local(const struct rcpt_host *host)
+{
+    const char *name = host->address[0] != '\0' ? host->address : host->name;
+    return name[0] == '\0' || name[0] == '/' || name[0] == '@' || strcmp(name, "localhost") == 0 ||
+           strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0;
+}
+
+static bool are_local(const char *dsn)
+{
+    struct rcpt_hosts hosts = {0};
+    struct rcpt_error error;
+    bool local = true;
+    if (!rcpt_conninfo_hosts(dsn, &hosts, &error))
+        return true; /* said when it connects */
+    for (size_t index = 0; index < hosts.count; index++)
+        local = local && is_local(&hosts.items[index]);
+    rcpt_hosts_fini(&hosts);
+    return local;
+}
+
+const char *rcpt_pg_weakness(const char *dsn, const char **hint)
+{
+    struct rcpt_error error;
+    PQconninfoOption *options = parse(dsn, &error);
+    const char *what = NULL;
+    if (options == NULL)
+        return NULL;
+    char *mode = effective(options, "sslmode");
+    const char *password = option_value(options, "password");
+    /* A service file, which is not read here, may say more. */
+    bool known = mode != NULL || option_value(options, "service") == NULL;
+    bool checked =
+        mode != NULL && (strcmp(mode, "verify-full") == 0 || strcmp(mode, "verify-ca") == 0);
+    if (known && !checked && !are_local(dsn)) {
+        what = "anybody on the way may answer as the database, for sslmode does not check it";
+        *hint = "add sslmode=verify-full and sslrootcert";
+    } else if (password != NULL && strlen(password) < 16) {
+        what = "the password has fewer than 16 bytes";
+        *hint = "use 16 or more, made at random, or a client certificate";
+    }
+    free(mode);
+    PQconninfoFree(options);
+    return what;
+}
+
 static size_t find(const struct rcpt_conninfo *info, const char *keyword)
 {
     size_t index = 0;

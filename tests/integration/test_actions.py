@@ -21,6 +21,7 @@ from support.receiver import Http2Receiver, Receiver
 from support.secure import Authority
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+SCRAPE_TOKEN, RUNS_TOKEN = "whoever-reads-the-figures", "whoever-begins-runs-has-this"
 LONG = 60.0  # limits are generous: other tests may be running
 
 
@@ -355,10 +356,10 @@ API = [{"name": "p", "on": "api", "once_per": ["subject"], "webhook": "crm"}]
 
 
 def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, receiver):
-    world = create_actions(API, http={"token": "whoever-knows-this-token"})
+    world = create_actions(API, http={"token": SCRAPE_TOKEN, "runs_token": RUNS_TOKEN})
     process = world.installation.start()
     process.wait_for_log("pipelines are in effect", LONG)
-    pages = Operations(process, token="whoever-knows-this-token")
+    pages = Operations(process, token=RUNS_TOKEN)
 
     def begin(body, path="/runs/p", **headers):
         answer = pages.ask(path, body if isinstance(body, bytes) else json.dumps(body).encode(), **headers)
@@ -388,15 +389,19 @@ def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, 
     assert begin({"subject": "new"}, "/runs")[0] == begin({"subject": "new"}, "/runs/p/q")[0] == 404
     assert begin({"subject": "new"}, Authorization="Bearer wrong")[0] == 401
     assert pages.get("/runs/p").status == 405
+    # Two tokens, two rights.
+    assert begin({"subject": "new"}, Authorization=f"Bearer {SCRAPE_TOKEN}")[0] == 401
+    assert pages.get("/statusz").status == pages.get("/metrics").status == 401
+    assert pages.get("/statusz", Authorization=f"Bearer {SCRAPE_TOKEN}").status == 200
     assert world.database.value("SELECT count(*) FROM receiptd.run") == 1000
     process.stop()
 
 
 def test_a_request_whose_connection_breaks_is_to_be_sent_again(create_actions, receiver):
-    world = create_actions(API, http={"token": "whoever-knows-this-token"})
+    world = create_actions(API, http={"token": SCRAPE_TOKEN, "runs_token": RUNS_TOKEN})
     process = world.installation.start()
     process.wait_for_log("pipelines are in effect", LONG)
-    pages = Operations(process, token="whoever-knows-this-token")
+    pages = Operations(process, token=RUNS_TOKEN)
     waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%actions_import%'"
     with world.database.connect() as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("BEGIN")
@@ -412,11 +417,14 @@ def test_a_request_whose_connection_breaks_is_to_be_sent_again(create_actions, r
     process.stop()
 
 
-def test_without_a_token_nobody_begins_runs(create_actions, receiver):
-    world = create_actions(API)
+@pytest.mark.parametrize("http", [{}, {"token": "whoever-knows-this-token"}], ids=["no token", "the token of the pages"])
+def test_without_a_token_of_its_own_nobody_begins_runs(create_actions, receiver, http):
+    world = create_actions(API, http=http)
     process = world.installation.start()
     process.wait_for_log("pipelines are in effect", LONG)
-    assert Operations(process).ask("/runs/p", b'{"subject": "ann"}').status == 404
+    answer = Operations(process, token=http.get("token")).ask("/runs/p", b'{"subject": "ann"}')
+    assert answer.status == 403 and "set http.runs_token" in answer.text
+    assert world.database.value("SELECT count(*) FROM receiptd.run") == 0
     process.stop()
 
 
@@ -746,10 +754,10 @@ def test_actions_are_listed_and_shown_in_every_format(create_actions, receiver):
 
 
 def test_more_requests_than_the_database_takes_are_turned_away_at_once(create_actions, receiver):
-    world = create_actions(API, http={"token": "whoever-knows-this-token"}, postgres={"lock_timeout": "30s"})
+    world = create_actions(API, http={"runs_token": RUNS_TOKEN}, postgres={"lock_timeout": "30s"})
     process = world.installation.start()
     process.wait_for_log("pipelines are in effect", LONG)
-    pages = Operations(process, token="whoever-knows-this-token")
+    pages = Operations(process, token=RUNS_TOKEN)
 
     def begin(number):
         return pages.ask("/runs/p", json.dumps({"subject": f"person{number}"}).encode())
@@ -880,9 +888,9 @@ def test_every_run_ends_once_however_often_statements_fail(create_actions, creat
 
 
 def test_without_pipelines_requests_are_told_so(create_actions, receiver):
-    world = create_actions([], http={"token": "whoever-knows-this-token"})
+    world = create_actions([], http={"runs_token": RUNS_TOKEN})
     process = world.installation.start()
-    answer = Operations(process, token="whoever-knows-this-token").ask("/runs/p", b'{"subject": "ann"}')
+    answer = Operations(process, token=RUNS_TOKEN).ask("/runs/p", b'{"subject": "ann"}')
     assert (answer.status, answer.text) == (404, "no pipelines are configured\n")
     process.stop()
 

@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -237,6 +238,24 @@ def test_check_config_says_valid_or_where_the_error_is(empty):
     assert str(empty.path) in empty.run("check-config", code=CONFIG).err
     assert "/nowhere.yaml" in receiptd("check-config", "--config", "/nowhere.yaml").err
     assert receiptd("check-config", "--config", "/nowhere.yaml").code == NOINPUT
+
+
+def test_check_config_notes_what_is_weak_and_is_content_with_the_example(empty):
+    example = receiptd("check-config", "--config", str(ROOT / "config/receiptd.yaml"))
+    assert (example.code, example.err) == (0, "")
+    empty.write(kafka={"brokers": "127.0.0.1:1", "topics": ["t"], "properties": {"enable.ssl.certificate.verification": "false"}},
+                http={"listen": "0.0.0.0:0"})
+    result = empty.run("check-config")
+    assert result.out == f"{empty.path} is valid\n"
+    assert [line.split(": ")[:2] for line in result.err.splitlines()] == [
+        ["note", "kafka.properties.enable.ssl.certificate.verification"], ["note", "http.listen"], ["note", "http.listen"]]
+
+
+def test_no_example_of_ours_has_a_secret_outside_of_a_file():
+    for path in (ROOT / "config/receiptd.yaml", *(ROOT / "docs").glob("*.md"), *(ROOT / "config/kubernetes").rglob("*.yaml")):
+        for line in path.read_text().splitlines():
+            if re.match(r"[#\s-]*(secrets|token|runs_token|sasl\.password|verify_token):.*\$\{", line):
+                assert "file:" in line and "}:-" not in line.replace("file:${RECEIPTD_SECRETS:-", ""), (path, line)
 
 
 def test_check_config_prints_the_effective_configuration_without_secrets(empty):

@@ -15,7 +15,8 @@ from faults.servers import library
 from support.daemon import Receiptd, binary
 from support.services import ROOT
 
-OVERLAYS = ("small", "large")
+CORE = ("small", "large")
+OVERLAYS = (*CORE, "intake")
 RELEASE = "1.34"
 # Kinds of operators that a cluster may have; Kubernetes' own schemas do not know them.
 FOREIGN = {"PodMonitor": "monitoring.coreos.com/v1", "ScaledObject": "keda.sh/v1alpha1"}
@@ -46,9 +47,10 @@ def seconds_of(text):
 
 
 class Overlay:
-    def __init__(self, name):
+    def __init__(self, name, path=None):
         command = library("fetch_kustomize").split()
-        self.text = subprocess.run([*command, ROOT / f"config/kubernetes/overlays/{name}"], check=True, text=True,
+        self.name, self.is_intake = name, name == "intake"
+        self.text = subprocess.run([*command, path or ROOT / f"config/kubernetes/overlays/{name}"], check=True, text=True,
                                    capture_output=True).stdout
         self.objects = list(yaml.safe_load_all(self.text))
 
@@ -67,6 +69,11 @@ class Overlay:
     def config(self):
         return self.get("ConfigMap")["data"]["receiptd.yaml"]
 
+    @property
+    def secrets(self):
+        """The files of the Secret that the configuration names."""
+        return set(re.findall(r"/etc/receiptd/secrets/([\w.-]+)", self.config))
+
 
 @pytest.fixture(scope="module")
 def overlays():
@@ -77,6 +84,11 @@ def overlays():
 
 @pytest.fixture(params=OVERLAYS)
 def overlay(request, overlays):
+    return overlays[request.param]
+
+
+@pytest.fixture(params=CORE)
+def core(request, overlays):
     return overlays[request.param]
 
 
@@ -139,15 +151,56 @@ def test_objects_of_operators_are_valid_by_their_definitions(overlays):
         assert "misspelt" in complaints(kind, {**thing, "spec": {**thing["spec"], "misspelt": True}})
 
 
+def test_no_secret_is_among_the_manifests_and_the_one_to_be_made_is_told(overlay):
+    assert not [one for one in overlay.objects if one["kind"] == "Secret"]
+    assert "replace-me" not in overlay.text
+    secret, = (volume["secret"]["secretName"] for volume in overlay.pod["volumes"] if "secret" in volume)
+    # The dsn names the authorities' file as well.
+    folder = "components/intake" if overlay.is_intake else "base"
+    for path in (ROOT / f"config/kubernetes/{folder}/deployment.yaml", ROOT / "docs/operations.md"):
+        command = re.search(rf"create secret generic {secret} ((?:[^\n]*\\\n)*[^\n]*)", path.read_text()).group(1)
+        assert set(re.findall(r"--from-file=([\w.-]+)", command)) == overlay.secrets | {"ca.pem"}, path
+
+
 def test_the_configuration_in_the_pod_is_one_that_receiptd_takes(overlay, tmp_path):
     secrets = tmp_path / "secrets"
     secrets.mkdir()
-    for name, text in overlay.get("Secret")["stringData"].items():
-        (secrets / name).write_text(text)
+    for name in overlay.secrets:
+        (secrets / name).write_text(f"the {name} of this test" if name != "dsn" else "host=db.example sslmode=verify-full password=0123456789abcdef")
+        (secrets / name).chmod(0o440)
     installation = Receiptd(tmp_path, "", "", [])
     installation.write_config(overlay.config.replace("/etc/receiptd/secrets", str(secrets)))
-    result = installation.command("check-config")
-    assert not result.stderr, result.stderr  # no secret in the configuration itself
+    notes = installation.command("check-config").stderr.splitlines()
+    # One is meant: the kubelet and Prometheus ask the pod's address without TLS, and the network policy lets nobody else.
+    key = "intake.metrics_listen" if overlay.is_intake else "http.listen"
+    assert [note.split("; ")[0] for note in notes] == [f"note: {key}: the pages and their tokens cross the network in clear text"]
+
+
+def test_the_intake_has_nothing_of_the_core(overlays, tmp_path):
+    """Side by side in one overlay: another account, Secret, policy; each network policy and service finds its own pods alone."""
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
+        "components": [os.path.relpath(ROOT / "config/kubernetes/components/intake", tmp_path.resolve())]}))
+    both = Overlay("both", tmp_path)
+    pods = {one["metadata"]["name"]: one["spec"]["template"] for one in both.objects if one["kind"] == "Deployment"}
+    assert set(pods) == {"receiptd", "receiptd-intake"}
+    mine, other = pods["receiptd-intake"], pods["receiptd"]
+    for differing in (lambda pod: pod["spec"]["serviceAccountName"],
+                      lambda pod: [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume],
+                      lambda pod: pod["metadata"]["labels"]["app.kubernetes.io/name"]):
+        assert differing(mine) != differing(other)
+    for kind, selector in (("NetworkPolicy", lambda spec: spec["podSelector"]["matchLabels"]), ("Service", lambda spec: spec["selector"]),
+                           ("PodDisruptionBudget", lambda spec: spec["selector"]["matchLabels"])):
+        found = {one["metadata"]["name"]: selector(one["spec"]) for one in both.objects if one["kind"] == kind}
+        assert set(found) == set(pods), kind
+        for name, labels in found.items():
+            assert [pod for pod in pods if labels.items() <= pods[pod]["metadata"]["labels"].items()] == [name]
+    policy = next(one for one in both.objects if one["kind"] == "NetworkPolicy" and one["metadata"]["name"] == "receiptd-intake")
+    assert all("from" in rule for rule in policy["spec"]["ingress"])
+    assert all(one["metadata"]["namespace"] == "receiptd" for one in both.objects if one["kind"] != "Namespace")
+    named = next(volume["configMap"]["name"] for volume in mine["spec"]["volumes"] if "configMap" in volume)
+    assert named.startswith("receiptd-intake-") and named in {one["metadata"]["name"] for one in both.objects if one["kind"] == "ConfigMap"}
 
 
 def test_the_drain_ends_before_the_grace_period_does(overlay):
@@ -157,7 +210,8 @@ def test_the_drain_ends_before_the_grace_period_does(overlay):
 
 def test_the_memory_limit_holds_the_byte_budgets(overlay):
     config, resources = yaml.safe_load(overlay.config), overlay.container["resources"]
-    budgets = bytes_of(config["kafka"]["fetch_budget"]) + bytes_of(config["memory"]["budget"])
+    budgets = bytes_of(config["intake"]["memory"]) if overlay.is_intake else \
+        bytes_of(config["kafka"]["fetch_budget"]) + bytes_of(config["memory"]["budget"])
     assert bytes_of(resources["limits"]["memory"]) >= MEMORY_AT_REST + 2 * budgets
     assert resources["requests"]["memory"] == resources["limits"]["memory"]
     assert "cpu" in resources["requests"] and "cpu" not in resources["limits"]
@@ -181,11 +235,14 @@ def test_probes_ask_the_pages_that_are_meant_for_them(overlay):
     startup = container["startupProbe"]
     assert startup["failureThreshold"] * startup["periodSeconds"] >= 120
     assert all(container[f"{kind}Probe"]["timeoutSeconds"] >= 3 for kind in paths)
-    port = yaml.safe_load(overlay.config)["http"]["listen"].rpartition(":")[2]
-    assert container["ports"] == [{"name": "http", "containerPort": int(port)}]
+    config = yaml.safe_load(overlay.config)
+    listening = {"webhooks": config["intake"]["listen"], "http": config["intake"]["metrics_listen"]} if overlay.is_intake else \
+        {"http": config["http"]["listen"]}
+    assert container["ports"] == [{"name": name, "containerPort": int(address.rpartition(":")[2])} for name, address in listening.items()]
 
 
-def test_selectors_find_the_pods_and_only_one_thing_scales_them(overlay):
+def test_selectors_find_the_pods_and_only_one_thing_scales_them(core):
+    overlay = core
     labels = overlay.get("Deployment")["spec"]["template"]["metadata"]["labels"]
     selectors = [overlay.get("Deployment")["spec"]["selector"]["matchLabels"], overlay.get("Service")["spec"]["selector"],
                  overlay.get("PodDisruptionBudget")["spec"]["selector"]["matchLabels"],

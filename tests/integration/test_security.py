@@ -12,7 +12,7 @@ from support.secure import (ROLE, ROLE_PASSWORD, USERS, WRONG_PASSWORD, Authorit
                             SecurePostgres, Watch)
 from support.wait import wait_for
 
-SECRETS = (*USERS.values(), ROLE_PASSWORD, WRONG_PASSWORD, "token-of-the-scraper-77d")
+SECRETS = (*USERS.values(), ROLE_PASSWORD, WRONG_PASSWORD, "token-of-who-begins-runs-51c", "token-of-the-scraper-77d")
 TRANSPORT_QUICK = {"reconnect.backoff.max.ms": "500"}
 
 
@@ -126,7 +126,8 @@ def test_the_stream_is_exact_over_tls_with_passwords_and_tells_none(create_world
     world.insert(world.stream.platform)
     place.broker.allow("receiptd", str(world.topic), "receiptd")
     secure(installation, place, database=database.name)
-    installation.configure(http={"token": secret_file(installation.directory, "token", SECRETS[-1])})
+    installation.configure(http={"token": secret_file(installation.directory, "token", SECRETS[-1]),
+                                 "runs_token": secret_file(installation.directory, "runs-token", SECRETS[-2])})
     control = ControlSocket(installation)
     try:
         process = installation.start()
@@ -271,7 +272,8 @@ def test_a_configuration_that_is_wrong_is_refused_without_its_secrets(many, plac
                   {"postgres": {"dsn": f"postgres://u:{ROLE_PASSWORD}@h:port/x"}},
                   {"kafka": {"properties": {"sasl.password": [USERS["receiptd"]]}}},
                   {"kafka": {"properties": {"sasl.passwort": USERS["receiptd"]}}},
-                  {"http": {"token": {"a": SECRETS[-1]}}}):
+                  {"http": {"token": {"a": SECRETS[-1]}}},
+                  {"http": {"runs_token": {"a": SECRETS[-2]}}}):
         installation = many()
         installation.configure(**wrong)
         for words in (("check-config",), ("check-config", "--print"), ("funnel",)):
@@ -288,11 +290,18 @@ def test_a_secret_in_the_configuration_itself_is_warned_of(many, place, watch):
     assert "stands in the configuration itself" not in process.log()
     installation.configure(kafka={"properties": {"sasl.password": USERS["receiptd"]}})
     told = installation.command("check-config").stderr
-    assert "note: kafka.properties.sasl.password: the secret stands in the file itself" in watch.hear("check-config", told)
+    assert "note: kafka.properties.sasl.password: the secret stands in the configuration itself" in watch.hear("check-config", told)
     process = installation.start("b")
     process.wait_for_log("kafka.properties.sasl.password: the secret stands in the configuration itself; HINT: ")
     process.stop(60)
     watch.hear("log", process.log())
+
+
+def test_a_weak_setting_is_logged_at_the_start(many, place):
+    installation = secure(many(), place, kafka={"enable.ssl.certificate.verification": "false"})
+    process = installation.start()
+    process.wait_for_log("level=warn room=app msg=\"kafka.properties.enable.ssl.certificate.verification: anybody may answer as a broker; HINT: ")
+    process.stop(60)
 
 
 def test_it_ends_in_order_while_a_look_at_kafka_still_waits_for_tls(many, place):

@@ -149,14 +149,14 @@ def overlay(directory, place, world):
          "readinessProbe": {"periodSeconds": 1, "failureThreshold": 30}, "startupProbe": {"periodSeconds": 2},
          "resources": {"requests": {"cpu": "500m"}}}]}}}}
     head = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "receiptd", "namespace": "receiptd"}}
-    patch = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "receiptd", "namespace": "receiptd"}, "stringData": None,
+    made = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "receiptd", "namespace": "receiptd"},
              "data": {name: base64.b64encode(text.encode()).decode() for name, text in secret.items()}}
-    files = {"receiptd.yaml": config, "deployment.yaml": {**head, **quick}, "secret.yaml": patch,
+    files = {"receiptd.yaml": config, "deployment.yaml": {**head, **quick}, "secret.yaml": made,
              "kustomization.yaml": {
                  "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-                 "resources": [os.path.relpath(ROOT / "config/kubernetes/base", directory.resolve())],
+                 "resources": [os.path.relpath(ROOT / "config/kubernetes/base", directory.resolve()), "secret.yaml"],
                  "configMapGenerator": [{"name": "receiptd", "namespace": "receiptd", "behavior": "replace", "files": ["receiptd.yaml"]}],
-                 "patches": [{"path": "deployment.yaml"}, {"path": "secret.yaml"}],
+                 "patches": [{"path": "deployment.yaml"}],
                  "images": [{"name": "receiptd", "newName": "localhost/receiptd"}]}}
     for name, content in files.items():
         (directory / name).write_text(yaml.safe_dump(content))

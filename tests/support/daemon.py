@@ -178,7 +178,8 @@ class Receiptd:
     def start(self, name="a", config=None, environment=None, output=None, command="run"):
         """`receiptd run` (or intake) as process; `name` tells log files of several instances apart."""
         log_path = self.directory / f"receiptd-{name}.log"
-        arguments = [binary(), command, "--config", config or self.config_path]
+        # Tests look at /proc of a process of their own user: only root may where a crash leaves no core file.
+        arguments = [binary(), command, "--config", config or self.config_path, *(["--core-dumps"] if os.geteuid() else [])]
         process = Process(arguments, log_path, self._environment(environment), output)
         self.processes.append(process)
         return process

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from support.hardening import complaints
 from support.machine import Unit, build_package
 from support.services import ROOT
 from test_service import Service
@@ -27,6 +28,11 @@ def test_lintian_has_nothing_to_say(package):
 def test_the_same_sources_give_the_same_package(package, tmp_path):
     again = output(ROOT / "scripts/package", "--output", tmp_path).strip()
     assert open(again, "rb").read() == package.read_bytes()
+
+
+def test_the_program_in_it_is_hardened(package, tmp_path):
+    output("dpkg-deb", "--extract", package, tmp_path)
+    assert complaints(tmp_path / "usr/bin/receiptd") == []
 
 
 def test_make_install_puts_the_same_files_in_place(package, tmp_path):

@@ -23,8 +23,9 @@ class Service:
             "postgres": {"dsn": SECRET},
             "http": {"listen": ""},
         })
-        self.machine.path("/etc/receiptd/secrets/dsn").write_text(database.tcp_dsn)
-        self.machine.path("/etc/receiptd/secrets/dsn").chmod(0o600)
+        for folder in ("secrets", "intake-secrets"):
+            self.machine.path(f"/etc/receiptd/{folder}/dsn").write_text(database.tcp_dsn)
+            self.machine.path(f"/etc/receiptd/{folder}/dsn").chmod(0o600)
         self.configure()
 
     def configure(self, **settings):
@@ -233,3 +234,26 @@ def test_the_intake_takes_webhooks_in_its_own_unit(service, intake, create_topic
     intake.systemctl("stop")
     assert intake.show("Result", "ExecMainStatus") == {"Result": "success", "ExecMainStatus": "0"}
     assert sum(high for _, high in service.topic.watermarks().values()) > 0
+
+
+@pytest.mark.parametrize("unit, own, foreign", [("receiptd", "secrets", "intake-secrets"), ("receiptd-intake", "intake-secrets", "secrets")])
+def test_a_unit_gets_its_own_secrets_and_leaves_none_in_a_core_file(service, intake, create_topic, unit, own, foreign):
+    letters = create_topic(1)
+    service.configure(intake={"listen": "127.0.0.1:0", "dead_letter_topic": str(letters), "alias": "off", "accounts": gateways.ACCOUNTS})
+    service.migrate()
+    for folder in (own, foreign):
+        path = service.machine.path(f"/etc/receiptd/{folder}")
+        assert path.stat().st_mode & 0o777 == 0o700 and path.stat().st_uid == 0
+        (path / f"of-{folder}").write_text("a secret of one unit")
+    tested = intake if unit == "receiptd-intake" else service.unit
+    try:
+        tested.systemctl("start")
+        handed = {entry.name for entry in service.machine.path(f"/run/credentials/{unit}.service").iterdir()}
+        assert handed == {"secret_dsn", f"secret_of-{own}"}
+        limits = service.machine.path(f"/proc/{tested.pid}/limits").read_text()
+        assert re.search(r"Max core file size +0 +0 ", limits), limits
+        assert service.machine.path(f"/proc/{tested.pid}/mem").stat().st_uid == 0  # the kernel keeps it from the unit's user
+        assert int(tested.show("MemoryMax")) >= 2**20 * (352 if unit == "receiptd-intake" else 192)
+    finally:
+        for folder in (own, foreign):
+            service.machine.path(f"/etc/receiptd/{folder}/of-{folder}").unlink()

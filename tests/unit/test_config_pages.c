@@ -89,6 +89,42 @@ static void secrets_are_printed_as_redacted(void **state)
     free(text);
 }
 
+/* A key that is added with such a name holds a secret: its row has to say so. */
+static void assert_named_secrets_are_secrets(const struct rcpt_config_table *table)
+{
+    static const char *const words[] = {"token", "secret", "password", "dsn"};
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        for (size_t word = 0; word < COUNT_OF(words); word++)
+            if (strstr(row->path, words[word]) != NULL && (row->flags & RCPT_CONFIG_SECRET) == 0)
+                fail_msg("%s is not marked as a secret", row->path);
+        if (row->record != NULL)
+            assert_named_secrets_are_secrets(row->record);
+    }
+}
+
+static void each_key_that_holds_a_secret_is_printed_as_redacted(void **state)
+{
+    (void)state;
+    const struct rcpt_config_table *table = rcpt_config_table();
+    assert_named_secrets_are_secrets(table);
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        const char *dot = strchr(row->path, '.');
+        char file[512];
+        if ((row->flags & RCPT_CONFIG_SECRET) == 0 || row->type != RCPT_CONFIG_TEXT ||
+            strcmp(dot, ".dsn") == 0)
+            continue;
+        assert_null(strchr(dot + 1, '.'));
+        snprintf(file, sizeof(file), SMALLEST "%.*s: {%s: hunter2-hunter2-hunter2}\n",
+                 (int)(dot - row->path), row->path, dot + 1);
+        char *text = printed_of(file);
+        assert_null(strstr(text, "hunter2"));
+        assert_non_null(strstr(text, "\"<redacted>\""));
+        free(text);
+    }
+}
+
 static void passwords_in_connection_strings_are_redacted(void **state)
 {
     (void)state;
@@ -193,6 +229,32 @@ static void take_away(char **value, const char *expected)
     *value = NULL;
 }
 
+/* A folder with a file for each secret that the example names. */
+static void make_secrets(char folder[64])
+{
+    static const char *const names[] = {"http-token", "runs-token", "tracing-token"};
+    snprintf(folder, 64, "/tmp/receiptd-secrets-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    strcat(folder, "/");
+    for (size_t index = 0; index < COUNT_OF(names); index++) {
+        char path[128];
+        snprintf(path, sizeof(path), "%s%s", folder, names[index]);
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "the %s of the test\n", names[index]);
+        fclose(file);
+    }
+    setenv("RECEIPTD_SECRETS", folder, 1);
+}
+
+static void remove_secrets(const char *folder)
+{
+    char command[128];
+    unsetenv("RECEIPTD_SECRETS");
+    snprintf(command, sizeof(command), "rm -r '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void **state)
 {
     (void)state;
@@ -200,7 +262,10 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     char *expected = printed_of(SMALLEST), *active = printed_of(example);
     assert_string_equal(active, expected);
     uncomment(example);
+    char folder[64];
+    make_secrets(folder);
     struct rcpt_config *config = parse_good(example);
+    remove_secrets(folder);
     /* Those that have no default stand there with an example. */
     take_away(&config->kafka.instance_id, "receiptd-0");
     take_away(&config->inbox.table, "messaging.outbound");
@@ -210,9 +275,10 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");
     take_away(&config->http.tls_certificate, "/etc/receiptd/tls.crt");
     take_away(&config->http.tls_key, "/etc/receiptd/tls.key");
-    take_away(&config->http.token, "change-this-token");
+    take_away(&config->http.token, "the http-token of the test");
+    take_away(&config->http.runs_token, "the runs-token of the test");
     take_away(&config->tracing.endpoint, "http://127.0.0.1:4318/v1/traces");
-    take_away(&config->tracing.token, "a-token");
+    take_away(&config->tracing.token, "the tracing-token of the test");
     take_away(&config->actions.ca_file, "/etc/ssl/certs/ca-certificates.crt");
     char *whole = printed(config);
     assert_string_equal(whole, expected);
@@ -229,6 +295,7 @@ int main(void)
         cmocka_unit_test(what_is_printed_loads_as_the_same),
         cmocka_unit_test(every_key_is_printed),
         cmocka_unit_test(secrets_are_printed_as_redacted),
+        cmocka_unit_test(each_key_that_holds_a_secret_is_printed_as_redacted),
         cmocka_unit_test(passwords_in_connection_strings_are_redacted),
         cmocka_unit_test(the_reference_page_is_what_the_table_gives),
         cmocka_unit_test(the_example_file_is_what_the_table_gives),

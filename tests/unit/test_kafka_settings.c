@@ -32,6 +32,10 @@ static void properties_of_the_protocol_are_refused_with_a_reason(void **state)
         {"log.queue", "false", "serves librdkafka's queues"},
         {"enabled_events", "0", "serves librdkafka's queues"},
         {"plugin.library.paths", "x.so", "code of others"},
+        {"ssl.engine.location", "x.so", "code of others"},
+        {"ssl.engine.id", "dynamic", "code of others"},
+        {"ssl.providers", "default,x", "code of others"},
+        {"sasl.kerberos.kinit.cmd", "touch /tmp/x", "command of the shell"},
         {"test.mock.num.brokers", "3", "imaginary"},
         {"ENABLE.AUTO.COMMIT", "true", "positions live in PostgreSQL"},
     };

@@ -75,6 +75,17 @@ struct rcpt_config_endpoint { /* an entry of actions.endpoints */
     unsigned concurrency;
 };
 
+/* A secret that is not kept as it should be, noted while it is read. */
+enum rcpt_secret_source { RCPT_SECRET_LITERAL, RCPT_SECRET_ENVIRONMENT, RCPT_SECRET_OPEN_FILE };
+#define RCPT_CONFIG_MOST_NOTES 20
+struct rcpt_secret_notes {
+    struct rcpt_secret_note {
+        char key[128];
+        enum rcpt_secret_source source;
+    } at[RCPT_CONFIG_MOST_NOTES];
+    unsigned count;
+};
+
 struct rcpt_config {
     struct rcpt_fold_config *folds; /* folds */
     size_t folds_count;
@@ -180,6 +191,7 @@ struct rcpt_config {
         char *listen;                    /* http.listen, 127.0.0.1:9464; "": none */
         char *tls_certificate, *tls_key; /* http.tls_*, files; NULL: plain HTTP */
         char *token;                     /* http.token; NULL: open */
+        char *runs_token;                /* http.runs_token; NULL: POST /runs is refused */
     } http;
     struct {
         char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
@@ -207,8 +219,8 @@ struct rcpt_config {
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
     } actions;
-    char literal_secret[128];   /* key of a secret that the file itself holds; "": none does */
-    struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
+    struct rcpt_secret_notes secret_notes;
+    struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
 
@@ -231,8 +243,13 @@ void rcpt_config_free(struct rcpt_config *config);
 bool rcpt_config_is_room(const char *name); /* that writes log lines */
 /* The levels of log.level and log.levels, log.format and the limits go into effect. */
 void rcpt_config_apply_log(const struct rcpt_config *config);
-/* One warning for a secret that stands in the configuration itself; where logs go by now. */
-void rcpt_config_warn_of_secret(const struct rcpt_config *config);
+/* Calls back for each setting that works and is weak: its key, what is wrong, what to do. */
+typedef void (*rcpt_config_on_weak)(void *context, const char *key, const char *what,
+                                    const char *hint);
+void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak on_weak,
+                           void *context);
+/* A warning for each of them; where logs go by now. */
+void rcpt_config_warn(const struct rcpt_config *config);
 /* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
  */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17]);

@@ -111,6 +111,10 @@ const char *rcpt_pg_rows_text(const struct rcpt_pg_rows *rows, size_t row,
 int64_t rcpt_pg_rows_int(const struct rcpt_pg_rows *rows, size_t row, int column); /* 0 for NULL */
 bool rcpt_pg_rows_bool(const struct rcpt_pg_rows *rows, size_t row, int column);
 
+/* What is weak about a connection string, and what to do about it; NULL: nothing. Looks at libpq's
+ * environment where the string is silent; says neither hosts nor secrets. */
+const char *rcpt_pg_weakness(const char *dsn, const char **hint);
+
 /* Decision for an SQLSTATE (pure): RETRY 40001 40P01 55P03 57014; REJECT classes 22, 23, 54 and
  * P0001; everything else RECONNECT. Our own: RD001 (fence raised), RD002 (probe rolled back),
  * RD003 (pipelines have changed) and RD004 (raw events needed) are RETRY and told apart by code. */
