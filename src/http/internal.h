@@ -68,6 +68,13 @@ struct rcpt_http_request {
 };
 
 enum connection_state {
+enum http_place {                  /* what the parser reads next */
+                  HTTP_PLACE_HEAD, /* lines: of a head, or the trailer behind the last chunk */
+                  HTTP_PLACE_SIZE, /* the line with the size of a chunk */
+                  HTTP_PLACE_CHUNK,
+                  HTTP_PLACE_BODY, /* of a known length */
+};
+
     CONNECTION_IDLE,      /* the first byte of a request; idle_timeout while nothing is owed */
     CONNECTION_HEAD,      /* the rest of its headers, or of the handshake; header_timeout */
     CONNECTION_BODY,      /* the rest of its body; body_timeout */
@@ -86,6 +93,8 @@ struct connection {
     struct http_address address;
     enum connection_state state;
     int64_t deadline_ms; /* of the state; INT64_MAX: none */
+    enum http_place place;
+    char last_byte;      /* of the lines around what is sent; 0: none yet */
     int64_t since_ms;    /* in the state; of one that was never served: since it came */
     int64_t write_deadline_ms;
     struct rcpt_http_request *first, *last; /* not answered completely yet, in order */
@@ -173,6 +182,8 @@ enum connection_worth connection_worth(const struct connection *connection);
 /* ---- parse.c ---- */
 void parse_settings(http_parser_settings *callbacks);
 /* Status that the parser's error comes to. */
+/* How many of these bytes the parser may have next. 0: they break a rule that it would not mind. */
+size_t parse_piece(struct connection *connection, const char *bytes, size_t size);
 int parse_error_status(const struct connection *connection);
 
 /* ---- request.c ---- */

@@ -241,9 +241,11 @@ static void note_fields(struct rcpt_http_request *request)
         } else if (request_text_is(name, "content-encoding")) {
             note_coding(request, value);
         } else if (request_text_is(name, "transfer-encoding")) {
-            request->chunked = true;
             if (!request_text_is(value, "chunked"))
                 request_refuse(request, 501);
+            else if (request->chunked) /* in two lines */
+                request_refuse(request, 400);
+            request->chunked = true;
         } else if (request_text_is(name, "content-length")) {
             request->length_count++;
         } else if (request_text_is(name, "expect")) {
@@ -280,7 +282,8 @@ static void check_form(struct rcpt_http_request *request, const http_parser *par
     bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
     if (parser->http_major != 1)
         request_refuse(request, 505);
-    if (!split_target(request) || request->host_count > 1 ||
+    if (!split_target(request) || request->host_count > 1 || request->length_count > 1 ||
+        (request->chunked && request->length_count > 0) ||
         (request->host_count == 0 && parser->http_minor >= 1) ||
         (request->chunked && parser->http_minor == 0))
         request_refuse(request, 400);
