@@ -62,10 +62,14 @@ struct rcpt_http_settings { /* 0 or NULL: the default in brackets */
         max_connections;   /* [4096] above it the least useful is closed, or the new one gets 503 */
     size_t max_per_source; /* connections of one address [no limit] */
     size_t max_header_bytes;   /* request line and headers [16 KiB] */
-    size_t max_body_bytes;     /* as sent and after decompression [1 MiB] */
+    size_t max_body_bytes;     /* as sent and after decompression [1 MiB]; what is decompressed and
+                                  above 64 KiB is at most 100 times what was sent */
     size_t max_memory_bytes;   /* bodies of all requests together [64 MiB]: 503 above it */
     unsigned max_pipelined;    /* requests of one connection that are not answered yet [16] */
-    unsigned rate_per_source;  /* requests a second and address, burst of two seconds [no limit] */
+    unsigned rate_per_source;  /* requests a second and address, burst of two seconds [no limit];
+                                  see rcpt_http_give_back */
+    bool spare_neighbours;     /* rate_per_source does not count for addresses of private networks
+                                  that are no trusted proxies */
     int64_t header_timeout_ms; /* first byte, or connecting, to end of headers [10 s] */
     int64_t body_timeout_ms;   /* end of headers to end of body [30 s] */
     int64_t idle_timeout_ms;   /* between two requests, the first being answered and taken [75 s] */
@@ -130,6 +134,9 @@ struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request);
 const char *rcpt_http_source(const struct rcpt_http_request *request);
 bool rcpt_http_is_tls(const struct rcpt_http_request *request);
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request); /* uv_hrtime */
+
+/* The request was a welcome one: it does not count in rate_per_source. */
+void rcpt_http_give_back(struct rcpt_http_request *request);
 
 /* ---- answers ---- */
 void rcpt_http_answer(struct rcpt_http_request *request, const struct rcpt_http_answer *answer);

@@ -1,4 +1,5 @@
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,6 +206,10 @@ int command_intake(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
+    /* As in rcpt_app_run: what is resident stays near what is used. */
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_config_warn(config);

@@ -321,7 +321,9 @@ static const struct rcpt_config_row rows[] = {
      .doc = "how long a receipt may wait for others while its partition is busy; never when idle"},
     {"intake.memory", RCPT_CONFIG_SIZE, 0, AT(intake.memory_bytes), .initial = "128MiB",
      .min = 4 * MIB, .max = 16 * GIB,
-     .doc = "requests and records that wait for Kafka; above it requests are answered with 503"},
+     .doc = "bodies of requests (half of it), what is made of them and records that wait for Kafka "
+            "(the other "
+            "half); above it requests are answered with 503"},
     {"intake.ack_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.ack_timeout_ms), .initial = "8s",
      .min = 100, .max = 5 * MINUTE,
      .doc =
@@ -361,16 +363,21 @@ static const struct rcpt_config_row rows[] = {
          "connections at once; above it those that never end a request make room, then the idlest"},
     {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
      AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
-     .doc = "connections of one address; 0: no limit"},
+     .doc =
+         "connections of one address; 0: no limit, for behind a proxy all connections are its own"},
     {"intake.limits.pipelined", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.pipelined),
      .initial = "16", .min = 1, .max = 1000,
      .doc = "requests of one connection that may wait for their answers"},
     {"intake.limits.rate_per_source", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_source),
-     .initial = "0", .min = 0, .max = 1000000,
-     .doc = "requests of one address and second: 429 above; 0: no limit"},
+     .initial = "50", .min = 0, .max = 1000000,
+     .doc =
+         "requests of one address (IPv6: of its /64) and second that are not verified: 429 for all "
+         "of "
+         "the address above it, before anything is read; addresses of private networks that are no "
+         "trusted proxies are not counted; 0: no limit"},
     {"intake.limits.rate_per_account", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_account),
      .initial = "0", .min = 0, .max = 1000000,
-     .doc = "requests of one account and second: 429 above; 0: no limit"},
+     .doc = "verified requests of one account and second: 429 above; 0: no limit"},
     {"intake.limits.header_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.header_ms),
      .initial = "10s", .min = 100, .max = 10 * MINUTE,
      .doc = "from connecting or the first byte to the end of the headers: 408 after it"},

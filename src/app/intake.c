@@ -11,6 +11,7 @@
 #define CERTIFICATE_LOOK_MS 10000
 #define DEFAULT_REPLAY_MS   300000
 #define CLOSE_MS            3000
+#define JSON_CHUNK_BYTES    4096u
 
 int64_t intake_now(const struct rcpt_intake *intake)
 {
@@ -125,6 +126,7 @@ static bool make_http(struct rcpt_intake *intake, struct rcpt_error *error)
         .max_memory_bytes = config->intake.memory_bytes / 2,
         .max_pipelined = (unsigned)config->intake.limits.pipelined,
         .rate_per_source = config->intake.limits.rate_per_source,
+        .spare_neighbours = true,
         .header_timeout_ms = config->intake.limits.header_ms,
         .body_timeout_ms = config->intake.limits.body_ms,
         .idle_timeout_ms = config->intake.limits.idle_ms,
@@ -249,7 +251,7 @@ static void close_all(struct rcpt_intake *intake)
 static void check_drain(struct rcpt_intake *intake)
 {
     if (!intake->draining || intake->closing || !rcpt_http_is_idle(intake->http) ||
-        rcpt_http_stats(intake->http)->waiting_requests > 0 || intake->fetches > 0 ||
+        rcpt_http_stats(intake->http)->waiting_requests > 0 || intake_is_fetching(intake) ||
         !rcpt_aggregate_is_empty(intake->aggregate) || rcpt_producer_records(intake->producer) > 0)
         return;
     rcpt_log_info("intake", "every request is answered");
@@ -276,6 +278,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_intake *intake = timer->data;
     look_at_certificate(intake);
+    intake_trim(intake);
     intake_update_readiness(intake);
     check_drain(intake);
 }
@@ -311,6 +314,7 @@ struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *setting
     intake->config = settings->config;
     intake->loop = settings->loop;
     intake->certificate_mark = certificate_mark(intake);
+    rcpt_arena_init(&intake->json, JSON_CHUNK_BYTES);
     make_memories(intake);
     start_handles(intake);
     if (!make_accounts(intake, error) || !intake_start_producer(intake, error) ||

@@ -19,6 +19,7 @@
 #define INTAKE_TOPIC_EVENTS  0u /* index in the producer's topics */
 #define INTAKE_TOPIC_LETTERS 1u
 #define INTAKE_CERTIFICATES  16u
+#define INTAKE_FETCHES       32u /* certificates that requests wait for */
 
 struct intake_account {
     struct rcpt_intake_account *adapter;
@@ -41,8 +42,9 @@ struct delivery {
     struct rcpt_intake *intake;
     struct intake_account *account;
     struct rcpt_http_request *request;
-    struct delivery *next; /* spare, or waiting for aliases */
-    struct intake_arena *arena;
+    struct delivery *next;            /* spare, or waiting for aliases */
+    struct intake_arena *arena;       /* NULL: it waits for a certificate, or for Kafka */
+    size_t arena_bytes;               /* of it, counted in the intake's */
     size_t consumed;                  /* of the path behind /dlr: the account's name */
     struct rcpt_intake_result result; /* as long as the arena is held */
     int64_t received_us;
@@ -64,12 +66,20 @@ struct intake_lookup { /* one at a time */
 };
 
 struct intake_certificate {
-    struct rcpt_intake *intake;
     char *url; /* NULL: a free place */
-    char *pem; /* NULL: not here; it was asked for at used_ms in vain, or is being fetched */
+    char *pem; /* NULL: it could not be had, at used_ms */
     int64_t used_ms;
-    bool fetching;
+};
+
+/* A certificate that requests of an account wait for. */
+struct intake_fetch {
+    struct rcpt_intake *intake;
+    const struct intake_account *account; /* NULL: a free place */
+    char *url;
     struct delivery *waiting;
+    unsigned waiting_count;
+    uint64_t number; /* the smallest is the next */
+    bool flying;
 };
 
 enum intake_database {
@@ -100,8 +110,10 @@ struct rcpt_intake {
     struct delivery *waiting, *last_waiting; /* for the next look-up */
     struct intake_lookup lookup;
 
-    struct intake_certificate certificates[INTAKE_CERTIFICATES];
-    unsigned fetches; /* under way */
+    struct intake_certificate certificates[INTAKE_CERTIFICATES], failures[INTAKE_CERTIFICATES];
+    struct intake_fetch fetches[INTAKE_FETCHES];
+    unsigned fetches_flying, confirmations_flying;
+    uint64_t fetch_number;
 
     uv_check_t flush;
     uv_timer_t linger, tick;
@@ -114,6 +126,10 @@ struct rcpt_intake {
     unsigned open;
     struct delivery *spare_deliveries;
     struct intake_arena *spare_arenas;
+    unsigned spare_delivery_count, spare_arena_count;
+    size_t arena_bytes, most_arena_bytes; /* held now; the most since memory was given back */
+    int64_t trim_at_ms;
+    struct rcpt_arena json; /* of one event */
 };
 
 /* ---- intake.c ---- */
@@ -130,6 +146,10 @@ void intake_emit(struct delivery *delivery);
 void intake_adapt_again(struct delivery *delivery);
 /* No answer but 503: what it needs cannot be had now. */
 void intake_refuse(struct delivery *delivery);
+/* Its memory goes; whatever lies in the result with it. */
+void intake_drop_arena(struct delivery *delivery);
+/* After a burst the process gives its memory back. */
+void intake_trim(struct rcpt_intake *intake);
 void intake_free_spares(struct rcpt_intake *intake);
 
 /* ---- intake_kafka.c ---- */
@@ -143,8 +163,10 @@ void intake_on_producer_closed(void *context);
 /* ---- intake_fetch.c ---- */
 /* For rcpt_intake_request; the context is the intake. */
 const char *intake_find_certificate(void *context, const char *url);
-/* Reads the request again when the certificate that it names has come, or refuses it. */
+/* Reads the request again when the certificate that it names has come, or refuses it. It waits
+ * without its arena. */
 void intake_await_certificate(struct delivery *delivery);
+bool intake_is_fetching(const struct rcpt_intake *intake);
 /* Asks for the URL once; the answer waits for it. */
 void intake_confirm(struct delivery *delivery);
 void intake_free_certificates(struct rcpt_intake *intake);

@@ -1,5 +1,6 @@
 /* A request: to its account, through the adapter, into records, and answered when all of it is
  * acknowledged. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +11,13 @@
 
 #define ARENA_CHUNK_BYTES 8192u
 #define ARENA_KEEP_BYTES  65536u
+#define SPARE_ARENAS      64u
+#define SPARE_DELIVERIES  1024u
 #define MAX_HEADERS       100u
 #define RETRY_AFTER_S     2u
-#define WAITING_BYTES     5120u /* what a request that waits holds beside its body */
+#define WAITING_BYTES     5120u /* what a request that waits holds beside body and arena */
+#define TRIM_BYTES        (8u << 20)
+#define TRIM_MS           1000
 
 static int64_t now_us(void)
 {
@@ -32,17 +37,47 @@ static struct intake_arena *take_arena(struct rcpt_intake *intake)
         return arena;
     }
     intake->spare_arenas = arena->next;
+    intake->spare_arena_count--;
     return arena;
 }
 
-static void give_arena(struct delivery *delivery)
+static void count_arena(struct delivery *delivery, size_t bytes)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    intake->arena_bytes += bytes - delivery->arena_bytes;
+    delivery->arena_bytes = bytes;
+    if (intake->arena_bytes > intake->most_arena_bytes)
+        intake->most_arena_bytes = intake->arena_bytes;
+}
+
+void intake_drop_arena(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
     struct intake_arena *arena = delivery->arena;
+    if (arena == NULL)
+        return;
     delivery->arena = NULL;
+    count_arena(delivery, 0);
+    if (intake->spare_arena_count >= SPARE_ARENAS) {
+        rcpt_arena_fini(&arena->arena);
+        free(arena);
+        return;
+    }
     rcpt_arena_reset(&arena->arena, ARENA_KEEP_BYTES);
     arena->next = intake->spare_arenas;
     intake->spare_arenas = arena;
+    intake->spare_arena_count++;
+}
+
+void intake_trim(struct rcpt_intake *intake)
+{
+    int64_t now = intake_now(intake);
+    if (intake->most_arena_bytes < TRIM_BYTES ||
+        intake->arena_bytes > intake->most_arena_bytes / 2 || now < intake->trim_at_ms)
+        return;
+    intake->trim_at_ms = now + TRIM_MS;
+    intake->most_arena_bytes = intake->arena_bytes;
+    malloc_trim(0);
 }
 
 static void on_settled(struct rcpt_ticket *ticket);
@@ -51,14 +86,15 @@ static struct delivery *take_delivery(struct rcpt_intake *intake, struct intake_
                                       struct rcpt_http_request *request)
 {
     struct delivery *delivery = intake->spare_deliveries;
-    if (delivery != NULL)
+    if (delivery != NULL) {
         intake->spare_deliveries = delivery->next;
-    else
+        intake->spare_delivery_count--;
+    } else {
         delivery = rcpt_malloc(sizeof(*delivery));
+    }
     *delivery = (struct delivery){
         .intake = intake, .account = account, .request = request, .received_us = now_us()};
     rcpt_ticket_begin(&delivery->ticket, on_settled);
-    delivery->arena = take_arena(intake);
     return delivery;
 }
 
@@ -66,12 +102,18 @@ static void give_delivery(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
     free(delivery->body);
+    if (intake->spare_delivery_count >= SPARE_DELIVERIES) {
+        free(delivery);
+        return;
+    }
     delivery->next = intake->spare_deliveries;
     intake->spare_deliveries = delivery;
+    intake->spare_delivery_count++;
 }
 
 void intake_free_spares(struct rcpt_intake *intake)
 {
+    rcpt_arena_fini(&intake->json);
     while (intake->spare_deliveries != NULL) {
         struct delivery *delivery = intake->spare_deliveries;
         intake->spare_deliveries = delivery->next;
@@ -141,16 +183,21 @@ static void answer_now(struct delivery *delivery)
     rcpt_intake_count_code(&delivery->account->stats, given->code);
     end_span(delivery, given->code);
     rcpt_http_answer(delivery->request, &answer);
-    give_arena(delivery);
+    intake_drop_arena(delivery);
+    give_delivery(delivery);
+}
+
+static void turn_back(struct delivery *delivery, unsigned code, unsigned wait_s)
+{
+    answer(delivery, code, NULL, NULL, 0, wait_s);
+    intake_drop_arena(delivery);
     give_delivery(delivery);
 }
 
 void intake_refuse(struct delivery *delivery)
 {
     delivery->account->stats.turned_away++;
-    answer(delivery, 503, NULL, NULL, 0, RETRY_AFTER_S);
-    give_arena(delivery);
-    give_delivery(delivery);
+    turn_back(delivery, 503, RETRY_AFTER_S);
 }
 
 /* The arena goes before the answer does. */
@@ -183,9 +230,10 @@ static void emit_event(struct delivery *delivery, const struct rcpt_intake_event
     if (id.at == NULL)
         id = event->gateway_message_id;
     struct rcpt_text json =
-        rcpt_intake_event_json(delivery->account->adapter, event, id, &delivery->arena->arena);
+        rcpt_intake_event_json(delivery->account->adapter, event, id, &intake->json);
     rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(id.at, id.size, 0), json.at,
                        json.size, &delivery->ticket, origin, intake_now(intake));
+    rcpt_arena_reset(&intake->json, ARENA_KEEP_BYTES);
     stats->events++;
 }
 
@@ -201,6 +249,7 @@ static void emit_drop(struct delivery *delivery, const struct rcpt_intake_drop *
 
 void intake_emit(struct delivery *delivery)
 {
+    const struct rcpt_intake *intake = delivery->intake;
     const struct rcpt_intake_result *result = &delivery->result;
     struct rcpt_aggregate_origin origin = {
         .name = delivery->account->name,
@@ -212,13 +261,19 @@ void intake_emit(struct delivery *delivery)
     rcpt_intake_observe(&delivery->account->stats.request_events, rcpt_intake_event_bounds,
                         (double)result->event_count);
     keep_answer(delivery);
-    for (size_t i = 0; i < result->event_count; i++)
+    for (size_t i = 0; i < result->event_count; i++) {
+        if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
+            rcpt_ticket_hold(&delivery->ticket); /* what its values repeat is more than we have */
+            rcpt_ticket_release(&delivery->ticket, false);
+            break;
+        }
         emit_event(delivery, &result->events[i], &origin);
+    }
     for (size_t i = 0; i < result->drop_count; i++)
         emit_drop(delivery, &result->drops[i]);
     if (result->confirm_url != NULL)
         intake_confirm(delivery);
-    give_arena(delivery);
+    intake_drop_arena(delivery);
     rcpt_ticket_release(&delivery->ticket, true);
 }
 
@@ -321,9 +376,11 @@ static void adapt(struct delivery *delivery)
         .find_certificate = intake_find_certificate,
         .context = delivery->intake,
     };
+    delivery->arena = take_arena(delivery->intake);
     note_trace(delivery);
     rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
                       &delivery->result);
+    count_arena(delivery, rcpt_arena_bytes(&delivery->arena->arena));
     delivery->account->stats.verdicts[delivery->result.verdict]++;
 }
 
@@ -371,6 +428,64 @@ static void route(struct delivery *delivery)
         intake_emit(delivery);
 }
 
+/* Beside the bodies, which have the other half of intake.memory. */
+static bool has_room(const struct rcpt_intake *intake, size_t more)
+{
+    size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
+    size_t records = rcpt_aggregate_bytes(intake->aggregate);
+    return waiting + records + intake->arena_bytes + more <=
+           intake->config->intake.memory_bytes / 2;
+}
+
+/* One that nobody else's is beside is let through whatever it needs, or it could never be. */
+static bool fits(const struct delivery *delivery)
+{
+    const struct rcpt_intake *intake = delivery->intake;
+    return intake->arena_bytes == delivery->arena_bytes || has_room(intake, 0);
+}
+
+/* Verified, or something that its account takes from everybody: no guess, no knock at the door. */
+static bool is_welcome(const struct rcpt_intake_result *result)
+{
+    if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
+        return true;
+    for (size_t i = 0; i < result->drop_count; i++)
+        if (result->drops[i].kind != RCPT_INTAKE_REJECTED && result->drops[i].raw.size > 0)
+            return true;
+    return false;
+}
+
+/* The account's rate is charged for what it has signed or takes from everybody: nobody else's
+ * requests use it up, nor do empty ones. */
+static bool has_rate(struct delivery *delivery, unsigned *wait_s)
+{
+    const struct rcpt_intake_result *result = &delivery->result;
+    const struct rcpt_intake *intake = delivery->intake;
+    bool sends = result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0;
+    for (size_t i = 0; i < result->drop_count && !sends; i++)
+        sends = result->drops[i].kind != RCPT_INTAKE_IGNORED;
+    return !sends ||
+           rcpt_rate_admit(&delivery->account->rate, intake->config->intake.limits.rate_per_account,
+                           intake_now(intake), wait_s);
+}
+
+static void decide_welcome(struct delivery *delivery)
+{
+    struct intake_account *account = delivery->account;
+    unsigned wait_s = 0;
+    if (is_copy(delivery)) {
+        account->stats.copies++;
+        answer_now(delivery);
+    } else if (!has_rate(delivery, &wait_s)) {
+        account->stats.throttled++;
+        turn_back(delivery, 429, wait_s);
+    } else if (!fits(delivery)) {
+        intake_refuse(delivery);
+    } else {
+        route(delivery);
+    }
+}
+
 static void decide(struct delivery *delivery)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -380,17 +495,15 @@ static void decide(struct delivery *delivery)
         rcpt_log_debug("intake", "account %s: request refused: %s", delivery->account->name,
                        result->verdict_reason);
         answer_now(delivery);
-    } else if (is_copy(delivery)) {
-        delivery->account->stats.copies++;
-        answer_now(delivery);
     } else {
-        route(delivery);
+        if (is_welcome(result))
+            rcpt_http_give_back(delivery->request);
+        decide_welcome(delivery);
     }
 }
 
 void intake_adapt_again(struct delivery *delivery)
 {
-    rcpt_arena_reset(&delivery->arena->arena, ARENA_KEEP_BYTES);
     adapt(delivery);
     decide(delivery);
 }
@@ -422,15 +535,6 @@ static struct intake_account *find_account(const struct rcpt_intake *intake,
                    compare_names);
 }
 
-/* Room for one more, and somewhere to send it to. */
-static bool can_take(const struct rcpt_intake *intake, size_t body_bytes)
-{
-    size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
-    size_t records = rcpt_aggregate_bytes(intake->aggregate);
-    return intake_obstacle(intake) == NULL &&
-           waiting + records + body_bytes <= intake->config->intake.memory_bytes / 2;
-}
-
 static void turn_away(struct intake_account *account, struct rcpt_http_request *request, int status,
                       unsigned wait_s)
 {
@@ -443,7 +547,6 @@ void intake_on_request(void *context, struct rcpt_http_request *request)
 {
     struct rcpt_intake *intake = context;
     size_t consumed = 0;
-    unsigned wait_s = 0;
     struct intake_account *account = find_account(intake, rcpt_http_rest(request), &consumed);
     if (account == NULL) {
         rcpt_http_answer_text(request, 404, "no such account\n");
@@ -452,12 +555,9 @@ void intake_on_request(void *context, struct rcpt_http_request *request)
     account->stats.requests++;
     if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* somebody looks whether we are here */
         turn_away(account, request, 200, 0);
-    } else if (!rcpt_rate_admit(&account->rate, intake->config->intake.limits.rate_per_account,
-                                intake_now(intake), &wait_s)) {
-        account->stats.throttled++;
-        turn_away(account, request, 429, wait_s);
-    } else if (!can_take(intake, rcpt_http_body(request).size)) {
+    } else if (intake_obstacle(intake) != NULL || !has_room(intake, rcpt_http_body(request).size)) {
         account->stats.turned_away++;
+        rcpt_http_give_back(request); /* it was not looked at, and comes again */
         turn_away(account, request, 503, RETRY_AFTER_S);
     } else {
         struct delivery *delivery = take_delivery(intake, account, request);

@@ -5,6 +5,8 @@
 #include "internal.h"
 
 #define FIRST_BODY_BYTES 1024u
+#define FREE_BYTES       65536u /* what comes out of decompression up to here may be anything, … */
+#define MAX_RATIO        100u   /* … and above it at most so many times what was sent */
 
 /* ---- growing buffers ---- */
 
@@ -101,7 +103,8 @@ static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
     size_t before = stream->avail_out;
     *status = inflate(stream, Z_NO_FLUSH);
     plain->size += before - stream->avail_out;
-    if (plain->size > body_limit(request))
+    if (plain->size > body_limit(request) ||
+        (plain->size > FREE_BYTES && plain->size / MAX_RATIO > request->body.size))
         return 413;
     return *status == Z_OK || *status == Z_STREAM_END ||
                    (*status == Z_BUF_ERROR && stream->avail_out == 0)

@@ -278,6 +278,28 @@ static void refuse_input(struct connection *connection)
     request_complete(request);
 }
 
+/* The next piece, which is cut off. False: nothing more is parsed now. */
+static bool parse_some(struct connection *connection, const char **bytes, size_t *size)
+{
+    http_parser *parser = &connection->parser;
+    size_t piece = parse_piece(connection, *bytes, *size), used = 0;
+    if (piece > 0)
+        used = http_parser_execute(parser, &connection->server->callbacks, *bytes, piece);
+    if (connection->state == CONNECTION_CLOSED || connection->close_after)
+        return false;
+    *bytes += used;
+    *size -= used;
+    if (HTTP_PARSER_ERRNO(parser) == HPE_PAUSED) {
+        http_parser_pause(parser, 0);
+        hold(connection, *bytes, *size);
+        return false;
+    }
+    if (piece > 0 && used == piece && HTTP_PARSER_ERRNO(parser) == HPE_OK)
+        return true;
+    refuse_input(connection);
+    return false;
+}
+
 void connection_parse(struct connection *connection, const char *bytes, size_t size)
 {
     if (connection->close_after || connection->state == CONNECTION_LINGERING)
@@ -287,16 +309,8 @@ void connection_parse(struct connection *connection, const char *bytes, size_t s
         hold(connection, bytes, size);
         return;
     }
-    size_t used =
-        http_parser_execute(&connection->parser, &connection->server->callbacks, bytes, size);
-    if (connection->state == CONNECTION_CLOSED || connection->close_after)
-        return;
-    if (HTTP_PARSER_ERRNO(&connection->parser) == HPE_PAUSED) {
-        http_parser_pause(&connection->parser, 0);
-        hold(connection, bytes + used, size - used);
-    } else if (used != size || HTTP_PARSER_ERRNO(&connection->parser) != HPE_OK) {
-        refuse_input(connection);
-    }
+    while (size > 0 && parse_some(connection, &bytes, &size))
+        ;
 }
 
 /* The client has said its last word, and may still wait for answers. */

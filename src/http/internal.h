@@ -46,8 +46,8 @@ struct rcpt_http_request {
     struct rcpt_http_request *next;
     const struct http_route *route;
     uint64_t received_ns;
-    struct http_address peer;
-    struct http_bytes head; /* target, then names and values */
+    struct http_address peer, counted_for; /* counted_for: whose rate it counts in */
+    struct http_bytes head;                /* target, then names and values */
     struct http_bytes body;
     struct http_bytes answer;                                 /* made before its turn came */
     size_t body_reserved;                                     /* counted in the server's budget */
@@ -59,12 +59,20 @@ struct rcpt_http_request {
     int refused; /* status to answer with instead of a handler's; 0: none */
     unsigned refused_retry_s;
     bool in_value, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
+    bool counts, counted;  /* in the rate of its source: once it is complete; it has been */
     bool handed, answered; /* to the handler; completely, by it */
     bool streaming, chunked_answer, told_gone;
     size_t max_queued_bytes;
     void (*on_gone)(void *context);
     void *gone_context;
     char source[HTTP_TEXT_ADDRESS]; /* made when asked for */
+};
+
+enum http_place {                  /* what the parser reads next */
+                  HTTP_PLACE_HEAD, /* lines: of a head, or the trailer behind the last chunk */
+                  HTTP_PLACE_SIZE, /* the line with the size of a chunk */
+                  HTTP_PLACE_CHUNK,
+                  HTTP_PLACE_BODY, /* of a known length */
 };
 
 enum connection_state {
@@ -85,6 +93,8 @@ struct connection {
     struct tls_session *tls;
     struct http_address address;
     enum connection_state state;
+    enum http_place place;
+    char last_byte;      /* of the lines around what is sent; 0: none yet */
     int64_t deadline_ms; /* of the state; INT64_MAX: none */
     int64_t since_ms;    /* in the state; of one that was never served: since it came */
     int64_t write_deadline_ms;
@@ -127,7 +137,7 @@ struct rcpt_http_server {
     char *read_buffer, *plain_buffer;
     struct rcpt_http_stats stats;
     unsigned open_handles, references; /* references: itself until closed, and every request */
-    bool listening, draining, closing;
+    bool listening, draining, closing, told_of_proxy;
     int64_t date_at_s;
     char date[40];
     struct rcpt_http_request *spare; /* answered ones, to be used again */
@@ -172,6 +182,8 @@ enum connection_worth connection_worth(const struct connection *connection);
 
 /* ---- parse.c ---- */
 void parse_settings(http_parser_settings *callbacks);
+/* How many of these bytes the parser may have next. 0: they break a rule that it would not mind. */
+size_t parse_piece(struct connection *connection, const char *bytes, size_t size);
 /* Status that the parser's error comes to. */
 int parse_error_status(const struct connection *connection);
 
@@ -218,9 +230,13 @@ void source_table_free(struct source_table *table);
 /* One more connection of this address (or one less). False: it has as many as it may. */
 bool source_connect(struct rcpt_http_server *server, const struct http_address *address);
 void source_disconnect(struct rcpt_http_server *server, const struct http_address *address);
+/* Whether it is an address of our own network, and no trusted proxy's. */
+bool source_is_near(const struct rcpt_http_server *server, const struct http_address *address);
 /* False: this address has asked too often; `wait_s` says when to come again. */
 bool source_admit(struct rcpt_http_server *server, const struct http_address *address,
                   unsigned *wait_s);
+/* 1: a request of it counts; -1: it does not after all. */
+void source_charge(struct rcpt_http_server *server, const struct http_address *address, int tokens);
 
 /* ---- tls.c ---- */
 RCPT_MUST_CHECK struct tls_context *tls_context_new(const char *certificate, const char *key,

@@ -1,7 +1,8 @@
 /* The only file that talks to http_parser: its callbacks fill the request that is coming in.
  *
  * A callback that returns an error ends the parsing; what the client is to be told was noted in the
- * request before.
+ * request before. The parser gets the lines of a head and of chunks one by one: what other readers
+ * could take differently (continued lines, extensions of chunks) is refused before it sees it.
  */
 #include <ctype.h>
 #include <string.h>
@@ -12,6 +13,65 @@ static struct rcpt_http_request *incoming(const http_parser *parser)
 {
     return ((struct connection *)parser->data)->incoming;
 }
+
+/* ---- lines, before the parser sees them ---- */
+
+/* A line that begins with a blank continues the one before for some readers, for others it does
+ * not. */
+static bool is_good_line(char last, const char *bytes)
+{
+    return last != '\n' || (bytes[0] != ' ' && bytes[0] != '\t');
+}
+
+static bool is_line_end(char last, char byte)
+{
+    return last == '\r' ? byte == '\n' : byte == '\r';
+}
+
+/* Hexadecimal digits, CR, LF, and nothing else. */
+static bool is_good_size(char last, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; last = bytes[i++])
+        if (!is_line_end(last, bytes[i]) && (last == '\r' || !isxdigit((unsigned char)bytes[i])))
+            return false;
+    return true;
+}
+
+size_t parse_piece(struct connection *connection, const char *bytes, size_t size)
+{
+    uint64_t left = connection->parser.content_length;
+    bool has_data =
+        connection->place == HTTP_PLACE_BODY || (connection->place == HTTP_PLACE_CHUNK && left > 0);
+    if (has_data)
+        return size < left ? size : (size_t)left;
+    const char *end = memchr(bytes, '\n', size);
+    size_t piece = end != NULL ? (size_t)(end - bytes) + 1 : size;
+    bool good = true;
+    switch (connection->place) {
+    case HTTP_PLACE_HEAD:
+        good = is_good_line(connection->last_byte, bytes);
+        break;
+    case HTTP_PLACE_SIZE:
+        good = is_good_size(connection->last_byte, bytes, piece);
+        break;
+    case HTTP_PLACE_CHUNK: /* what ends it */
+        piece = 1;
+        good = is_line_end(connection->last_byte, bytes[0]);
+        break;
+    case HTTP_PLACE_BODY:
+        break;
+    }
+    connection->last_byte = bytes[piece - 1];
+    return good ? piece : 0;
+}
+
+static void move_to(struct connection *connection, enum http_place place)
+{
+    connection->place = place;
+    connection->last_byte = place == HTTP_PLACE_HEAD ? '\n' : '\0';
+}
+
+/* ---- callbacks ---- */
 
 /* The parser stops, connection_parse answers. */
 static int refuse(struct rcpt_http_request *request, int status)
@@ -104,6 +164,7 @@ static int on_headers_complete(http_parser *parser)
     struct rcpt_http_request *request = connection->incoming;
     bool tunnel = parser->method == HTTP_CONNECT;
     end_head(request);
+    move_to(connection, (parser->flags & F_CHUNKED) != 0 ? HTTP_PLACE_SIZE : HTTP_PLACE_BODY);
     request->keep_alive = http_should_keep_alive(parser) && !connection->server->draining;
     parser->upgrade = 0; /* no other protocol is spoken here: the offer is ignored */
     request_check_head(request, parser);
@@ -117,6 +178,18 @@ static int on_headers_complete(http_parser *parser)
         return refuse(request, request->refused);
     if (request->chunked || (parser->content_length > 0 && parser->content_length != UINT64_MAX))
         connection_set_state(connection, CONNECTION_BODY);
+    return 0;
+}
+
+static int on_chunk_header(http_parser *parser)
+{
+    move_to(parser->data, parser->content_length > 0 ? HTTP_PLACE_CHUNK : HTTP_PLACE_HEAD);
+    return 0;
+}
+
+static int on_chunk_complete(http_parser *parser)
+{
+    move_to(parser->data, HTTP_PLACE_SIZE);
     return 0;
 }
 
@@ -134,6 +207,7 @@ static int on_message_complete(http_parser *parser)
     struct connection *connection = parser->data;
     struct rcpt_http_request *request = connection->incoming;
     bool keep_alive = request->keep_alive;
+    move_to(connection, HTTP_PLACE_HEAD);
     connection->served = true;
     connection_set_state(connection, CONNECTION_IDLE);
     if (!keep_alive)
@@ -156,6 +230,8 @@ void parse_settings(http_parser_settings *callbacks)
     callbacks->on_header_field = on_header_field;
     callbacks->on_header_value = on_header_value;
     callbacks->on_headers_complete = on_headers_complete;
+    callbacks->on_chunk_header = on_chunk_header;
+    callbacks->on_chunk_complete = on_chunk_complete;
     callbacks->on_body = on_body;
     callbacks->on_message_complete = on_message_complete;
 }

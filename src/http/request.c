@@ -150,10 +150,11 @@ struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request)
 
 const char *rcpt_http_source(const struct rcpt_http_request *request)
 {
-    struct http_address address = source_of(request);
     char *text = ((struct rcpt_http_request *)(uintptr_t)request)->source;
-    if (text[0] == '\0')
+    if (text[0] == '\0') {
+        struct http_address address = source_of(request);
         source_text(&address, text);
+    }
     return text;
 }
 
@@ -241,9 +242,11 @@ static void note_fields(struct rcpt_http_request *request)
         } else if (request_text_is(name, "content-encoding")) {
             note_coding(request, value);
         } else if (request_text_is(name, "transfer-encoding")) {
-            request->chunked = true;
             if (!request_text_is(value, "chunked"))
                 request_refuse(request, 501);
+            else if (request->chunked) /* in two lines */
+                request_refuse(request, 400);
+            request->chunked = true;
         } else if (request_text_is(name, "content-length")) {
             request->length_count++;
         } else if (request_text_is(name, "expect")) {
@@ -280,7 +283,8 @@ static void check_form(struct rcpt_http_request *request, const http_parser *par
     bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
     if (parser->http_major != 1)
         request_refuse(request, 505);
-    if (!split_target(request) || request->host_count > 1 ||
+    if (!split_target(request) || request->host_count > 1 || request->length_count > 1 ||
+        (request->chunked && request->length_count > 0) ||
         (request->host_count == 0 && parser->http_minor >= 1) ||
         (request->chunked && parser->http_minor == 0))
         request_refuse(request, 400);
@@ -305,17 +309,55 @@ static void check_route(struct rcpt_http_request *request, const http_parser *pa
     }
 }
 
+/* Whoever speaks for others and is not named as a proxy makes one source of them all. */
+static void warn_of_proxy(struct rcpt_http_request *request)
+{
+    struct rcpt_http_server *server = request->server;
+    bool speaks = memcmp(&request->counted_for, &request->peer, sizeof(request->peer)) == 0;
+    if (server->told_of_proxy || !speaks ||
+        rcpt_http_header(request, "x-forwarded-for").bytes == NULL)
+        return;
+    server->told_of_proxy = true;
+    rcpt_log_warn("http",
+                  "%s: %s forwards requests of others and is no trusted proxy: their addresses are "
+                  "not looked at; HINT: name it in %s.trusted_proxies",
+                  server->name, rcpt_http_source(request), server->name);
+}
+
+/* It counts when all of it is here; until then others of the same source may come. */
 static void check_rate(struct rcpt_http_request *request)
 {
     const struct rcpt_http_server *server = request->server;
     if (server->settings.rate_per_source == 0 || request->refused != 0 ||
         request->route->is.unlimited_rate)
         return;
-    struct http_address address = source_of(request);
-    if (!source_admit(request->server, &address, &request->refused_retry_s)) {
+    request->counted_for = source_of(request);
+    if (server->settings.spare_neighbours && source_is_near(server, &request->counted_for)) {
+        warn_of_proxy(request);
+        return;
+    }
+    request->counts =
+        source_admit(request->server, &request->counted_for, &request->refused_retry_s);
+    if (!request->counts) {
         request->server->stats.rate_limited++;
         request_refuse(request, 429);
     }
+}
+
+static void count_for_source(struct rcpt_http_request *request)
+{
+    if (!request->counts)
+        return;
+    request->counted = true;
+    source_charge(request->server, &request->counted_for, 1);
+}
+
+void rcpt_http_give_back(struct rcpt_http_request *request)
+{
+    if (!request->counted)
+        return;
+    request->counted = false;
+    source_charge(request->server, &request->counted_for, -1);
 }
 
 static void check_size(struct rcpt_http_request *request, const http_parser *parser)
@@ -354,6 +396,7 @@ void request_complete(struct rcpt_http_request *request)
     connection->incoming = NULL;
     connection->owed++;
     request->server->stats.requests++;
+    count_for_source(request);
     if (request->refused == 0)
         request->refused = body_decode(request);
     if (request->refused != 0) {

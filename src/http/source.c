@@ -13,6 +13,8 @@
 #define WAYS    8u
 #define BURST_S 2
 
+#define MAPPED_BITS 96u /* of ::ffff:0:0/96, where IPv4 is */
+
 struct source {
     struct http_address address;
     int64_t seen_ms; /* 0: free */
@@ -73,14 +75,18 @@ bool source_network(const char *text, struct network *network)
     size_t size = slash != NULL ? (size_t)(slash - text) : strlen(text);
     if (!parse_address(text, size, &network->address))
         return false;
-    bool four = is_mapped(&network->address);
-    char *end = NULL;
-    unsigned long bits = slash != NULL ? strtoul(slash + 1, &end, 10) : four ? 32 : 128;
-    if (slash != NULL && (end == slash + 1 || *end != '\0'))
+    bool four = memchr(text, ':', size) == NULL;
+    unsigned long bits = four ? 32 : 128;
+    if (slash != NULL) {
+        if (slash[1] == '\0' || strlen(slash + 1) > 3 ||
+            strspn(slash + 1, "0123456789") != strlen(slash + 1))
+            return false;
+        bits = strtoul(slash + 1, NULL, 10);
+    }
+    /* "::ffff:10.0.0.0/8" means the IPv4 network to its author, and every IPv4 address to us. */
+    if (bits > (four ? 32u : 128u) || (!four && is_mapped(&network->address) && bits < MAPPED_BITS))
         return false;
-    if (bits > (four ? 32u : 128u))
-        return false;
-    network->bits = (unsigned)bits + (four ? 96u : 0u);
+    network->bits = (unsigned)bits + (four ? MAPPED_BITS : 0u);
     return true;
 }
 
@@ -101,14 +107,14 @@ static bool is_trusted(const struct rcpt_http_server *server, const struct http_
     return false;
 }
 
-/* The last entry of a list, cut off from it. */
+/* The last entry of a list, cut off from it; what remains of the first one is no list. */
 static struct rcpt_http_text cut_last(struct rcpt_http_text *list)
 {
     const char *comma = memrchr(list->bytes, ',', list->size);
     size_t before = comma != NULL ? (size_t)(comma - list->bytes) : 0;
     const char *last = comma != NULL ? comma + 1 : list->bytes;
     size_t size = list->size - (size_t)(last - list->bytes);
-    list->size = before;
+    *list = (struct rcpt_http_text){comma != NULL ? list->bytes : NULL, before};
     for (; size > 0 && (*last == ' ' || *last == '\t'); size--)
         last++;
     while (size > 0 && (last[size - 1] == ' ' || last[size - 1] == '\t'))
@@ -116,19 +122,45 @@ static struct rcpt_http_text cut_last(struct rcpt_http_text *list)
     return (struct rcpt_http_text){last, size};
 }
 
-/* Each proxy appends whom it heard: from the right, the first that is no proxy of ours. */
-static struct http_address behind_proxies(const struct rcpt_http_server *server,
-                                          struct http_address address,
-                                          struct rcpt_http_text forwarded)
+/* Size without ":port", where there is one: behind brackets, or behind the only colon. */
+static size_t without_port(const char *text, size_t size)
 {
-    while (forwarded.size > 0 && is_trusted(server, &address)) {
-        struct rcpt_http_text last = cut_last(&forwarded);
-        struct http_address named;
-        if (!parse_address(last.bytes, last.size, &named))
-            break;
-        address = named;
+    const char *colon = memrchr(text, ':', size);
+    size_t host = colon != NULL ? (size_t)(colon - text) : size;
+    size_t digits = host < size ? size - host - 1 : 0;
+    if (digits == 0 || digits > 5)
+        return size;
+    for (size_t i = host + 1; i < size; i++)
+        if (text[i] < '0' || text[i] > '9')
+            return size;
+    bool bracketed = host >= 2 && text[0] == '[' && text[host - 1] == ']';
+    return bracketed || memchr(text, ':', host) == NULL ? host : size;
+}
+
+/* An address, perhaps in quotes and with a port, as proxies write it. */
+static bool parse_forwarded(struct rcpt_http_text entry, struct http_address *address)
+{
+    if (entry.size >= 2 && entry.bytes[0] == '"' && entry.bytes[entry.size - 1] == '"') {
+        entry.bytes++;
+        entry.size -= 2;
     }
-    return address;
+    return parse_address(entry.bytes, without_port(entry.bytes, entry.size), address);
+}
+
+/* Each proxy appends whom it heard: from the right, the first that is no proxy of ours. False: that
+ * one was found, or a proxy's word cannot be read; what stands before may be the client's own. */
+static bool step_back(const struct rcpt_http_server *server, struct http_address *address,
+                      struct rcpt_http_text forwarded)
+{
+    while (forwarded.bytes != NULL) {
+        struct http_address named;
+        if (!parse_forwarded(cut_last(&forwarded), &named))
+            return false;
+        *address = named;
+        if (!is_trusted(server, address))
+            return false;
+    }
+    return true;
 }
 
 struct http_address source_of(const struct rcpt_http_request *request)
@@ -140,10 +172,36 @@ struct http_address source_of(const struct rcpt_http_request *request)
     for (uint32_t i = request->field_count; i > 0; i--) {
         struct rcpt_http_text name, value;
         rcpt_http_header_at(request, i - 1, &name, &value);
-        if (request_text_is(name, "x-forwarded-for"))
-            address = behind_proxies(request->server, address, value);
+        if (request_text_is(name, "x-forwarded-for") &&
+            !step_back(request->server, &address, value))
+            break;
     }
     return address;
+}
+
+/* Loopback and private networks. Unless it is a trusted proxy, such an address is a neighbour, or
+ * a proxy that nobody has named: then all of the Internet would be one source. */
+bool source_is_near(const struct rcpt_http_server *server, const struct http_address *address)
+{
+#define FOUR [10] = 0xff, [11] = 0xff
+    static const struct network near[] = {
+        {{{FOUR, [12] = 127}}, MAPPED_BITS + 8},
+        {{{FOUR, [12] = 10}}, MAPPED_BITS + 8},
+        {{{FOUR, [12] = 172, [13] = 16}}, MAPPED_BITS + 12},
+        {{{FOUR, [12] = 192, [13] = 168}}, MAPPED_BITS + 16},
+        {{{FOUR, [12] = 169, [13] = 254}}, MAPPED_BITS + 16},
+        {{{FOUR, [12] = 100, [13] = 64}}, MAPPED_BITS + 10}, /* RFC 6598 */
+        {{{[15] = 1}}, 128},
+        {{{[0] = 0xfc}}, 7},
+        {{{[0] = 0xfe, [1] = 0x80}}, 10},
+    };
+#undef FOUR
+    if (is_trusted(server, address))
+        return false;
+    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+        if (is_inside(&near[i], address))
+            return true;
+    return false;
 }
 
 /* ---- the table ---- */
@@ -237,6 +295,18 @@ bool source_admit(struct rcpt_http_server *server, const struct http_address *ad
         *wait_s = (unsigned)((1 - source->tokens) / rate) + 1;
         return false;
     }
-    source->tokens -= 1;
     return true;
+}
+
+void source_charge(struct rcpt_http_server *server, const struct http_address *address, int tokens)
+{
+    double most = BURST_S * (double)server->settings.rate_per_source;
+    struct source *source = find_source(server, address);
+    if (source == NULL)
+        return;
+    source->tokens -= tokens;
+    if (source->tokens > most)
+        source->tokens = most;
+    if (source->tokens < -most) /* many that were admitted at the same time */
+        source->tokens = -most;
 }

@@ -4,9 +4,15 @@
 
 #define MAPPED_BITS 96u /* of ::ffff:0:0/96 */
 
+static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+static bool is_mapped(const unsigned char address[16])
+{
+    return memcmp(address, mapped, sizeof(mapped)) == 0;
+}
+
 static bool read_address(const char *text, unsigned char address[16], bool *is_v4)
 {
-    static const unsigned char mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
     *is_v4 = inet_pton(AF_INET, text, address + sizeof(mapped)) == 1;
     if (!*is_v4)
         return inet_pton(AF_INET6, text, address) == 1;
@@ -32,6 +38,9 @@ bool rcpt_network_parse(const char *text, struct rcpt_network *network)
     if (host.size == whole.size)
         return true;
     if (!rcpt_text_number(width, &bits) || bits > (is_v4 ? 32 : 128))
+        return false;
+    /* "::ffff:10.0.0.0/8" means the IPv4 network to its author, and every IPv4 address to us. */
+    if (!is_v4 && bits < MAPPED_BITS && is_mapped(network->address))
         return false;
     network->bits = bits + (is_v4 ? MAPPED_BITS : 0);
     return true;

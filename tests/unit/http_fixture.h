@@ -97,7 +97,9 @@ static inline void on_second_closed(void *context)
     *(bool *)context = true;
 }
 
-static inline struct fixture *begin(struct rcpt_http_settings settings)
+/* With one route more; NULL: without. */
+static inline struct fixture *begin_with(struct rcpt_http_settings settings,
+                                         const struct rcpt_http_route *more)
 {
     struct fixture *fixture = calloc(1, sizeof(*fixture));
     struct rcpt_error error;
@@ -133,8 +135,15 @@ static inline struct fixture *begin(struct rcpt_http_settings settings)
     };
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++)
         rcpt_http_route(fixture->server, &routes[i]);
+    if (more != NULL)
+        rcpt_http_route(fixture->server, more);
     assert_true(rcpt_http_start(fixture->server, &error));
     return fixture;
+}
+
+static inline struct fixture *begin(struct rcpt_http_settings settings)
+{
+    return begin_with(settings, NULL);
 }
 
 static inline void end(struct fixture *fixture)

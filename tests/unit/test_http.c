@@ -13,6 +13,8 @@ struct form {
     const char *contains;
 };
 
+#define CHUNKED "POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
 static const struct form forms[] = {
     {"GET /echo/a%20b?x=1&y HTTP/1.1\r\nHost: h\r\n\r\n", 200, false,
      "[127.0.0.1|/a%20b|x=1&y|0:]"},
@@ -23,7 +25,7 @@ static const struct form forms[] = {
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello", 200, false, "5:hello"},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n", 200, false, "|0:]"},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
-     "chunked\r\n\r\n3;a=b\r\nhel\r\n2\r\nlo\r\n0\r\n"
+     "chunked\r\n\r\n3\r\nhel\r\n02\r\nlo\r\n0\r\n"
      "Trailer: t\r\n\r\n",
      200, false, "5:hello"},
     {"GET /echo HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", 200,
@@ -78,6 +80,54 @@ static const struct form forms[] = {
     {"PATCH /what HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\nx", 200, false, "[16|"},
     {"DELETE /what HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, "[32|"},
     {"PATCH /what HTTP/1.1\r\nHost: h\r\n\r\n", 411, false, NULL},
+    /* What a proxy in front may read differently. Continued lines: */
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX: a\r\n b\r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX: a\r\n\tb\r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX:\r\n b\r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX: a\r\n \r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\nHost: h\nX: a\n b\n\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\n Host: h\r\n\r\n", 400, true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400, true,
+     NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n ,x\r\n\r\n0\r\n\r\n", 400,
+     true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: a\r\n "
+     "b\r\n\r\n",
+     400, true, NULL},
+    /* Chunks: */
+    {CHUNKED "3;a=b\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3;a\nb\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3 \r\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED " 3\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3\r\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3\r\nhel\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3\r\nhelXX0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "3\r\nhel\rX0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "0x3\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
+    {CHUNKED "\r\n", 400, true, NULL},
+    {CHUNKED "0;a\r\n\r\n", 400, true, NULL},
+    {CHUNKED "ffffffffffffffffff\r\n", 400, true, NULL},
+    {CHUNKED "A\r\n0123456789\r\n0\r\n\r\nGET /echo/next HTTP/1.1\r\nHost: h\r\n\r\n", 200, false,
+     "[127.0.0.1|/next||0:]"},
+    /* Which length it is: */
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
+     "chunked\r\n\r\n0\r\n\r\n",
+     400, true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", 501,
+     true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501, true,
+     NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: identity\r\nContent-Length: "
+     "1\r\n\r\nx",
+     400, true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nContent-Length: "
+     "5\r\n\r\n0\r\n\r\n",
+     400, true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400,
+     true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5, 5\r\n\r\nhello", 400, true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: +5\r\n\r\nhello", 400, true, NULL},
 };
 
 static void test_each_form_of_request_gets_its_code(void **state)
@@ -114,6 +164,20 @@ static void test_pieces_make_no_difference(void **state)
             fail_msg("%s → %s", forms[i].says, answer);
         close(client);
     }
+    end(fixture);
+}
+
+static void test_no_header_hides_something_behind_a_nul(void **state)
+{
+    static const char text[] = "GET /echo HTTP/1.1\r\nHost: h\r\nX: a\0b\r\n\r\n";
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){0});
+    int client = dial(fixture);
+    bool ended;
+    assert_int_equal(send(client, text, sizeof(text) - 1, MSG_NOSIGNAL), sizeof(text) - 1);
+    assert_int_equal(status_of(hear(fixture, client, &ended)), 400);
+    assert_true(ended);
+    close(client);
     end(fixture);
 }
 
@@ -1021,6 +1085,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_form_of_request_gets_its_code),
         cmocka_unit_test(test_pieces_make_no_difference),
+        cmocka_unit_test(test_no_header_hides_something_behind_a_nul),
         cmocka_unit_test(test_head_has_the_length_and_no_body),
         cmocka_unit_test(test_answers_keep_the_order_of_pipelined_requests),
         cmocka_unit_test(test_a_client_that_is_gone_can_be_answered),

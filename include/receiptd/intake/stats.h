@@ -6,7 +6,7 @@
 
 #define RCPT_INTAKE_BUCKETS     14u
 #define RCPT_INTAKE_CODES       12u
-#define RCPT_INTAKE_SAMPLE_SIZE 64u
+#define RCPT_INTAKE_SAMPLE_SIZE 33u
 
 struct rcpt_intake_histogram {
     uint64_t buckets[RCPT_INTAKE_BUCKETS + 1]; /* the last one has no upper bound */
@@ -48,7 +48,8 @@ struct rcpt_intake_totals {
 void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, const double *bounds,
                          double value);
 void rcpt_intake_count_code(struct rcpt_intake_stats *stats, unsigned code);
-/* Keeps a printable copy of the gateway's word. */
+/* Keeps the gateway's word, or "other" where it could be more than a word: anything but letters,
+ * digits, '_', '.' and '-', more than 32 bytes, more than six digits. */
 void rcpt_intake_note_unmapped(struct rcpt_intake_stats *stats, struct rcpt_text status);
 
 #endif
