@@ -256,10 +256,10 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
     if (!topic->ready || message->offset < partition->read || topic->count == BATCH_RECORDS)
         return;
     partition->read = message->offset + 1;
-    if (message->value == NULL)
+    if (message->value == NULL && message->unreadable == NULL)
         return; /* a tombstone says nothing */
     const char *value = message->value;
-    bool is_text = message->value_size <= RCPT_RECORD_MAX_BYTES &&
+    bool is_text = value != NULL && message->value_size <= RCPT_RECORD_MAX_BYTES &&
                    rcpt_config_is_utf8(value, message->value_size) &&
                    memchr(value, '\0', message->value_size) == NULL;
     topic->records[topic->count++] =
