@@ -61,15 +61,15 @@ size_t rcpt_inflate_get_limit(void)
 
 enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size)
 {
-    enum rcpt_inflate_verdict verdict = RCPT_INFLATE_NOT_REFUSED;
+    struct refusal none = {0}, *found = &none;
     pthread_mutex_lock(&refusals.mutex);
-    for (unsigned i = 0; i < REFUSALS && verdict == RCPT_INFLATE_NOT_REFUSED; i++) {
-        struct refusal *refusal = &refusals.list[(refusals.next + REFUSALS - 1 - i) % REFUSALS];
-        if (refusal->in_size != compressed_size)
-            continue;
-        verdict = refusal->verdict;
-        refusal->verdict = RCPT_INFLATE_NOT_REFUSED;
+    for (unsigned i = 0; i < REFUSALS; i++) {
+        struct refusal *refusal = &refusals.list[i];
+        if (refusal->in_size == compressed_size && refusal->verdict > found->verdict)
+            found = refusal;
     }
+    enum rcpt_inflate_verdict verdict = found->verdict;
+    found->verdict = RCPT_INFLATE_NOT_REFUSED;
     pthread_mutex_unlock(&refusals.mutex);
     return verdict;
 }
@@ -148,7 +148,16 @@ static bool refuse(size_t most)
     return true;
 }
 
+bool rcpt_inflate_is_bounded(void)
+{
+    pthread_once(&once, find_next);
+    return next.lz4_decompress != NULL && next.zstd_decompress != NULL &&
+           dlsym(RTLD_DEFAULT, "inflate") != dlsym(RTLD_NEXT, "inflate");
+}
+
 /* ---- gzip ---- */
+
+#define SEEN_BY_OTHERS __attribute__((visibility("default")))
 
 static bool is_librdkafka(const void *caller)
 {
@@ -158,7 +167,7 @@ static bool is_librdkafka(const void *caller)
            here.dli_fbase == there.dli_fbase;
 }
 
-int inflateInit2_(z_streamp stream, int window, const char *version, int size)
+SEEN_BY_OTHERS int inflateInit2_(z_streamp stream, int window, const char *version, int size)
 {
     pthread_once(&once, find_next);
     if (is_librdkafka(__builtin_return_address(0)))
@@ -166,7 +175,7 @@ int inflateInit2_(z_streamp stream, int window, const char *version, int size)
     return next.inflate_init(stream, window, version, size);
 }
 
-int inflate(z_streamp stream, int flush)
+SEEN_BY_OTHERS int inflate(z_streamp stream, int flush)
 {
     pthread_once(&once, find_next);
     if (batch.stream != stream)
@@ -179,7 +188,7 @@ int inflate(z_streamp stream, int flush)
     return batch.out > most && refuse(most) ? Z_DATA_ERROR : status;
 }
 
-int inflateEnd(z_streamp stream)
+SEEN_BY_OTHERS int inflateEnd(z_streamp stream)
 {
     pthread_once(&once, find_next);
     if (batch.stream == stream)
@@ -189,11 +198,11 @@ int inflateEnd(z_streamp stream)
 
 /* ---- lz4: only librdkafka uses it ---- */
 
-size_t LZ4F_getFrameInfo(void *context, void *info, const void *in, size_t *in_size);
-size_t LZ4F_decompress(void *context, void *out, size_t *out_size, const void *in, size_t *in_size,
-                       const void *options);
-unsigned long long ZSTD_getFrameContentSize(const void *in, size_t in_size);
-size_t ZSTD_decompress(void *out, size_t capacity, const void *in, size_t in_size);
+SEEN_BY_OTHERS size_t LZ4F_getFrameInfo(void *context, void *info, const void *in, size_t *in_size);
+SEEN_BY_OTHERS size_t LZ4F_decompress(void *context, void *out, size_t *out_size, const void *in,
+                                      size_t *in_size, const void *options);
+SEEN_BY_OTHERS unsigned long long ZSTD_getFrameContentSize(const void *in, size_t in_size);
+SEEN_BY_OTHERS size_t ZSTD_decompress(void *out, size_t capacity, const void *in, size_t in_size);
 
 size_t LZ4F_getFrameInfo(void *context, void *info, const void *in, size_t *in_size)
 {

@@ -178,10 +178,13 @@ enum rcpt_inflate_verdict {
     RCPT_INFLATE_TOO_LARGE,
     RCPT_INFLATE_NO_ROOM, /* for those before it in the same fetch */
 };
-/* Why the batch of this compressed size, of which librdkafka says that it cannot be decompressed,
- * was refused last; asked once. */
+/* Why the batch of this compressed size was refused, of which librdkafka says that it cannot be
+ * decompressed. Each refusal is told once; of several with this size, the one that skips nothing.
+ */
 enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size);
 size_t rcpt_inflate_get_limit(void);
+/* False: librdkafka does not use these functions, since it brings codecs of its own. */
+bool rcpt_inflate_is_bounded(void);
 
 /* oversized.c */
 /* librdkafka says that the batch at `base` was refused. */

@@ -111,7 +111,7 @@ bool rcpt_kafka_is_behind(struct rcpt_kafka *kafka, struct partition *partition)
 
 void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partition)
 {
-    if (partition->oversized.searching &&
+    if (kafka->polling && partition->oversized.searching &&
         rcpt_kafka_now_ms(kafka) >= partition->oversized.until_ms &&
         rcpt_kafka_is_behind(kafka, partition))
         rcpt_kafka_seek_now(kafka, partition, partition->next);
