@@ -135,12 +135,11 @@ parked AS (
     ON CONFLICT DO NOTHING
 ),
 dead AS (
-    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, payload, traceparent)
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT ($16::text[])[x.record], ($17::int4[])[x.record], ($18::int8[])[x.record], ($13::int4[])[x.event], $20::int4,
-           'unknown_message',
-           substr($15::bytea, ($14::int4[])[x.event], ($14::int4[])[x.event + 1] - ($14::int4[])[x.event]),
-           ($19::text[])[x.record]
-    FROM x
+           'unknown_message', CASE WHEN l.size > 65536 THEN format('the first of %s bytes', l.size) END,
+           substr($15::bytea, ($14::int4[])[x.event], LEAST(l.size, 65536)), ($19::text[])[x.record]
+    FROM x, LATERAL (SELECT ($14::int4[])[x.event + 1] - ($14::int4[])[x.event] AS size) l
     WHERE $21::text = 'dead-letter' AND cardinality($10::int2[]) > 0
     ON CONFLICT DO NOTHING
 )

@@ -26,7 +26,10 @@ taken AS (
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT t.topic, t.partition, t."offset", t.index, t.lane, 'aged_out',
-           format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))), t.payload, t.traceparent
+           concat_ws('; ', format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))),
+                     CASE WHEN octet_length(t.payload) > 65536
+                          THEN format('the first of %s bytes', octet_length(t.payload)) END),
+           substr(t.payload, 1, 65536), t.traceparent
     FROM taken t
     ON CONFLICT DO NOTHING
 )

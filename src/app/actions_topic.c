@@ -25,14 +25,14 @@ struct partition {
 struct record {
     const struct partition *partition;
     int64_t offset;
-    char *value; /* NULL: no UTF-8 */
+    char *value; /* NULL: no UTF-8, or more than a record may have */
     size_t size;
 };
 
 struct actions_topic {
     struct app_actions *actions;
     struct rcpt_pg *pg; /* asynchronous commit: positions cover all that it writes */
-    struct rcpt_pg_encoder *encoder;
+    struct rcpt_pg_encoder *encoder, *letters;
     struct rcpt_kafka *kafka;
     struct partition *partitions; /* sorted by topic and number */
     size_t partition_count;
@@ -126,7 +126,7 @@ static void put_moves(struct actions_topic *topic, struct rcpt_pg_encoder *encod
             rcpt_pg_put_int8(encoder, topic->partitions[index].read);
 }
 
-static void put_records(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
+static void put_record_places(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
 {
     const struct record *end = topic->records + topic->count;
     rcpt_pg_begin_text_array(encoder, topic->count);
@@ -138,6 +138,12 @@ static void put_records(const struct actions_topic *topic, struct rcpt_pg_encode
     rcpt_pg_begin_int8_array(encoder, topic->count);
     for (const struct record *record = topic->records; record < end; record++)
         rcpt_pg_put_int8(encoder, record->offset);
+}
+
+static void put_records(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
+{
+    const struct record *end = topic->records + topic->count;
+    put_record_places(topic, encoder);
     rcpt_pg_begin_text_array(encoder, topic->count);
     for (const struct record *record = topic->records; record < end; record++) {
         if (record->value == NULL)
@@ -145,6 +151,15 @@ static void put_records(const struct actions_topic *topic, struct rcpt_pg_encode
         else
             rcpt_pg_put_bytes(encoder, record->value, record->size);
     }
+}
+
+/* A letter of one of them would be larger than letters are. */
+static bool has_large(const struct actions_topic *topic)
+{
+    bool large = false;
+    for (size_t index = 0; index < topic->count; index++)
+        large |= topic->records[index].size > RCPT_RECORD_MAX_LETTER_BYTES;
+    return large;
 }
 
 /* For those who look at lag. */
@@ -184,7 +199,7 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         begin_anew(topic);
         return;
     }
-    RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == 1);
+    RCPT_ASSERT(row_count >= 1 && rcpt_pg_rows_count(rows[0]) == 1);
     say_refused(rows[0]);
     for (size_t index = 0; index < topic->partition_count; index++)
         topic->partitions[index].expected = topic->partitions[index].sent;
@@ -205,17 +220,21 @@ static void send_some(struct actions_topic *topic)
         moved |= has_moved(&topic->partitions[index]);
     if (!moved)
         return;
+    bool large = has_large(topic);
     put_moves(topic, topic->encoder);
     put_records(topic, topic->encoder);
+    rcpt_pg_encoder_reset(topic->letters);
+    put_record_places(topic, topic->letters);
     for (size_t index = 0; index < topic->partition_count; index++)
         topic->partitions[index].sent = topic->partitions[index].read;
     forget_records(topic);
     topic->flying = true;
     topic->flight_serial = topic->serial;
     topic->sent_ns = uv_hrtime();
-    struct rcpt_pg_query query = {.statement = "topic"};
-    rcpt_pg_encoder_params(topic->encoder, &query.params);
-    rcpt_pg_submit(topic->pg, &query, 1, on_sent, topic);
+    struct rcpt_pg_query queries[] = {{.statement = "topic"}, {.statement = "topic_letters"}};
+    rcpt_pg_encoder_params(topic->encoder, &queries[0].params);
+    rcpt_pg_encoder_params(topic->letters, &queries[1].params);
+    rcpt_pg_submit(topic->pg, queries, large ? 2 : 1, on_sent, topic);
 }
 
 /* ---- what comes in ---- */
@@ -237,17 +256,19 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
     if (!topic->ready || message->offset < partition->read || topic->count == BATCH_RECORDS)
         return;
     partition->read = message->offset + 1;
-    if (message->value == NULL)
+    if (message->value == NULL && message->unreadable == NULL)
         return; /* a tombstone says nothing */
     const char *value = message->value;
-    bool is_text = rcpt_config_is_utf8(value, message->value_size) &&
+    bool is_text = value != NULL && message->value_size <= RCPT_RECORD_MAX_BYTES &&
+                   rcpt_config_is_utf8(value, message->value_size) &&
                    memchr(value, '\0', message->value_size) == NULL;
     topic->records[topic->count++] =
         (struct record){.partition = partition,
                         .offset = message->offset,
                         .value = is_text ? rcpt_strndup(value, message->value_size) : NULL,
                         .size = message->value_size};
-    topic->bytes += message->value_size;
+    if (is_text)
+        topic->bytes += message->value_size;
 }
 
 static void on_round(void *context)
@@ -528,6 +549,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     struct actions_topic *topic = rcpt_calloc(1, sizeof(*topic));
     topic->actions = actions;
     topic->encoder = rcpt_pg_encoder_new();
+    topic->letters = rcpt_pg_encoder_new();
     struct rcpt_pg_settings settings = app_pg_settings(actions->app, "actions-topics");
     settings.context = topic;
     settings.on_ready = on_ready;
@@ -559,6 +581,7 @@ static void on_pg_closed(void *context)
     void (*on_stopped)(void *context) = topic->on_stopped;
     struct app_actions *actions = topic->actions;
     rcpt_pg_encoder_free(topic->encoder);
+    rcpt_pg_encoder_free(topic->letters);
     free(topic);
     on_stopped(actions);
 }

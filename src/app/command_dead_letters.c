@@ -103,6 +103,11 @@ static void print_counts(const struct redrive_counts *counts, enum command_forma
         printf("%" PRId64 " letters moved (%" PRId64 " receipts parked for the daemon), %" PRId64
                " left\n",
                counts->moved, counts->receipts, counts->left);
+        if (counts->cut > 0)
+            printf("%" PRId64
+                   " of those left are cut: they hold the first 64 KiB only; produce the "
+                   "receipts again from their source\n",
+                   counts->cut);
     } else {
         struct report report;
         report_init(&report, columns, 3);

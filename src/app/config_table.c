@@ -167,6 +167,11 @@ static const struct rcpt_config_row rows[] = {
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
+    {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
+     .min = 8 * MIB, .max = GIB,
+     .doc =
+         "what a compressed batch of records may inflate to; a larger one is passed over, as one "
+         "dead letter"},
     {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
      .initial = "5s", .min = 100, .max = HOUR,
      .doc = "how often positions are told to Kafka, for tools that show lag; never read back"},

@@ -41,6 +41,7 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
         .key_size = message->key_size,
         .value = message->value,
         .value_size = message->value_size,
+        .unreadable = message->unreadable,
         .traceparent = message->traceparent,
         .traceparent_size = message->traceparent_size,
     };
@@ -319,6 +320,7 @@ bool consume_start(struct app *app, struct rcpt_error *error)
                       .on_health = on_health,
                       .on_closed = on_closed},
     };
+    rcpt_kafka_set_batch_limit(config->kafka.batch_limit_bytes);
     app->kafka = rcpt_kafka_new(&settings, error);
     free(properties);
     return app->kafka != NULL;

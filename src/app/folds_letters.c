@@ -6,7 +6,7 @@
 #include "folds.h"
 
 #define KEEP_LETTERS 1024
-#define MOST_BYTES   65536u /* of a letter: the topic has the rest */
+#define MOST_BYTES   RCPT_RECORD_MAX_LETTER_BYTES
 
 struct folds_letter {
     char *topic, *traceparent; /* NULL: none */

@@ -76,7 +76,11 @@ void folds_topic_on_message(void *context, void *tag, const struct rcpt_kafka_me
                                     .size = message->value_size,
                                     .traceparent = message->traceparent,
                                     .traceparent_size = message->traceparent_size};
-    if (!rcpt_fold_collector_add(reader->collector, &event, &refusal))
+    if (message->unreadable != NULL) {
+        refusal.reason = RCPT_REJECT_RECORD_TOO_LARGE;
+        snprintf(refusal.detail, sizeof(refusal.detail), "%s", message->unreadable);
+        refuse(reader, message, &refusal);
+    } else if (!rcpt_fold_collector_add(reader->collector, &event, &refusal))
         refuse(reader, message, &refusal);
     partition->read = message->offset + 1;
     reader->events++;

@@ -157,11 +157,12 @@ static bool move_letters(const struct redriver *redriver, const struct rcpt_sess
     for (size_t row = 0;
          good && row < rcpt_session_rows_count(rows) && counts->moved < redriver->limit; row++) {
         remember(last, rows, row);
-        struct rcpt_record *record = decode(redriver, rows, row);
+        bool cut = rcpt_session_rows_bool(rows, row, "cut");
+        struct rcpt_record *record = cut ? NULL : decode(redriver, rows, row);
         if (record != NULL)
             good = move_letter(redriver, last, record, counts);
         else
-            counts->left++;
+            counts->left++, counts->cut += cut;
         rcpt_record_free(record);
     }
     return good;

@@ -312,6 +312,7 @@ static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source
             .detail = reject->detail,
             .payload = record->value + reject->payload,
             .payload_size = reject->payload_size,
+            .full_size = reject->full_size,
         };
     }
 }

@@ -104,7 +104,7 @@ static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const 
     uint32_t taken;
     const struct rcpt_record *last = last_taken(lane, record_count, slot, &taken);
     struct rcpt_engine_anchor anchor = {.offset = -1};
-    if (last != NULL)
+    if (last != NULL && !last->unreadable)
         anchor = (struct rcpt_engine_anchor){last->offset, last->timestamp_ms, last->crc};
     if (position->queued == taken) { /* nothing of ours is left below `accepted` */
         move.next = position->accepted;

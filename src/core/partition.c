@@ -194,8 +194,9 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
     } else if (record->offset > part->position)
         engine->stats.gaps += (uint64_t)(record->offset - part->position);
     part->position = record->offset + 1;
-    part->last = (struct rcpt_engine_anchor){
-        .offset = record->offset, .timestamp_ms = record->timestamp_ms, .crc = record->crc};
+    if (!record->unreadable) /* nothing is known of it that could be compared */
+        part->last = (struct rcpt_engine_anchor){
+            .offset = record->offset, .timestamp_ms = record->timestamp_ms, .crc = record->crc};
     record->slot = slot;
     record->epoch = part->epoch;
     admit(engine, slot, record, now_ms);

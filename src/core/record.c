@@ -78,7 +78,7 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
     reject->reason = reason;
     reject->index = index;
     reject->payload = (uint32_t)payload;
-    reject->payload_size = (uint32_t)payload_size;
+    reject->payload_size = reject->full_size = (uint32_t)payload_size;
     return reject;
 }
 
@@ -90,15 +90,22 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
 
 struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
 {
+    size_t size = decoder->input.value_size;
     rcpt_record_forget(decoder);
-    return rcpt_record_add_reject(decoder, reason, -1, 0, decoder->input.value_size);
+    struct rcpt_reject *reject = rcpt_record_add_reject(decoder, reason, -1, 0, size);
+    if (size > RCPT_RECORD_MAX_LETTER_BYTES)
+        reject->payload_size = RCPT_RECORD_MAX_LETTER_BYTES;
+    return reject;
 }
 
 static void decode_value(struct rcpt_decoder *decoder)
 {
     struct rcpt_reject *reject;
     size_t size = decoder->input.value_size;
-    if (size == 0) {
+    if (decoder->input.unreadable != NULL) {
+        reject = rcpt_record_refuse(decoder, RCPT_REJECT_RECORD_TOO_LARGE);
+        snprintf(reject->detail, sizeof(reject->detail), "%s", decoder->input.unreadable);
+    } else if (size == 0) {
         reject = rcpt_record_refuse(decoder, RCPT_REJECT_EMPTY_RECORD);
         snprintf(reject->detail, sizeof(reject->detail), "the record has no value");
     } else if (size > RCPT_RECORD_MAX_BYTES) {
@@ -108,6 +115,14 @@ static void decode_value(struct rcpt_decoder *decoder)
     } else {
         rcpt_record_parse(decoder);
     }
+}
+
+/* Bytes of the value that the record copies: what is refused as a whole is kept as far as its
+ * letter holds it, so that a record costs no memory that its size could not be checked for. */
+static size_t kept_bytes(const struct rcpt_decoder *decoder)
+{
+    bool refused = decoder->reject_count == 1 && decoder->rejects[0].index < 0;
+    return refused ? decoder->rejects[0].payload_size : decoder->input.value_size;
 }
 
 /* Memory of a record in the making: the same steps are gone twice, first to sum up, then to hand
@@ -155,7 +170,7 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
                            _Alignof(struct rcpt_reject));
     parts->lane_events = place(layout, decoder->event_count > 0 ? table : 0, sizeof(uint32_t));
     parts->lane_rejects = place(layout, decoder->reject_count > 0 ? table : 0, sizeof(uint32_t));
-    parts->value = place(layout, decoder->input.value_size, 1);
+    parts->value = place(layout, kept_bytes(decoder), 1);
     parts->tracestate = place(layout, tracestate_bytes(&decoder->input), 1);
     parts->ids = place(layout, id_bytes, 1);
 }
@@ -178,8 +193,9 @@ static size_t count_foreign_id_bytes(const struct rcpt_decoder *decoder)
 static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
 {
     const char *value = decoder->input.value;
-    if (decoder->input.value_size > 0)
-        memcpy(parts->value, value, decoder->input.value_size);
+    size_t kept = kept_bytes(decoder);
+    if (kept > 0)
+        memcpy(parts->value, value, kept);
     char *next = parts->ids;
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         struct rcpt_event *event = &decoder->events[i];
@@ -280,7 +296,8 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
         .timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0,
         .crc = rcpt_hash_record(input->key, input->key_size, input->value, input->value_size),
         .value = parts.value,
-        .value_size = (uint32_t)input->value_size,
+        .value_size = (uint32_t)kept_bytes(decoder),
+        .unreadable = input->unreadable != NULL,
         .memory_bytes = (uint32_t)bytes,
         .event_count = decoder->event_count,
         .reject_count = decoder->reject_count,

@@ -361,6 +361,7 @@ static void move(struct rcpt_kafka *kafka, struct partition *partition, int64_t 
 {
     partition->state = PARTITION_MOVING;
     partition->next = offset;
+    partition->oversized.searching = false;
     partition->epoch = ++kafka->epochs;
     kafka->moves_pending = true;
     rcpt_kafka_partition_fine(kafka, partition);
@@ -377,6 +378,7 @@ void rcpt_kafka_seek_now(struct rcpt_kafka *kafka, struct partition *partition, 
     rd_kafka_topic_partition_list_destroy(list);
     partition->state = PARTITION_ACTIVE;
     partition->next = offset;
+    partition->oversized.searching = false;
     rcpt_kafka_again(kafka);
 }
 

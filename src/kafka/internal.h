@@ -3,6 +3,8 @@
  * consumer.c    lifecycle, the loop's handles, dispatch of control events
  * assignment.c  rebalances, partition queues, seek and re-assignment
  * messages.c    rounds over the partition queues, errors of one partition
+ * inflate.c     a bound on what librdkafka inflates
+ * oversized.c   how a batch beyond that bound is passed over
  * cluster.c     look-ups in threads: cluster id, partition counts, watermarks
  * advice.c      what to do about troubles of TLS and passwords, with the values that are set
  * health.c      which errors mean what, transitions of health, rate-limited logs
@@ -26,6 +28,19 @@ enum partition_state {
     PARTITION_MOVING,       /* to be re-assigned at `next`, by the next turn */
 };
 
+struct oversized { /* the search for the end of a batch that is not inflated */
+    bool searching;
+    int64_t base;   /* the batch's first offset */
+    int64_t start;  /* where the partition stood */
+    int64_t first;  /* of the batch's offsets, the first that was wanted */
+    int64_t inside; /* known to be of the batch */
+    int64_t behind; /* known not to be; INT64_MAX: none is known */
+    int64_t probe;  /* what is fetched now, to see which of the two it is */
+    int64_t step;
+    int64_t until_ms; /* nothing came by then: behind (tick) */
+    size_t in_size;   /* compressed */
+};
+
 struct partition {
     char *topic;
     int32_t partition;
@@ -39,6 +54,7 @@ struct partition {
     bool troubled;    /* counted in health.troubled_partitions */
     int64_t time_ms;  /* of the last record handed out; 0: none yet */
     uint64_t done_in; /* number of the round in which it had nothing more to give */
+    struct oversized oversized;
 };
 
 #define LOGGED_CODES 16
@@ -155,6 +171,30 @@ bool rcpt_kafka_is_cooperative(const struct rcpt_kafka *kafka);
 bool rcpt_kafka_round(struct rcpt_kafka *kafka);
 /* Fetches damaged batches again whose time has come. */
 void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka);
+
+/* inflate.c */
+enum rcpt_inflate_verdict {
+    RCPT_INFLATE_NOT_REFUSED, /* it is damaged, or of a codec that is not bounded here */
+    RCPT_INFLATE_TOO_LARGE,
+    RCPT_INFLATE_NO_ROOM, /* for those before it in the same fetch */
+};
+/* Why the batch of this compressed size was refused, of which librdkafka says that it cannot be
+ * decompressed. Each refusal is told once; of several with this size, the one that skips nothing.
+ */
+enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size);
+size_t rcpt_inflate_get_limit(void);
+/* False: librdkafka does not use these functions, since it brings codecs of its own. */
+bool rcpt_inflate_is_bounded(void);
+
+/* oversized.c */
+/* librdkafka says that the batch at `base` was refused. */
+void rcpt_kafka_refused(struct rcpt_kafka *kafka, struct partition *partition, int64_t base,
+                        size_t in_size);
+/* While searching: something else than the batch came. True: the search has ended with it. */
+bool rcpt_kafka_is_behind(struct rcpt_kafka *kafka, struct partition *partition);
+/* Fetches the same again. */
+void rcpt_kafka_probe_again(struct rcpt_kafka *kafka, struct partition *partition);
+void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partition);
 
 /* cluster.c */
 /* Starts a look-up if one is due. `handle` NULL: one is made. */

@@ -98,6 +98,26 @@ static bool skips_records(rd_kafka_resp_err_t code)
     }
 }
 
+/* librdkafka says of the batch where it begins and, in words only, its size: by that its refusal is
+ * found. Words that are not understood leave it a batch that cannot be read. */
+static bool is_refused(struct rcpt_kafka *kafka, struct partition *partition, int64_t base,
+                       const char *text)
+{
+    size_t size;
+    const char *bytes = text != NULL ? strstr(text, " of ") : NULL;
+    while (bytes != NULL && sscanf(bytes, " of %zu bytes failed", &size) != 1)
+        bytes = strstr(bytes + 1, " of ");
+    enum rcpt_inflate_verdict verdict =
+        bytes != NULL && base >= 0 ? rcpt_inflate_verdict(size) : RCPT_INFLATE_NOT_REFUSED;
+    if (verdict == RCPT_INFLATE_TOO_LARGE)
+        rcpt_kafka_refused(kafka, partition, base, size);
+    else if (verdict == RCPT_INFLATE_NO_ROOM && partition->oversized.searching)
+        rcpt_kafka_probe_again(kafka, partition);
+    else if (verdict == RCPT_INFLATE_NO_ROOM)
+        rcpt_kafka_seek_now(kafka, partition, partition->next);
+    return verdict != RCPT_INFLATE_NOT_REFUSED;
+}
+
 static void on_partition_error(struct rcpt_kafka *kafka, struct partition *partition,
                                rd_kafka_event_t *event)
 {
@@ -106,6 +126,11 @@ static void on_partition_error(struct rcpt_kafka *kafka, struct partition *parti
     int64_t offset = place != NULL ? place->offset : -1;
     if (place != NULL)
         rd_kafka_topic_partition_destroy(place);
+    if (code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && partition->oversized.searching) {
+        if (rcpt_kafka_is_behind(kafka, partition))
+            rcpt_kafka_seek_now(kafka, partition, partition->next);
+        return;
+    }
     if (code == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) {
         on_out_of_range(kafka, partition, offset);
         return;
@@ -114,6 +139,9 @@ static void on_partition_error(struct rcpt_kafka *kafka, struct partition *parti
     char subject[320];
     snprintf(subject, sizeof(subject), "%s [%d]", partition->topic, partition->partition);
     rcpt_kafka_describe(&error, code, subject, rd_kafka_event_error_string(event));
+    if (code == RD_KAFKA_RESP_ERR__BAD_COMPRESSION &&
+        is_refused(kafka, partition, offset, rd_kafka_event_error_string(event)))
+        return;
     if (skips_records(code))
         back_off(kafka, partition);
     rcpt_kafka_partition_trouble(kafka, partition, &error);
@@ -126,6 +154,7 @@ void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka)
         struct partition *partition = kafka->partitions[i];
         if (partition->state == PARTITION_BACKING_OFF && partition->retry_at_ms <= now)
             rcpt_kafka_seek_now(kafka, partition, partition->next);
+        rcpt_kafka_tick_search(kafka, partition);
     }
 }
 
@@ -138,6 +167,8 @@ static size_t dispatch(struct rcpt_kafka *kafka, struct partition *partition,
     switch (rd_kafka_event_type(event)) {
     case RD_KAFKA_EVENT_FETCH:
         while ((message = rd_kafka_event_message_next(event)) != NULL) {
+            if (partition->oversized.searching && !rcpt_kafka_is_behind(kafka, partition))
+                break; /* it is asked elsewhere, what else is here is void */
             deliver(kafka, partition, message);
             bytes += message->len;
         }

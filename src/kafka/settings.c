@@ -313,6 +313,11 @@ bool rcpt_kafka_is_scram_broken(const struct rcpt_kafka_settings *settings)
 
 void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings)
 {
+    if (!rcpt_inflate_is_bounded())
+        rcpt_log_warn("kafka",
+                      "librdkafka %s does not use the shared liblz4 and libzstd: kafka.batch_limit "
+                      "does not hold, HINT: docs/operations.md, \"Kafka\"",
+                      rd_kafka_version_str());
     if (rcpt_kafka_is_scram_broken(settings))
         rcpt_log_warn(
             "kafka",

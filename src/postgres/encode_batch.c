@@ -362,12 +362,28 @@ static void add_letter_positions(struct rcpt_pg_encoder *encoder, const struct r
     rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
 }
 
+static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
+{
+    return letter->payload_size < RCPT_RECORD_MAX_LETTER_BYTES ? letter->payload_size
+                                                               : RCPT_RECORD_MAX_LETTER_BYTES;
+}
+
+/* dead_letters_for_redrive.sql knows a cut letter by these words at the end. */
 static void put_detail(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
 {
-    if (letter->detail == NULL || letter->detail[0] == '\0')
+    char text[512];
+    const char *detail = letter->detail != NULL ? letter->detail : "";
+    uint32_t size =
+        letter->full_size > letter->payload_size ? letter->full_size : letter->payload_size;
+    if (size > kept_bytes(letter)) {
+        snprintf(text, sizeof(text), "%.400s%sthe first of %u bytes", detail,
+                 detail[0] != '\0' ? "; " : "", size);
+        put_text(encoder, text);
+    } else if (detail[0] == '\0') {
         rcpt_pg_put_null(encoder);
-    else
-        put_text(encoder, letter->detail);
+    } else {
+        put_text(encoder, detail);
+    }
 }
 
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
@@ -383,7 +399,7 @@ void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
         put_detail(encoder, letter);
     rcpt_pg_begin_bytea_array(encoder, batch->letter_count);
     for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        rcpt_pg_put_bytes(encoder, letter->payload, letter->payload_size);
+        rcpt_pg_put_bytes(encoder, letter->payload, kept_bytes(letter));
     rcpt_pg_begin_text_array(encoder, batch->letter_count);
     for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
         put_traceparent(encoder, letter->record);

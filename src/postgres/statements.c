@@ -50,11 +50,11 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
 const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "claim"},           {.name = "finish"},      {.name = "own"},
-        {.name = "leave"},           {.name = "store"},       {.name = "tidy"},
-        {.name = "counts"},          {.name = "begin"},       {.name = "topic"},
-        {.name = "topic_positions"}, {.name = "topic_begin"}, {.name = "import"},
-        {.name = "wanted"}};
+        {.name = "claim"},         {.name = "finish"},          {.name = "own"},
+        {.name = "leave"},         {.name = "store"},           {.name = "tidy"},
+        {.name = "counts"},        {.name = "begin"},           {.name = "topic"},
+        {.name = "topic_letters"}, {.name = "topic_positions"}, {.name = "topic_begin"},
+        {.name = "import"},        {.name = "wanted"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "actions");
 }

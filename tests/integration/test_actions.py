@@ -947,7 +947,11 @@ def test_records_of_a_topic_begin_runs_exactly_once_over_crashes(create_actions,
     assert {(c.body["pipeline"], c.subject, str(c.body["data"])) for c in receiver.seen()} == {
         ("p", "a/special", "{'tier': 3}"), ("q", "a/special", "{'tier': 3}")}
     source.send(*[{"org_id": "ab"[n % 2], "subject": f"person{n % 2000}"} for n in range(count)])
-    source.send(b"no json", b"\xff", b"[]", {"org_id": "a"}, {"subject": "\0", "org_id": "a"})
+    source.send(b"no json", b"\xff", b"[]", {"org_id": "a"}, {"subject": "\0", "org_id": "a"},
+                b"[" + b" " * 100_000 + b"]", b" " * (8 * 1024 * 1024 + 1))
+    packed = source.producer(compression_type="gzip", message_max_bytes=100_000_000)
+    packed.produce(str(source), b" " * 40_000_000)  # beyond kafka.batch_limit
+    assert packed.flush(30) == 0
     for name in "bc":
         world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.run") > 2, process, LONG, "some begin")
         process.kill()
@@ -956,7 +960,10 @@ def test_records_of_a_topic_begin_runs_exactly_once_over_crashes(create_actions,
     read = "SELECT partition, next_offset FROM receiptd.action_progress WHERE topic = %s"
     world.wait(lambda: dict(world.database.query(read, str(source))) == ends, process, 2 * LONG, "the topic is read")
     assert world.database.value("SELECT count(*) FROM receiptd.run") == 2000 + 2
-    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter WHERE topic = %s AND reason = 'not_a_run'", str(source)) == 5
+    assert world.database.value("SELECT count(*) FROM receiptd.dead_letter WHERE topic = %s AND reason = 'not_a_run'", str(source)) == 8
+    cut = "SELECT octet_length(payload), detail FROM receiptd.dead_letter WHERE octet_length(payload) > 1000"
+    [(size, detail)] = world.database.query(cut)
+    assert size == 65536 and detail.endswith("; the first of 100002 bytes")
     assert world.database.query("SELECT name, started::int, repeated::int FROM receiptd.pipeline_count ORDER BY 1") == [
         ("p", 2001, 1000), ("q", 1, 0)]
     process.stop()

@@ -1,6 +1,7 @@
 """Bad input is a dead letter with its reason, and its neighbours land: in the record, in the batch, on the lane."""
 
 import json
+import re
 
 import pytest
 
@@ -169,3 +170,57 @@ def test_no_id_and_no_payload_reaches_the_log(create_world):
     world.finish(process, refused={secret})
     process.stop()
     assert secret not in process.log()
+
+
+LETTER_BYTES = 65536
+PADDING = "x" * 100_000
+
+
+def check_cut(world, expected):
+    """The letters are of these (offset, index, reason), cut to 64 KiB; each says how large it was."""
+    query = ('SELECT "offset", index, reason, octet_length(payload), detail FROM receiptd.dead_letter'
+             " WHERE index >= -1 ORDER BY 1, 2")
+    found = world.database.query(query)
+    assert [row[:3] for row in found] == expected
+    for *_, size, detail in found:
+        assert size == LETTER_BYTES
+        assert int(re.search(r"the first of (\d+) bytes$", detail)[1]) > LETTER_BYTES
+    moved = world.installation.command("dead-letters", "--redrive").stdout
+    assert f"0 letters moved (0 receipts parked for the daemon), {len(found)} left" in moved
+    assert f"{len(found)} of those left are cut" in moved
+    assert world.installation.command("dead-letters").stdout.count("the first of ") == len(found)
+
+
+def test_letters_of_large_records_and_events_hold_64_kib_and_say_so(create_world):
+    world = create_world(partitions=1)
+    world.insert_ids("culprit", "good")
+    world.database.execute(REFUSING_TRIGGER)
+    large = receipt("culprit", "OPENED", text=PADDING)
+    world.topic.send('{"a":"' + PADDING, [large, receipt("good")], [receipt("good", "NO_SUCH", text=PADDING)],
+                     "[" + ",".join("{}" for _ in range(40_000)) + "]", b" " * (MAX_BYTES + 1), receipt("good", "CLICKED"))
+    process = world.installation.start()
+    world.finish(process, refused={"culprit"})
+    check_cut(world, [(0, -1, "invalid_json"), (1, 0, "database"), (2, 0, "unknown_status"),
+                      (3, -1, "too_many_events"), (4, -1, "record_too_large")])
+    process.stop()
+
+
+def test_letters_of_large_receipts_without_a_message_hold_64_kib(create_world):
+    world = create_world(partitions=1, unknown="dead-letter")
+    world.topic.send(receipt("nobody", text=PADDING))
+    process = world.installation.start()
+    world.wait_until_consumed(process)
+    check_cut(world, [(0, 0, "unknown_message")])
+    process.stop()
+
+
+def test_letters_of_large_receipts_that_grew_old_or_were_refused_later_hold_64_kib(create_world):
+    world = create_world(partitions=1, parked={"max_age": "3s"})
+    world.database.execute(REFUSING_TRIGGER)
+    world.topic.send(receipt("culprit", "OPENED", text=PADDING), receipt("nobody", text=PADDING))
+    process = world.installation.start()
+    world.wait_until_consumed(process)
+    world.insert_ids("culprit")
+    world.wait(lambda: len(letters(world)) == 2, process, 30, "both letters")
+    check_cut(world, [(0, 0, "database"), (1, 0, "aged_out")])
+    process.stop()

@@ -341,6 +341,21 @@ def test_a_topic_that_lost_records_or_was_made_anew_is_said(create_folder):
     running.stop()
 
 
+def test_a_compressed_batch_beyond_the_limit_is_one_letter_and_its_neighbours_are_folded(create_folder):
+    world = create_folder({"name": "r", "group_key": ["id"], "window": "1s"})
+    running = world.installation.start()
+    produce_json(world, world.events, [("k", {"id": 1})])
+    packed = Producer({"bootstrap.servers": world.brokers, "compression.type": "gzip", "message.max.bytes": 100_000_000})
+    packed.produce(str(world.events), b" " * 40_000_000, key="k")
+    assert packed.flush(30) == 0
+    produce_json(world, world.events, [("k", {"id": 1})])
+    wait_until_read(world, running)
+    wait_until_quiet(world, running)
+    assert world.database.query("SELECT reason, index, octet_length(payload) FROM receiptd.dead_letter") == [("record_too_large", -2, 0)]
+    assert sum(p["events"] for p in published(world)) == 2
+    running.stop()
+
+
 def test_what_cannot_be_folded_is_a_dead_letter_and_its_neighbours_land(create_folder):
     world = create_folder({"name": "r", "group_key": ["id"], "window": "1s"},
                           {"name": "other", "group_key": ["id", "more"], "window": "1s", "match": {"type": "b"}})

@@ -20,7 +20,7 @@ WHOLE_RECORD = -1
 
 Record = namedtuple("Record", "topic partition offset value timestamp_ms")
 Broken = namedtuple("Broken", "element")  # an element that holds bytes which are not UTF-8
-Letter = namedtuple("Letter", "reason payload")  # payload: the record's bytes, or the element as parsed
+Letter = namedtuple("Letter", "reason payload record")  # payload: the record's bytes, or the element as parsed
 Row = namedtuple("Row", "org_id campaign_id")
 
 TIME = re.compile(
@@ -199,7 +199,7 @@ class Ledger:
         try:
             elements = decode(record.value)
         except Reject as reject:
-            self.letters[(*place, record.offset, WHOLE_RECORD)] = Letter(str(reject), record.value)
+            self.letters[(*place, record.offset, WHOLE_RECORD)] = Letter(str(reject), record.value, record.value)
             return
         for index, element in enumerate(elements):
             reason, id, code = examine(element)
@@ -207,11 +207,11 @@ class Ledger:
                 reason = "database"
             if reason is not None:
                 payload = element.element if type(element) is Broken else element
-                self.letters[(*place, record.offset, index)] = Letter(reason, payload)
+                self.letters[(*place, record.offset, index)] = Letter(reason, payload, record.value)
             elif id in self.platform:
                 self.count(id, code, element)
             else:
-                self.set_aside(id, code, (*place, record.offset, index), element)
+                self.set_aside(id, code, (*place, record.offset, index), element, record)
 
     def count(self, id, code, element):
         self.receipts += 1
@@ -223,7 +223,7 @@ class Ledger:
             if mask:
                 self.flags[id] = self.flags.get(id, 0) | mask
 
-    def set_aside(self, id, code, key, element):
+    def set_aside(self, id, code, key, element, record):
         if self.unknown == "park":
             self.parked[key] = id
         elif self.unknown == "insert":
@@ -232,7 +232,7 @@ class Ledger:
             self.count(id, code, element)
         else:
             reason = "aged_out" if self.unknown == "aged_out" else "unknown_message"
-            self.letters[key] = Letter(reason, element)
+            self.letters[key] = Letter(reason, element, record.value)
 
     def funnel(self):
         """{campaign: {code: (messages, events, current)}}; current None for flags."""

@@ -544,11 +544,51 @@ static void a_value_has_8_mib_and_no_more(void **state)
     struct rcpt_record *record = decode(&bench, value, RCPT_RECORD_MAX_BYTES + 1);
     assert_int_equal(record->event_count, 0);
     assert_int_equal(record->rejects[0].reason, RCPT_REJECT_RECORD_TOO_LARGE);
-    assert_int_equal(record->rejects[0].payload_size, RCPT_RECORD_MAX_BYTES + 1);
-    assert_memory_equal(record->value, value, RCPT_RECORD_MAX_BYTES + 1);
-    assert_true(record->memory_bytes > RCPT_RECORD_MAX_BYTES);
+    assert_int_equal(record->rejects[0].payload_size, RCPT_RECORD_MAX_LETTER_BYTES);
+    assert_int_equal(record->rejects[0].full_size, RCPT_RECORD_MAX_BYTES + 1);
+    assert_int_equal(record->value_size, RCPT_RECORD_MAX_LETTER_BYTES);
+    assert_memory_equal(record->value, value, RCPT_RECORD_MAX_LETTER_BYTES);
+    assert_int_equal(record->crc, rcpt_hash_record(NULL, 0, value, RCPT_RECORD_MAX_BYTES + 1));
     rcpt_record_free(record);
     free(value);
+    tear_down(&bench);
+}
+
+static void a_record_that_is_refused_as_a_whole_costs_no_more_than_its_letter(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    const size_t sizes[] = {RCPT_RECORD_MAX_LETTER_BYTES - 1, RCPT_RECORD_MAX_LETTER_BYTES,
+                            RCPT_RECORD_MAX_LETTER_BYTES + 1, 1024 * 1024, 200 * 1024 * 1024};
+    char *value = calloc(1, sizes[COUNT(sizes) - 1]);
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
+        struct rcpt_record *record = decode(&bench, value, sizes[i]);
+        size_t kept =
+            sizes[i] < RCPT_RECORD_MAX_LETTER_BYTES ? sizes[i] : RCPT_RECORD_MAX_LETTER_BYTES;
+        assert_int_equal(record->rejects[0].payload_size, kept);
+        assert_int_equal(record->rejects[0].full_size, sizes[i]);
+        assert_true(record->memory_bytes < kept + 1024);
+        assert_true(mallinfo2().uordblks + mallinfo2().hblkhd < before + kept + 64 * 1024);
+        rcpt_record_free(record);
+    }
+    free(value);
+    tear_down(&bench);
+}
+
+static void a_record_that_could_not_be_read_is_refused_with_the_reason(void **state)
+{
+    (void)state;
+    struct bench bench;
+    set_up(&bench, 8);
+    struct rcpt_record_input input = {.topic = "t", .offset = 7, .unreadable = "not inflated"};
+    struct rcpt_record *record = rcpt_record_decode(bench.decoder, &input);
+    assert_int_equal(record->reject_count, 1);
+    assert_int_equal(record->rejects[0].reason, RCPT_REJECT_RECORD_TOO_LARGE);
+    assert_string_equal(record->rejects[0].detail, "not inflated");
+    assert_true(record->unreadable);
+    rcpt_record_free(record);
     tear_down(&bench);
 }
 
@@ -801,6 +841,8 @@ int main(void)
         cmocka_unit_test(a_record_holds_10_000_events_and_no_more),
         cmocka_unit_test(a_huge_record_leaves_little_memory_behind),
         cmocka_unit_test(a_value_has_8_mib_and_no_more),
+        cmocka_unit_test(a_record_that_is_refused_as_a_whole_costs_no_more_than_its_letter),
+        cmocka_unit_test(a_record_that_could_not_be_read_is_refused_with_the_reason),
         cmocka_unit_test(events_and_rejects_are_grouped_by_lane_in_order),
         cmocka_unit_test(every_lane_table_can_be_walked_when_there_is_nothing),
         cmocka_unit_test(a_record_carries_its_position_and_identity),

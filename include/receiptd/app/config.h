@@ -98,6 +98,7 @@ struct rcpt_config {
         struct rcpt_config_pair *properties; /* kafka.properties */
         unsigned properties_count;
         uint64_t fetch_budget_bytes;           /* kafka.fetch_budget, default 16MiB */
+        uint64_t batch_limit_bytes;            /* kafka.batch_limit, default 32MiB */
         int64_t commit_interval_ms;            /* kafka.commit_interval, 5s */
         enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
     } kafka;

@@ -70,7 +70,8 @@ struct rcpt_batch_letter {
     enum rcpt_reject_reason reason;
     const char *detail;
     const char *payload;
-    uint32_t payload_size;
+    uint32_t payload_size; /* written up to RCPT_RECORD_MAX_LETTER_BYTES */
+    uint32_t full_size;    /* larger: the payload was cut already */
 };
 
 struct rcpt_batch {

@@ -15,6 +15,7 @@
 
 #define RCPT_RECORD_MAX_EVENTS        10000
 #define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
+#define RCPT_RECORD_MAX_LETTER_BYTES  (64u * 1024) /* of a dead letter; the topic has the rest */
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_MAX_DEPTH         32
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
@@ -34,7 +35,7 @@ enum rcpt_reject_reason {
     RCPT_REJECT_INVALID_UTF8, /* inside one event: its neighbours land */
     RCPT_REJECT_NOT_AN_EVENT, /* JSON, but no object, array or {"events": […]} where one must be */
     RCPT_REJECT_TOO_MANY_EVENTS,  /* more than 10 000 in one record */
-    RCPT_REJECT_RECORD_TOO_LARGE, /* value above 8 MiB */
+    RCPT_REJECT_RECORD_TOO_LARGE, /* value above 8 MiB, or in a batch that is not inflated */
     RCPT_REJECT_MISSING_ID,       /* no message_id, null or "" */
     RCPT_REJECT_INVALID_ID,       /* not a string, or with a NUL or half a surrogate pair */
     RCPT_REJECT_ID_TOO_LONG,      /* above 255 bytes */
@@ -68,16 +69,18 @@ struct rcpt_event {
 struct rcpt_reject {
     enum rcpt_reject_reason reason;
     int32_t index;    /* position of the event in the record; -1: the whole record */
-    uint32_t payload; /* as for events; the whole value when index is -1 */
+    uint32_t payload; /* as for events; the value's first bytes when index is -1 */
     uint32_t payload_size;
-    char detail[120]; /* what exactly, without the id's or any other value that may be personal */
+    uint32_t full_size; /* what it had before it was cut */
+    char detail[120];   /* what exactly, without the id's or any other value that may be personal */
 };
 
 struct rcpt_record {
     /* Position and epoch: filled by the caller of decode, opaque to it. */
-    uint32_t slot;  /* the engine's number of (topic, partition) */
-    uint32_t epoch; /* assignment that delivered it */
-    uint32_t refs;  /* lanes that hold it */
+    uint32_t slot;   /* the engine's number of (topic, partition) */
+    uint32_t epoch;  /* assignment that delivered it */
+    uint32_t refs;   /* lanes that hold it */
+    bool unreadable; /* of the input */
     int64_t offset;
     int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
     uint32_t crc;         /* rcpt_hash_record */
@@ -85,7 +88,7 @@ struct rcpt_record {
     const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
     uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
 
-    const char *value; /* the record's own copy */
+    const char *value; /* the record's own copy; the first bytes only of one refused as a whole */
     uint32_t value_size;
     uint32_t memory_bytes; /* all that this record holds in memory, for the budget */
 
@@ -107,6 +110,7 @@ struct rcpt_record_input {
     size_t key_size;
     const void *value; /* NULL: tombstone */
     size_t value_size;
+    const char *unreadable;  /* NULL; else there is no value, and this says why */
     const char *traceparent; /* NULL: none; checked for form */
     size_t traceparent_size;
     const char *tracestate; /* NULL: none, or of no interest; checked for form */

@@ -34,8 +34,9 @@ struct rcpt_kafka_message { /* borrowed for the call; copy what is needed */
     int64_t timestamp_ms; /* -1: none */
     const void *key;
     size_t key_size;
-    const void *value; /* NULL: tombstone */
+    const void *value; /* NULL: tombstone, or unreadable */
     size_t value_size;
+    const char *unreadable;  /* NULL; else why there is no value, of all records up to this one */
     const char *traceparent; /* NULL: no such header */
     size_t traceparent_size;
     const char *tracestate; /* likewise */
@@ -105,6 +106,11 @@ bool rcpt_kafka_has_threads(void);
  * the cluster. */
 RCPT_MUST_CHECK struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
                                                   struct rcpt_error *error);
+/* What a compressed batch may inflate to, for all consumers of the process; one that would be
+ * larger is passed over and given as one message, unreadable, with the offset of its last record.
+ * Holds for gzip, lz4 and zstd, where librdkafka uses the shared libraries. 32 MiB unless it is
+ * set. */
+void rcpt_kafka_set_batch_limit(size_t bytes);
 /* Joins the group (after on_cluster). */
 void rcpt_kafka_subscribe(struct rcpt_kafka *kafka);
 /* Answers on_assigned: same partitions, `offset` = where to start, `tags[i]` comes back with its
