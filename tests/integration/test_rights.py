@@ -1,5 +1,6 @@
 """What each role may do: the table in docs/security.md against the catalogs; and what was tried to get more."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,8 +10,9 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from support import release
+from support import intake, release
 from support.services import ROOT, definers
+from support.world import QUICK
 
 NAMES = ("daemon", "intake", "platform")
 OPTIONS = {"daemon": "--role", "intake": "--intake-role", "platform": "--platform-role"}
@@ -298,6 +300,30 @@ def test_the_intakes_role_reads_aliases_and_nothing_else(owned):
                           "CREATE TABLE receiptd.own (id int)"):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 intake.execute(statement)
+
+
+def test_the_intake_looks_up_aliases_as_its_own_role_and_a_reload_takes_another_one(owned, topic, create_topic):
+    owned.migrate("--role", owned.names["daemon"], "--intake-role", owned.names["intake"])
+    owned.database.execute("INSERT INTO receiptd.message_alias VALUES ('acme', 'SM1', 'ours-1')")
+    letters = create_topic(1)
+    owned.receiptd.configure(**QUICK)
+    owned.receiptd.configure(postgres={"dsn": owned.dsn("daemon")}, control={"socket": str(owned.receiptd.directory / "ctl")}, intake={
+        "enabled": True, "dsn": owned.dsn("intake"), "listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "topic": str(topic),
+        "dead_letter_topic": str(letters), "alias": "required", "accounts": [{"name": "acme", "gateway": "twilio", "verify": "off"}]})
+    process = intake.start(owned.receiptd, command="run")
+    sessions = "SELECT DISTINCT usename::text FROM pg_stat_activity WHERE application_name LIKE 'receiptd/%/intake'"
+    with intake.Client(process.port) as client:
+        client.send(intake.twilio(None, gateway_id="SM1"))
+        assert client.answer().status // 100 == 2
+    ((value, _),) = intake.read_topic(topic)
+    (event,) = json.loads(value)
+    assert event["message_id"] == "ours-1"
+    assert owned.database.query(sessions) == [(owned.names["intake"],)]
+    owned.receiptd.configure(intake={"dsn": None})  # then it is postgres.dsn
+    assert "applied: intake.dsn" in owned.receiptd.command("ctl", "reload").stdout
+    owned.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", owned.names["intake"])
+    process.wait_for(lambda: owned.database.query(sessions) == [(owned.names["daemon"],)], what="the intake is back as the daemon's role")
+    process.stop()
 
 
 # ---- who migrates -----------------------------------------------------------------------------------------------------
