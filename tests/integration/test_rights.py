@@ -42,6 +42,8 @@ class Site:
         self.owner = None if superuser else self.make_role("owner", "LOGIN CREATEROLE")
         if self.owner:
             database.execute(f'GRANT CREATE ON DATABASE "{database.name}" TO "{self.owner}"')
+            # Since PostgreSQL 16 CREATEROLE alone is not enough for this one.
+            database.execute(f'GRANT pg_read_all_stats TO "{self.owner}" WITH ADMIN OPTION')
             receiptd.configure(postgres={"dsn": self.dsn("owner")})
 
     def make_role(self, name, attributes="LOGIN"):
@@ -337,7 +339,7 @@ def test_a_superuser_migrates_only_where_it_says_so(receiptd, database):
 
 
 def test_an_owner_that_may_not_make_roles_is_told_what_to_have_run(owned):
-    owned.database.execute(f'ALTER ROLE "{owned.owner}" NOCREATEROLE')
+    owned.database.execute(f'ALTER ROLE "{owned.owner}" NOCREATEROLE; REVOKE pg_read_all_stats FROM "{owned.owner}"')
     refused = owned.migrate(check=False)
     assert refused.returncode == 77 and "HINT: have an administrator run the statements above" in refused.stderr
     assert not owned.database.value("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'")
@@ -358,7 +360,7 @@ def test_an_owner_that_may_not_make_roles_is_told_what_to_have_run(owned):
 def test_a_role_of_this_name_that_serves_others_is_refused(owned, made, message, undo):
     names = {"counter": definers(owned.database.name)[0], "mapped": owned.make_role("mapped")}
     quoted = {key: f'"{name}"' for key, name in names.items()}
-    owned.database.execute(f"CREATE ROLE {quoted['counter']} NOLOGIN")
+    owned.database.execute(f"CREATE ROLE {quoted['counter']} NOLOGIN; GRANT {quoted['counter']} TO \"{owned.owner}\"")
     owned.database.execute(made.format(**quoted))
     refused = owned.migrate(check=False)
     assert refused.returncode == 77 and message.format(**names) in refused.stderr
