@@ -55,10 +55,13 @@ BEGIN
                            THEN 'message_inbox.%I::text AS %I' ELSE 'message_inbox.%I AS %I' END,
                       wanted.theirs, wanted.ours);
     END LOOP;
+    -- The view's casts run with the rights of whoever reads it.
+    PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
     -- The alias makes the plans name message_inbox whatever the table is called.
     EXECUTE format('CREATE OR REPLACE VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);
 END
 $$;
+REVOKE ALL ON FUNCTION map_inbox(text, text, text, text, text, text, text, text, text, text, text) FROM PUBLIC;
 
 SELECT map_inbox(:'inbox_schema', :'inbox_table', :'message_id', :'org_id', :'campaign_id', :'status', :'prev_status',
                  :'flags', :'prev_flags', :'status_at', :'updated_at');

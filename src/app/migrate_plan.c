@@ -28,6 +28,7 @@ static const struct {
     {12, "migrate/012_fold_clock"},
     {13, "migrate/013_fair_claims"},
     {14, "migrate/014_raw_events"},
+    {15, "migrate/015_definers"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -262,7 +263,8 @@ static bool plan_triggers(struct migrate_plan *plan)
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         bool keep = wanted && is_base(plan, rows, row);
         if (keep)
-            found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping"));
+            found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
+                    rcpt_session_rows_bool(rows, row, "checks");
         else
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
@@ -348,17 +350,42 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
     else
         good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
                                       rcpt_session_rows_int(state, 0, "fillfactor"));
-    return good && plan_triggers(plan) && migrate_roles_plan(plan);
+    return good && migrate_definers_prepare(plan) && plan_triggers(plan) &&
+           migrate_definers_plan(plan) && migrate_roles_plan(plan);
+}
+
+/* Whatever a table of somebody else makes the session do, it would do as a superuser. */
+static bool check_session(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (plan->dry_run || !rcpt_session_rows_bool(state, 0, "superuser") ||
+        migrate_option(plan, "as-superuser") != NULL)
+        return true;
+    rcpt_error_fatal(
+        error, EX_NOPERM,
+        "role \"%s\" is a superuser: what a migration makes, or runs into in somebody's "
+        "table, would work with all rights",
+        rcpt_session_rows_text(state, 0, "session"));
+    rcpt_error_hint(error,
+                    "make an owner and run it as him: CREATE ROLE receiptd_owner LOGIN CREATEROLE; "
+                    "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; or, knowing that, add "
+                    "--as-superuser",
+                    rcpt_session_rows_text(state, 0, "database"));
+    return false;
 }
 
 bool migrate_plan_make(struct migrate_plan *plan)
 {
+    /* A policy is a function of the table's owner: rather an error than his function. */
+    if (!rcpt_session_execute(plan->context->session, "SET LOCAL row_security = off",
+                              &plan->context->error))
+        return false;
     const char *const values[] = {
         config_of(plan)->postgres.schema, migrate_binding(plan, "inbox_schema"),
         migrate_binding(plan, "inbox_table"), migrate_binding(plan, "message_id")};
     struct rcpt_session_rows *state = rcpt_session_query(
         plan->context->session, rcpt_sql("migrate/state"), 4, values, &plan->context->error);
-    bool good = state != NULL && plan_from(plan, state);
+    bool good = state != NULL && check_session(plan, state) && plan_from(plan, state);
     rcpt_session_rows_free(state);
     return good;
 }

@@ -17,6 +17,7 @@ import tempfile
 import psycopg
 import pytest
 
+from support.services import definers
 from support.wait import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -208,6 +209,10 @@ class Database:
             connection.execute(f"SET search_path = {SCHEMA}")
             files = [path.stem for path in sorted((SQL / "migrate").glob("[0-9]*.sql"))]
             files += ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
+            for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
+                variables.update({"role": role, "purpose": "test", kind: role})
+                connection.execute(fill_in((SQL / "migrate/definer_create.sql").read_text(), variables))
+            files += (["definer_counter"] if targeted else []) + ["definer_watcher", "definer_stats"]
             for name in files:
                 connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables))
         self.fill_ladder(self.session("migrate"))
@@ -231,6 +236,8 @@ class Database:
             session.close()
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+            for role in definers(self.name, SCHEMA):
+                connection.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 def wait_for_lock(watcher, waiting):

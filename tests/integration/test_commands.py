@@ -24,6 +24,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from support.services import definers
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("RECEIPTD_BINARY", ROOT / "build/receiptd"))
 USAGE, NOINPUT, UNAVAILABLE, NOPERM, CONFIG = 64, 66, 69, 77, 78
@@ -89,7 +91,8 @@ class Installation:
         self.path.write_text(json.dumps(self.config))  # JSON is YAML too
 
     def command(self, *arguments):
-        return [str(BINARY), *arguments, "--config", str(self.path)]
+        as_superuser = ["--as-superuser"] if arguments[0] == "migrate" else []
+        return [str(BINARY), *arguments, *as_superuser, "--config", str(self.path)]
 
     def run(self, *arguments, code=0):
         result = Result(subprocess.run(self.command(*arguments), capture_output=True, timeout=60))
@@ -134,6 +137,8 @@ class Installation:
         self.connection.close()
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+            for role in definers(self.name) + definers(self.name, "receipts_2"):
+                connection.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 @pytest.fixture
@@ -346,7 +351,7 @@ def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empt
     before = empty.everything()
     assert empty.migrate().out == "nothing to do\n"
     assert empty.everything() == before
-    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(version,) for version in range(1, 15)]
+    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(version,) for version in range(1, 16)]
 
 
 def test_migrate_in_another_schema_with_an_awkward_name(empty):
@@ -370,6 +375,9 @@ def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_pa
 
 def test_dry_run_works_for_a_role_without_any_rights(empty, stranger):
     assert "CREATE TABLE message_inbox" in empty.run("migrate", "--dry-run").out
+    assert f'role "{stranger}" may not make the roles' in empty.run("migrate", code=NOPERM).err
+    for role in definers(empty.name):
+        empty.do(f"CREATE ROLE {role}; GRANT {role} TO {stranger}")
     assert "permission denied" in empty.run("migrate", code=NOPERM).err
     assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
 

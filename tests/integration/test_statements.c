@@ -244,6 +244,7 @@ static int migrate(void **state)
 {
     (void)state;
     const struct rcpt_pg_binding bindings[] = {
+        {"schema", MY_SCHEMA},
         {"fillfactor", "50"},
         {"inbox_schema", MY_SCHEMA},
         {"inbox_table", "message_inbox"},
@@ -258,8 +259,9 @@ static int migrate(void **state)
     run_file("migrate/006_flags", NULL, 0);
     run_file("migrate/011_parked_gateway", NULL, 0);
     run_file("migrate/014_raw_events", NULL, 0);
-    run_file("migrate/inbox_table", bindings, 6);
-    run_file("migrate/inbox_trigger", bindings, 6);
+    run_file("migrate/015_definers", bindings, 7);
+    run_file("migrate/inbox_table", bindings, 7);
+    run_file("migrate/inbox_trigger", bindings, 7);
     admin(
         IN_SCHEMA
         "SELECT ladder_fill('{0,200,300,440,600,700,9001}',"
