@@ -37,7 +37,7 @@ const char *intake_find_certificate(void *context, const char *url)
 /* In its own place, a free one, or that of the one that was needed longest ago: only what has come
  * displaces a certificate, failures have places of their own. */
 static void keep(struct rcpt_intake *intake, struct intake_certificate *places, const char *url,
-                 char *pem)
+                 const char *pem)
 {
     struct intake_certificate *place = find(places, url);
     for (size_t i = 0; place == NULL && i < INTAKE_CERTIFICATES; i++)
@@ -52,7 +52,8 @@ static void keep(struct rcpt_intake *intake, struct intake_certificate *places, 
     char *copy = rcpt_strdup(url);
     free(place->url);
     free(place->pem);
-    *place = (struct intake_certificate){copy, pem, intake_now(intake)};
+    *place = (struct intake_certificate){copy, pem != NULL ? rcpt_strdup(pem) : NULL,
+                                         intake_now(intake)};
 }
 
 void intake_free_certificates(struct rcpt_intake *intake)
@@ -159,7 +160,7 @@ static void on_certificate(void *context, const struct rcpt_http_fetched *fetche
     bool good = fetched->status == 200 && fetched->size > 0;
     intake->fetches_flying--;
     if (good) {
-        keep(intake, intake->certificates, fetch->url, rcpt_strndup(fetched->bytes, fetched->size));
+        keep(intake, intake->certificates, fetch->url, fetched->bytes);
     } else {
         keep(intake, intake->failures, fetch->url, NULL);
         rcpt_log_warn("intake", "the certificate %s cannot be had: status %d %s", fetch->url,
