@@ -19,6 +19,7 @@ void rcpt_arena_init(struct rcpt_arena *arena, size_t chunk_bytes)
     arena->first = NULL;
     arena->current = NULL;
     arena->chunk_bytes = chunk_bytes;
+    arena->held_bytes = 0;
 }
 
 static struct rcpt_arena_chunk *chunk_new(size_t capacity)
@@ -38,6 +39,7 @@ static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
     if (next == NULL || next->capacity < bytes) {
         struct rcpt_arena_chunk *fresh =
             chunk_new(bytes > arena->chunk_bytes ? bytes : arena->chunk_bytes);
+        arena->held_bytes += sizeof(*fresh) + fresh->capacity;
         fresh->next = next;
         if (arena->current != NULL)
             arena->current->next = fresh;
@@ -70,6 +72,7 @@ void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes)
         struct rcpt_arena_chunk *chunk = *link;
         if (kept + chunk->capacity > keep_bytes) {
             *link = chunk->next;
+            arena->held_bytes -= sizeof(*chunk) + chunk->capacity;
             free(chunk);
         } else {
             kept += chunk->capacity;
@@ -82,4 +85,9 @@ void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes)
 void rcpt_arena_fini(struct rcpt_arena *arena)
 {
     rcpt_arena_reset(arena, 0);
+}
+
+size_t rcpt_arena_bytes(const struct rcpt_arena *arena)
+{
+    return arena->held_bytes;
 }

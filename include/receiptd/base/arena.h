@@ -14,6 +14,7 @@ struct rcpt_arena {
     struct rcpt_arena_chunk *first;   /* chain of chunks, in order of use */
     struct rcpt_arena_chunk *current; /* the one that is being filled */
     size_t chunk_bytes;               /* size of a new chunk */
+    size_t held_bytes;                /* on the heap, by all chunks of the chain */
 };
 
 void rcpt_arena_init(struct rcpt_arena *arena, size_t chunk_bytes);
@@ -26,5 +27,7 @@ void *rcpt_arena_alloc(struct rcpt_arena *arena, size_t bytes);
 void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes);
 
 void rcpt_arena_fini(struct rcpt_arena *arena);
+
+size_t rcpt_arena_bytes(const struct rcpt_arena *arena); /* what its chunks hold on the heap */
 
 #endif
