@@ -162,10 +162,9 @@ static void what_vonage_signs_is_what_is_read(void **state)
 /* The type is a header that nobody signs: it must not make another form of the same bytes. */
 static void a_content_type_makes_no_form_of_a_signed_body(void **state)
 {
-    static const char body[] =
-        "{\"id\":\"A\",\"s\":\"ok\",\n\"text\":\"\r\n--b\r\nContent-Disposition: form-data; "
-        "name=\"id\"\r\n\r\nVICTIM\r\n--b\r\nContent-Disposition: form-data; name=\"s\"\r\n\r\nok"
-        "\r\n--b--\r\n\"}";
+    static const char field[] = "Content-Disposition: form-data; name=";
+    static const char *const types[] = {"multipart/form-data; boundary=b", "text/plain",
+                                        "multipart/form-data; boundary=real"};
     char gateway[] = "custom", id[] = "id", status[] = "s", name[] = "X-Signature", word[] = "ok",
          value[] = "DELIVERED";
     struct rcpt_intake_pair pair = {word, value, 1, 1};
@@ -177,10 +176,18 @@ static void a_content_type_makes_no_form_of_a_signed_body(void **state)
     parts.config.auth_name = name;
     parts.config.custom = (struct rcpt_intake_custom){
         .id = id, .status = status, .statuses = &pair, .statuses_count = 1, .answer_code = 200};
-    parts.body = body;
-    add_header(&parts, "X-Signature", hmac_hex(&forger.signer, body));
-    add_header(&parts, "Content-Type", "multipart/form-data; boundary=b");
-    expect_no_victim(&forger, &parts);
+    parts.body = print(&forger.signer,
+                       "--real\r\n%s\"id\"\r\n\r\nA\r\n--real\r\n%s\"s\"\r\n\r\nok\r\n--real\r\n"
+                       "%s\"text\"\r\n\r\n&id=VICTIM&s=ok&\r\n--b\r\n%s\"id\"\r\n\r\nVICTIM\r\n"
+                       "--b\r\n%s\"s\"\r\n\r\nok\r\n--b--\r\n--real--\r\n",
+                       field, field, field, field, field);
+    add_header(&parts, "X-Signature", hmac_hex(&forger.signer, parts.body));
+    add_header(&parts, "Content-Type", "");
+    for (size_t index = 0; index < COUNT(types); index++) {
+        parts.values[1] = types[index];
+        expect_no_victim(&forger, &parts);
+    }
+    expect_in(&forger, &parts, "A"); /* with the type that was meant */
     end(&forger);
 }
 
