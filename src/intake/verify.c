@@ -189,10 +189,10 @@ static void url_expiry(struct rcpt_reading *reading, struct rcpt_text expires)
         rcpt_verdict(reading, RCPT_INTAKE_STALE, "the URL has expired");
 }
 
-/* Signed is id, line feed, campaign_id, line feed, exp, the last two empty where they are not
- * given. A URL of the former recipe signs the id alone; no id has a line feed, so that neither is
- * taken for the other. What the verdict covers is the message's id: `signed_id` is the only one
- * that counts from here on. */
+/* Signed is the id; where the URL has campaign_id or exp, id, line feed, campaign_id, line feed and
+ * exp. A URL of the former recipe signs its id alone beside a campaign, which then does not count.
+ * No id has a line feed, so that neither text is taken for the other. What the verdict covers is
+ * the message's id: `signed_id` is the only one that counts from here on. */
 void rcpt_verify_url_hmac(struct rcpt_reading *reading)
 {
     const struct rcpt_form *query = &reading->source.query;
@@ -200,7 +200,7 @@ void rcpt_verify_url_hmac(struct rcpt_reading *reading)
     struct rcpt_text id = rcpt_form_get(query, rcpt_text_of(reading->account->auth_name));
     struct rcpt_text campaign = rcpt_form_get(query, RCPT_TEXT("campaign_id"));
     struct rcpt_text expires = rcpt_form_get(query, RCPT_TEXT("exp"));
-    const struct rcpt_text former[] = {id, {NULL, 0}};
+    const struct rcpt_text line = RCPT_TEXT("\n"), end = {NULL, 0}, alone[] = {id, end};
     if (given.size == 0 || id.size == 0) {
         rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or not what it signs");
         return;
@@ -209,18 +209,16 @@ void rcpt_verify_url_hmac(struct rcpt_reading *reading)
         rcpt_verdict(reading, RCPT_INTAKE_BAD, "a line feed in what the URL signs");
         return;
     }
-    const struct rcpt_text all[] = {RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT("\n"),
-                                                   rcpt_text_or_empty(campaign), RCPT_TEXT("\n"),
-                                                   rcpt_text_or_empty(expires)),
-                                    {NULL, 0}};
+    const struct rcpt_text all[] = {
+        id, line, rcpt_text_or_empty(campaign), line, rcpt_text_or_empty(expires), end};
     reading->signed_id = rcpt_text_trim(id);
-    if (rcpt_hmac_matches(reading, given, false, all)) {
+    if (campaign.size + expires.size > 0 && rcpt_hmac_matches(reading, given, false, all)) {
         reading->signed_campaign = rcpt_text_trim(campaign);
         rcpt_verdict_of(reading, true);
         url_expiry(reading, expires);
         return;
     }
-    rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, false, former));
+    rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, false, alone));
 }
 
 /* ---- Standard Webhooks, Svix ---- */

@@ -492,7 +492,7 @@ static void a_url_signs_its_campaign_and_its_expiry(void **state)
     } tries[] = {
         {"m1\nc1\n1760799999", "mid=m1&campaign_id=c1&exp=1760799999", RCPT_INTAKE_VERIFIED, "c1"},
         {"m1\nc1\n", "mid=m1&campaign_id=c1", RCPT_INTAKE_VERIFIED, "c1"},
-        {"m1\n\n", "mid=m1", RCPT_INTAKE_VERIFIED, ""},
+        {"m1\n\n", "mid=m1", RCPT_INTAKE_BAD, ""},
         {"m1", "mid=m1", RCPT_INTAKE_VERIFIED, ""},
         {"m1", "mid=m1&campaign_id=c1", RCPT_INTAKE_VERIFIED, ""},
         {"m1\n\n1760789444", "mid=m1&exp=1760789444", RCPT_INTAKE_STALE, ""},
