@@ -39,6 +39,12 @@ static const cyaml_strval_t time_formats[] = {
     {"auto", RCPT_INTAKE_TIME_AUTO},
     {"short", RCPT_INTAKE_TIME_SHORT},
 };
+static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
+static const cyaml_strval_t digests[] = {
+    {"any", RCPT_INTAKE_DIGEST_ANY},       {"md5hash", RCPT_INTAKE_DIGEST_MD5HASH},
+    {"md5", RCPT_INTAKE_DIGEST_MD5},       {"sha1", RCPT_INTAKE_DIGEST_SHA1},
+    {"sha256", RCPT_INTAKE_DIGEST_SHA256}, {"sha512", RCPT_INTAKE_DIGEST_SHA512},
+};
 static const cyaml_strval_t machine_opens[] = {
     {"count", true},
     {"flag", false},
@@ -78,9 +84,23 @@ static const struct rcpt_config_row rows[] = {
      .doc = "URL that the gateway calls, up to and with `/dlr/NAME`; needed where URLs are signed"},
     {"verify_token", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE | RCPT_CONFIG_SECRET,
      FIELD(verify_token), .min = 1, .max = 500,
-     .doc = "`hub.verify_token` of Meta; not set: any of the secrets"},
+     .doc = "`hub.verify_token` of Meta; not set: its challenge is refused"},
     {"topic_arn", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic_arn), .min = 1, .max = 300,
-     .doc = "the only topic of Amazon SNS that may send; without it anybody's topic may"},
+     .doc = "the only topic of Amazon SNS that may send; needed unless `verify: off`"},
+    {"certificates", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET, LIST(certificates, certificates_count),
+     .initial = "[]", .max = 20,
+     .doc = "certificates of Amazon SNS in PEM; empty: fetched from where the message says, when "
+            "that is Amazon's and in the topic's region"},
+    {"digest", RCPT_CONFIG_CHOICE, 0, FIELD(digest), .initial = "any", CHOICES(digests),
+     .doc = "the one signature of Vonage SMS that counts, as Vonage's dashboard has it; `md5hash` "
+            "and `md5` are weak"},
+    {"plivo_v2", RCPT_CONFIG_CHOICE, 0, FIELD(plivo_v2), .initial = "false", CHOICES(booleans),
+     .doc = "also Plivo's V2 signature, which covers none of the parameters: whoever has captured "
+            "one can write any receipt"},
+    {"unsigned_ids", RCPT_CONFIG_CHOICE, 0, FIELD(unsigned_ids), .initial = "false",
+     CHOICES(booleans),
+     .doc = "URL and headers count also where the signature covers the body alone: whoever has "
+            "captured a request can name any message"},
     {"allow", RCPT_CONFIG_LIST, 0, LIST(allow, allow_count), .initial = "[]", .max = 200,
      .doc = "addresses or networks that may send; empty: all"},
     {"max_age", RCPT_CONFIG_DURATION, 0, FIELD(max_age_ms), .initial = "48h", .min = 0,

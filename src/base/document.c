@@ -23,19 +23,20 @@ struct building {
 };
 
 /* Texts outside of the input are yajl's for the time of the callback. */
-static struct rcpt_text keep(struct building *building, const unsigned char *bytes, size_t size)
+static struct rcpt_text keep(struct rcpt_text input, const unsigned char *bytes, size_t size,
+                             struct rcpt_arena *arena)
 {
     struct rcpt_text text = {(const char *)bytes, size};
-    const char *begin = building->text.at, *end = begin + building->text.size;
+    const char *begin = input.at, *end = begin + input.size;
     if (size == 0)
         return RCPT_TEXT("");
-    return text.at >= begin && text.at + size <= end ? text : rcpt_text_copy(building->arena, text);
+    return text.at >= begin && text.at + size <= end ? text : rcpt_text_copy(arena, text);
 }
 
-static size_t consumed(const struct building *building)
+static size_t consumed(yajl_handle json, struct rcpt_text input)
 {
-    size_t bytes = yajl_get_bytes_consumed(building->json);
-    return bytes < building->text.size ? bytes : building->text.size;
+    size_t bytes = yajl_get_bytes_consumed(json);
+    return bytes < input.size ? bytes : input.size;
 }
 
 static struct rcpt_node *add(struct building *building, enum rcpt_node_type type)
@@ -68,7 +69,7 @@ static int add_scalar(struct building *building, enum rcpt_node_type type,
     struct rcpt_node *node = add(building, type);
     if (node == NULL)
         return 0;
-    node->text = keep(building, bytes, size);
+    node->text = keep(building->text, bytes, size, building->arena);
     node->raw = node->text;
     return 1;
 }
@@ -102,7 +103,7 @@ static int on_string(void *context, const unsigned char *text, size_t size)
 static int on_key(void *context, const unsigned char *text, size_t size)
 {
     struct building *building = context;
-    building->key = rcpt_text_trim(keep(building, text, size));
+    building->key = rcpt_text_trim(keep(building->text, text, size, building->arena));
     return 1;
 }
 
@@ -115,7 +116,8 @@ static int begin(struct building *building, enum rcpt_node_type type)
         building->reason = "too_deep";
         return 0;
     }
-    node->raw.at = building->text.at + consumed(building) - 1; /* the bracket has been read */
+    /* The bracket has been read. */
+    node->raw.at = building->text.at + consumed(building->json, building->text) - 1;
     building->levels[building->depth++] = (struct level){node, NULL};
     return 1;
 }
@@ -134,7 +136,8 @@ static int on_end(void *context)
 {
     struct building *building = context;
     struct rcpt_node *node = building->levels[--building->depth].container;
-    node->raw.size = (size_t)(building->text.at + consumed(building) - node->raw.at);
+    const char *end = building->text.at + consumed(building->json, building->text);
+    node->raw.size = (size_t)(end - node->raw.at);
     return 1;
 }
 
@@ -168,22 +171,186 @@ static const yajl_callbacks callbacks = {
     .yajl_end_array = on_end,
 };
 
+static yajl_handle begin_reading(const yajl_callbacks *calls, void *context)
+{
+    yajl_alloc_funcs memory = {json_malloc, json_realloc, json_free, NULL};
+    yajl_handle json = yajl_alloc(calls, &memory, context);
+    RCPT_ASSERT(json != NULL);
+    yajl_config(json, yajl_dont_validate_strings, 1);
+    return json;
+}
+
+static bool read_all(yajl_handle json, struct rcpt_text text)
+{
+    bool good = text.size > 0 &&
+                yajl_parse(json, (const unsigned char *)text.at, text.size) == yajl_status_ok;
+    good = good && yajl_complete_parse(json) == yajl_status_ok;
+    yajl_free(json);
+    return good;
+}
+
 const struct rcpt_node *rcpt_document_parse(struct rcpt_text text, struct rcpt_arena *arena,
                                             const char **reason)
 {
     struct building building = {.text = text, .arena = arena, .reason = "invalid_json"};
-    yajl_alloc_funcs memory = {json_malloc, json_realloc, json_free, NULL};
-    building.json = yajl_alloc(&callbacks, &memory, &building);
-    RCPT_ASSERT(building.json != NULL);
-    yajl_config(building.json, yajl_dont_validate_strings, 1);
-    bool good = text.size > 0 && yajl_parse(building.json, (const unsigned char *)text.at,
-                                            text.size) == yajl_status_ok;
-    good = good && yajl_complete_parse(building.json) == yajl_status_ok;
-    yajl_free(building.json);
-    if (good && building.root != NULL && building.depth == 0)
+    building.json = begin_reading(&callbacks, &building);
+    if (read_all(building.json, text) && building.root != NULL && building.depth == 0)
         return building.root;
     *reason = building.reason;
     return NULL;
+}
+
+/* ---- members without a tree ---- */
+
+struct picking {
+    struct rcpt_text text;
+    struct rcpt_arena *arena;
+    yajl_handle json;
+    const char *const *names; /* NULL: all */
+    struct rcpt_node *found;
+    size_t count, room;     /* without names */
+    struct rcpt_node *into; /* where the member that is being read goes; NULL: over it */
+    bool is_object;
+    unsigned depth, nodes;
+    const char *reason;
+};
+
+/* As add() counts and refuses. */
+static int pick_count(struct picking *picking)
+{
+    if (++picking->nodes > RCPT_DOCUMENT_MAX_NODES)
+        picking->reason = "too_many_values";
+    return picking->nodes <= RCPT_DOCUMENT_MAX_NODES;
+}
+
+static int pick_scalar(struct picking *picking, enum rcpt_node_type type,
+                       const unsigned char *bytes, size_t size)
+{
+    struct rcpt_node *node = picking->depth == 1 ? picking->into : NULL;
+    picking->into = picking->depth == 1 ? NULL : picking->into;
+    if (node != NULL) {
+        node->type = type;
+        node->text = keep(picking->text, bytes, size, picking->arena);
+        node->raw = node->text;
+    }
+    return pick_count(picking);
+}
+
+static int pick_null(void *context)
+{
+    struct picking *picking = context;
+    if (picking->depth == 1)
+        picking->into = NULL; /* it has been emptied with its key */
+    return pick_count(picking);
+}
+
+static int pick_boolean(void *context, int value)
+{
+    const char *text = value ? "true" : "false";
+    return pick_scalar(context, RCPT_NODE_BOOLEAN, (const unsigned char *)text, strlen(text));
+}
+
+static int pick_number(void *context, const char *text, size_t size)
+{
+    return pick_scalar(context, RCPT_NODE_NUMBER, (const unsigned char *)text, size);
+}
+
+static int pick_string(void *context, const unsigned char *text, size_t size)
+{
+    return pick_scalar(context, RCPT_NODE_STRING, text, size);
+}
+
+static int pick_key(void *context, const unsigned char *text, size_t size)
+{
+    struct picking *picking = context;
+    struct rcpt_text key = rcpt_text_trim((struct rcpt_text){(const char *)text, size});
+    if (picking->depth != 1)
+        return 1;
+    if (picking->names == NULL && picking->count == picking->room) {
+        picking->reason = "too_many_values";
+        return 0;
+    }
+    if (picking->names == NULL)
+        picking->into = &picking->found[picking->count++];
+    for (size_t index = 0; picking->names != NULL && index < picking->room; index++)
+        if (rcpt_text_is(key, picking->names[index]))
+            picking->into = &picking->found[index];
+    if (picking->into != NULL)
+        *picking->into = (struct rcpt_node){
+            .key = keep(picking->text, (const unsigned char *)key.at, key.size, picking->arena)};
+    return 1;
+}
+
+static int pick_begin(struct picking *picking, enum rcpt_node_type type)
+{
+    if (pick_count(picking) == 0)
+        return 0;
+    if (picking->depth == RCPT_DOCUMENT_MAX_DEPTH) {
+        picking->reason = "too_deep";
+        return 0;
+    }
+    if (picking->depth == 0)
+        picking->is_object = type == RCPT_NODE_OBJECT;
+    if (picking->depth++ == 1 && picking->into != NULL) {
+        picking->into->type = type;
+        picking->into->raw.at = picking->text.at + consumed(picking->json, picking->text) - 1;
+    }
+    return 1;
+}
+
+static int pick_begin_object(void *context)
+{
+    return pick_begin(context, RCPT_NODE_OBJECT);
+}
+
+static int pick_begin_array(void *context)
+{
+    return pick_begin(context, RCPT_NODE_ARRAY);
+}
+
+static int pick_end(void *context)
+{
+    struct picking *picking = context;
+    if (--picking->depth != 1 || picking->into == NULL)
+        return 1;
+    const char *end = picking->text.at + consumed(picking->json, picking->text);
+    picking->into->raw.size = (size_t)(end - picking->into->raw.at);
+    picking->into = NULL;
+    return 1;
+}
+
+static const yajl_callbacks pick_callbacks = {
+    .yajl_null = pick_null,
+    .yajl_boolean = pick_boolean,
+    .yajl_number = pick_number,
+    .yajl_string = pick_string,
+    .yajl_start_map = pick_begin_object,
+    .yajl_map_key = pick_key,
+    .yajl_end_map = pick_end,
+    .yajl_start_array = pick_begin_array,
+    .yajl_end_array = pick_end,
+};
+
+bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
+                           const char *const *names, struct rcpt_node *found, size_t *count,
+                           const char **reason)
+{
+    struct picking picking = {.text = text,
+                              .arena = arena,
+                              .names = names,
+                              .found = found,
+                              .room = *count,
+                              .reason = "invalid_json"};
+    memset(found, 0, *count * sizeof(*found));
+    picking.json = begin_reading(&pick_callbacks, &picking);
+    bool good = read_all(picking.json, text) && picking.is_object;
+    if (!good) {
+        memset(found, 0, *count * sizeof(*found));
+        *reason = picking.reason;
+    }
+    if (names == NULL)
+        *count = good ? picking.count : 0;
+    return good;
 }
 
 bool rcpt_document_looks_like(struct rcpt_text text)

@@ -1,4 +1,6 @@
 #include "account.h"
+#include "crypto.h"
+#include "sns.h"
 
 #include <stdlib.h>
 #include <sysexits.h>
@@ -81,7 +83,9 @@ static bool make_custom(struct rcpt_intake_account *account,
                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
     const struct rcpt_intake_custom *custom = &config->custom;
-    if ((custom->id == NULL && custom->message_id == NULL) || custom->status == NULL)
+    bool has_id = custom->id != NULL || custom->message_id != NULL ||
+                  config->auth == RCPT_INTAKE_AUTH_URL_HMAC;
+    if (!has_id || custom->status == NULL)
         return fail(error, config, "custom", "needs id (or message_id) and status");
     account->own = (struct rcpt_gateway){
         .name = CUSTOM,
@@ -195,7 +199,7 @@ static bool needs_auth_name(enum rcpt_intake_auth auth)
            auth == RCPT_INTAKE_AUTH_URL_HMAC;
 }
 
-static rcpt_verifier *verifier_of(const struct rcpt_intake_account *account)
+static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *account)
 {
     static rcpt_verifier *const verifiers[] = {
         [RCPT_INTAKE_AUTH_SHARED] = rcpt_verify_shared,
@@ -211,21 +215,42 @@ static rcpt_verifier *verifier_of(const struct rcpt_intake_account *account)
         [RCPT_INTAKE_AUTH_ADDRESS] = rcpt_verify_address,
     };
     if (account->auth != RCPT_INTAKE_AUTH_GATEWAY)
-        return verifiers[account->auth];
-    return account->gateway->verify != NULL ? account->gateway->verify : rcpt_verify_shared;
+        return rcpt_scheme_of(verifiers[account->auth]);
+    bool signs = account->gateway->verify != NULL;
+    return rcpt_scheme_of(signs ? account->gateway->verify : rcpt_verify_shared);
 }
 
-static bool copy_credentials(struct rcpt_intake_account *account,
-                             const struct rcpt_intake_account_config *config,
-                             struct rcpt_error *error)
+static bool copy_secrets(struct rcpt_intake_account *account,
+                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
     account->secrets = rcpt_calloc(config->secrets_count + 1, sizeof(*account->secrets));
     for (unsigned index = 0; index < config->secrets_count; index++) {
+        struct rcpt_text secret = rcpt_text_trim(rcpt_text_of(config->secrets[index]));
         if (config->secrets[index][0] == '\0')
             return fail(error, config, "secrets", "one of them is empty");
+        if (rcpt_text_begins(secret, "-----BEGIN")) {
+            fail(error, config, "secrets", "one of them is PEM, which is no secret");
+            rcpt_error_hint(error, "a certificate of SNS goes into certificates; a public key is "
+                                   "given as base64 without the lines around it");
+            return false;
+        }
         account->secrets[account->secret_count++] =
             rcpt_text_of(rcpt_strdup(config->secrets[index]));
     }
+    account->certificates =
+        rcpt_calloc(config->certificates_count + 1, sizeof(*account->certificates));
+    for (unsigned index = 0; index < config->certificates_count; index++) {
+        if (!rcpt_is_certificate(rcpt_text_of(config->certificates[index])))
+            return fail(error, config, "certificates", "one of them is no certificate in PEM");
+        account->certificates[account->certificate_count++] =
+            rcpt_strdup(config->certificates[index]);
+    }
+    return true;
+}
+
+static bool copy_networks(struct rcpt_intake_account *account,
+                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
     account->allow = rcpt_calloc(config->allow_count + 1, sizeof(*account->allow));
     for (unsigned index = 0; index < config->allow_count; index++)
         if (!rcpt_network_parse(config->allow[index], &account->allow[account->allow_count++]))
@@ -236,31 +261,33 @@ static bool copy_credentials(struct rcpt_intake_account *account,
     return true;
 }
 
-static bool check_credentials(struct rcpt_intake_account *account,
-                              const struct rcpt_intake_account_config *config,
-                              struct rcpt_error *error)
+static bool check_sns(const struct rcpt_intake_account *account,
+                      const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
-    account->verifier = verifier_of(account);
-    if (needs_auth_name(account->auth) && account->auth_name == NULL)
-        return fail(error, config, "auth_name", "is needed for this kind of auth");
-    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
-        return true;
-    bool has_url = account->public_url != NULL;
-    if (!has_url &&
-        (account->verifier == rcpt_verify_twilio || account->verifier == rcpt_verify_plivo ||
-         account->verifier == rcpt_verify_messagebird)) {
-        fail(error, config, "public_url", "is needed, because this gateway signs the URL");
-        rcpt_error_hint(error, "the URL that is entered at the gateway, up to and with /dlr/%s",
-                        config->name);
+    if (account->topic_arn == NULL) {
+        fail(error, config, "topic_arn", "is needed: without it any customer of Amazon may send");
+        rcpt_error_hint(error, "the topic's ARN, arn:aws:sns:REGION:ACCOUNT:TOPIC; or verify: off");
         return false;
     }
-    if (account->verifier == rcpt_verify_address && account->allow_count == 0)
+    if (rcpt_sns_region(account->topic_arn).at == NULL) {
+        fail(error, config, "topic_arn", "is no ARN of a topic");
+        rcpt_error_hint(error, "arn:aws:sns:REGION:ACCOUNT:TOPIC, as Amazon's console shows it");
+        return false;
+    }
+    return true;
+}
+
+static bool check_secrets(struct rcpt_intake_account *account,
+                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    if (account->scheme->verify == rcpt_verify_address && account->allow_count == 0)
         return fail(error, config, "allow", "is needed for auth: address");
-    if (account->secret_count > 0 || account->verifier == rcpt_verify_address ||
-        account->verifier == rcpt_verify_sns)
+    if (account->scheme->verify == rcpt_verify_sns)
+        return check_sns(account, config, error);
+    if (account->secret_count > 0 || account->scheme->verify == rcpt_verify_address)
         return true;
-    if (account->verifier == rcpt_verify_shared && account->allow_count > 0) {
-        account->verifier = rcpt_verify_address;
+    if (account->scheme->verify == rcpt_verify_shared && account->allow_count > 0) {
+        account->scheme = rcpt_scheme_of(rcpt_verify_address);
         return true;
     }
     if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
@@ -268,6 +295,106 @@ static bool check_credentials(struct rcpt_intake_account *account,
     fail(error, config, "secrets", "verify: required needs at least one");
     rcpt_error_hint(error, "give the gateway's key, or set verify: off");
     return false;
+}
+
+static bool check_credentials(struct rcpt_intake_account *account,
+                              const struct rcpt_intake_account_config *config,
+                              struct rcpt_error *error)
+{
+    account->scheme = scheme_of(account);
+    if (needs_auth_name(account->auth) && account->auth_name == NULL)
+        return fail(error, config, "auth_name", "is needed for this kind of auth");
+    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
+        return true;
+    if (account->public_url == NULL && account->scheme->signs_url) {
+        fail(error, config, "public_url", "is needed, because this gateway signs the URL");
+        rcpt_error_hint(error, "the URL that is entered at the gateway, up to and with /dlr/%s",
+                        config->name);
+        return false;
+    }
+    return check_secrets(account, config, error);
+}
+
+/* ---- what the signature covers ---- */
+
+/* Of an account whose URL signs the message's id: no other place may name one. */
+static bool check_url_ids(const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    const char *name = config->message_id;
+    if (name != NULL && strcmp(name + (name[0] == '?'), config->auth_name) != 0)
+        return fail(error, config, "message_id",
+                    "auth: url-hmac takes the parameter auth_name, which the URL signs");
+    name = config->campaign_id;
+    if (name != NULL && strcmp(name + (name[0] == '?'), "campaign_id") != 0)
+        return fail(error, config, "campaign_id",
+                    "auth: url-hmac takes the parameter campaign_id, which the URL signs");
+    return !config->unsigned_ids ||
+           fail(error, config, "unsigned_ids", "auth: url-hmac has nothing but signed ids");
+}
+
+/* Whoever has one signed request could change what nobody has signed, and so name any message. */
+static bool check_covered(const struct rcpt_intake_account *account,
+                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
+{
+    static const struct {
+        unsigned part;
+        const char *name;
+    } names[] = {{RCPT_COVERS_QUERY, "the query"},
+                 {RCPT_COVERS_PATH, "the path"},
+                 {RCPT_COVERS_HEADERS, "a header"},
+                 {RCPT_COVERS_BODY, "JSON"}};
+    bool custom = account->gateway == &account->own;
+    const struct {
+        const char *key;
+        const struct rcpt_template *template;
+    } given[] = {
+        {"message_id", config->message_id != NULL ? account->fields.message_id : NULL},
+        {"campaign_id", config->campaign_id != NULL ? account->fields.campaign_id : NULL},
+        {"custom.id", custom ? account->fields.id : NULL},
+        {"custom.message_id", custom ? account->fields.message_id : NULL},
+        {"custom.status", custom ? account->fields.status : NULL},
+        {"custom.campaign_id", custom ? account->fields.campaign_id : NULL},
+        {"custom.event_id", custom ? account->fields.event_id : NULL},
+        {"custom.at", custom ? account->fields.at : NULL},
+        {"custom.reason", custom ? account->fields.reason : NULL},
+        {"custom.channel", custom ? account->fields.channel : NULL},
+        {"custom.client_ref", custom ? account->fields.client_ref : NULL},
+        {"custom.part", custom ? account->fields.part : NULL},
+    };
+    for (size_t index = 0; index < RCPT_COUNT_OF(given); index++) {
+        if (given[index].template == NULL)
+            continue;
+        unsigned parts = rcpt_template_parts(given[index].template, account->scheme->headers);
+        for (size_t part = 0; part < RCPT_COUNT_OF(names); part++) {
+            if ((parts & names[part].part & ~account->scheme->covers) == 0)
+                continue;
+            rcpt_error_fatal(error, EX_CONFIG,
+                             "intake account %s: %s: reads %s, which the signature (%s) does not "
+                             "cover",
+                             config->name, given[index].key, names[part].name,
+                             account->scheme->name);
+            rcpt_error_hint(error,
+                            "take it from what is signed: %s; or unsigned_ids: true, and "
+                            "whoever has one signed request can name any message",
+                            account->scheme->covered);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool check_templates(const struct rcpt_intake_account *account,
+                            const struct rcpt_intake_account_config *config,
+                            struct rcpt_error *error)
+{
+    bool raw = account->scheme->verify == rcpt_verify_sns && account->secret_count > 0;
+    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
+        return true;
+    if (account->auth == RCPT_INTAKE_AUTH_URL_HMAC)
+        return check_url_ids(config, error);
+    if (account->unsigned_ids || raw) /* SNS with a secret: raw requests are covered as a whole */
+        return true;
+    return check_covered(account, config, error);
 }
 
 /* ---- the whole ---- */
@@ -292,8 +419,9 @@ static bool fill(struct rcpt_intake_account *account,
         account->own_time_zone != NULL ? account->own_time_zone : account->gateway->time_zone;
     if (account->time_zone != NULL && !rcpt_moment_is_zone(account->time_zone))
         return fail(error, config, "time_zone", "must be an offset such as +05:30 or Z");
-    return compile_fields(account, config, error) && copy_credentials(account, config, error) &&
-           check_credentials(account, config, error);
+    return compile_fields(account, config, error) && copy_secrets(account, config, error) &&
+           copy_networks(account, config, error) && check_credentials(account, config, error) &&
+           check_templates(account, config, error);
 }
 
 struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_account_config *config,
@@ -312,6 +440,9 @@ struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_acc
     account->auth = config->auth;
     account->max_age_us = config->max_age_ms * 1000;
     account->machine_opens = config->machine_opens;
+    account->digest = config->digest;
+    account->plivo_v2 = config->plivo_v2;
+    account->unsigned_ids = config->unsigned_ids;
     account->ladder = ladder;
     if (fill(account, config, error))
         return account;
@@ -350,6 +481,9 @@ void rcpt_intake_account_free(struct rcpt_intake_account *account)
         free(texts[index]);
     for (size_t index = 0; index < account->own_text_count; index++)
         free(account->own_texts[index]);
+    for (size_t index = 0; index < account->certificate_count; index++)
+        free(account->certificates[index]);
+    free(account->certificates);
     free(account->own_texts);
     free(account->own_statuses);
     free(account->allow);

@@ -16,7 +16,11 @@ struct rcpt_intake_account {
     char *own_time_zone;
     enum rcpt_intake_verify verify;
     enum rcpt_intake_auth auth;
-    rcpt_verifier *verifier; /* what `auth` comes to; NULL: nothing is asked for */
+    const struct rcpt_scheme *scheme; /* what `auth` comes to */
+    char **certificates;
+    size_t certificate_count;
+    enum rcpt_intake_digest digest;
+    bool plivo_v2, unsigned_ids;
     struct rcpt_text *secrets;
     size_t secret_count;
     struct rcpt_network *allow;

@@ -1,4 +1,5 @@
-/* The way of a request: parameters → challenge → verification → document → items → events. */
+/* The way of a request: address → parameters → challenge → verification → verified view → document
+ * → items → events. */
 #include "account.h"
 #include "receiptd/core/record.h"
 
@@ -227,8 +228,22 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     add_event(reading, &event);
 }
 
+/* Where the URL signs the message's id, nothing else of the request says which message it is. */
+static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    const struct rcpt_text none = {NULL, 0};
+    if (reading->signed_id.size == 0)
+        return;
+    draft->message_id = reading->signed_id;
+    draft->campaign_id = reading->signed_campaign;
+    draft->id = none;
+    draft->event_id = none;
+    draft->client_ref = none;
+}
+
 void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
+    keep_signed_id(reading, draft);
     const struct rcpt_mapping *mapping =
         draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
     const char *fault = find_fault(draft);
@@ -283,10 +298,9 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
 
 static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item)
 {
-    const struct rcpt_intake_request *request = reading->source.request;
-    struct rcpt_draft draft = {.item = item, .raw = item != NULL ? item->raw : request->body};
+    struct rcpt_draft draft = {.item = item, .raw = item != NULL ? item->raw : reading->raw};
     if (draft.raw.size == 0)
-        draft.raw = request->query;
+        draft.raw = reading->raw;
     if (!reading->body_is_utf8 && item != NULL && !rcpt_text_is_utf8(item->raw)) {
         rcpt_draft_reject(reading, &draft, "invalid_utf8");
         return;
@@ -403,6 +417,8 @@ static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
 static void find_document(struct rcpt_reading *reading)
 {
     struct rcpt_text body = reading->source.request->body;
+    if (reading->source.root != NULL)
+        return; /* what the verifier has left of it */
     if (reading->gateway->json_in != NULL) {
         struct rcpt_text text = rcpt_reading_value(reading, reading->gateway->json_in);
         if (text.size > 0) {
@@ -415,21 +431,35 @@ static void find_document(struct rcpt_reading *reading)
         parse_json(reading, body);
 }
 
+/* What a body is shows in the body: a type is a header, which hardly any signature covers. */
 static void parse_parameters(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_request *request = reading->source.request;
     struct rcpt_text type = rcpt_reading_header(reading, "content-type");
+    reading->raw = request->body.size > 0 ? request->body : request->query;
     reading->source.query = rcpt_form_parse(request->query, reading->arena);
-    if (rcpt_text_begins_nocase(type, "multipart/form-data"))
-        reading->source.form = rcpt_form_parse_multipart(type, request->body, reading->arena);
-    else if (!rcpt_document_looks_like(request->body))
+    if (!rcpt_form_is_multipart(request->body) && !rcpt_document_looks_like(request->body))
         reading->source.form = rcpt_form_parse(rcpt_text_trim(request->body), reading->arena);
+    else if (rcpt_text_begins_nocase(type, "multipart/form-data"))
+        reading->source.form = rcpt_form_parse_multipart(type, request->body, reading->arena);
 }
 
 /* Nothing but a knock at the door: gateways try a URL when it is entered. */
 static bool is_probe(const struct rcpt_intake_request *request)
 {
     return rcpt_text_trim(request->body).size == 0 && request->query.size == 0;
+}
+
+/* A URL that signs one id brings one receipt. */
+static void refuse_several(struct rcpt_reading *reading)
+{
+    struct rcpt_intake_result *result = reading->result;
+    if (reading->signed_id.size == 0 || result->event_count + result->drop_count <= 1)
+        return;
+    *result = (struct rcpt_intake_result){.verdict = RCPT_INTAKE_BAD,
+                                          .verdict_reason =
+                                              "the URL signs one message, the body names several",
+                                          .answer = {.code = 403}};
 }
 
 static void set_answer(struct rcpt_reading *reading)
@@ -456,6 +486,8 @@ void rcpt_intake_adapt(const struct rcpt_intake_account *account,
     result->verdict = RCPT_INTAKE_UNVERIFIED;
     result->verdict_reason = "nothing is asked for";
     set_answer(&reading);
+    if (!rcpt_verify_allows(&reading))
+        return;
     parse_parameters(&reading);
     if (reading.gateway->challenge != NULL && reading.gateway->challenge(&reading))
         return;
@@ -472,4 +504,5 @@ void rcpt_intake_adapt(const struct rcpt_intake_account *account,
         reading.gateway->open(&reading);
     if (!reading.answered)
         read_document(&reading);
+    refuse_several(&reading);
 }

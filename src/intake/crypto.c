@@ -26,12 +26,28 @@ static const unsigned char *bytes_of(struct rcpt_text text)
     return (const unsigned char *)text.at;
 }
 
+/* Of this thread. */
+static _Thread_local struct rcpt_crypto_work work;
+
+struct rcpt_crypto_work rcpt_crypto_work(void)
+{
+    return work;
+}
+
+static void count_digest(const struct rcpt_text *texts)
+{
+    work.digests++;
+    for (; texts->at != NULL; texts++)
+        work.bytes += texts->size;
+}
+
 struct rcpt_text rcpt_hash(enum rcpt_digest digest, const struct rcpt_text *texts,
                            struct rcpt_arena *arena)
 {
     unsigned char *out = rcpt_arena_alloc(arena, EVP_MAX_MD_SIZE);
     unsigned size = 0;
     EVP_MD_CTX *context = EVP_MD_CTX_new();
+    count_digest(texts);
     RCPT_ASSERT(context != NULL && EVP_DigestInit_ex(context, digest_of(digest), NULL) == 1);
     for (; texts->at != NULL; texts++)
         RCPT_ASSERT(EVP_DigestUpdate(context, texts->at, texts->size) == 1);
@@ -40,15 +56,56 @@ struct rcpt_text rcpt_hash(enum rcpt_digest digest, const struct rcpt_text *text
     return (struct rcpt_text){(const char *)out, size};
 }
 
+/* Digest of the key's block, each byte changed by `with`, and of the texts (RFC 2104). */
+static unsigned half_of_hmac(const EVP_MD *digest, struct rcpt_text key, unsigned char with,
+                             const struct rcpt_text *texts, unsigned char *out)
+{
+    unsigned char block[128];
+    unsigned size = 0;
+    size_t block_size = (size_t)EVP_MD_get_block_size(digest);
+    RCPT_ASSERT(block_size <= sizeof(block) && key.size <= block_size);
+    memset(block, with, block_size);
+    for (size_t index = 0; index < key.size; index++)
+        block[index] = (unsigned char)(bytes_of(key)[index] ^ with);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    RCPT_ASSERT(context != NULL && EVP_DigestInit_ex(context, digest, NULL) == 1 &&
+                EVP_DigestUpdate(context, block, block_size) == 1);
+    for (; texts->at != NULL; texts++)
+        RCPT_ASSERT(EVP_DigestUpdate(context, texts->at, texts->size) == 1);
+    RCPT_ASSERT(EVP_DigestFinal_ex(context, out, &size) == 1);
+    EVP_MD_CTX_free(context);
+    OPENSSL_cleanse(block, sizeof(block));
+    return size;
+}
+
+/* Of several texts as they stand: to join them would take as much memory again. */
+static unsigned hmac_of_several(const EVP_MD *digest, struct rcpt_text key,
+                                const struct rcpt_text *texts, unsigned char *out)
+{
+    unsigned char inner[EVP_MAX_MD_SIZE], short_key[EVP_MAX_MD_SIZE];
+    unsigned size = 0;
+    if (key.size > (size_t)EVP_MD_get_block_size(digest)) {
+        RCPT_ASSERT(EVP_Digest(key.at, key.size, short_key, &size, digest, NULL) == 1);
+        key = (struct rcpt_text){(const char *)short_key, size};
+    }
+    size = half_of_hmac(digest, key, 0x36, texts, inner);
+    const struct rcpt_text outer[] = {{(const char *)inner, size}, {NULL, 0}};
+    size = half_of_hmac(digest, key, 0x5c, outer, out);
+    OPENSSL_cleanse(short_key, sizeof(short_key));
+    return size;
+}
+
 struct rcpt_text rcpt_hmac(enum rcpt_digest digest, struct rcpt_text key,
                            const struct rcpt_text *texts, struct rcpt_arena *arena)
 {
     unsigned char *out = rcpt_arena_alloc(arena, EVP_MAX_MD_SIZE);
     unsigned size = 0;
-    struct rcpt_text all =
-        texts[0].at != NULL && texts[1].at == NULL ? texts[0] : rcpt_text_join(arena, texts);
-    RCPT_ASSERT(HMAC(digest_of(digest), key.at, (int)key.size, bytes_of(all), all.size, out,
-                     &size) != NULL);
+    count_digest(texts);
+    if (texts[0].at != NULL && texts[1].at == NULL)
+        RCPT_ASSERT(HMAC(digest_of(digest), key.at, (int)key.size, bytes_of(texts[0]),
+                         texts[0].size, out, &size) != NULL);
+    else
+        size = hmac_of_several(digest_of(digest), key, texts, out);
     return (struct rcpt_text){(const char *)out, size};
 }
 
@@ -151,6 +208,8 @@ static bool verify(EVP_PKEY *key, const EVP_MD *digest, struct rcpt_text signatu
                    const struct rcpt_text *texts)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
+    work.keys++;
+    count_digest(texts);
     RCPT_ASSERT(context != NULL);
     bool good = EVP_DigestVerifyInit(context, NULL, digest, NULL, key) == 1;
     for (; good && texts->at != NULL; texts++)
@@ -185,19 +244,20 @@ bool rcpt_ecdsa_verify(struct rcpt_text key, struct rcpt_text signature,
     return good;
 }
 
-bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature,
-                         const struct rcpt_text *texts, struct rcpt_arena *arena)
+bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature, struct rcpt_text text,
+                         struct rcpt_arena *arena)
 {
     struct rcpt_text point = rcpt_base64_decode(rcpt_text_trim(key), arena);
-    struct rcpt_text all = rcpt_text_join(arena, texts);
     EVP_PKEY *parsed = NULL;
+    work.keys++;
+    work.bytes += text.size;
     if (point.at != NULL)
         parsed = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes_of(point), point.size);
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     RCPT_ASSERT(context != NULL);
     bool good = parsed != NULL && EVP_DigestVerifyInit(context, NULL, NULL, NULL, parsed) == 1 &&
-                EVP_DigestVerify(context, bytes_of(signature), signature.size, bytes_of(all),
-                                 all.size) == 1;
+                EVP_DigestVerify(context, bytes_of(signature), signature.size, bytes_of(text),
+                                 text.size) == 1;
     EVP_MD_CTX_free(context);
     EVP_PKEY_free(parsed);
     ERR_clear_error();
@@ -239,15 +299,29 @@ static bool is_valid(X509 *certificate, int64_t at_us)
            X509_verify(certificate, key) == 1;
 }
 
+static X509 *read_certificate(struct rcpt_text pem)
+{
+    BIO *in = BIO_new_mem_buf(pem.at, (int)pem.size);
+    RCPT_ASSERT(in != NULL);
+    X509 *parsed = PEM_read_bio_X509(in, NULL, NULL, NULL);
+    BIO_free(in);
+    ERR_clear_error();
+    return parsed;
+}
+
+bool rcpt_is_certificate(struct rcpt_text pem)
+{
+    X509 *parsed = read_certificate(pem);
+    X509_free(parsed);
+    return parsed != NULL;
+}
+
 bool rcpt_rsa_verify(const char *certificate, int64_t at_us, enum rcpt_digest digest,
                      struct rcpt_text signature, struct rcpt_text text, struct rcpt_arena *arena)
 {
     struct rcpt_text pem = rcpt_text_trim(rcpt_text_of(certificate));
     const struct rcpt_text texts[] = {text, {NULL, 0}};
-    BIO *in = BIO_new_mem_buf(pem.at, (int)pem.size);
-    RCPT_ASSERT(in != NULL);
-    X509 *parsed = PEM_read_bio_X509(in, NULL, NULL, NULL);
-    BIO_free(in);
+    X509 *parsed = read_certificate(pem);
     bool good = parsed != NULL && is_as_given(parsed, pem, arena) && is_valid(parsed, at_us) &&
                 EVP_PKEY_get_base_id(X509_get0_pubkey(parsed)) == EVP_PKEY_RSA &&
                 verify(X509_get0_pubkey(parsed), digest_of(digest), signature, texts);

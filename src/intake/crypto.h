@@ -33,10 +33,19 @@ bool rcpt_same(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_ecdsa_verify(struct rcpt_text key, struct rcpt_text signature,
                        const struct rcpt_text *texts, struct rcpt_arena *arena);
 /* Ed25519; key: base64 of its 32 bytes. */
-bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature,
-                         const struct rcpt_text *texts, struct rcpt_arena *arena);
+bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature, struct rcpt_text text,
+                         struct rcpt_arena *arena);
 /* RSA, PKCS#1 v1.5, with the key of a certificate in PEM that is valid at that time. */
 bool rcpt_rsa_verify(const char *certificate, int64_t at_us, enum rcpt_digest digest,
                      struct rcpt_text signature, struct rcpt_text text, struct rcpt_arena *arena);
+bool rcpt_is_certificate(struct rcpt_text pem);
+
+/* What this thread has computed so far. Only tests read it: they bound what a request may cost
+ * before its verdict. */
+struct rcpt_crypto_work {
+    uint64_t digests, keys; /* digests and HMACs; public-key operations */
+    uint64_t bytes;         /* that went through either */
+};
+struct rcpt_crypto_work rcpt_crypto_work(void);
 
 #endif

@@ -99,6 +99,11 @@ static struct rcpt_text part_name(struct rcpt_text headers)
     return (struct rcpt_text){NULL, 0};
 }
 
+bool rcpt_form_is_multipart(struct rcpt_text body)
+{
+    return rcpt_text_begins(body, "--") && rcpt_text_find(body, "\r\n") < body.size;
+}
+
 struct rcpt_form rcpt_form_parse_multipart(struct rcpt_text content_type, struct rcpt_text body,
                                            struct rcpt_arena *arena)
 {
@@ -109,8 +114,10 @@ struct rcpt_form rcpt_form_parse_multipart(struct rcpt_text content_type, struct
         rcpt_text_terminated(arena, RCPT_TEXT_JOIN(arena, RCPT_TEXT("--"), boundary));
     const char *end =
         rcpt_text_terminated(arena, RCPT_TEXT_JOIN(arena, RCPT_TEXT("\r\n--"), boundary));
+    size_t count = 0, at = strlen(mark);
+    if (!rcpt_text_begins(body, mark) || !rcpt_text_begins(rcpt_text_part(body, at, 2), "\r\n"))
+        return (struct rcpt_form){NULL, 0};
     struct rcpt_parameter *fields = rcpt_arena_alloc(arena, RCPT_FORM_MAX_FIELDS * sizeof(*fields));
-    size_t count = 0, at = rcpt_text_find(body, mark) + strlen(mark);
     while (at < body.size && count < RCPT_FORM_MAX_FIELDS) {
         struct rcpt_text part = rcpt_text_part(body, at, body.size);
         part.size = rcpt_text_find(part, end);

@@ -47,8 +47,8 @@ struct rcpt_gateway {
     unsigned refused_code;            /* answer to wrong credentials; 0: 403 */
     const char *answer_type, *answer; /* NULL: an empty 200 */
 
-    /* A request that asks for something else than to take receipts: fills result->answer and
-     * returns true. Called before verification. */
+    /* A request that asks for something else than to take receipts: fills verdict and answer and
+     * returns true. Called before verification, so that it has to verify by itself. */
     bool (*challenge)(struct rcpt_reading *reading);
     /* Called once, before the items are looked for: may set source.root or drop the request. */
     void (*open)(struct rcpt_reading *reading);
@@ -79,7 +79,16 @@ struct rcpt_reading {
     struct rcpt_intake_drop *drops;
     size_t event_room, drop_room;
     bool body_is_utf8;
-    bool answered; /* by the challenge */
+    bool answered;        /* by the challenge */
+    struct rcpt_text raw; /* body, or query, as it came: for the dead letters and nothing else */
+
+    /* ---- of the verdict; see verify.h ---- */
+    unsigned covers;
+    struct rcpt_intake_request view; /* what source.request points to afterwards */
+    struct rcpt_intake_header signed_headers[2];
+    size_t signed_header_count;
+    /* RCPT_COVERS_ID: all that is believed about which message it is. */
+    struct rcpt_text signed_id, signed_campaign;
 };
 
 /* ---- for hooks ---- */

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "verify.h"
+
 enum field_kind { FIELD_PARAMETER, FIELD_QUERY, FIELD_HEADER, FIELD_PATH, FIELD_JSON };
 
 struct field {
@@ -152,6 +154,31 @@ struct rcpt_template *rcpt_template_new(const char *text, const char **reason)
         return template;
     rcpt_template_free(template);
     return NULL;
+}
+
+static bool is_in(const char *const headers[2], struct rcpt_text name)
+{
+    for (size_t index = 0; index < 2 && headers[index] != NULL; index++)
+        if (rcpt_text_is_nocase(name, headers[index]))
+            return true;
+    return false;
+}
+
+unsigned rcpt_template_parts(const struct rcpt_template *template, const char *const headers[2])
+{
+    unsigned parts = 0;
+    for (unsigned index = 0; index < template->field_count; index++) {
+        const struct field *field = &template->fields[index];
+        if (field->kind == FIELD_QUERY)
+            parts |= RCPT_COVERS_QUERY;
+        else if (field->kind == FIELD_HEADER && !is_in(headers, field->name))
+            parts |= RCPT_COVERS_HEADERS;
+        else if (field->kind == FIELD_PATH)
+            parts |= RCPT_COVERS_PATH;
+        else if (field->kind == FIELD_JSON)
+            parts |= RCPT_COVERS_BODY;
+    }
+    return parts;
 }
 
 void rcpt_template_free(struct rcpt_template *template)

@@ -37,6 +37,10 @@ struct rcpt_template;
 
 /* NULL with a reason ("a brace is not closed") if the text is none. The caller frees it. */
 RCPT_MUST_CHECK struct rcpt_template *rcpt_template_new(const char *text, const char **reason);
+/* Parts of a request that it names: RCPT_COVERS_BODY, _QUERY, _PATH, _HEADERS (verify.h). A header
+ * in the list, which ends with NULL or after two, does not count, nor does a plain parameter, which
+ * is taken from wherever one may be seen. */
+unsigned rcpt_template_parts(const struct rcpt_template *template, const char *const headers[2]);
 void rcpt_template_free(struct rcpt_template *template);
 
 /* The value without blanks around it; size 0: there is none. NULL template: none. */

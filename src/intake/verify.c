@@ -133,10 +133,13 @@ void rcpt_verify_address(struct rcpt_reading *reading)
 
 /* ---- HMAC ---- */
 
+/* What has another length is no HMAC, and nothing is computed for it. */
 bool rcpt_hmac_matches(const struct rcpt_reading *reading, struct rcpt_text given, bool base64,
                        const struct rcpt_text *texts)
 {
     bool same = false;
+    if (given.size != (base64 ? RCPT_BASE64_OF_SHA256 : RCPT_HEX_OF_SHA256))
+        return false;
     for (size_t index = 0; index < reading->account->secret_count; index++) {
         struct rcpt_text mac =
             rcpt_hmac(RCPT_SHA256, reading->account->secrets[index], texts, reading->arena);
@@ -175,17 +178,47 @@ void rcpt_verify_hmac_base64(struct rcpt_reading *reading)
     verify_body(reading, true);
 }
 
-/* Our own signature of our id in the callback's URL, for gateways that sign nothing. */
+/* ---- our own signature of our id in the callback's URL, for gateways that sign nothing ---- */
+
+static void url_expiry(struct rcpt_reading *reading, struct rcpt_text expires)
+{
+    int64_t at = rcpt_seconds_of(expires);
+    if (expires.size > 0 && at == 0)
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "exp is no time");
+    else if (expires.size > 0 && reading->source.request->received_us > at)
+        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the URL has expired");
+}
+
+/* Signed is the id; where the URL has campaign_id or exp, id, line feed, campaign_id, line feed and
+ * exp. A URL of the former recipe signs its id alone beside a campaign, which then does not count.
+ * No id has a line feed, so that neither text is taken for the other. What the verdict covers is
+ * the message's id: `signed_id` is the only one that counts from here on. */
 void rcpt_verify_url_hmac(struct rcpt_reading *reading)
 {
-    struct rcpt_text given = rcpt_form_get(&reading->source.query, RCPT_TEXT("sig"));
-    struct rcpt_text id =
-        rcpt_form_get(&reading->source.query, rcpt_text_of(reading->account->auth_name));
-    const struct rcpt_text texts[] = {id, {NULL, 0}};
-    if (given.size == 0 || id.size == 0)
+    const struct rcpt_form *query = &reading->source.query;
+    struct rcpt_text given = rcpt_form_get(query, RCPT_TEXT("sig"));
+    struct rcpt_text id = rcpt_form_get(query, rcpt_text_of(reading->account->auth_name));
+    struct rcpt_text campaign = rcpt_form_get(query, RCPT_TEXT("campaign_id"));
+    struct rcpt_text expires = rcpt_form_get(query, RCPT_TEXT("exp"));
+    const struct rcpt_text line = RCPT_TEXT("\n"), end = {NULL, 0}, alone[] = {id, end};
+    if (given.size == 0 || id.size == 0) {
         rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or not what it signs");
-    else
-        rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, false, texts));
+        return;
+    }
+    if (rcpt_text_find(id, "\n") < id.size || rcpt_text_find(campaign, "\n") < campaign.size) {
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "a line feed in what the URL signs");
+        return;
+    }
+    const struct rcpt_text all[] = {
+        id, line, rcpt_text_or_empty(campaign), line, rcpt_text_or_empty(expires), end};
+    reading->signed_id = rcpt_text_trim(id);
+    if (campaign.size + expires.size > 0 && rcpt_hmac_matches(reading, given, false, all)) {
+        reading->signed_campaign = rcpt_text_trim(campaign);
+        rcpt_verdict_of(reading, true);
+        url_expiry(reading, expires);
+        return;
+    }
+    rcpt_verdict_of(reading, rcpt_hmac_matches(reading, given, false, alone));
 }
 
 /* ---- Standard Webhooks, Svix ---- */
@@ -197,11 +230,27 @@ static struct rcpt_text either_header(const struct rcpt_reading *reading, const 
     return value.size > 0 ? value : rcpt_reading_header(reading, other);
 }
 
-static bool standard_matches(const struct rcpt_reading *reading, struct rcpt_text given,
+size_t rcpt_split_signatures(struct rcpt_text list, const char *separator, const char *prefix,
+                             struct rcpt_text found[RCPT_MAX_SIGNATURES])
+{
+    size_t count = 0, skip = strlen(prefix);
+    for (size_t entry = 0; entry < RCPT_MAX_SIGNATURES && list.size > 0; entry++) {
+        struct rcpt_text one = rcpt_text_part(list, 0, rcpt_text_find(list, separator));
+        list = rcpt_text_part(list, one.size + 1, list.size);
+        one = rcpt_text_trim(one);
+        if (one.size == skip + RCPT_BASE64_OF_SHA256 && rcpt_text_begins(one, prefix))
+            found[count++] = rcpt_text_part(one, skip, one.size);
+    }
+    return count;
+}
+
+static bool standard_matches(const struct rcpt_reading *reading, struct rcpt_text list,
                              const struct rcpt_text *texts)
 {
+    struct rcpt_text given[RCPT_MAX_SIGNATURES];
+    size_t count = rcpt_split_signatures(list, " ", "v1,", given);
     bool same = false;
-    for (size_t index = 0; index < reading->account->secret_count; index++) {
+    for (size_t index = 0; count > 0 && index < reading->account->secret_count; index++) {
         struct rcpt_text key = reading->account->secrets[index];
         if (rcpt_text_begins(key, "whsec_"))
             key = rcpt_text_part(key, 6, key.size);
@@ -210,16 +259,13 @@ static bool standard_matches(const struct rcpt_reading *reading, struct rcpt_tex
             continue;
         struct rcpt_text mac =
             rcpt_base64(rcpt_hmac(RCPT_SHA256, key, texts, reading->arena), reading->arena);
-        for (struct rcpt_text rest = given; rest.size > 0;) {
-            struct rcpt_text one = rcpt_text_part(rest, 0, rcpt_text_find(rest, " "));
-            rest = rcpt_text_part(rest, one.size + 1, rest.size);
-            if (rcpt_text_begins(one, "v1,"))
-                same |= rcpt_same(mac, rcpt_text_part(one, 3, one.size));
-        }
+        for (size_t entry = 0; entry < count; entry++)
+            same |= rcpt_same(mac, given[entry]);
     }
     return same;
 }
 
+/* A point in the id, or a time that is no number, would let the border to the body be moved. */
 void rcpt_verify_standard(struct rcpt_reading *reading)
 {
     struct rcpt_text id = either_header(reading, "webhook-id", "svix-id");
@@ -231,29 +277,38 @@ void rcpt_verify_standard(struct rcpt_reading *reading)
         rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no headers webhook-id, -timestamp, -signature");
         return;
     }
-    rcpt_verdict_of(reading, standard_matches(reading, given, texts));
+    rcpt_verdict_of(reading, rcpt_text_find(id, ".") == id.size && rcpt_text_is_digits(time) &&
+                                 standard_matches(reading, given, texts));
+    bool named = rcpt_reading_header(reading, "webhook-id").size > 0;
+    rcpt_cover_header(reading, named ? "webhook-id" : "svix-id", id);
     rcpt_verdict_once(reading, id);
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
 /* ---- Telnyx: Ed25519 over time, bar and body ---- */
 
+#define BASE64_OF_ED25519 88u
+
 void rcpt_verify_telnyx(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "telnyx-signature-ed25519");
     struct rcpt_text time = rcpt_reading_header(reading, "telnyx-timestamp");
-    const struct rcpt_text texts[] = {time, RCPT_TEXT("|"), rcpt_body_of(reading), {NULL, 0}};
     if (given.size == 0 || time.size == 0) {
         rcpt_verdict(reading, RCPT_INTAKE_MISSING,
                      "no header telnyx-signature-ed25519 or telnyx-timestamp");
         return;
     }
-    struct rcpt_text signature = rcpt_base64_decode(given, reading->arena);
+    struct rcpt_text signature = {NULL, 0}, text = {NULL, 0};
+    if (given.size == BASE64_OF_ED25519 && rcpt_text_is_digits(time)) {
+        signature = rcpt_base64_decode(given, reading->arena);
+        text = RCPT_TEXT_JOIN(reading->arena, time, RCPT_TEXT("|"), rcpt_body_of(reading));
+    }
     bool same = false;
     for (size_t index = 0; index < reading->account->secret_count && signature.at != NULL; index++)
         same |=
-            rcpt_ed25519_verify(reading->account->secrets[index], signature, texts, reading->arena);
+            rcpt_ed25519_verify(reading->account->secrets[index], signature, text, reading->arena);
     rcpt_verdict_of(reading, same);
+    rcpt_cover_header(reading, "telnyx-timestamp", time);
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
@@ -294,21 +349,37 @@ static bool refuse(struct rcpt_reading *reading)
     return false;
 }
 
+bool rcpt_verify_allows(struct rcpt_reading *reading)
+{
+    if (is_allowed(reading))
+        return true;
+    rcpt_verdict(reading, RCPT_INTAKE_BAD, "the address is not in the list");
+    return refuse(reading);
+}
+
+/* Of a request without credentials, where those may be absent, nobody vouches for any part. */
+static void believe_all(struct rcpt_reading *reading)
+{
+    reading->covers = RCPT_COVERS_REQUEST;
+    reading->signed_id = (struct rcpt_text){NULL, 0};
+}
+
 bool rcpt_verify(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;
     struct rcpt_intake_result *result = reading->result;
-    if (!is_allowed(reading)) {
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "the address is not in the list");
-        return refuse(reading);
-    }
-    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
-        return true;
-    account->verifier(reading);
+    reading->covers = account->scheme->covers;
+    if (account->verify != RCPT_INTAKE_VERIFY_OFF)
+        account->scheme->verify(reading);
     if (result->verdict == RCPT_INTAKE_MISSING && account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
         result->verdict = RCPT_INTAKE_UNVERIFIED;
     if (result->verdict != RCPT_INTAKE_VERIFIED && result->verdict != RCPT_INTAKE_UNVERIFIED)
         return refuse(reading);
+    if (result->verdict == RCPT_INTAKE_UNVERIFIED)
+        believe_all(reading);
+    else if (account->unsigned_ids)
+        reading->covers |= RCPT_COVERS_QUERY | RCPT_COVERS_PATH | RCPT_COVERS_HEADERS;
+    rcpt_verify_view(reading);
     result->answer.www_authenticate = NULL;
     return true;
 }

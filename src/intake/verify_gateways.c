@@ -3,31 +3,30 @@
 #include "crypto.h"
 #include "verify_support.h"
 
-static struct rcpt_text value_of(struct rcpt_text text)
-{
-    return text.at != NULL ? text : RCPT_TEXT("");
-}
-
 /* All names and values of a form in a row, each name behind `before` and each value behind
- * `between`. */
+ * `between`; written at once, since a list of the texts would take more room than they do. */
 static struct rcpt_text join_form(const struct rcpt_form *form, struct rcpt_text before,
                                   struct rcpt_text between, struct rcpt_arena *arena)
 {
-    struct rcpt_text *texts =
-        rcpt_arena_alloc(arena, (form->count * 4 + 1) * sizeof(struct rcpt_text));
-    size_t used = 0;
+    size_t size = 0;
+    for (size_t index = 0; index < form->count; index++)
+        size += before.size + form->fields[index].name.size + between.size +
+                form->fields[index].value.size;
+    char *all = rcpt_arena_alloc(arena, size + 1), *end = all;
     for (size_t index = 0; index < form->count; index++) {
-        texts[used++] = before;
-        texts[used++] = value_of(form->fields[index].name);
-        texts[used++] = between;
-        texts[used++] = value_of(form->fields[index].value);
+        const struct rcpt_text texts[] = {before, form->fields[index].name, between,
+                                          form->fields[index].value};
+        for (size_t text = 0; text < RCPT_COUNT_OF(texts); text++)
+            if (texts[text].size > 0)
+                end = mempcpy(end, texts[text].at, texts[text].size);
     }
-    texts[used] = (struct rcpt_text){NULL, 0};
-    return rcpt_text_join(arena, texts);
+    return (struct rcpt_text){all, size};
 }
 
 /* ---- Twilio: base64 HMAC-SHA1 of URL and sorted form, or of a URL that has the body's hash ----
  */
+
+#define BASE64_OF_SHA1 28u
 
 static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                            struct rcpt_text parameters)
@@ -36,7 +35,7 @@ static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text 
     struct rcpt_text urls[RCPT_MAX_URLS];
     unsigned url_count = rcpt_signed_urls(reading, false, urls);
     bool same = false;
-    for (unsigned url = 0; url < url_count; url++)
+    for (unsigned url = 0; url < url_count && !same; url++)
         for (size_t index = 0; index < account->secret_count; index++) {
             struct rcpt_text mac = RCPT_HMAC(RCPT_SHA1, account->secrets[index], reading->arena,
                                              urls[url], parameters);
@@ -45,51 +44,67 @@ static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text 
     return same;
 }
 
+/* What is read afterwards is what was signed: the sorted fields, equal ones once. */
+static bool twilio_form_matches(struct rcpt_reading *reading, struct rcpt_text given)
+{
+    if (rcpt_document_looks_like(rcpt_body_of(reading)))
+        return false; /* JSON is covered by its hash only */
+    reading->covers = RCPT_COVERS_FORM | RCPT_COVERS_QUERY | RCPT_COVERS_PATH;
+    reading->source.form = rcpt_sorted(&reading->source.form, true, reading->arena);
+    return twilio_matches(
+        reading, given,
+        join_form(&reading->source.form, RCPT_TEXT(""), RCPT_TEXT(""), reading->arena));
+}
+
+static bool twilio_body_matches(const struct rcpt_reading *reading, struct rcpt_text given,
+                                struct rcpt_text hash)
+{
+    struct rcpt_text body = RCPT_HASH(RCPT_SHA256, reading->arena, rcpt_body_of(reading));
+    bool same = rcpt_same(rcpt_hex(body, reading->arena), hash);
+    return twilio_matches(reading, given, RCPT_TEXT("")) && same;
+}
+
 void rcpt_verify_twilio(struct rcpt_reading *reading)
 {
-    struct rcpt_arena *arena = reading->arena;
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-signature");
     struct rcpt_text hash = rcpt_form_get(&reading->source.query, RCPT_TEXT("bodySHA256"));
-    struct rcpt_text parameters = RCPT_TEXT("");
-    bool body_is_whole = true;
-    if (given.size == 0) {
+    if (given.size == 0)
         rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no header X-Twilio-Signature");
-        return;
-    }
-    if (hash.at != NULL) {
-        struct rcpt_text body = RCPT_HASH(RCPT_SHA256, arena, rcpt_body_of(reading));
-        body_is_whole = rcpt_same(rcpt_hex(body, arena), hash);
-    } else {
-        struct rcpt_form form = rcpt_sorted(&reading->source.form, true, arena);
-        parameters = join_form(&form, RCPT_TEXT(""), RCPT_TEXT(""), arena);
-    }
-    /* A body that is JSON is covered by its hash only. */
-    if (hash.at == NULL && rcpt_document_looks_like(rcpt_body_of(reading)))
-        body_is_whole = false;
-    rcpt_verdict_of(reading, twilio_matches(reading, given, parameters) && body_is_whole);
+    else if (given.size != BASE64_OF_SHA1)
+        rcpt_verdict_of(reading, false);
+    else if (hash.at != NULL)
+        rcpt_verdict_of(reading, twilio_body_matches(reading, given, hash));
+    else
+        rcpt_verdict_of(reading, twilio_form_matches(reading, given));
 }
 
 /* ---- Vonage SMS: hex digest of the sorted parameters, in one of five ways ---- */
 
-static struct rcpt_form json_members(const struct rcpt_node *object, struct rcpt_arena *arena)
+/* Members of the body's object as parameters. Their values are scalars; an array or an object is
+ * as empty as an empty text, and is read as one. */
+static struct rcpt_form json_members(const struct rcpt_reading *reading)
 {
-    struct rcpt_parameter *fields =
-        rcpt_arena_alloc(arena, RCPT_FORM_MAX_FIELDS * sizeof(struct rcpt_parameter));
-    size_t count = 0;
-    if (object == NULL || object->type != RCPT_NODE_OBJECT)
+    const char *reason;
+    struct rcpt_node found[RCPT_FORM_MAX_FIELDS];
+    size_t count = RCPT_FORM_MAX_FIELDS;
+    if (!rcpt_document_members(rcpt_body_of(reading), reading->arena, NULL, found, &count, &reason))
         return (struct rcpt_form){NULL, 0};
-    for (const struct rcpt_node *node = object->first; node != NULL && count < RCPT_FORM_MAX_FIELDS;
-         node = node->next)
-        fields[count++] = (struct rcpt_parameter){node->key, value_of(node->text)};
+    struct rcpt_parameter *fields =
+        rcpt_arena_alloc(reading->arena, (count + 1) * sizeof(struct rcpt_parameter));
+    for (size_t index = 0; index < count; index++)
+        fields[index] =
+            (struct rcpt_parameter){found[index].key, rcpt_text_or_empty(found[index].text)};
     return (struct rcpt_form){fields, count};
 }
 
-static struct rcpt_form vonage_parameters(const struct rcpt_reading *reading)
+/* The one place that `sig` stands in; `covers` says which. */
+static struct rcpt_form vonage_parameters(struct rcpt_reading *reading)
 {
-    const char *reason;
-    struct rcpt_text body = rcpt_body_of(reading);
-    if (rcpt_document_looks_like(body))
-        return json_members(rcpt_document_parse(body, reading->arena, &reason), reading->arena);
+    if (rcpt_document_looks_like(rcpt_body_of(reading))) {
+        reading->covers = RCPT_COVERS_ROOT;
+        return json_members(reading);
+    }
+    reading->covers = reading->source.form.count > 0 ? RCPT_COVERS_FORM : RCPT_COVERS_QUERY;
     return reading->source.form.count > 0 ? reading->source.form : reading->source.query;
 }
 
@@ -100,15 +115,29 @@ static struct rcpt_form vonage_signed(const struct rcpt_form *form, struct rcpt_
         rcpt_arena_alloc(arena, (form->count + 1) * sizeof(struct rcpt_parameter));
     size_t count = 0;
     for (size_t index = 0; index < form->count; index++) {
+        struct rcpt_text value = form->fields[index].value;
         if (rcpt_text_is(form->fields[index].name, "sig"))
             continue;
-        char *value = rcpt_text_terminated(arena, form->fields[index].value);
-        size_t size = form->fields[index].value.size;
-        for (size_t at = 0; at < size; at++)
-            value[at] = (char)(value[at] == '&' || value[at] == '=' ? '_' : value[at]);
-        fields[count++] = (struct rcpt_parameter){form->fields[index].name, {value, size}};
+        if (rcpt_text_find(value, "&") < value.size || rcpt_text_find(value, "=") < value.size) {
+            char *copy = rcpt_text_terminated(arena, value);
+            for (size_t at = 0; at < value.size; at++)
+                copy[at] = (char)(copy[at] == '&' || copy[at] == '=' ? '_' : copy[at]);
+            value.at = copy;
+        }
+        fields[count++] = (struct rcpt_parameter){form->fields[index].name, value};
     }
     return (struct rcpt_form){fields, count};
+}
+
+/* A name with & or = could be cut into several without changing what is signed. */
+static bool vonage_names_are_good(const struct rcpt_form *form)
+{
+    for (size_t index = 0; index < form->count; index++) {
+        struct rcpt_text name = form->fields[index].name;
+        if (rcpt_text_find(name, "&") < name.size || rcpt_text_find(name, "=") < name.size)
+            return false;
+    }
+    return true;
 }
 
 /* The gateway writes small or capital digits, never both. */
@@ -119,20 +148,65 @@ static bool same_hex(struct rcpt_text digest, struct rcpt_text given, struct rcp
     return same;
 }
 
+/* Only what has the given length, and what the account asks for, is computed. */
 static bool vonage_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                            struct rcpt_text text)
 {
-    static const enum rcpt_digest digests[] = {RCPT_MD5, RCPT_SHA1, RCPT_SHA256, RCPT_SHA512};
+    static const struct {
+        enum rcpt_intake_digest name;
+        enum rcpt_digest digest;
+        size_t hex;
+    } kinds[] = {{RCPT_INTAKE_DIGEST_MD5HASH, RCPT_MD5, 32},
+                 {RCPT_INTAKE_DIGEST_MD5, RCPT_MD5, 32},
+                 {RCPT_INTAKE_DIGEST_SHA1, RCPT_SHA1, 40},
+                 {RCPT_INTAKE_DIGEST_SHA256, RCPT_SHA256, 64},
+                 {RCPT_INTAKE_DIGEST_SHA512, RCPT_SHA512, 128}};
     const struct rcpt_intake_account *account = reading->account;
     bool same = false;
-    for (size_t index = 0; index < account->secret_count; index++) {
-        struct rcpt_text secret = account->secrets[index];
-        for (size_t digest = 0; digest < RCPT_COUNT_OF(digests); digest++)
-            same |= same_hex(RCPT_HMAC(digests[digest], secret, reading->arena, text), given,
-                             reading->arena);
-        same |= same_hex(RCPT_HASH(RCPT_MD5, reading->arena, text, secret), given, reading->arena);
+    for (size_t kind = 0; kind < RCPT_COUNT_OF(kinds); kind++) {
+        if (given.size != kinds[kind].hex ||
+            (account->digest != RCPT_INTAKE_DIGEST_ANY && account->digest != kinds[kind].name))
+            continue;
+        for (size_t index = 0; index < account->secret_count; index++) {
+            struct rcpt_text secret = account->secrets[index];
+            struct rcpt_text digest =
+                kinds[kind].name == RCPT_INTAKE_DIGEST_MD5HASH
+                    ? RCPT_HASH(RCPT_MD5, reading->arena, text, secret)
+                    : RCPT_HMAC(kinds[kind].digest, secret, reading->arena, text);
+            same |= same_hex(digest, given, reading->arena);
+        }
     }
     return same;
+}
+
+/* An object of the parameters, for templates that are paths. */
+static const struct rcpt_node *object_of(const struct rcpt_form *form, struct rcpt_text raw,
+                                         struct rcpt_arena *arena)
+{
+    struct rcpt_node *object = rcpt_arena_alloc(arena, (form->count + 1) * sizeof(*object));
+    *object = (struct rcpt_node){.type = RCPT_NODE_OBJECT, .raw = raw};
+    for (size_t index = form->count; index > 0; index--) {
+        const struct rcpt_parameter *field = &form->fields[index - 1];
+        object[index] = (struct rcpt_node){.type = RCPT_NODE_STRING,
+                                           .key = field->name,
+                                           .text = field->value,
+                                           .raw = field->value,
+                                           .next = object->first};
+        object->first = &object[index];
+    }
+    return object;
+}
+
+/* What is read afterwards is what was signed, with its underscores: the signature does not tell
+ * them from the & and = that they may stand for. */
+static void vonage_view(struct rcpt_reading *reading, struct rcpt_form signed_form)
+{
+    if (reading->covers == RCPT_COVERS_ROOT)
+        reading->source.root = object_of(&signed_form, reading->raw, reading->arena);
+    else if (reading->covers == RCPT_COVERS_QUERY)
+        reading->source.query = signed_form;
+    else
+        reading->source.form = signed_form;
 }
 
 void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
@@ -146,12 +220,16 @@ void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
     struct rcpt_form signed_form = vonage_signed(&form, reading->arena);
     signed_form = rcpt_sorted(&signed_form, false, reading->arena);
     struct rcpt_text text = join_form(&signed_form, RCPT_TEXT("&"), RCPT_TEXT("="), reading->arena);
-    rcpt_verdict_of(reading, vonage_matches(reading, given, text));
-    rcpt_verdict_once(reading, rcpt_form_get(&form, RCPT_TEXT("nonce")));
-    rcpt_verdict_age(reading, rcpt_seconds_of(rcpt_form_get(&form, RCPT_TEXT("timestamp"))));
+    rcpt_verdict_of(reading, vonage_names_are_good(&form) && vonage_matches(reading, given, text));
+    rcpt_verdict_once(reading, rcpt_form_get(&signed_form, RCPT_TEXT("nonce")));
+    rcpt_verdict_age(reading, rcpt_seconds_of(rcpt_form_get(&signed_form, RCPT_TEXT("timestamp"))));
+    if (reading->result->verdict == RCPT_INTAKE_VERIFIED)
+        vonage_view(reading, signed_form);
 }
 
-/* ---- JSON web tokens: HS256 and nothing else ---- */
+/* ---- JSON web tokens: HS256 and nothing else, whatever the token asks for ---- */
+
+#define BASE64URL_OF_SHA256 43u
 
 static bool jwt_matches(const struct rcpt_reading *reading, struct rcpt_text token)
 {
@@ -161,6 +239,8 @@ static bool jwt_matches(const struct rcpt_reading *reading, struct rcpt_text tok
     struct rcpt_text text = {token.at, (size_t)(dot - token.at)};
     struct rcpt_text given = rcpt_text_part(token, text.size + 1, token.size);
     bool same = false;
+    if (given.size != BASE64URL_OF_SHA256)
+        return false;
     for (size_t index = 0; index < reading->account->secret_count; index++) {
         struct rcpt_text mac =
             RCPT_HMAC(RCPT_SHA256, reading->account->secrets[index], reading->arena, text);
@@ -176,15 +256,20 @@ static const struct rcpt_node *jwt_part(const struct rcpt_reading *reading, stru
     return json.at != NULL ? rcpt_document_parse(json, reading->arena, &reason) : NULL;
 }
 
-/* The claims of a token that some secret has signed; NULL after setting the verdict. */
+/* The claims of a token that some secret has signed; NULL after setting the verdict. Nothing is
+ * parsed before. */
 static const struct rcpt_node *jwt_claims(struct rcpt_reading *reading, struct rcpt_text token)
 {
     struct rcpt_text head = rcpt_text_part(token, 0, rcpt_text_find(token, "."));
     struct rcpt_text rest = rcpt_text_part(token, head.size + 1, token.size);
     struct rcpt_text body = rcpt_text_part(rest, 0, rcpt_text_find(rest, "."));
-    const struct rcpt_node *header = jwt_part(reading, head), *claims = jwt_part(reading, body);
-    bool good = rcpt_text_is(rcpt_node_text_of(header, "alg"), "HS256") && claims != NULL;
-    rcpt_verdict_of(reading, jwt_matches(reading, token) && good);
+    const struct rcpt_node *header = NULL, *claims = NULL;
+    if (jwt_matches(reading, token)) {
+        header = jwt_part(reading, head);
+        claims = jwt_part(reading, body);
+    }
+    rcpt_verdict_of(reading,
+                    claims != NULL && rcpt_text_is(rcpt_node_text_of(header, "alg"), "HS256"));
     return reading->result->verdict == RCPT_INTAKE_VERIFIED ? claims : NULL;
 }
 
@@ -261,77 +346,113 @@ void rcpt_verify_messagebird(struct rcpt_reading *reading)
 
 /* ---- Plivo: V3 covers the parameters, V2 only the path ---- */
 
-static bool plivo_list_matches(const struct rcpt_reading *reading, struct rcpt_text given,
-                               struct rcpt_text text)
+/* The signatures of two headers, of a user's key and of the main account's. */
+struct plivo_given {
+    struct rcpt_text signatures[2 * RCPT_MAX_SIGNATURES];
+    size_t count;
+    struct rcpt_text nonce;
+    bool any; /* one of the headers is there */
+};
+
+static struct plivo_given plivo_headers(const struct rcpt_reading *reading, const char *one,
+                                        const char *other, const char *nonce)
 {
-    const struct rcpt_text texts[] = {text, {NULL, 0}};
+    struct rcpt_text first = rcpt_reading_header(reading, one);
+    struct rcpt_text second = rcpt_reading_header(reading, other);
+    struct plivo_given given = {.nonce = rcpt_reading_header(reading, nonce),
+                                .any = first.size + second.size > 0};
+    given.count = rcpt_split_signatures(first, ",", "", given.signatures);
+    given.count += rcpt_split_signatures(second, ",", "", given.signatures + given.count);
+    return given;
+}
+
+/* One HMAC for each secret, however many signatures were given. */
+static bool plivo_text_matches(const struct rcpt_reading *reading, const struct plivo_given *given,
+                               const struct rcpt_text *texts)
+{
     bool same = false;
-    while (given.size > 0) {
-        struct rcpt_text one = rcpt_text_part(given, 0, rcpt_text_find(given, ","));
-        given = rcpt_text_part(given, one.size + 1, given.size);
-        same |= rcpt_hmac_matches(reading, rcpt_text_trim(one), true, texts);
+    for (size_t index = 0; index < reading->account->secret_count; index++) {
+        struct rcpt_text mac =
+            rcpt_hmac(RCPT_SHA256, reading->account->secrets[index], texts, reading->arena);
+        mac = rcpt_base64(mac, reading->arena);
+        for (size_t entry = 0; entry < given->count; entry++)
+            same |= rcpt_same(mac, given->signatures[entry]);
     }
     return same;
 }
 
 /* path?sorted query.sorted form.nonce, where the dot before the form stands behind a query only,
- * and the ? also without one when there is a form. */
-static struct rcpt_text plivo_v3_text(const struct rcpt_reading *reading, struct rcpt_text path,
-                                      struct rcpt_text nonce)
+ * and the ? also without one when there is a form. Sorted fields are what is read afterwards. */
+static bool plivo_v3_matches(struct rcpt_reading *reading, const struct plivo_given *given)
 {
     struct rcpt_arena *arena = reading->arena;
-    struct rcpt_form query = rcpt_sorted(&reading->source.query, false, arena);
-    struct rcpt_form form = rcpt_sorted(&reading->source.form, false, arena);
-    struct rcpt_text pairs = join_form(&query, RCPT_TEXT("&"), RCPT_TEXT("="), arena);
+    struct rcpt_form *query = &reading->source.query, *form = &reading->source.form;
+    struct rcpt_text urls[RCPT_MAX_URLS];
+    unsigned url_count = rcpt_signed_urls(reading, true, urls);
+    *query = rcpt_sorted(query, false, arena);
+    *form = rcpt_sorted(form, false, arena);
+    struct rcpt_text pairs = join_form(query, RCPT_TEXT("&"), RCPT_TEXT("="), arena);
     pairs = rcpt_text_part(pairs, pairs.size > 0, pairs.size);
-    bool both = query.count > 0 && form.count > 0;
-    return RCPT_TEXT_JOIN(
-        arena, path, query.count + form.count > 0 ? RCPT_TEXT("?") : RCPT_TEXT(""), pairs,
-        both ? RCPT_TEXT(".") : RCPT_TEXT(""),
-        join_form(&form, RCPT_TEXT(""), RCPT_TEXT(""), arena), RCPT_TEXT("."), nonce);
+    struct rcpt_text fields = join_form(form, RCPT_TEXT(""), RCPT_TEXT(""), arena);
+    bool both = query->count > 0 && form->count > 0, same = false;
+    for (unsigned url = 0; url < url_count && !same; url++) {
+        const struct rcpt_text texts[] = {
+            urls[url],    query->count + form->count > 0 ? RCPT_TEXT("?") : RCPT_TEXT(""),
+            pairs,        both ? RCPT_TEXT(".") : RCPT_TEXT(""),
+            fields,       RCPT_TEXT("."),
+            given->nonce, {NULL, 0}};
+        same = plivo_text_matches(reading, given, texts);
+    }
+    return same;
 }
 
-static bool plivo_matches(const struct rcpt_reading *reading, bool v3, struct rcpt_text given,
-                          struct rcpt_text nonce)
+static bool plivo_v2_matches(struct rcpt_reading *reading, const struct plivo_given *given)
 {
     struct rcpt_text urls[RCPT_MAX_URLS];
     unsigned url_count = rcpt_signed_urls(reading, true, urls);
     bool same = false;
-    for (unsigned url = 0; url < url_count; url++)
-        same |= plivo_list_matches(reading, given,
-                                   v3 ? plivo_v3_text(reading, urls[url], nonce)
-                                      : RCPT_TEXT_JOIN(reading->arena, urls[url], nonce));
+    reading->covers = RCPT_COVERS_REQUEST; /* the sender is known, and nothing else */
+    for (unsigned url = 0; url < url_count && !same; url++) {
+        const struct rcpt_text texts[] = {urls[url], given->nonce, {NULL, 0}};
+        same = plivo_text_matches(reading, given, texts);
+    }
     return same;
 }
 
+/* A dot would let the border between the fields and the number be moved. */
+static bool plivo_nonce_is_good(struct rcpt_text nonce)
+{
+    return nonce.size > 0 && nonce.size <= 128 && rcpt_text_find(nonce, ".") == nonce.size;
+}
+
+/* V2 counts only where the account asks for it, and never beside V3. */
 void rcpt_verify_plivo(struct rcpt_reading *reading)
 {
-    static const struct {
-        const char *signature, *nonce;
-        bool v3;
-    } headers[] = {{"x-plivo-signature-v3", "x-plivo-signature-v3-nonce", true},
-                   {"x-plivo-signature-ma-v3", "x-plivo-signature-v3-nonce", true},
-                   {"x-plivo-signature-v2", "x-plivo-signature-v2-nonce", false},
-                   {"x-plivo-signature-ma-v2", "x-plivo-signature-v2-nonce", false}};
-    bool given = false, same = false;
-    struct rcpt_text nonce = {NULL, 0};
-    for (size_t index = 0; index < RCPT_COUNT_OF(headers) && !same; index++) {
-        struct rcpt_text signature = rcpt_reading_header(reading, headers[index].signature);
-        nonce = rcpt_reading_header(reading, headers[index].nonce);
-        if (signature.size == 0 || nonce.size == 0)
-            continue;
-        given = true;
-        same = plivo_matches(reading, headers[index].v3, signature, nonce);
-    }
-    if (!given) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no header X-Plivo-Signature-V3 or -V2");
+    struct plivo_given given = plivo_headers(
+        reading, "x-plivo-signature-v3", "x-plivo-signature-ma-v3", "x-plivo-signature-v3-nonce");
+    bool v2 = !given.any && reading->account->plivo_v2, same = false;
+    if (v2)
+        given = plivo_headers(reading, "x-plivo-signature-v2", "x-plivo-signature-ma-v2",
+                              "x-plivo-signature-v2-nonce");
+    if (!given.any) {
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING,
+                     reading->account->plivo_v2 ? "no header X-Plivo-Signature-V3 or -V2"
+                                                : "no header X-Plivo-Signature-V3");
         return;
     }
+    if (!v2 && rcpt_document_looks_like(rcpt_body_of(reading))) {
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "V3 does not cover a body of JSON");
+        return;
+    }
+    if (given.count > 0 && plivo_nonce_is_good(given.nonce))
+        same = v2 ? plivo_v2_matches(reading, &given) : plivo_v3_matches(reading, &given);
     rcpt_verdict_of(reading, same);
-    rcpt_verdict_once(reading, nonce);
+    rcpt_verdict_once(reading, given.nonce);
 }
 
 /* ---- SendGrid: ECDSA over timestamp and raw body ---- */
+
+#define MOST_BASE64_OF_ECDSA 96u
 
 void rcpt_verify_sendgrid(struct rcpt_reading *reading)
 {
@@ -342,13 +463,16 @@ void rcpt_verify_sendgrid(struct rcpt_reading *reading)
                      "no header X-Twilio-Email-Event-Webhook-Signature or -Timestamp");
         return;
     }
-    struct rcpt_text signature = rcpt_base64_decode(given, reading->arena);
+    struct rcpt_text signature = {NULL, 0};
     const struct rcpt_text texts[] = {time, rcpt_body_of(reading), {NULL, 0}};
+    if (given.size <= MOST_BASE64_OF_ECDSA && rcpt_text_is_digits(time))
+        signature = rcpt_base64_decode(given, reading->arena);
     bool same = false;
     for (size_t index = 0; index < reading->account->secret_count && signature.at != NULL; index++)
         same |=
             rcpt_ecdsa_verify(reading->account->secrets[index], signature, texts, reading->arena);
     rcpt_verdict_of(reading, same);
+    rcpt_cover_header(reading, "x-twilio-email-event-webhook-timestamp", time);
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
@@ -364,27 +488,35 @@ static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
     }
     bool same = rcpt_hmac_matches(reading, given, false, texts);
     same |= rcpt_hmac_matches(reading, parent, false, texts);
-    rcpt_verdict_of(reading, same);
+    /* Ten digits: else the border to the token could be moved, and it would be another token. */
+    rcpt_verdict_of(reading, same && time.size == 10 && rcpt_text_is_digits(time));
     rcpt_verdict_once(reading, token);
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
+static void mailgun_json(struct rcpt_reading *reading)
+{
+    static const char *const outer[] = {"signature"};
+    static const char *const inner[] = {"timestamp", "token", "signature", "parent-signature"};
+    const char *reason;
+    struct rcpt_node object[RCPT_COUNT_OF(outer)], found[RCPT_COUNT_OF(inner)];
+    size_t one = RCPT_COUNT_OF(outer), count = RCPT_COUNT_OF(inner);
+    rcpt_document_members(rcpt_body_of(reading), reading->arena, outer, object, &one, &reason);
+    struct rcpt_text raw = object[0].type == RCPT_NODE_OBJECT ? object[0].raw : RCPT_TEXT("");
+    rcpt_document_members(raw, reading->arena, inner, found, &count, &reason);
+    mailgun_decide(reading, rcpt_node_text(&found[0]), rcpt_node_text(&found[1]),
+                   rcpt_node_text(&found[2]), rcpt_node_text(&found[3]));
+}
+
 void rcpt_verify_mailgun(struct rcpt_reading *reading)
 {
-    const char *reason;
-    struct rcpt_text body = rcpt_body_of(reading), none = {NULL, 0};
-    if (!rcpt_document_looks_like(body)) {
-        mailgun_decide(reading, rcpt_form_get(&reading->source.form, RCPT_TEXT("timestamp")),
-                       rcpt_form_get(&reading->source.form, RCPT_TEXT("token")),
-                       rcpt_form_get(&reading->source.form, RCPT_TEXT("signature")), none);
-        return;
-    }
-    const struct rcpt_node *root = rcpt_document_parse(body, reading->arena, &reason);
-    const struct rcpt_node *signature = rcpt_node_get(root, "signature");
-    const struct rcpt_node *parent = rcpt_node_get(signature, "parent-signature");
-    mailgun_decide(reading, rcpt_node_text_of(signature, "timestamp"),
-                   rcpt_node_text_of(signature, "token"), rcpt_node_text_of(signature, "signature"),
-                   rcpt_node_text(parent));
+    const struct rcpt_form *form = &reading->source.form;
+    if (rcpt_document_looks_like(rcpt_body_of(reading)))
+        mailgun_json(reading);
+    else
+        mailgun_decide(reading, rcpt_form_get(form, RCPT_TEXT("timestamp")),
+                       rcpt_form_get(form, RCPT_TEXT("token")),
+                       rcpt_form_get(form, RCPT_TEXT("signature")), (struct rcpt_text){NULL, 0});
 }
 
 /* ---- signatures of the raw body in a header ---- */

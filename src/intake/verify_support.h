@@ -16,9 +16,21 @@ void rcpt_verdict_once(struct rcpt_reading *reading, struct rcpt_text key);
 /* By how much a gateway's clock may differ from ours. */
 #define RCPT_CLOCKS_DIFFER_US INT64_C(300000000)
 
+/* A header that was signed stays in view. At most two. */
+void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rcpt_text value);
+
 /* HMAC-SHA256 of the texts with some secret, in hex or base64. */
 bool rcpt_hmac_matches(const struct rcpt_reading *reading, struct rcpt_text given, bool base64,
                        const struct rcpt_text *texts);
+/* Sizes of an HMAC-SHA256 as text. */
+#define RCPT_HEX_OF_SHA256    64u
+#define RCPT_BASE64_OF_SHA256 44u
+/* Entries of a list of signatures that are looked at. */
+#define RCPT_MAX_SIGNATURES 8u
+/* Entries of the length that a signature has, behind `prefix`; returns how many, at most
+ * RCPT_MAX_SIGNATURES of all that the list has. */
+size_t rcpt_split_signatures(struct rcpt_text list, const char *separator, const char *prefix,
+                             struct rcpt_text found[RCPT_MAX_SIGNATURES]);
 /* The body, "" if there is none. */
 struct rcpt_text rcpt_body_of(const struct rcpt_reading *reading);
 /* Seconds since 1970 as microseconds; 0: no such number. */

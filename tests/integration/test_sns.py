@@ -21,7 +21,7 @@ from test_intake import site  # noqa: F401 - a fixture
 
 HOST, ADDRESS = "sns.eu-west-1.amazonaws.com", "127.0.0.77"
 ARN = "arn:aws:sns:eu-west-1:123456789012:ses"
-CERTIFICATE = f"https://{HOST}/SimpleNotificationService-0a1b.pem"
+CERTIFICATE = f"https://{HOST}/SimpleNotificationService-0a1b0a1b0a1b0a1b0a1b0a1b0a1b0a1b.pem"
 ACCOUNT = {"name": "ses", "gateway": "ses_sns", "org_id": "o1", "verify": "required", "topic_arn": ARN}
 SIGNED = {"Notification": ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type"),
           "SubscriptionConfirmation": ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")}
@@ -121,7 +121,7 @@ def events_of(site):  # noqa: F811
 def test_a_subscription_is_confirmed_and_messages_are_verified_with_one_fetch(post, amazon, site):  # noqa: F811
     confirm = f"https://{HOST}/?Action=ConfirmSubscription&TopicArn={ARN}&Token=2336"
     assert post(amazon.signed("SubscriptionConfirmation", SubscribeURL=confirm, Token="2336")) // 100 == 2
-    assert amazon.asked == ["/SimpleNotificationService-0a1b.pem", confirm[len(f"https://{HOST}"):]]
+    assert amazon.asked == ["/SimpleNotificationService-0a1b0a1b0a1b0a1b0a1b0a1b0a1b0a1b.pem", confirm[len(f"https://{HOST}"):]]
     assert post(delivery(amazon, 1)) // 100 == 2
     assert post(delivery(amazon, 2, Subject="with a subject")) // 100 == 2
     assert len(amazon.asked) == 2  # the certificate is kept
@@ -135,7 +135,7 @@ def test_nobody_but_amazon_is_asked(post, amazon, site):  # noqa: F811
         assert post(delivery(amazon, 1, SigningCertURL=url)) in (401, 403), url
     other = f"https://example.com/?{HOST}"
     assert post(amazon.signed("SubscriptionConfirmation", SubscribeURL=other, Token="1")) // 100 in (2, 4)
-    assert amazon.asked == ["/SimpleNotificationService-0a1b.pem"]
+    assert amazon.asked == ["/SimpleNotificationService-0a1b0a1b0a1b0a1b0a1b0a1b0a1b0a1b.pem"]
     assert events_of(site) == []
 
 

@@ -101,10 +101,57 @@ static void text_is_utf8_as_unicode_defines_it(void **state)
                          examples[index].good);
 }
 
+/* What verifies a body and what reads it find the same members. */
+static void members_are_those_of_the_tree(void **state)
+{
+    static const char *const texts[] = {
+        "{\"a\":1,\"b\":\"x\",\"a\":2}",
+        "{\"a\":\"x\",\"a\":null}",
+        "{\"a\":\"x\",\" a \":[1,{\"a\":3}],\"b\":{\"a\":{}}}",
+        "{\"\\u0061\":\"\\n\",\"c\":{\"a\":\"y\",\"b\":\"z\"}}",
+        "{\"b\":true,\"a\":{\"a\":1}}",
+        "[{\"a\":1}]",
+        "{\"a\":1",
+        "{\"a\":1} x",
+        "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+        "7",
+        ""};
+    static const char *const names[] = {"a", "b"};
+    struct rcpt_arena arena;
+    const char *reason;
+    (void)state;
+    rcpt_arena_init(&arena, 4096);
+    for (size_t index = 0; index < sizeof(texts) / sizeof(texts[0]); index++) {
+        struct rcpt_node found[2], all[8];
+        size_t count = 2, all_count = 8;
+        const struct rcpt_node *root = parse(&arena, texts[index], &reason);
+        bool good = rcpt_document_members(rcpt_text_of(texts[index]), &arena, names, found, &count,
+                                          &reason);
+        assert_int_equal(good, root != NULL && root->type == RCPT_NODE_OBJECT);
+        for (size_t name = 0; good && name < 2; name++) {
+            const struct rcpt_node *node = rcpt_node_get(root, names[name]);
+            assert_int_equal(found[name].type, node != NULL ? node->type : RCPT_NODE_NULL);
+            assert_true(rcpt_text_equal(rcpt_node_text(&found[name]), rcpt_node_text(node)));
+            if (node != NULL)
+                assert_true(rcpt_text_equal(found[name].raw, node->raw));
+        }
+        assert_int_equal(rcpt_document_members(rcpt_text_of(texts[index]), &arena, NULL, all,
+                                               &all_count, &reason),
+                         good);
+        const struct rcpt_node *node = good ? root->first : NULL;
+        for (size_t each = 0; each < all_count; each++, node = node->next)
+            assert_true(node != NULL && rcpt_text_equal(all[each].key, node->key) &&
+                        rcpt_text_equal(all[each].raw, node->raw));
+        assert_null(node);
+    }
+    rcpt_arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elements_are_found_by_their_number),
+        cmocka_unit_test(members_are_those_of_the_tree),
         cmocka_unit_test(more_values_than_the_limit_are_refused),
         cmocka_unit_test(deeper_values_than_the_limit_are_refused),
         cmocka_unit_test(text_is_utf8_as_unicode_defines_it),

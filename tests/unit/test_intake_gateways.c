@@ -193,26 +193,6 @@ static void machine_opens_of_sparkpost_follow_the_account(void **state)
     fixture_fini(&fixture);
 }
 
-/* Without a token of its own, the account's secrets are the token. */
-static void meta_may_be_answered_with_a_secret(void **state)
-{
-    struct fixture fixture;
-    char gateway[] = "whatsapp_cloud", one[] = "old", other[] = "new", *secrets[] = {one, other};
-    struct rcpt_intake_account_config config = account_config(gateway);
-    (void)state;
-    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
-    config.secrets = secrets;
-    config.secrets_count = 2;
-    fixture_init(&fixture);
-    fixture_account(&fixture, &config);
-    fixture_get(&fixture, "?hub.mode=subscribe&hub.verify_token=new&hub.challenge=11");
-    assert_int_equal(fixture.result.answer.code, 200);
-    assert_true(rcpt_text_is(fixture.result.answer.body, "11"));
-    fixture_get(&fixture, "?hub.mode=subscribe&hub.verify_token=ne&hub.challenge=11");
-    assert_int_equal(fixture.result.answer.code, 403);
-    fixture_fini(&fixture);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,7 +204,6 @@ int main(void)
         cmocka_unit_test(a_summary_of_sinch_without_recipients_belongs_to_no_message),
         cmocka_unit_test(numbers_of_dartmedia_are_read_by_their_range),
         cmocka_unit_test(machine_opens_of_sparkpost_follow_the_account),
-        cmocka_unit_test(meta_may_be_answered_with_a_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

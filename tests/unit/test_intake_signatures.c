@@ -7,6 +7,10 @@ static const char *const files[] = {"tests/signatures/vectors.json",
                                     "../shared/payloads/signatures.json"};
 
 #define MAX_SECRETS 2u
+#define TOPIC       "arn:aws:sns:eu-west-1:210987654321:t" /* of the vectors */
+#define CERTIFICATE                                                                                \
+    "https://sns.eu-west-1.amazonaws.com/SimpleNotificationService-"                               \
+    "0123456789abcdef0123456789abcdef.pem"
 
 /* A request that can be written to, so that bits can be turned over. */
 struct signed_request {
@@ -35,6 +39,7 @@ static enum rcpt_intake_verdict verdict_of(struct judge *judge,
 {
     struct fixture *fixture = &judge->fixture;
     char *gateway = rcpt_strdup(request->gateway), header[] = "x-signature";
+    char topic[] = TOPIC;
     struct rcpt_intake_account_config config = account_config(gateway);
     char id[] = "id", status[] = "status";
     struct rcpt_error error;
@@ -44,8 +49,15 @@ static enum rcpt_intake_verdict verdict_of(struct judge *judge,
     config.custom.id = id;
     config.custom.status = status;
     config.public_url = request->public_url;
+    config.plivo_v2 = strcmp(request->scheme, "plivo-v2") == 0;
     config.secrets = (char **)(uintptr_t)request->secrets;
     config.secrets_count = request->secrets[1] != NULL ? 2 : 1;
+    if (strncmp(request->scheme, "sns", 3) == 0) {
+        config.certificates = config.secrets;
+        config.certificates_count = config.secrets_count;
+        config.secrets_count = 0;
+        config.topic_arn = topic;
+    }
     rcpt_intake_account_free(fixture->account);
     fixture->account = rcpt_intake_account_new(&config, fixture->ladder, &error);
     free(gateway);
@@ -120,7 +132,8 @@ static void judge_request(struct judge *judge, struct signed_request *request, b
     /* Rotation: the right one may stand behind another. */
     char other[] = "another secret";
     request->secrets[1] = request->secrets[0];
-    request->secrets[0] = other;
+    if (strncmp(request->scheme, "sns", 3) != 0) /* what is no certificate is no account's */
+        request->secrets[0] = other;
     expect_accepted(judge, request);
     request->secrets[0] = request->secrets[1];
     request->secrets[1] = NULL;
@@ -379,7 +392,7 @@ static void no_bit_can_be_turned_over(void **state)
 
 static const char *find_certificate(void *context, const char *url)
 {
-    assert_string_equal(url, "https://sns.eu-west-1.amazonaws.com/c.pem");
+    assert_string_equal(url, CERTIFICATE);
     return context;
 }
 
@@ -415,6 +428,7 @@ static enum rcpt_intake_verdict verdict_of_named(struct judge *judge, struct rcp
 static void a_certificate_that_is_named_counts_while_it_is_valid(void **state)
 {
     struct judge judge = {.vectors = 0};
+    char topic[] = TOPIC;
     char gateway[] = "ses_sns", garbage[] = "-----BEGIN CERTIFICATE-----\n";
     struct rcpt_intake_account_config config = account_config(gateway);
     const int64_t century_us = INT64_C(3155760000) * 1000000;
@@ -422,12 +436,12 @@ static void a_certificate_that_is_named_counts_while_it_is_valid(void **state)
     fixture_init(&judge.fixture);
     rcpt_arena_init(&judge.arena, 1u << 20);
     config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.topic_arn = topic;
     fixture_account(&judge.fixture, &config);
     const struct rcpt_node *vector = first_of_sns(&judge);
     char *certificate = text_of(&judge, vector, "certificate");
     struct rcpt_text body =
-        envelope_of(&judge, vector,
-                    RCPT_TEXT("\"SigningCertURL\":\"https://sns.eu-west-1.amazonaws.com/c.pem\","));
+        envelope_of(&judge, vector, RCPT_TEXT("\"SigningCertURL\":\"" CERTIFICATE "\","));
     struct rcpt_text evil = envelope_of(
         &judge, vector, RCPT_TEXT("\"SigningCertURL\":\"https://sns.evil.example/c.pem\","));
     struct rcpt_text unnamed = envelope_of(&judge, vector, RCPT_TEXT(""));

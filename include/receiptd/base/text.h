@@ -42,6 +42,12 @@ bool rcpt_text_is_utf8(struct rcpt_text text);   /* well formed; NUL is a charac
 /* memcmp, then the shorter one first. */
 int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right);
 
+/* "" for a text that is not there: a list of texts goes on behind it. */
+static inline struct rcpt_text rcpt_text_or_empty(struct rcpt_text text)
+{
+    return text.at != NULL ? text : RCPT_TEXT("");
+}
+
 /* Without blanks at either end. */
 struct rcpt_text rcpt_text_trim(struct rcpt_text text);
 /* Part from `first` on, at most `size` bytes. */

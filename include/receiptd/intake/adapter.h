@@ -38,13 +38,23 @@ enum rcpt_intake_auth {
     RCPT_INTAKE_AUTH_HMAC_BASE64, /* … or in base64 */
     RCPT_INTAKE_AUTH_STANDARD,    /* Standard Webhooks and Svix */
     RCPT_INTAKE_AUTH_TELNYX,      /* Ed25519; the secret is the public key */
-    RCPT_INTAKE_AUTH_URL_HMAC,    /* ?sig= is the hex HMAC-SHA256 of the parameter auth_name */
+    RCPT_INTAKE_AUTH_URL_HMAC,    /* ?sig= signs the parameter auth_name: the message id */
     RCPT_INTAKE_AUTH_ADDRESS,     /* `allow` alone */
 };
 
 enum rcpt_intake_time {
     RCPT_INTAKE_TIME_AUTO,  /* RFC 3339, the same without zone, or epoch in s or ms */
     RCPT_INTAKE_TIME_SHORT, /* YYMMDDhhmm, YYMMDDhhmmss, YYYYMMDDhhmm or YYYYMMDDhhmmss */
+};
+
+/* Of Vonage's SMS signatures; which one is chosen in Vonage's dashboard. */
+enum rcpt_intake_digest {
+    RCPT_INTAKE_DIGEST_ANY,
+    RCPT_INTAKE_DIGEST_MD5HASH, /* of parameters and secret; the others are HMACs */
+    RCPT_INTAKE_DIGEST_MD5,
+    RCPT_INTAKE_DIGEST_SHA1,
+    RCPT_INTAKE_DIGEST_SHA256,
+    RCPT_INTAKE_DIGEST_SHA512,
 };
 
 /* A pair of the map `custom.statuses`: what the gateway says, what it means. */
@@ -83,10 +93,15 @@ struct rcpt_intake_account_config {
     char *auth_name;
     char **secrets; /* all are valid at once, so that they can be rotated */
     unsigned secrets_count;
-    char *public_url;   /* what the gateway calls, up to and with /dlr/NAME */
-    char *verify_token; /* hub.verify_token of Meta; NULL: any of the secrets */
-    char *topic_arn;    /* SNS: only this topic; NULL: any */
-    char **allow;       /* addresses or networks (CIDR) that may send; none: all */
+    char *public_url;    /* what the gateway calls, up to and with /dlr/NAME */
+    char *verify_token;  /* hub.verify_token of Meta; NULL: its challenge is refused */
+    char *topic_arn;     /* SNS: only this topic; NULL: any, with verify: off only */
+    char **certificates; /* SNS: in PEM, instead of those that messages name */
+    unsigned certificates_count;
+    enum rcpt_intake_digest digest; /* Vonage SMS */
+    bool plivo_v2;                  /* also Plivo's V2, which covers no parameter */
+    bool unsigned_ids;              /* URL and headers count, though nobody has signed them */
+    char **allow;                   /* addresses or networks (CIDR) that may send; none: all */
     unsigned allow_count;
     int64_t max_age_ms; /* signatures that carry a time: older ones are stale; 0: not looked at */
     char *message_id, *campaign_id; /* templates: our ids where the request carries them */

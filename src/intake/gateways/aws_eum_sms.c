@@ -77,9 +77,12 @@ static void take_records(struct rcpt_reading *reading, const struct rcpt_node *r
     reading->source.root = all;
 }
 
+/* Records are a request of Firehose's. Beside an envelope's signature they are somebody else's. */
 static void take_detail(struct rcpt_reading *reading)
 {
-    const struct rcpt_node *records = rcpt_node_get(reading->source.root, "records");
+    const struct rcpt_node *records = NULL;
+    if (rcpt_sns_envelope(reading) == NULL)
+        records = rcpt_node_get(reading->source.root, "records");
     if (records != NULL && records->type == RCPT_NODE_ARRAY) {
         answer_firehose(reading);
         take_records(reading, records);

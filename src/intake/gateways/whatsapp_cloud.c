@@ -20,15 +20,11 @@ static const struct rcpt_mapping statuses[] = {
     {"warning", NULL, NULL, NULL},
 };
 
+/* The token is in a URL, so that no secret may take its place. */
 static bool is_token(const struct rcpt_reading *reading, struct rcpt_text given)
 {
-    const struct rcpt_intake_account *account = reading->account;
-    bool same = account->verify == RCPT_INTAKE_VERIFY_OFF;
-    if (account->verify_token != NULL)
-        return rcpt_same(rcpt_text_of(account->verify_token), given);
-    for (size_t index = 0; index < account->secret_count; index++)
-        same |= rcpt_same(account->secrets[index], given);
-    return same;
+    const char *token = reading->account->verify_token;
+    return token != NULL && rcpt_same(rcpt_text_of(token), given);
 }
 
 bool rcpt_meta_challenge(struct rcpt_reading *reading)
@@ -40,7 +36,10 @@ bool rcpt_meta_challenge(struct rcpt_reading *reading)
     bool good = is_token(reading, rcpt_form_get(query, RCPT_TEXT("hub.verify_token"))) &&
                 rcpt_text_is(rcpt_form_get(query, RCPT_TEXT("hub.mode")), "subscribe");
     reading->result->verdict = good ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD;
-    reading->result->verdict_reason = good ? "hub.verify_token" : "hub.verify_token is another";
+    reading->result->verdict_reason = good ? "hub.verify_token"
+                                      : reading->account->verify_token == NULL
+                                          ? "verify_token is not configured"
+                                          : "hub.verify_token is another";
     reading->result->answer = (struct rcpt_intake_answer){.code = good ? 200 : 403};
     if (good) {
         reading->result->answer.content_type = "text/plain";
