@@ -189,6 +189,10 @@ static void look_at_account(const struct search *search,
     if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL && account->allow_count == 0)
         tell_entry(search, list, account->name, "verify",
                    "optional: anybody may send receipts, by leaving credentials out", give);
+    if (account->unsigned_ids)
+        tell_entry(search, list, account->name, "unsigned_ids",
+                   "ids count that no signature covers: who has one request may name any message",
+                   "have the gateway carry the id in what it signs");
     if (clear && account->verify != RCPT_INTAKE_VERIFY_OFF && sends_its_secret(account))
         tell_entry(search, list, account->name, "auth",
                    "the secret is in the request, which crosses the network in clear text",
@@ -203,6 +207,12 @@ static void look_at_intake(const struct search *search)
     if (config->intake.accounts_count == 0)
         return;
     look_at_pages(search, "intake.metrics_listen", config->intake.metrics_listen);
+    if (config->intake.dsn != NULL)
+        look_at_postgres(search, "intake.dsn", config->intake.dsn);
+    else if (config->intake.alias != RCPT_ALIAS_OFF)
+        tell(search, "intake.dsn",
+             "not set: the process that reads the Internet's bytes connects as the core's role",
+             "make a role by receiptd migrate --intake-role, and set its connection string");
     if (clear)
         tell(search, "intake.listen", "webhooks cross the network in clear text",
              "set intake.tls, or intake.trusted_proxies where a proxy ends TLS");
@@ -352,8 +362,7 @@ void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak
 /* A connection string is a secret as a whole, but often it holds none. */
 static bool is_bare_dsn(const char *key, const char *text)
 {
-    const char *dot = strrchr(key, '.');
-    if (dot == NULL || strcmp(dot, ".dsn") != 0)
+    if (!rcpt_config_is_dsn(key))
         return false;
     char *redacted = rcpt_config_redact_dsn(text);
     bool bare = strcmp(redacted, text) == 0;
