@@ -26,7 +26,8 @@ static struct rcpt_intake_account *make_account(const char *gateway, bool verifi
 {
     static char secret[] = "secret", url[] = "https://h.example/dlr/a", name[] = "a";
     static char id[] = "{/a/id,id}|{../to,?to}", status[] = "/s", items[] = "/list/*", at[] = "at";
-    static char word[] = "ok*", means[] = "DELIVERED+COMPLAINED";
+    static char topic[] = "arn:aws:sns:eu-west-1:1:t", word[] = "ok*",
+                means[] = "DELIVERED+COMPLAINED";
     static struct rcpt_intake_pair pair = {word, means, 1, 1};
     static char *secrets[] = {secret};
     char *copy = rcpt_strdup(gateway);
@@ -37,6 +38,7 @@ static struct rcpt_intake_account *make_account(const char *gateway, bool verifi
         .secrets = secrets,
         .secrets_count = 1,
         .public_url = url,
+        .topic_arn = topic,
         .max_age_ms = 1000,
         .custom = {.id = id,
                    .status = status,
