@@ -10,8 +10,8 @@
 #define LOCAL_DSN     "postgres: {dsn: 'host=/run/postgresql'}\n"
 #define SAFE          FAR "{security.protocol: SASL_SSL}}\n"
 #define NEAR          "kafka: {brokers: 'localhost:9092, [::1]:9092,127.0.0.2', topics: [t]}\n"
-#define ACCOUNT       NEAR LOCAL_DSN "intake: {accounts: [{name: acme, "
-#define OPEN_INTAKE   NEAR LOCAL_DSN "intake: {listen: ':8080', metrics_listen: '', "
+#define ACCOUNT       NEAR LOCAL_DSN "intake: {alias: 'off', accounts: [{name: acme, "
+#define OPEN_INTAKE   NEAR LOCAL_DSN "intake: {alias: 'off', listen: ':8080', metrics_listen: '', "
 #define ENDPOINT(url) NEAR LOCAL_DSN "actions: {endpoints: [{name: crm, url: '" url "'}]}\n"
 
 struct weak_case {
@@ -84,9 +84,18 @@ static const struct weak_case cases[] = {
     {OPEN_INTAKE "tls: {certificate: /c}, accounts: [{name: acme, gateway: kannel, auth: query, "
                  "auth_name: t, secrets: [" LONG_SECRET "]}]}\n",
      {NULL}},
-    {NEAR LOCAL_DSN "intake: {metrics_listen: '0.0.0.0:9465', accounts: [{name: acme, gateway: "
-                    "kannel, secrets: [" LONG_SECRET "]}]}\n",
+    {NEAR LOCAL_DSN
+     "intake: {alias: 'off', metrics_listen: '0.0.0.0:9465', accounts: [{name: acme, gateway: "
+     "kannel, secrets: [" LONG_SECRET "]}]}\n",
      {"intake.metrics_listen: reads /metrics", "intake.metrics_listen: clear text"}},
+    {NEAR LOCAL_DSN "intake: {accounts: [{name: acme, gateway: kannel, secrets: [" LONG_SECRET
+                    "]}]}\n",
+     {"intake.dsn: not set"}},
+    {NEAR LOCAL_DSN "intake: {dsn: 'host=db.example', accounts: [{name: acme, gateway: kannel, "
+                    "secrets: [" LONG_SECRET "]}]}\n",
+     {"intake.dsn: sslmode"}},
+    {ACCOUNT "gateway: line, unsigned_ids: true, secrets: [" LONG_SECRET "]}]}\n",
+     {"intake.accounts.acme.unsigned_ids: no signature covers"}},
     /* secrets */
     {ACCOUNT "gateway: kannel, secrets: [" LONG_SECRET ", hunter2]}]}\n",
      {"intake.accounts.acme.secrets: a secret has 7 bytes"}},

@@ -19,6 +19,7 @@ struct signed_request {
     char *secrets[MAX_SECRETS];
     char *public_url;
     char *target; /* what follows public_url: "?a=b" */
+    char *topic;  /* SNS */
     char *method, *body;
     size_t body_size;
     char *header_names[4], *header_values[4];
@@ -39,7 +40,6 @@ static enum rcpt_intake_verdict verdict_of(struct judge *judge,
 {
     struct fixture *fixture = &judge->fixture;
     char *gateway = rcpt_strdup(request->gateway), header[] = "x-signature";
-    char topic[] = TOPIC;
     struct rcpt_intake_account_config config = account_config(gateway);
     char id[] = "id", status[] = "status";
     struct rcpt_error error;
@@ -56,7 +56,7 @@ static enum rcpt_intake_verdict verdict_of(struct judge *judge,
         config.certificates = config.secrets;
         config.certificates_count = config.secrets_count;
         config.secrets_count = 0;
-        config.topic_arn = topic;
+        config.topic_arn = request->topic;
     }
     rcpt_intake_account_free(fixture->account);
     fixture->account = rcpt_intake_account_new(&config, fixture->ladder, &error);
@@ -314,6 +314,7 @@ static void judge_sns(struct judge *judge, struct signed_request *request,
                       const struct rcpt_node *vector)
 {
     request->gateway = "ses_sns";
+    request->topic = text_of(judge, rcpt_node_get(vector, "fields"), "TopicArn");
     request->secrets[0] = text_of(judge, vector, "certificate");
     request->secrets[0][strlen(request->secrets[0]) - 1] = '\0'; /* as a file: gives it */
     set_body(judge, request, envelope_of(judge, vector, RCPT_TEXT("")));
