@@ -11,15 +11,15 @@ struct actions;
 /* Subscribes to transitions. Before receipts_start. */
 struct actions *actions_new(struct app_context *context, struct receipts *receipts);
 /* Nothing without pipelines. */
-RCPT_MUST_CHECK bool actions_start(struct actions *actions, struct rcpt_error *error);
+RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *error);
 /* Claims nothing more; calls under way come to their end, then app_check_drain. */
-void actions_stop(struct actions *actions);
+void actions_stop(struct actions *module);
 /* Another set of them takes over, with what the configuration says now. */
-RCPT_MUST_CHECK bool actions_reload(struct actions *actions, struct rcpt_error *error);
+RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);
 /* Endpoints that were disabled are tried again. */
-void actions_enable(struct actions *actions);
-bool actions_are_settled(const struct actions *actions);
-void actions_free(struct actions *actions);
+void actions_enable(struct actions *module);
+bool actions_are_settled(const struct actions *module);
+void actions_free(struct actions *module);
 /* POST /runs/PIPELINE; the context is a struct actions. */
 void actions_on_request(void *context, struct rcpt_http_request *request);
 
