@@ -10,8 +10,6 @@
 #include "receiptd/postgres/sql.h"
 #include "receipts_internal.h"
 
-#define MOST_BLOCKS 4u /* in a lane's statements */
-
 struct connection {
     struct lanes *lanes;
     uint32_t index;
@@ -29,17 +27,11 @@ struct read { /* one read_positions; a lane has at most one */
     uint32_t count;
 };
 
-struct blocks { /* of the subscribers */
-    const char *all[MOST_BLOCKS];
-    size_t count;
-    bool selective; /* the selective subscriber's is the last one */
-};
-
 struct lanes {
     struct receipts *receipts;
     struct connection *connections;
     struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
-    struct blocks blocks;                        /* in these statements */
+    struct subscribers_blocks blocks;            /* in these statements */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
@@ -104,51 +96,12 @@ static void log_response(const struct lanes *lanes, uint32_t lane)
                    (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
 }
 
-/* ---- subscribers ---- */
-
-static void tell_committed(const struct lanes *lanes, const struct lane_flight *flight,
-                           uint32_t messages_changed)
-{
-    const struct transition_subscriber *subscriber = lanes->receipts->subscribers;
-    for (; subscriber != NULL; subscriber = subscriber->next)
-        if (subscriber->on_committed != NULL && !(subscriber->selective && flight->unsubscribed))
-            subscriber->on_committed(subscriber->context, messages_changed);
-}
-
-static void tell_outdated(struct lanes *lanes)
-{
-    const struct transition_subscriber *subscriber = lanes->receipts->subscribers;
-    lanes_set_subscription(lanes, NULL);
-    for (; subscriber != NULL; subscriber = subscriber->next)
-        if (subscriber->on_outdated != NULL)
-            subscriber->on_outdated(subscriber->context);
-}
-
-static struct blocks read_blocks(const struct lanes *lanes)
-{
-    struct blocks blocks = {.count = 0};
-    const struct transition_subscriber *subscriber = lanes->receipts->subscribers;
-    for (; subscriber != NULL; subscriber = subscriber->next) {
-        const char *block = subscriber->block(subscriber->context);
-        if (block == NULL)
-            continue;
-        RCPT_ASSERT(blocks.count < MOST_BLOCKS && !blocks.selective);
-        blocks.all[blocks.count++] = block;
-        blocks.selective = subscriber->selective;
-    }
-    return blocks;
-}
-
-static bool are_same(const struct blocks *left, const struct blocks *right)
-{
-    return left->count == right->count &&
-           memcmp(left->all, right->all, left->count * sizeof(left->all[0])) == 0;
-}
+/* ---- statements by subscribers ---- */
 
 static void make_statements(struct lanes *lanes)
 {
-    struct blocks *blocks = &lanes->blocks;
-    *blocks = read_blocks(lanes);
+    struct subscribers_blocks *blocks = &lanes->blocks;
+    *blocks = subscribers_read_blocks(lanes->receipts);
     rcpt_lane_statements_free(lanes->statements);
     lanes->statements = rcpt_lane_statements_new(blocks->all, blocks->count);
     if (blocks->selective)
@@ -188,9 +141,10 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     log_response(lanes, lane);
     if (result->outcome == RCPT_OUTCOME_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
-        tell_committed(lanes, flight, result->messages_changed);
+        subscribers_tell_committed(receipts, flight, result->messages_changed);
     } else if (error != NULL && strcmp(error->code, "RD003") == 0) {
-        tell_outdated(lanes);
+        lanes_set_subscription(lanes, NULL);
+        subscribers_tell_outdated(receipts);
     }
     flight->fenced = result->outcome == RCPT_OUTCOME_FENCED;
     if (lanes->observer != NULL)
@@ -431,8 +385,8 @@ void lanes_resize(struct lanes *lanes, unsigned connections)
 
 void lanes_apply_subscriptions(struct lanes *lanes)
 {
-    const struct blocks blocks = read_blocks(lanes);
-    if (!are_same(&blocks, &lanes->blocks) && lanes->wanted == 0)
+    const struct subscribers_blocks blocks = subscribers_read_blocks(lanes->receipts);
+    if (!subscribers_blocks_are_same(&blocks, &lanes->blocks) && lanes->wanted == 0)
         begin_change(lanes, connection_count(lanes));
 }
 

@@ -37,20 +37,10 @@ static void retry_later(struct receipts *receipts, int64_t delay_ms)
     set_state(receipts, ASSIGNMENT_WAITING);
 }
 
-/* Subscribers must not miss a transition: nothing is assigned before all of them are prepared. */
-static bool are_prepared(const struct receipts *receipts)
-{
-    const struct transition_subscriber *subscriber = receipts->subscribers;
-    while (subscriber != NULL &&
-           (subscriber->is_prepared == NULL || subscriber->is_prepared(subscriber->context)))
-        subscriber = subscriber->next;
-    return subscriber == NULL;
-}
-
 void positions_step(struct receipts *receipts)
 {
     if (receipts->assignment.state == ASSIGNMENT_WAITING && receipts->control.up &&
-        !app_is_stopping(receipts->context) && are_prepared(receipts) &&
+        !app_is_stopping(receipts->context) && subscribers_are_prepared(receipts) &&
         app_now(receipts->context) >= receipts->assignment.retry_at_ms)
         read_database(receipts);
 }

@@ -122,14 +122,6 @@ void receipts_listen_control(struct receipts *receipts, const struct control_lis
 
 /* ---- subscribers ---- */
 
-void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber)
-{
-    struct transition_subscriber **end = &receipts->subscribers;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = subscriber;
-}
-
 void receipts_apply_subscriptions(struct receipts *receipts)
 {
     lanes_apply_subscriptions(receipts->lanes);

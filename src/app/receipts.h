@@ -11,6 +11,7 @@
  * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
  * catch_up.c  larger batches while everything is behind
  * assigned.c  the partitions that are assigned now
+ * subscribers.c  who subscribes to transitions
  * trace.c     what batches do becomes spans
  *
  * Two kinds of others listen: subscribers to transitions of messages (folds, actions), and the
