@@ -75,7 +75,7 @@ MAKEFLAGS += --output-sync=target --no-builtin-rules
 .SECONDARY:
 .PHONY: all test check bench demo install clean help docs unit integration simulation fuzz fuzz-fast \
 	unit-programs simulation-programs integration-programs bench-programs \
-	check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs FORCE
+	check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs check-structure FORCE
 
 all: $(BUILD)/receiptd ## the daemon: build/receiptd
 
@@ -171,9 +171,9 @@ bench: all bench-programs ## the figures
 C_FILES := $(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c))
 H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h src/*/*/*.h tests/*/*.h))
 SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
-SCRIPTS_PY := scripts/check-docs $(wildcard scripts/*.py tests/*.py tests/*/*.py)
+SCRIPTS_PY := scripts/check-docs scripts/structure $(wildcard scripts/*.py tests/*.py tests/*/*.py)
 
-check: check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs ## format, lints, warnings of both compilers
+check: check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs check-structure ## format, lints, warnings of both compilers
 
 check-format:
 	clang-format-14 --dry-run -Werror $(C_FILES) $(H_FILES)
@@ -205,6 +205,9 @@ check-scripts:
 
 check-docs:
 	scripts/check-docs
+
+check-structure: ## cycles, arrows, sizes and comments of the source, against their bars
+	scripts/structure --check
 
 # ---- the rest
 

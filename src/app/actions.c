@@ -1,4 +1,7 @@
-#include "actions.h"
+/* Actions as a whole: which lanes of them are ours, the pipelines in the database, results back,
+ * all by one connection; start, reload and end, in which calls under way come to their end. Called
+ * by run.c and reload.c; its tick drives claims (actions_claim.c) and runs (actions_begin.c). */
+#include "actions_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,209 +10,49 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "receiptd/postgres/sql.h"
+
 #define TIDY_MS        5000
 #define COUNT_MS       2000
 #define TIDY_ROWS      5000
-#define STORE_AGAIN_MS 30000
-#define AGAIN_MS       200 /* after a failure that may come at once */
+#define OWN_MS         2000
+#define STORE_MS       1000  /* after a failure */
+#define STORE_AGAIN_MS 30000 /* after a refusal */
+#define AGAIN_MS       200   /* after a failure that may come at once */
 
 static int64_t now_of(const struct app_actions *actions)
 {
-    return app_now(actions->app);
-}
-
-bool actions_can_ask(const struct app_actions *actions)
-{
-    return actions->up && !actions->closing && rcpt_pg_is_ready(actions->pg);
-}
-
-bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error)
-{
-    if (error == NULL)
-        return false;
-    if (error->code[0] == '\0' || actions->closing)
-        return true; /* the connection is gone: on_down says it */
-    rcpt_log_warn("outbox", "%s failed, will be tried again: %s (%s)%s%s", what, error->text,
-                  error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
-    if (error->decision == RCPT_DECISION_RECONNECT)
-        rcpt_pg_reconnect(actions->pg, error);
-    return true;
-}
-
-void actions_submit(struct app_actions *actions, const char *statement, rcpt_pg_on_result on_result)
-{
-    struct rcpt_pg_query query = {.statement = statement};
-    rcpt_pg_encoder_params(actions->encoder, &query.params);
-    rcpt_pg_submit(actions->pg, &query, 1, on_result, actions);
-}
-
-/* ---- results ---- */
-
-static void free_item(struct actions_item *item)
-{
-    free(item->target);
-    free(item->key);
-    free(item->body);
-    free(item->answer);
-    free(item);
-}
-
-void actions_settle(struct actions_item *item, enum actions_result result, const char *class)
-{
-    struct app_actions *actions = item->actions;
-    item->result = result;
-    snprintf(item->class, sizeof(item->class), "%s", class);
-    item->next = NULL;
-    *actions->results_end = item;
-    actions->results_end = &item->next;
-    actions->in_flight--;
-    if (result == ACTIONS_DEAD)
-        rcpt_metrics_add(actions->app->figures.metrics, RCPT_METRIC_ACTIONS_DEAD_TOTAL,
-                         RCPT_NO_LABELS, 1);
-}
-
-/* What was not heard of goes back to the front of the queue: a second time it changes nothing. */
-static void requeue(struct app_actions *actions, bool without_answers)
-{
-    struct actions_item **end = &actions->flying;
-    for (; *end != NULL; end = &(*end)->next) {
-        if (without_answers) {
-            free((*end)->answer);
-            (*end)->answer = NULL;
-        }
-    }
-    *end = actions->results;
-    if (actions->results == NULL)
-        actions->results_end = end;
-    if (actions->flying != NULL)
-        actions->results = actions->flying;
-    if (actions->results_end == &actions->flying)
-        actions->results_end = &actions->results;
-    actions->flying = NULL;
-}
-
-static void on_finished(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                        const struct rcpt_error *error)
-{
-    struct app_actions *actions = context;
-    actions->finish_flying = false;
-    if (actions_failed(actions, "writing results of actions", error)) {
-        requeue(actions, error->decision == RCPT_DECISION_REJECT);
-        actions->finish_at_ms = now_of(actions) + AGAIN_MS;
-        actions_step(actions);
-        return;
-    }
-    RCPT_ASSERT(row_count == 1);
-    int64_t overlapped = rcpt_pg_rows_int(rows[0], 0, 1);
-    if (overlapped > 0)
-        rcpt_log_warn("outbox",
-                      "%" PRId64 " results came too late: their actions had been claimed again",
-                      overlapped);
-    while (actions->flying != NULL) {
-        struct actions_item *item = actions->flying;
-        actions->flying = item->next;
-        free_item(item);
-    }
-    actions_claim_soon(actions); /* the next step may be due at once */
-    actions_step(actions);
-}
-
-static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
-{
-    if (text == NULL)
-        rcpt_pg_put_null(encoder);
-    else
-        rcpt_pg_put_bytes(encoder, text, strlen(text));
-}
-
-static size_t take_results(struct app_actions *actions)
-{
-    size_t count = 0;
-    struct actions_item **last = &actions->results;
-    while (*last != NULL && count < ACTIONS_PER_FINISH) {
-        last = &(*last)->next;
-        count++;
-    }
-    struct actions_item *rest = *last;
-    actions->flying = actions->results;
-    *last = NULL;
-    actions->results = rest;
-    if (rest == NULL)
-        actions->results_end = &actions->results;
-    return count;
-}
-
-static void finish_some(struct app_actions *actions)
-{
-    static const char *const names[] = {"done", "retry", "dead", "back"};
-    if (actions->results == NULL || actions->finish_flying ||
-        now_of(actions) < actions->finish_at_ms || !actions_can_ask(actions))
-        return;
-    size_t count = take_results(actions);
-    struct rcpt_pg_encoder *encoder = actions->encoder;
-    rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_add_text(encoder, actions->me);
-    rcpt_pg_begin_int8_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        rcpt_pg_put_int8(encoder, item->id);
-    rcpt_pg_begin_int8_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        rcpt_pg_put_int8(encoder, item->token);
-    rcpt_pg_begin_text_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        put_text(encoder, names[item->result]);
-    rcpt_pg_begin_int8_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        rcpt_pg_put_int8(encoder, item->retry_ms);
-    rcpt_pg_begin_text_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        put_text(encoder, item->class);
-    rcpt_pg_begin_int4_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        rcpt_pg_put_int4(encoder, item->status);
-    rcpt_pg_begin_text_array(encoder, count);
-    for (const struct actions_item *item = actions->flying; item != NULL; item = item->next)
-        put_text(encoder, item->answer);
-    actions->finish_flying = true;
-    actions_submit(actions, "finish", on_finished);
+    return app_now(actions->context);
 }
 
 /* ---- lanes, pipelines, housekeeping ---- */
 
-static void on_owned(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                     const struct rcpt_error *error)
+static void on_owned(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
-    actions->own_flying = false;
-    if (actions_failed(actions, "sharing out lanes of actions", error))
-        return;
-    RCPT_ASSERT(row_count == 1);
-    actions->owned_until_ms = actions->own_sent_ms + actions->app->config->actions.lane_lease_ms;
+    actions->owned_until_ms =
+        actions->own.sent_ms + actions->context->config->actions.lane_lease_ms;
     for (size_t lane = 0; lane < ACTIONS_LANES; lane++)
         actions->owned[lane] = false;
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
-        uint64_t lane = (uint64_t)rcpt_pg_rows_int(rows[0], row, 0);
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
+        uint64_t lane = (uint64_t)rcpt_pg_rows_int(rows, row, 0);
         if (lane < ACTIONS_LANES)
             actions->owned[lane] = true;
     }
-    rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
-                     (double)rcpt_pg_rows_count(rows[0]));
-    actions_step(actions);
+    rcpt_metrics_set(actions->context->metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
+                     (double)rcpt_pg_rows_count(rows));
 }
 
 static void own_lanes(struct app_actions *actions)
 {
-    int64_t lease = actions->app->config->actions.lane_lease_ms;
-    if (actions->own_flying || actions->stopping || now_of(actions) < actions->own_at_ms ||
-        !actions_can_ask(actions))
+    int64_t lease = actions->context->config->actions.lane_lease_ms;
+    struct rcpt_pg_encoder *encoder = actions->stopping ? NULL : rcpt_ask_begin(&actions->own);
+    if (encoder == NULL)
         return;
-    actions->own_flying = true;
-    actions->own_sent_ms = now_of(actions);
-    actions->own_at_ms = actions->own_sent_ms + (lease / 5 < 2000 ? lease / 5 : 2000);
-    rcpt_pg_encoder_reset(actions->encoder);
-    rcpt_pg_add_text(actions->encoder, actions->me);
-    rcpt_pg_add_int8(actions->encoder, lease);
-    actions_submit(actions, "own", on_owned);
+    rcpt_pg_add_text(encoder, actions->me);
+    rcpt_pg_add_int8(encoder, lease);
+    actions->own.every_ms = lease / 5 < OWN_MS ? lease / 5 : OWN_MS;
+    rcpt_ask_send(&actions->own);
 }
 
 /* A column that is not there would be empty in every run: once_per would let one run begin, ever.
@@ -220,155 +63,124 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
     struct rcpt_error error;
     rcpt_error_fatal(&error, EX_CONFIG, "pipelines: the inbox has no such column: %s", unknown);
     rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox");
-    actions->store_at_ms = now_of(actions) + STORE_AGAIN_MS;
+    actions->store.at_ms = now_of(actions) + STORE_AGAIN_MS;
     if (actions->known)
         rcpt_log_error("outbox", "%s; no action begins until that is mended; HINT: %s, then reload",
                        error.text, error.hint);
     else
-        app_fail(actions->app, &error);
+        app_fail(actions->context, &error);
 }
 
-static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                      const struct rcpt_error *error)
+static void on_stored(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
-    actions->store_flying = false;
-    if (actions_failed(actions, "storing the pipelines", error)) {
-        actions->store_at_ms = now_of(actions) + 1000;
-        return;
-    }
-    RCPT_ASSERT(row_count == 1);
-    const char *unknown = rcpt_pg_rows_text(rows[0], 0, 0);
+    const char *unknown = rcpt_pg_rows_text(rows, 0, 0);
     if (unknown != NULL) {
         refuse_columns(actions, unknown);
         return;
     }
     actions->stored = actions->known = true;
-    positions_step(actions->app); /* may have waited for it */
+    receipts_on_prepared(actions->module->receipts);
     rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
-    actions_step(actions);
 }
 
 static void store_pipelines(struct app_actions *actions)
 {
-    if (actions->stored || actions->store_flying || actions->stopping ||
-        now_of(actions) < actions->store_at_ms || !actions_can_ask(actions))
+    struct rcpt_pg_encoder *encoder =
+        actions->stored || actions->stopping ? NULL : rcpt_ask_begin(&actions->store);
+    if (encoder == NULL)
         return;
-    actions->store_flying = true;
-    rcpt_pg_encoder_reset(actions->encoder);
-    rcpt_pg_add_text(actions->encoder, actions->pipelines->definitions);
-    actions_submit(actions, "store", on_stored);
+    rcpt_pg_add_text(encoder, actions->pipelines->definitions);
+    rcpt_ask_send(&actions->store);
 }
 
-static void on_wanted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                      const struct rcpt_error *error)
+static void on_subscription(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct app_actions *actions = context;
-    actions->wanted_flying = false;
-    if (actions_failed(actions, "asking what pipelines want to hear of", error))
-        return; /* the next connection asks again */
-    RCPT_ASSERT(row_count == 1);
-    struct rcpt_lane_wanted *wanted = rcpt_calloc(1, sizeof(*wanted));
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++) {
-        int64_t code = rcpt_pg_rows_int(rows[0], row, 0);
+    const struct app_actions *actions = context;
+    struct rcpt_lane_subscription *subscription = rcpt_calloc(1, sizeof(*subscription));
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
+        int64_t code = rcpt_pg_rows_int(rows, row, 0);
         if (code >= RCPT_LADDER_FIRST_FLAG_CODE)
-            wanted->flags |= UINT32_C(1) << (code - RCPT_LADDER_FIRST_FLAG_CODE);
+            subscription->flags |= UINT32_C(1) << (code - RCPT_LADDER_FIRST_FLAG_CODE);
         else
-            wanted->tops[code] = true;
+            subscription->tops[code] = true;
     }
     if (!actions->stopping)
-        lanes_set_wanted(actions->app, wanted);
-    free(wanted);
+        receipts_set_subscription(actions->module->receipts, subscription);
+    free(subscription);
 }
 
-/* Batches of which no pipeline hears are spared what is for pipelines. What we do not know of other
- * instances is found by PostgreSQL. */
-static void ask_wanted(struct app_actions *actions)
+/* To which statuses the pipelines subscribe, as the database knows it: batches that reach none of
+ * them are spared our block. What other instances change meanwhile, PostgreSQL notices (RD003).
+ * After a failure the next connection asks again. */
+static void subscribe(struct app_actions *actions)
 {
-    if (actions->wanted || actions->wanted_flying || !actions->stored || actions->stopping ||
-        !actions_can_ask(actions))
+    if (actions->subscribed || !actions->stored || actions->stopping ||
+        rcpt_ask_begin(&actions->subscribe) == NULL)
         return;
-    actions->wanted = actions->wanted_flying = true;
-    rcpt_pg_encoder_reset(actions->encoder);
-    actions_submit(actions, "wanted", on_wanted);
+    actions->subscribed = true;
+    rcpt_ask_send(&actions->subscribe);
 }
 
-void actions_ask_wanted(struct app *app)
-{
-    if (app->actions != NULL)
-        app->actions->wanted = false; /* the next tick asks */
-}
-
-static void on_tidied(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                      const struct rcpt_error *error)
+static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
-    actions->tidy_flying = false;
-    if (actions_failed(actions, "tidying up of actions", error))
-        return;
-    RCPT_ASSERT(row_count == 1);
-    if (rcpt_pg_rows_int(rows[0], 0, 0) >= TIDY_ROWS)
-        actions->tidy_at_ms = 0;
+    if (rcpt_pg_rows_int(rows, 0, 0) >= TIDY_ROWS)
+        actions->tidy.at_ms = 0;
 }
 
+/* The owner of the first lane does it for all. */
 static void tidy(struct app_actions *actions)
 {
-    int64_t now = now_of(actions);
-    if (actions->tidy_flying || actions->stopping || now < actions->tidy_at_ms ||
-        !actions->owned[0] || !actions_can_ask(actions))
-        return; /* the owner of the first lane does it for all */
-    actions->tidy_flying = true;
-    actions->tidy_at_ms = now + TIDY_MS;
-    rcpt_pg_encoder_reset(actions->encoder);
-    rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.retention_ms);
-    rcpt_pg_add_int4(actions->encoder, TIDY_ROWS);
-    rcpt_pg_add_int8(actions->encoder, actions->app->config->actions.once_retention_ms);
-    actions_submit(actions, "tidy", on_tidied);
+    const struct rcpt_config *config = actions->context->config;
+    struct rcpt_pg_encoder *encoder =
+        actions->stopping || !actions->owned[0] ? NULL : rcpt_ask_begin(&actions->tidy);
+    if (encoder == NULL)
+        return;
+    rcpt_pg_add_int8(encoder, config->actions.retention_ms);
+    rcpt_pg_add_int4(encoder, TIDY_ROWS);
+    rcpt_pg_add_int8(encoder, config->actions.once_retention_ms);
+    rcpt_ask_send(&actions->tidy);
 }
 
-static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *rows, size_t row)
+enum { COUNT_KIND, COUNT_NAME, COUNT_N, COUNT_REPEATED }; /* columns of counts */
+
+static void note_count(const struct app_actions *actions, const struct rcpt_pg_rows *rows,
+                       size_t row)
 {
-    struct rcpt_metrics *metrics = actions->app->figures.metrics;
-    const char *kind = rcpt_pg_rows_text(rows, row, 0), *name = rcpt_pg_rows_text(rows, row, 1);
-    double n = (double)rcpt_pg_rows_int(rows, row, 2);
+    struct rcpt_metrics *metrics = actions->context->metrics;
+    const char *kind = rcpt_pg_rows_text(rows, row, COUNT_KIND);
+    const char *name = rcpt_pg_rows_text(rows, row, COUNT_NAME);
+    double n = (double)rcpt_pg_rows_int(rows, row, COUNT_N);
     if (strcmp(kind, "action") == 0) {
         rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS, RCPT_LABELS(name), n);
     } else if (strcmp(kind, "pipeline") == 0) {
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_RUNS, RCPT_LABELS(name), n);
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_REPEATED, RCPT_LABELS(name),
-                         (double)rcpt_pg_rows_int(rows, row, 3));
+                         (double)rcpt_pg_rows_int(rows, row, COUNT_REPEATED));
     } else {
         rcpt_metrics_set(metrics, RCPT_METRIC_ACTION_OVERLAPS, RCPT_NO_LABELS, n);
     }
 }
 
-static void on_counted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                       const struct rcpt_error *error)
+static void on_counted(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct app_actions *actions = context;
-    actions->count_flying = false;
-    if (actions_failed(actions, "counting actions", error))
-        return;
-    RCPT_ASSERT(row_count == 1);
-    rcpt_metrics_begin(actions->app->figures.metrics, RCPT_METRIC_ACTIONS);
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++)
-        note_count(actions, rows[0], row);
-    rcpt_metrics_end(actions->app->figures.metrics, RCPT_METRIC_ACTIONS);
+    const struct app_actions *actions = context;
+    rcpt_metrics_begin(actions->context->metrics, RCPT_METRIC_ACTIONS);
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
+        note_count(actions, rows, row);
+    rcpt_metrics_end(actions->context->metrics, RCPT_METRIC_ACTIONS);
 }
 
 static void count(struct app_actions *actions)
 {
-    rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ACTIONS_IN_FLIGHT, RCPT_NO_LABELS,
+    struct rcpt_metrics *metrics = actions->context->metrics;
+    rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS_IN_FLIGHT, RCPT_NO_LABELS,
                      (double)actions->in_flight);
-    rcpt_metrics_set(actions->app->figures.metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
+    rcpt_metrics_set(metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
                      (double)actions_call_disabled(actions));
-    if (actions->count_flying || actions->stopping || now_of(actions) < actions->count_at_ms ||
-        !actions_can_ask(actions))
-        return;
-    actions->count_flying = true;
-    actions->count_at_ms = now_of(actions) + COUNT_MS;
-    rcpt_pg_encoder_reset(actions->encoder);
-    actions_submit(actions, "counts", on_counted);
+    if (!actions->stopping && rcpt_ask_begin(&actions->counts) != NULL)
+        rcpt_ask_send(&actions->counts);
 }
 
 /* ---- the end ---- */
@@ -376,21 +188,16 @@ static void count(struct app_actions *actions)
 static void on_part_closed(void *context)
 {
     struct app_actions *actions = context;
-    struct app *app = actions->app;
+    struct actions *module = actions->module;
     if (--actions->open > 0)
         return;
     actions_call_fini(actions);
-    requeue(actions, false);
-    while (actions->results != NULL) { /* their leases end: somebody claims them again */
-        struct actions_item *item = actions->results;
-        actions->results = item->next;
-        free_item(item);
-    }
-    rcpt_pg_encoder_free(actions->encoder);
+    actions_results_fini(actions);
+    rcpt_pg_encoder_free(actions->asker.encoder);
     pipelines_free(actions->pipelines);
     free(actions);
-    app->actions_open--;
-    app_check_drain(app);
+    module->open--;
+    app_check_drain(module->context);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -400,11 +207,11 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void close_all(struct app_actions *actions)
 {
-    actions->closing = true;
+    actions->asker.closed = true;
     actions->open++; /* until this returns: everything may close at once */
     uv_close((uv_handle_t *)&actions->timer, on_timer_closed);
-    if (actions->pg != NULL)
-        rcpt_pg_close(actions->pg, on_part_closed, actions);
+    if (actions->asker.pg != NULL)
+        rcpt_pg_close(actions->asker.pg, on_part_closed, actions);
     actions_call_close(actions, on_part_closed);
     if (actions->topic != NULL)
         actions_topic_stop(actions->topic, on_part_closed);
@@ -412,44 +219,38 @@ static void close_all(struct app_actions *actions)
     on_part_closed(actions);
 }
 
-static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                    const struct rcpt_error *error)
+static void on_left(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
-    (void)rows, (void)row_count;
-    actions->leave_flying = false;
-    actions->left = !actions_failed(actions, "giving lanes of actions away", error);
-    actions->leave_at_ms = now_of(actions) + AGAIN_MS;
-    actions_step(actions);
+    (void)rows;
+    actions->left = true;
 }
 
 /* Lanes go first, so that others take over while our last calls are under way. */
 static void wind_up(struct app_actions *actions)
 {
-    bool busy = actions->claim_flying || actions->own_flying || actions->store_flying ||
-                actions->tidy_flying || actions->count_flying || actions->leave_flying ||
-                actions->wanted_flying || actions->begin.flying || actions->api_flying > 0;
-    if (!busy && !actions->left && actions_can_ask(actions)) {
-        if (now_of(actions) < actions->leave_at_ms)
+    bool busy = actions->asker.in_flight > (actions->finish.in_flight ? 1u : 0u) ||
+                actions->api_in_flight > 0;
+    if (!busy && !actions->left && rcpt_asker_is_ready(&actions->asker)) {
+        struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&actions->leave);
+        if (encoder == NULL)
             return;
-        actions->leave_flying = true;
-        rcpt_pg_encoder_reset(actions->encoder);
-        rcpt_pg_add_text(actions->encoder, actions->me);
-        actions_submit(actions, "leave", on_left);
+        rcpt_pg_add_text(encoder, actions->me);
+        rcpt_ask_send(&actions->leave);
         return;
     }
-    bool settled = actions->in_flight == 0 && actions->results == NULL && actions->flying == NULL;
-    if (!busy && !actions->finish_flying && ((settled && actions->left) || !actions->up))
+    bool settled = actions->in_flight == 0 && actions_results_are_written(actions);
+    if (!busy && !actions->finish.in_flight && ((settled && actions->left) || !actions->asker.up))
         close_all(actions);
 }
 
 void actions_step(struct app_actions *actions)
 {
-    if (actions->closing)
+    if (actions->asker.closed)
         return;
-    finish_some(actions);
+    actions_results_write(actions);
     store_pipelines(actions);
-    ask_wanted(actions);
+    subscribe(actions);
     own_lanes(actions);
     actions_begin_some(actions);
     actions_claim_some(actions);
@@ -457,10 +258,15 @@ void actions_step(struct app_actions *actions)
         wind_up(actions);
 }
 
+static void on_settled(void *owner)
+{
+    actions_step(owner);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct app_actions *actions = timer->data;
-    if (actions->closing)
+    if (actions->asker.closed)
         return;
     tidy(actions);
     count(actions);
@@ -474,9 +280,9 @@ static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_actions *actions = context;
     (void)pg;
-    actions->up = true;
-    actions->own_at_ms = 0;
-    actions->wanted = false;
+    actions->asker.up = true;
+    actions->own.at_ms = 0;
+    actions->subscribed = false;
     actions_step(actions);
 }
 
@@ -484,63 +290,80 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct app_actions *actions = context;
     (void)pg;
-    actions->up = false;
-    rcpt_metrics_add(actions->app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
+    actions->asker.up = false;
+    rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("actions"), 1);
-    if (!actions->closing)
-        rcpt_log_warn("postgres", "actions is not connected: %s%s%s", error->text,
-                      error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    if (!actions->asker.closed)
+        rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "actions is not connected");
     actions_step(actions);
 }
 
 static void connect_database(struct app_actions *actions)
 {
-    struct rcpt_pg_settings settings = app_pg_settings(actions->app, "actions");
+    struct rcpt_pg_settings settings = app_pg_settings(actions->context, "actions");
     settings.synchronous_commit = true; /* a claim precedes an effect outside the database */
     settings.context = actions;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
     settings.statements = rcpt_action_statements(&settings.statement_count);
-    actions->pg = rcpt_pg_new(&settings);
+    actions->asker.pg = rcpt_pg_new(&settings);
     actions->open++;
-    rcpt_pg_start(actions->pg);
+    rcpt_pg_start(actions->asker.pg);
 }
 
-bool actions_are_configured(const struct rcpt_config *config)
+static void make_asks(struct app_actions *actions)
 {
-    return strcmp(config->pipelines, "[]") != 0;
+    actions->asker = (struct rcpt_asker){.loop = actions->context->loop,
+                                         .room = "outbox",
+                                         .prefix = "",
+                                         .encoder = rcpt_pg_encoder_new(),
+                                         .on_settled = on_settled,
+                                         .owner = actions};
+    actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
+    actions->store.retry_ms = STORE_MS;
+    actions->subscribe =
+        actions_ask(actions, "wanted", "asking to what pipelines subscribe", on_subscription);
+    actions->own = actions_ask(actions, "own", "sharing out lanes of actions", on_owned);
+    actions->tidy = actions_ask(actions, "tidy", "tidying up of actions", on_tidied);
+    actions->tidy.every_ms = TIDY_MS;
+    actions->counts = actions_ask(actions, "counts", "counting actions", on_counted);
+    actions->counts.every_ms = COUNT_MS;
+    actions->leave = actions_ask(actions, "leave", "giving lanes of actions away", on_left);
+    actions->leave.retry_ms = AGAIN_MS;
+    actions_results_init(actions);
+    actions_begin_init(actions);
+    actions_claim_init(actions);
 }
 
-bool actions_are_known(const struct app *app)
+static struct app_actions *make(struct actions *module, struct pipelines *pipelines_taken)
 {
-    return app->actions == NULL || app->actions->known;
+    struct app_actions *actions = rcpt_calloc(1, sizeof(*actions));
+    actions->module = module;
+    actions->context = module->context;
+    actions->pipelines = pipelines_taken;
+    actions->random = uv_hrtime() ^ ((uint64_t)getpid() << 32);
+    snprintf(actions->me, sizeof(actions->me), "%s-%08" PRIx64, module->context->instance,
+             rcpt_random_next(&actions->random) >> 32);
+    make_asks(actions);
+    uv_timer_init(module->context->loop, &actions->timer);
+    actions->timer.data = actions;
+    actions->open = 1;
+    return actions;
 }
 
-bool actions_start(struct app *app, struct rcpt_error *error)
+bool actions_start(struct actions *module, struct rcpt_error *error)
 {
-    struct pipelines *pipelines = pipelines_of(app->config);
+    struct pipelines *pipelines = pipelines_of(module->context->config);
     if (pipelines->count == 0) {
         pipelines_free(pipelines);
         return true;
     }
-    struct app_actions *actions = rcpt_calloc(1, sizeof(*actions));
-    actions->app = app;
-    actions->pipelines = pipelines;
-    actions->results_end = &actions->results;
-    actions->look = ACTIONS_LOOK_MIN;
-    actions->begin.rows = ACTIONS_BEGIN_MIN;
-    actions->random = uv_hrtime() ^ ((uint64_t)getpid() << 32);
-    snprintf(actions->me, sizeof(actions->me), "%s-%08" PRIx64, app->instance,
-             rcpt_random_next(&actions->random) >> 32);
-    actions->encoder = rcpt_pg_encoder_new();
-    uv_timer_init(&app->loop, &actions->timer);
-    actions->timer.data = actions;
-    actions->open = 1;
-    app->actions_open++;
-    app->actions = actions;
-    lanes_set_wanted(app, NULL);
+    struct app_actions *actions = make(module, pipelines);
+    module->open++;
+    module->running = actions;
+    receipts_set_subscription(module->receipts, NULL);
     if (!actions_call_start(actions, error)) {
-        actions_stop(app);
+        actions_stop(module);
         return false;
     }
     connect_database(actions);
@@ -550,32 +373,85 @@ bool actions_start(struct app *app, struct rcpt_error *error)
     return true;
 }
 
-void actions_stop(struct app *app)
+void actions_stop(struct actions *module)
 {
-    struct app_actions *actions = app->actions;
-    app->actions = NULL;
+    struct app_actions *actions = module->running;
+    module->running = NULL;
     if (actions == NULL)
         return;
     actions->stopping = true;
-    if (actions->pg == NULL)
+    if (actions->asker.pg == NULL)
         close_all(actions);
     else
         actions_step(actions);
 }
 
-bool actions_reload(struct app *app, struct rcpt_error *error)
+/* ---- for the life of the process ---- */
+
+static const char *block_of(const void *context)
 {
-    bool known = actions_are_known(app);
-    actions_stop(app);
-    if (!actions_start(app, error))
+    const struct actions *module = context;
+    bool configured = strcmp(module->context->config->pipelines, "[]") != 0;
+    return configured ? rcpt_sql("lane/apply_actions") : NULL;
+}
+
+static bool is_prepared(const void *context)
+{
+    const struct actions *module = context;
+    return module->running == NULL || module->running->known;
+}
+
+static void on_committed(void *context, uint32_t messages_changed)
+{
+    struct actions *module = context;
+    module->changed += messages_changed;
+}
+
+static void on_outdated(void *context)
+{
+    const struct actions *module = context;
+    if (module->running != NULL)
+        module->running->subscribed = false; /* the next tick asks */
+}
+
+struct actions *actions_new(struct app_context *context, struct receipts *receipts)
+{
+    struct actions *module = rcpt_calloc(1, sizeof(*module));
+    *module = (struct actions){.context = context,
+                               .receipts = receipts,
+                               .subscriber = {.context = module,
+                                              .block = block_of,
+                                              .selective = true,
+                                              .is_prepared = is_prepared,
+                                              .on_committed = on_committed,
+                                              .on_outdated = on_outdated}};
+    receipts_subscribe(receipts, &module->subscriber);
+    return module;
+}
+
+bool actions_reload(struct actions *module, struct rcpt_error *error)
+{
+    bool known = is_prepared(module);
+    actions_stop(module);
+    if (!actions_start(module, error))
         return false;
-    if (app->actions != NULL)
-        app->actions->known = known; /* what was in effect stays so until the new ones are stored */
+    if (module->running != NULL)
+        module->running->known = known; /* what was in effect stays so until these are stored */
     return true;
 }
 
-void actions_enable(struct app *app)
+void actions_enable(struct actions *module)
 {
-    if (app->actions != NULL)
-        actions_call_enable(app->actions);
+    if (module->running != NULL)
+        actions_call_enable(module->running);
+}
+
+bool actions_are_settled(const struct actions *module)
+{
+    return module->open == 0;
+}
+
+void actions_free(struct actions *module)
+{
+    free(module);
 }

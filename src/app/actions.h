@@ -1,137 +1,26 @@
-/* The actions of `pipelines`, as this instance carries them out. Private to the room.
- *
- * actions.c       who schedules which lane, results back: all by one connection
- * actions_topic.c records of topics begin runs
- * actions_api.c   requests over HTTP begin runs
- * actions_begin.c runs are made of what transactions of lanes have begun
- * actions_claim.c rounds of claims
- * actions_call.c   claimed actions become webhooks and records, and their answers results
- */
-#ifndef RECEIPTD_APP_ACTIONS_H
-#define RECEIPTD_APP_ACTIONS_H
+/* Actions in the running daemon: what happens after transitions, by pipelines. What they do is
+ * private to actions_internal.h; this is what the rest of the daemon sees. */
+#ifndef RECEIPTD_SRC_APP_ACTIONS_H
+#define RECEIPTD_SRC_APP_ACTIONS_H
 
-#include "app.h"
-#include "pipelines.h"
-#include "receiptd/breaker.h"
-#include "receiptd/kafka/consumer.h"
-#include "receiptd/kafka/producer.h"
-#include "receiptd/webhook.h"
+#include "receiptd/http.h"
+#include "receipts.h"
 
-#define ACTIONS_LANES      16u
-#define ACTIONS_TICK_MS    10
-#define ACTIONS_PER_CLAIM  128u
-#define ACTIONS_PER_FINISH 500u
-#define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
-#define ACTIONS_LOOK_MAX   2048u
-#define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
-#define ACTIONS_BEGIN_MAX  256u
+struct actions;
 
-struct actions_endpoint {
-    char *name;
-    struct rcpt_webhook_endpoint *endpoint;
-    struct rcpt_breaker breaker;
-    unsigned in_flight;
-};
-
-enum actions_result { ACTIONS_DONE, ACTIONS_RETRY, ACTIONS_DEAD, ACTIONS_BACK };
-
-/* A claimed action, from the claim until its result is in the database. */
-struct actions_item {
-    struct app_actions *actions;
-    struct actions_item *next; /* in the queue of results */
-    int64_t id, token, run_id, age_ms, wait_ms;
-    int attempt;
-    bool is_webhook;
-    char *target, *key, *body;
-    enum actions_result result;
-    int64_t retry_ms;
-    char class[24];
-    int status;
-    char *answer; /* NULL: none */
-};
-
-/* Runs that are being made. */
-struct actions_beginning {
-    bool flying;
-    unsigned rows; /* of run_intent that are asked for */
-    int64_t at_ms; /* the next look */
-    uint64_t sent_ns;
-    uint64_t changed; /* app->changed_loudly at the last look */
-    char last[256];   /* the large organisation whose turn was last */
-};
-
-struct app_actions {
-    struct app *app;
-    struct pipelines *pipelines;
-    struct rcpt_pg *pg;
-    struct rcpt_pg_encoder *encoder;
-    struct rcpt_webhooks *webhooks;
-    struct actions_endpoint *endpoints;
-    size_t endpoint_count;
-    struct rcpt_producer *producer; /* NULL: nothing is produced */
-    struct actions_topic *topic;    /* NULL: no topic begins runs */
-    uv_timer_t timer;
-    char me[120]; /* unique over restarts */
-    bool owned[ACTIONS_LANES];
-    unsigned look;
-    unsigned claiming;                              /* lanes of the claim in flight */
-    int64_t claimed_at_ms;                          /* when it was sent */
-    int64_t claim_at_ms;                            /* the next one */
-    int64_t store_at_ms, finish_at_ms, leave_at_ms; /* not before, after a failure */
-    bool known; /* some wording of the pipelines is in the database */
-    bool up, stored, store_flying, own_flying, claim_flying, finish_flying, left, leave_flying;
-    bool tidy_flying, count_flying, wanted_flying;
-    bool wanted; /* the lanes know what pipelines want to hear of */
-    struct actions_beginning begin;
-    int64_t own_at_ms, own_sent_ms, owned_until_ms, tidy_at_ms, count_at_ms;
-    struct actions_item *results, **results_end;
-    struct actions_item *flying; /* results of the finish in flight */
-    unsigned in_flight;          /* claimed, without a result */
-    unsigned api_flying;         /* requests that wait for their commit */
-    uint64_t random;
-    bool stopping, closing;
-    unsigned open;
-    void (*on_part_closed)(void *context);
-};
-
-/* ---- actions.c ---- */
-/* The item has come to its end, which goes to the database. */
-void actions_settle(struct actions_item *item, enum actions_result result, const char *class);
-
-bool actions_can_ask(const struct app_actions *actions);
-/* With the parameters in the encoder. */
-void actions_submit(struct app_actions *actions, const char *statement,
-                    rcpt_pg_on_result on_result);
-/* True if there is an error: logged; what needs a new connection gets one. */
-bool actions_failed(struct app_actions *actions, const char *what, const struct rcpt_error *error);
-/* Does what can be done now. */
-void actions_step(struct app_actions *actions);
-
-/* ---- actions_begin.c ---- */
-void actions_begin_some(struct app_actions *actions);
-/* How long to leave the database to receipts, if some wait, after a transaction that makes runs. */
-int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
-
-/* ---- actions_topic.c ---- */
-struct actions_topic *actions_topic_start(struct app_actions *actions); /* NULL: no topics */
-void actions_topic_tick(struct actions_topic *topic);                   /* NULL is fine */
-/* Calls on_stopped with the actions when it has been freed. */
-void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
-
-/* ---- actions_claim.c ---- */
-void actions_claim_some(struct app_actions *actions);
-/* Brings the next claim forward. */
-void actions_claim_soon(struct app_actions *actions);
-
-/* ---- actions_call.c ---- */
-RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
-void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context));
-void actions_call_fini(struct app_actions *actions);
-/* Exactly one actions_settle follows, maybe from inside. */
-void actions_call(struct actions_item *item);
-/* Three parameters of a claim: endpoints that are shut, goals, their room. */
-void actions_call_put_room(struct app_actions *actions, struct rcpt_pg_encoder *encoder);
-unsigned actions_call_disabled(const struct app_actions *actions);
-void actions_call_enable(struct app_actions *actions);
+/* Subscribes to transitions. Before receipts_start. */
+struct actions *actions_new(struct app_context *context, struct receipts *receipts);
+/* Nothing without pipelines. */
+RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *error);
+/* Claims nothing more; calls under way come to their end, then app_check_drain. */
+void actions_stop(struct actions *module);
+/* Another set of them takes over, with what the configuration says now. */
+RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);
+/* Endpoints that were disabled are tried again. */
+void actions_enable(struct actions *module);
+bool actions_are_settled(const struct actions *module);
+void actions_free(struct actions *module);
+/* POST /runs/PIPELINE; the context is a struct actions. */
+void actions_on_request(void *context, struct rcpt_http_request *request);
 
 #endif

@@ -1,11 +1,11 @@
 /* POST /runs/PIPELINE begins runs: a JSON object, or a list of them, as `receiptd actions import`
- * makes of lines. The answer comes after the commit. */
+ * makes of lines. The answer comes after the commit. Called by the pages of endpoints.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "actions.h"
+#include "actions_internal.h"
 #include "receiptd/base/document.h"
 
 #define MOST_RUNS     1000u /* of one request: a transaction stays short */
@@ -150,7 +150,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
 {
     struct api_call *call = context;
     struct app_actions *actions = call->actions;
-    actions->api_flying--;
+    actions->api_in_flight--;
     if (error == NULL) {
         RCPT_ASSERT(row_count == 1);
         tell(call, rcpt_pg_rows_int(rows[0], 0, 0));
@@ -160,7 +160,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     } else if (error->decision == RCPT_DECISION_REJECT) {
         refuse(call->request, 400, error->text);
     } else {
-        actions_failed(actions, "beginning runs by HTTP", error);
+        rcpt_asker_failed(&actions->asker, "beginning runs by HTTP", error);
         refuse(call->request, 503, "the database cannot be reached now: send it again");
     }
     free(call);
@@ -176,26 +176,26 @@ static void begin_runs(struct app_actions *actions, struct rcpt_http_request *re
         return;
     struct api_call *call = rcpt_calloc(1, sizeof(*call));
     *call = (struct api_call){actions, request, count};
-    actions->api_flying++;
-    rcpt_pg_encoder_reset(actions->encoder);
-    rcpt_pg_add_text(actions->encoder, name);
-    rcpt_pg_add_text(actions->encoder, rcpt_http_body(request).bytes);
-    rcpt_pg_encoder_params(actions->encoder, &query.params);
-    rcpt_pg_submit(actions->pg, &query, 1, on_imported, call);
+    actions->api_in_flight++;
+    rcpt_pg_encoder_reset(actions->asker.encoder);
+    rcpt_pg_add_text(actions->asker.encoder, name);
+    rcpt_pg_add_text(actions->asker.encoder, rcpt_http_body(request).bytes);
+    rcpt_pg_encoder_params(actions->asker.encoder, &query.params);
+    rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
 }
 
 void actions_on_request(void *context, struct rcpt_http_request *request)
 {
-    struct app *app = context;
-    struct app_actions *actions = app->actions;
+    const struct actions *module = context;
+    struct app_actions *actions = module->running;
     char name[NAME_BYTES];
     if (actions == NULL) {
         refuse(request, 404, "no pipelines are configured");
     } else if (!read_name(request, name, sizeof(name))) {
         refuse(request, 404, "which pipeline? /runs/NAME");
-    } else if (actions->api_flying == MOST_WAITING) {
+    } else if (actions->api_in_flight == MOST_WAITING) {
         refuse(request, 503, "too many requests wait for the database: send it again");
-    } else if (!actions->stored || !actions_can_ask(actions)) {
+    } else if (!actions->stored || !rcpt_asker_is_ready(&actions->asker)) {
         refuse(request, 503, "the database cannot be reached now: send it again");
     } else {
         begin_runs(actions, request, name);

@@ -1,9 +1,12 @@
+/* Claimed actions become webhooks and records, and their answers results. An endpoint that fails is
+ * left alone for a while by its breaker, whose states are enum rcpt_breaker_state. Called by
+ * actions_claim.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "actions.h"
+#include "actions_internal.h"
 #include "config_value.h"
 
 #define PRODUCE_BUDGET_BYTES (16u << 20)
@@ -14,7 +17,7 @@
 
 static int64_t next_wait(struct actions_item *item, int64_t retry_after_ms)
 {
-    const struct rcpt_config *config = item->actions->app->config;
+    const struct rcpt_config *config = item->actions->context->config;
     struct rcpt_backoff backoff;
     rcpt_backoff_init(&backoff, config->actions.retry_min_ms, config->actions.retry_max_ms,
                       item->actions->random);
@@ -27,7 +30,7 @@ static int64_t next_wait(struct actions_item *item, int64_t retry_after_ms)
 /* Another attempt, unless there were enough. */
 static void settle_failed(struct actions_item *item, const char *class, int64_t retry_after_ms)
 {
-    const struct rcpt_config *config = item->actions->app->config;
+    const struct rcpt_config *config = item->actions->context->config;
     item->retry_ms = next_wait(item, retry_after_ms);
     bool again = item->attempt < (int)config->actions.max_attempts &&
                  item->age_ms + item->retry_ms < config->actions.max_age_ms;
@@ -75,7 +78,7 @@ static void say_state(const struct actions_endpoint *endpoint, const char *why)
 static void tell_breaker(struct app_actions *actions, struct actions_endpoint *endpoint,
                          const struct rcpt_webhook_answer *answer)
 {
-    const struct rcpt_config *config = actions->app->config;
+    const struct rcpt_config *config = actions->context->config;
     const struct rcpt_breaker_limits limits = {config->actions.breaker_failures,
                                                config->actions.breaker_open_ms,
                                                config->actions.disable_after_ms};
@@ -83,7 +86,7 @@ static void tell_breaker(struct app_actions *actions, struct actions_endpoint *e
     if (answer->class == RCPT_WEBHOOK_CANCELLED || answer->class == RCPT_WEBHOOK_BUSY)
         return;
     if (rcpt_webhook_may_retry(answer->class))
-        changed = rcpt_breaker_failed(&endpoint->breaker, &limits, app_now(actions->app));
+        changed = rcpt_breaker_failed(&endpoint->breaker, &limits, app_now(actions->context));
     else
         changed = rcpt_breaker_succeeded(&endpoint->breaker);
     if (changed)
@@ -100,9 +103,9 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
     RCPT_ASSERT(endpoint != NULL);
     endpoint->in_flight--;
     tell_breaker(actions, endpoint, answer);
-    rcpt_metrics_add(actions->app->figures.metrics, RCPT_METRIC_ACTION_ATTEMPTS,
+    rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_ACTION_ATTEMPTS,
                      RCPT_LABELS(item->target, class), 1);
-    rcpt_metrics_observe(actions->app->figures.metrics, RCPT_METRIC_ACTION_CALL_SECONDS,
+    rcpt_metrics_observe(actions->context->metrics, RCPT_METRIC_ACTION_CALL_SECONDS,
                          RCPT_LABELS(item->target), (double)answer->took_ms / 1000);
     item->status = answer->status;
     item->answer = answer->size > 0 ? text_of(answer->body, answer->size)
@@ -157,7 +160,7 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
     struct actions_item *item = tag;
     (void)context;
     const char *class = error == NULL ? "delivered" : "kafka";
-    rcpt_metrics_add(item->actions->app->figures.metrics, RCPT_METRIC_ACTION_ATTEMPTS,
+    rcpt_metrics_add(item->actions->context->metrics, RCPT_METRIC_ACTION_ATTEMPTS,
                      RCPT_LABELS(item->target, class), 1);
     if (error != NULL)
         item->answer = text_of(error->text, strlen(error->text));
@@ -220,7 +223,7 @@ void actions_call(struct actions_item *item)
 
 static unsigned room_of(struct app_actions *actions, struct actions_endpoint *endpoint)
 {
-    if (rcpt_breaker_look(&endpoint->breaker, app_now(actions->app)) == RCPT_BREAKER_PROBING)
+    if (rcpt_breaker_look(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
         return endpoint->in_flight == 0 ? 1 : 0;
     return rcpt_webhook_room(endpoint->endpoint);
 }
@@ -236,7 +239,7 @@ void actions_call_put_room(struct app_actions *actions, struct rcpt_pg_encoder *
     size_t shut = 0;
     char goal[128];
     for (size_t index = 0; index < actions->endpoint_count; index++) {
-        rcpt_breaker_look(&actions->endpoints[index].breaker, app_now(actions->app));
+        rcpt_breaker_look(&actions->endpoints[index].breaker, app_now(actions->context));
         shut += is_shut(&actions->endpoints[index]);
     }
     rcpt_pg_begin_text_array(encoder, shut);
@@ -274,8 +277,8 @@ void actions_call_enable(struct app_actions *actions)
 
 static bool start_endpoints(struct app_actions *actions, struct rcpt_error *error)
 {
-    const struct rcpt_config *config = actions->app->config;
-    const struct rcpt_webhooks_settings settings = {.loop = &actions->app->loop,
+    const struct rcpt_config *config = actions->context->config;
+    const struct rcpt_webhooks_settings settings = {.loop = actions->context->loop,
                                                     .allow_private = config->actions.allow_private,
                                                     .ca_file = config->actions.ca_file};
     actions->webhooks = rcpt_webhooks_new(&settings);
@@ -322,12 +325,12 @@ static void on_producer_closed(void *context);
 
 static bool start_producer(struct app_actions *actions, struct rcpt_error *error)
 {
-    const struct rcpt_config *config = actions->app->config;
+    const struct rcpt_config *config = actions->context->config;
     if (actions->pipelines->topics.count == 0)
         return true;
     struct rcpt_kafka_property *properties = app_kafka_properties(config);
     const struct rcpt_producer_settings settings = {
-        .loop = &actions->app->loop,
+        .loop = actions->context->loop,
         .brokers = config->kafka.brokers,
         .properties = properties,
         .property_count = config->kafka.properties_count,

@@ -1,4 +1,6 @@
-#include "actions.h"
+/* Claims: the actions that are due on our lanes, as many as have capacity, one claim at a time.
+ * Called by actions.c on every step, and by whoever frees capacity (actions_claim_soon). */
+#include "actions_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +11,9 @@
 /* Not at once: what comes to its end until then makes room for one claim of many. */
 void actions_claim_soon(struct app_actions *actions)
 {
-    int64_t soon = actions->claimed_at_ms + ACTIONS_TICK_MS;
-    if (soon < actions->claim_at_ms)
-        actions->claim_at_ms = soon;
+    int64_t soon = actions->claim.sent_ms + ACTIONS_TICK_MS;
+    if (soon < actions->claim.at_ms)
+        actions->claim.at_ms = soon;
 }
 
 static char *copy(const char *text)
@@ -19,21 +21,37 @@ static char *copy(const char *text)
     return text != NULL ? rcpt_strdup(text) : NULL;
 }
 
+enum { /* columns of actions_claim() */
+       CLAIM_ID,
+       CLAIM_TOKEN,
+       CLAIM_ATTEMPT,
+       CLAIM_RUN,
+       CLAIM_KIND = 6,
+       CLAIM_TARGET,
+       CLAIM_KEY,
+       CLAIM_AGE = 10,
+       CLAIM_WAIT,
+       CLAIM_LATE,
+       CLAIM_BODY,
+};
+
+enum { SUMMARY_WENT_ON = 1, SUMMARY_DEFERRED, SUMMARY_SEEN }; /* of its last row */
+
 static struct actions_item *make_item(struct app_actions *actions, const struct rcpt_pg_rows *rows,
                                       size_t row)
 {
     struct actions_item *item = rcpt_calloc(1, sizeof(*item));
     item->actions = actions;
-    item->id = rcpt_pg_rows_int(rows, row, 0);
-    item->token = rcpt_pg_rows_int(rows, row, 1);
-    item->attempt = (int)rcpt_pg_rows_int(rows, row, 2);
-    item->run_id = rcpt_pg_rows_int(rows, row, 3);
-    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, 6), "webhook") == 0;
-    item->target = copy(rcpt_pg_rows_text(rows, row, 7));
-    item->key = copy(rcpt_pg_rows_text(rows, row, 8));
-    item->age_ms = rcpt_pg_rows_int(rows, row, 10);
-    item->wait_ms = rcpt_pg_rows_int(rows, row, 11);
-    item->body = copy(rcpt_pg_rows_text(rows, row, 13));
+    item->id = rcpt_pg_rows_int(rows, row, CLAIM_ID);
+    item->token = rcpt_pg_rows_int(rows, row, CLAIM_TOKEN);
+    item->attempt = (int)rcpt_pg_rows_int(rows, row, CLAIM_ATTEMPT);
+    item->run_id = rcpt_pg_rows_int(rows, row, CLAIM_RUN);
+    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, CLAIM_KIND), "webhook") == 0;
+    item->target = copy(rcpt_pg_rows_text(rows, row, CLAIM_TARGET));
+    item->key = copy(rcpt_pg_rows_text(rows, row, CLAIM_KEY));
+    item->age_ms = rcpt_pg_rows_int(rows, row, CLAIM_AGE);
+    item->wait_ms = rcpt_pg_rows_int(rows, row, CLAIM_WAIT);
+    item->body = copy(rcpt_pg_rows_text(rows, row, CLAIM_BODY));
     return item;
 }
 
@@ -53,16 +71,16 @@ static void pace_claims(struct app_actions *actions, unsigned went_on)
 /* Columns as actions_claim() returns them; the last row is a summary. */
 static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
 {
-    const struct app *app = actions->app;
+    const struct app_context *context = actions->context;
     size_t count = rcpt_pg_rows_count(rows);
-    bool stale = app_now(actions->app) - actions->claimed_at_ms >
-                 app->config->actions.lease_ms / STALE_SHARE;
+    bool stale = app_now(actions->context) - actions->claim.sent_ms >
+                 context->config->actions.lease_ms / STALE_SHARE;
     for (size_t row = 0; row + 1 < count; row++) {
         struct actions_item *item = make_item(actions, rows, row);
         actions->in_flight++;
         if (item->attempt == 1)
-            rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_ACTION_LATE_SECONDS,
-                                 RCPT_NO_LABELS, (double)rcpt_pg_rows_int(rows, row, 12) / 1000);
+            rcpt_metrics_observe(context->metrics, RCPT_METRIC_ACTION_LATE_SECONDS, RCPT_NO_LABELS,
+                                 (double)rcpt_pg_rows_int(rows, row, CLAIM_LATE) / 1000);
         if (stale) /* it may be claimed by others before an answer could come */
             actions_settle(item, ACTIONS_BACK, "stale");
         else
@@ -70,30 +88,30 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
     }
     if (count == 0)
         return; /* the lanes are not ours any more */
-    unsigned seen = (unsigned)rcpt_pg_rows_int(rows, count - 1, 3); /* to the last due row */
-    int64_t went_on = rcpt_pg_rows_int(rows, count - 1, 1);
-    int64_t deferred = rcpt_pg_rows_int(rows, count - 1, 2);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
+    unsigned seen =
+        (unsigned)rcpt_pg_rows_int(rows, count - 1, SUMMARY_SEEN); /* to the last due row */
+    int64_t went_on = rcpt_pg_rows_int(rows, count - 1, SUMMARY_WENT_ON);
+    int64_t deferred = rcpt_pg_rows_int(rows, count - 1, SUMMARY_DEFERRED);
+    rcpt_metrics_add(context->metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
                      (double)went_on);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
+    rcpt_metrics_add(context->metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
                      (double)deferred);
     pace_claims(actions, (unsigned)went_on);
     if (count == 1 && went_on > 0)
-        actions->claim_at_ms = 0;
+        actions->claim.at_ms = 0;
     else if (count > 1 || went_on > 0 || seen < actions->claiming)
         actions_claim_soon(actions);
 }
 
-static void on_claimed(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                       const struct rcpt_error *error)
+static void on_claimed(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct app_actions *actions = context;
-    actions->claim_flying = false;
-    if (!actions_failed(actions, "a claim of actions", error)) {
-        RCPT_ASSERT(row_count == 1);
-        take_claimed(actions, rows[0]);
-    }
-    actions_step(actions);
+    take_claimed(context, rows);
+}
+
+void actions_claim_init(struct app_actions *actions)
+{
+    actions->look = ACTIONS_LOOK_MIN;
+    actions->claim = actions_ask(actions, "claim", "a claim of actions", on_claimed);
 }
 
 static int64_t interval_us(unsigned per_minute)
@@ -113,14 +131,9 @@ static unsigned put_lanes(const struct app_actions *actions, struct rcpt_pg_enco
     return owned;
 }
 
-static void claim(struct app_actions *actions, unsigned most)
+static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encoder, unsigned most)
 {
-    const struct rcpt_config *config = actions->app->config;
-    struct rcpt_pg_encoder *encoder = actions->encoder;
-    actions->claimed_at_ms = app_now(actions->app);
-    actions->claim_at_ms = app_now(actions->app) + config->actions.poll_interval_ms;
-    actions->claim_flying = true;
-    rcpt_pg_encoder_reset(encoder);
+    const struct rcpt_config *config = actions->context->config;
     actions->claiming = put_lanes(actions, encoder);
     rcpt_pg_add_text(encoder, actions->me);
     rcpt_pg_add_int4(encoder, (int32_t)actions->look);
@@ -133,18 +146,22 @@ static void claim(struct app_actions *actions, unsigned most)
     rcpt_pg_add_int8(encoder, interval_us(config->actions.rate));
     rcpt_pg_add_int8(encoder, config->actions.burst);
     rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
-    actions_submit(actions, "claim", on_claimed);
 }
 
-/* All lanes at once, but one claim is in flight at a time, so that room is never promised twice. */
+/* All lanes at once, but one claim is in flight at a time, so that capacity is never promised
+ * twice. */
 void actions_claim_some(struct app_actions *actions)
 {
-    unsigned most = actions->app->config->actions.max_in_flight;
-    int64_t now = app_now(actions->app);
-    if (actions->claim_flying || actions->stopping || !actions->stored ||
-        actions->in_flight >= most || now >= actions->owned_until_ms ||
-        now < actions->claim_at_ms || !actions_can_ask(actions))
+    const struct rcpt_config *config = actions->context->config;
+    unsigned most = config->actions.max_in_flight;
+    if (actions->stopping || !actions->stored || actions->in_flight >= most ||
+        app_now(actions->context) >= actions->owned_until_ms)
+        return;
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&actions->claim);
+    if (encoder == NULL)
         return;
     most -= actions->in_flight;
-    claim(actions, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
+    put_claim(actions, encoder, most < ACTIONS_PER_CLAIM ? most : ACTIONS_PER_CLAIM);
+    actions->claim.every_ms = config->actions.poll_interval_ms;
+    rcpt_ask_send(&actions->claim);
 }

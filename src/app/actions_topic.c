@@ -1,11 +1,12 @@
 /* Topics whose records begin runs: a consumer with a group of its own, whose positions move in the
  * transaction that makes the runs. Whatever goes wrong, the reader begins anew with a new consumer
- * at the positions of the database: so nothing that was fetched before can come late. */
+ * at the positions of the database: so nothing that was fetched before can come late. Called by
+ * actions.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "actions.h"
+#include "actions_internal.h"
 #include "config_value.h"
 
 #define BATCH_RECORDS 1000u
@@ -52,7 +53,7 @@ struct request {
 
 static int64_t now_of(const struct actions_topic *topic)
 {
-    return app_now(topic->actions->app);
+    return app_now(topic->actions->context);
 }
 
 /* ---- what is in memory ---- */
@@ -468,7 +469,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 {
     const struct actions_topic *topic = context;
     if (!healthy && error->decision == RCPT_DECISION_FATAL)
-        app_fail(topic->actions->app, error);
+        app_fail(topic->actions->context, error);
 }
 
 /* ---- life ---- */
@@ -486,18 +487,18 @@ static void on_kafka_closed(void *context)
 
 static void open_consumer(struct actions_topic *topic)
 {
-    struct app *app = topic->actions->app;
+    struct app_context *context = topic->actions->context;
     size_t property_count;
     struct rcpt_kafka_property *properties =
-        app_kafka_reader_properties(app->config, &property_count);
+        app_kafka_reader_properties(context->config, &property_count);
     struct rcpt_error error;
     char group[300];
-    snprintf(group, sizeof(group), "%.250s-actions", app->config->kafka.group);
+    snprintf(group, sizeof(group), "%.250s-actions", context->config->kafka.group);
     const struct rcpt_kafka_settings settings = {
-        .loop = &app->loop,
-        .brokers = app->config->kafka.brokers,
+        .loop = context->loop,
+        .brokers = context->config->kafka.brokers,
         .group = group,
-        .instance_id = app->config->kafka.instance_id,
+        .instance_id = context->config->kafka.instance_id,
         .topics = (const char *const *)topic->actions->pipelines->sources.names,
         .topic_count = topic->actions->pipelines->sources.count,
         .properties = properties,
@@ -518,7 +519,7 @@ static void open_consumer(struct actions_topic *topic)
     topic->kafka = rcpt_kafka_new(&settings, &error);
     free(properties);
     if (topic->kafka == NULL)
-        app_fail(app, &error);
+        app_fail(context, &error);
 }
 
 static void on_ready(void *context, struct rcpt_pg *pg)
@@ -550,7 +551,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     topic->actions = actions;
     topic->encoder = rcpt_pg_encoder_new();
     topic->letters = rcpt_pg_encoder_new();
-    struct rcpt_pg_settings settings = app_pg_settings(actions->app, "actions-topics");
+    struct rcpt_pg_settings settings = app_pg_settings(actions->context, "actions-topics");
     settings.context = topic;
     settings.on_ready = on_ready;
     settings.on_down = on_down;

@@ -7,7 +7,7 @@
 #include "command.h"
 #include "config_value.h"
 #include "fold_plan.h"
-#include "folds.h"
+#include "folds_internal.h"
 #include "receiptd/core/hash.h"
 #include "receiptd/kafka/history.h"
 

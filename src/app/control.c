@@ -1,3 +1,6 @@
+/* The control socket: clients send a line each, get an answer and are closed. The states of a
+ * client are enum client_state. Made by run.c; its tick ends drains, and clients that wait too
+ * long. */
 #include "control.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "app.h"
+#include "control_socket.h"
 
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */
@@ -27,7 +30,7 @@ enum client_state {
 struct client {
     uv_pipe_t pipe;
     uv_write_t write;
-    struct app *app;
+    struct control *control;
     struct client *next;
     enum client_state state;
     bool gone; /* while the worker still has it */
@@ -37,16 +40,17 @@ struct client {
     char *answer;
 };
 
-struct app_control {
+struct control {
+    struct control_settings settings;
+    struct app_ticker ticker;
     uv_pipe_t pipe;
-    struct app *app;
     struct client *clients;
     unsigned client_count;
-    char *path;
+    char *path; /* NULL: nobody listens */
 };
 
 struct request {
-    struct app *app;
+    struct control *control;
     struct client *client;
     const char *words[CONTROL_MAX_WORDS]; /* the verb first */
     unsigned count;
@@ -58,15 +62,14 @@ struct request {
 static void on_client_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
-    struct app *app = client->app;
-    app->open--;
+    app_closed(client->control->settings.context);
     free(client->answer);
     free(client);
 }
 
 static void close_client(struct client *client)
 {
-    struct app_control *control = client->app->control_socket;
+    struct control *control = client->control;
     if (client->state == CLIENT_CLOSING)
         return;
     if (client->state == CLIENT_RELOADING) { /* the worker's callback does it */
@@ -129,8 +132,8 @@ static void answer(struct client *client, bool json, int exit_code, const char *
 
 /* ---- verbs ---- */
 
-static void answer_page(const struct request *request, void (*print)(struct app *, FILE *),
-                        void (*write)(struct app *, struct rcpt_json *))
+static void answer_page(const struct request *request, void (*print)(const struct status *, FILE *),
+                        void (*write)(const struct status *, struct rcpt_json *))
 {
     struct rcpt_json json;
     char *text = NULL;
@@ -139,10 +142,10 @@ static void answer_page(const struct request *request, void (*print)(struct app 
     RCPT_ASSERT(out != NULL);
     rcpt_json_init(&json, out);
     if (request->json) {
-        write(request->app, &json);
+        write(request->control->settings.status, &json);
         fputc('\n', out);
     } else {
-        print(request->app, out);
+        print(request->control->settings.status, out);
     }
     RCPT_ASSERT(fclose(out) == 0);
     answer_take(request->client, EX_OK, text);
@@ -160,7 +163,7 @@ static void do_lanes(const struct request *request)
 
 static bool refuses_while_stopping(const struct request *request)
 {
-    if (!request->app->stopping)
+    if (!app_is_stopping(request->control->settings.context))
         return false;
     answer(request->client, request->json, EX_TEMPFAIL, "the process is about to end\n");
     return true;
@@ -170,7 +173,7 @@ static void do_pause(const struct request *request)
 {
     if (refuses_while_stopping(request))
         return;
-    app_set_hold(request->app, APP_HOLD_PAUSED);
+    receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_PAUSED);
     answer(request->client, request->json, EX_OK,
            "paused: what is queued is applied, nothing more is taken in\n");
 }
@@ -179,23 +182,25 @@ static void do_resume(const struct request *request)
 {
     if (refuses_while_stopping(request))
         return;
-    app_set_hold(request->app, APP_HOLD_NONE);
+    receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_NONE);
     answer(request->client, request->json, EX_OK, "taking in again\n");
 }
 
+static void on_tick(void *context);
+
 static void do_drain(const struct request *request)
 {
-    app_set_hold(request->app, APP_HOLD_DRAINING);
+    const struct app_context *context = request->control->settings.context;
+    receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_DRAINING);
     request->client->state = CLIENT_DRAINING;
-    request->client->deadline_ms =
-        app_now(request->app) + request->app->config->shutdown.deadline_ms;
-    control_tick(request->app);
+    request->client->deadline_ms = app_now(context) + context->config->shutdown.deadline_ms;
+    on_tick(request->control);
 }
 
 static void do_log_level(const struct request *request)
 {
     char text[128];
-    const struct rcpt_config *config = request->app->config;
+    const struct rcpt_config *config = request->control->settings.context->config;
     const char *room = request->count > 2 ? request->words[1] : NULL;
     const char *name = request->count > 1 ? request->words[request->count - 1] : "";
     enum rcpt_log_level level = rcpt_log_find_level(name);
@@ -220,21 +225,22 @@ static void do_log_level(const struct request *request)
 
 static void do_resync(const struct request *request)
 {
-    struct app *app = request->app;
+    const struct app_context *context = request->control->settings.context;
+    struct rcpt_engine *engine = receipts_engine(request->control->settings.receipts);
     char *end = NULL;
     const char *word = request->count > 1 ? request->words[1] : "all";
     unsigned long lane = strtoul(word, &end, 10);
     bool all = strcmp(word, "all") == 0;
-    if (!all && (end == word || *end != '\0' || lane >= app->config->lanes)) {
+    if (!all && (end == word || *end != '\0' || lane >= context->config->lanes)) {
         char text[96];
         snprintf(text, sizeof(text), "\"%.40s\" is no lane: 0 to %u, or all\n", word,
-                 app->config->lanes - 1);
+                 context->config->lanes - 1);
         answer(request->client, request->json, EX_USAGE, text);
         return;
     }
-    for (uint32_t index = 0; index < app->config->lanes; index++) {
+    for (uint32_t index = 0; index < context->config->lanes; index++) {
         if (all || index == lane)
-            rcpt_engine_resync(app->engine, index, app_now(app));
+            rcpt_engine_resync(engine, index, app_now(context));
     }
     answer(request->client, request->json, EX_OK, "positions are compared with the database\n");
 }
@@ -252,12 +258,13 @@ static void on_reloaded(void *context, bool good, const char *text)
 static void do_reload(const struct request *request)
 {
     request->client->state = CLIENT_RELOADING;
-    if (reload_begin(request->app, on_reloaded, request->client))
+    if (reload_begin(request->control->settings.reload, on_reloaded, request->client))
         return;
     request->client->state = CLIENT_READING;
     answer(request->client, request->json, EX_TEMPFAIL,
-           request->app->closing ? "the process is about to end\n"
-                                 : "a reload is under way already\n");
+           request->control->settings.context->phase == APP_CLOSING
+               ? "the process is about to end\n"
+               : "a reload is under way already\n");
 }
 
 static const struct {
@@ -273,7 +280,7 @@ static const struct {
 
 static void run(struct client *client)
 {
-    struct request request = {.app = client->app, .client = client};
+    struct request request = {.control = client->control, .client = client};
     char words[CONTROL_LINE_BYTES];
     char *rest = words;
     memcpy(words, client->line, client->size + 1);
@@ -319,18 +326,19 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 
 static void on_connection(uv_stream_t *server, int status)
 {
-    struct app_control *control = server->data;
+    struct control *control = server->data;
+    struct app_context *context = control->settings.context;
     if (status != 0)
         return;
     struct client *client = rcpt_calloc(1, sizeof(*client));
-    client->app = control->app;
+    client->control = control;
     client->pipe.data = client;
-    client->deadline_ms = app_now(control->app) + CLIENT_WAIT_MS;
+    client->deadline_ms = app_now(context) + CLIENT_WAIT_MS;
     client->next = control->clients;
     control->clients = client;
     control->client_count++;
-    control->app->open++;
-    uv_pipe_init(&control->app->loop, &client->pipe, 0);
+    app_open(context);
+    uv_pipe_init(context->loop, &client->pipe, 0);
     if (uv_accept(server, (uv_stream_t *)&client->pipe) != 0 ||
         control->client_count > MOST_CLIENTS ||
         uv_read_start((uv_stream_t *)&client->pipe, on_allocate, on_read) != 0)
@@ -341,27 +349,29 @@ static void on_connection(uv_stream_t *server, int status)
 
 static void tick_client(struct client *client)
 {
-    struct app *app = client->app;
-    bool late = app_now(app) >= client->deadline_ms, json = client->line[0] == 'j';
+    const struct control *control = client->control;
+    enum receipts_hold hold = receipts_hold(control->settings.receipts);
+    bool late = app_now(control->settings.context) >= client->deadline_ms;
+    bool json = client->line[0] == 'j';
     if (client->state == CLIENT_READING && late)
         close_client(client);
-    else if (client->state == CLIENT_DRAINING && app->hold == APP_HOLD_DRAINED)
+    else if (client->state == CLIENT_DRAINING && hold == RECEIPTS_HOLD_DRAINED)
         answer(client, json, EX_OK, "drained: nothing is queued, nothing more is taken in\n");
-    else if (client->state == CLIENT_DRAINING && app->hold != APP_HOLD_DRAINING)
+    else if (client->state == CLIENT_DRAINING && hold != RECEIPTS_HOLD_DRAINING)
         answer(client, json, EX_TEMPFAIL, "somebody has ended the drain\n");
     else if (client->state == CLIENT_DRAINING && late)
         answer(client, json, EX_TEMPFAIL,
                "not drained within shutdown.deadline; nothing more is taken in\n");
 }
 
-void control_tick(struct app *app)
+static void on_tick(void *context)
 {
-    if (app->hold == APP_HOLD_DRAINING && rcpt_engine_is_drained(app->engine))
-        app_set_hold(app, APP_HOLD_DRAINED);
-    if (app->control_socket == NULL)
-        return;
-    for (struct client *client = app->control_socket->clients, *next; client != NULL;
-         client = next) {
+    const struct control *control = context;
+    struct receipts *receipts = control->settings.receipts;
+    if (receipts_hold(receipts) == RECEIPTS_HOLD_DRAINING &&
+        rcpt_engine_is_drained(receipts_engine(receipts)))
+        receipts_set_hold(receipts, RECEIPTS_HOLD_DRAINED);
+    for (struct client *client = control->clients, *next; client != NULL; client = next) {
         next = client->next;
         tick_client(client);
     }
@@ -393,7 +403,7 @@ static bool has_folder(const char *path)
 
 /* Under a name of its own until its mode is right, so that there is no moment in which others could
  * connect. */
-static int bind_socket(struct app_control *control)
+static int bind_socket(struct control *control)
 {
     char fresh[128];
     snprintf(fresh, sizeof(fresh), "%s.%d", control->path, (int)getpid());
@@ -409,51 +419,60 @@ static int bind_socket(struct app_control *control)
     return status;
 }
 
-static void on_socket_closed(uv_handle_t *handle)
+static bool can_listen(const char *path)
 {
-    struct app_control *control = handle->data;
-    control->app->open--;
-    free(control->path);
-    free(control);
-}
-
-void control_start(struct app *app)
-{
-    const char *path = app->config->control.socket;
     if (path[0] == '\0')
-        return;
+        return false;
     if (!has_folder(path)) {
         rcpt_log_info("app", "no control socket: the folder of %s cannot be written", path);
-        return;
+        return false;
     }
     if (is_alive(path)) {
         rcpt_log_warn("app", "no control socket: another instance answers at %s", path);
-        return;
+        return false;
     }
-    struct app_control *control = rcpt_calloc(1, sizeof(*control));
-    control->app = app;
-    control->path = rcpt_strdup(path);
-    control->pipe.data = control;
-    uv_pipe_init(&app->loop, &control->pipe, 0);
-    app->control_socket = control;
-    int status = bind_socket(control);
-    if (status != 0) {
-        rcpt_log_warn("app", "no control socket at %s: %s", path, uv_strerror(status));
-        control->path[0] = '\0';
-        control_close(app);
-    }
+    return true;
 }
 
-void control_close(struct app *app)
+static void start_socket(struct control *control, const char *path)
 {
-    struct app_control *control = app->control_socket;
-    if (control == NULL)
+    control->path = rcpt_strdup(path);
+    control->pipe.data = control;
+    uv_pipe_init(control->settings.context->loop, &control->pipe, 0);
+    int status = bind_socket(control);
+    if (status == 0)
+        return;
+    rcpt_log_warn("app", "no control socket at %s: %s", path, uv_strerror(status));
+    control->path[0] = '\0';
+    control_close(control);
+}
+
+struct control *control_new(const struct control_settings *settings)
+{
+    const char *path = settings->context->config->control.socket;
+    struct control *control = rcpt_calloc(1, sizeof(*control));
+    control->settings = *settings;
+    control->ticker = (struct app_ticker){.tick = on_tick, .context = control};
+    app_add_ticker(settings->context, &control->ticker);
+    if (can_listen(path))
+        start_socket(control, path);
+    return control;
+}
+
+void control_close(struct control *control)
+{
+    if (control->path == NULL)
         return;
     while (control->clients != NULL) /* none of them reloads: the drain waits for that */
         close_client(control->clients);
     if (control->path[0] != '\0')
         unlink(control->path);
-    app->open++;
-    uv_close((uv_handle_t *)&control->pipe, on_socket_closed);
-    app->control_socket = NULL;
+    app_close_handle(control->settings.context, (uv_handle_t *)&control->pipe);
+    free(control->path);
+    control->path = NULL;
+}
+
+void control_free(struct control *control)
+{
+    free(control);
 }

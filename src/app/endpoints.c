@@ -1,26 +1,42 @@
 /* Metrics, health and status over HTTP. That nobody can ask must not stop the stream: an address
- * that is taken is tried again. */
-#include "app.h"
+ * that is taken is tried again by the tick. Made by run.c; reload.c has the certificate read again.
+ */
+#include "endpoints.h"
+
+#include <stdlib.h>
+
+#include "measure_process.h"
+#include "pages.h"
 
 #define RETRY_MS 5000
+
+struct endpoints {
+    struct endpoints_settings settings;
+    struct rcpt_http_server *http; /* NULL: nobody listens */
+    struct pages pages;            /* of it */
+    struct app_ticker ticker;
+    struct measure_source source;
+    int64_t retry_at_ms; /* the address is taken; 0: not */
+};
 
 /* ---- what the pages say ---- */
 
 static char *write_metrics(void *context, enum rcpt_metrics_format format, size_t *size)
 {
-    return measure_page(context, format, size);
+    const struct endpoints *endpoints = context;
+    return measure_page(endpoints->settings.measure, format, size);
 }
 
 static bool write_ready(void *context, struct rcpt_json *json)
 {
-    struct app *app = context;
-    status_write_readiness(app, json);
-    return app->ready;
+    const struct endpoints *endpoints = context;
+    status_write_readiness(endpoints->settings.status, json);
+    return endpoints->settings.context->ready;
 }
 
 static bool write_started(void *context, struct rcpt_json *json)
 {
-    struct app *app = context;
+    const struct app_context *app = ((const struct endpoints *)context)->settings.context;
     const char *reasons[APP_MOST_REASONS];
     unsigned count = app->was_ready ? 0 : app_reasons(app, reasons);
     rcpt_json_begin_object(json);
@@ -37,8 +53,8 @@ static bool write_started(void *context, struct rcpt_json *json)
 
 static bool write_live(void *context, struct rcpt_json *json)
 {
-    struct app *app = context;
-    bool turns = measure_turns(app), works = measure_works(app);
+    const struct measure *measure = ((const struct endpoints *)context)->settings.measure;
+    bool turns = measure_turns(measure), works = measure_works(measure);
     rcpt_json_begin_object(json);
     rcpt_json_key(json, "loop");
     rcpt_json_bool(json, turns);
@@ -50,60 +66,99 @@ static bool write_live(void *context, struct rcpt_json *json)
 
 static bool write_status(void *context, struct rcpt_json *json)
 {
-    struct app *app = context;
-    status_write(app, json);
+    const struct endpoints *endpoints = context;
+    status_write(endpoints->settings.status, json);
     return true;
+}
+
+static void begin_runs(void *context, struct rcpt_http_request *request)
+{
+    const struct endpoints *endpoints = context;
+    endpoints->settings.begin_runs(endpoints->settings.runs, request);
+}
+
+static void collect(void *context, struct rcpt_metrics *metrics)
+{
+    const struct endpoints *endpoints = context;
+    if (endpoints->http != NULL)
+        measure_http(metrics, rcpt_http_stats(endpoints->http));
 }
 
 /* ---- the server ---- */
 
+static void listen_again(struct endpoints *endpoints)
+{
+    const struct app_context *context = endpoints->settings.context;
+    const struct rcpt_config *config = context->config;
+    struct rcpt_error error;
+    bool again = endpoints->retry_at_ms != 0;
+    endpoints->retry_at_ms = 0;
+    if (config->http.listen[0] == '\0')
+        return;
+    endpoints->http =
+        pages_open(&endpoints->pages, context->loop, config->http.listen, config, &error);
+    if (endpoints->http != NULL)
+        return;
+    endpoints->retry_at_ms = app_now(context) + RETRY_MS;
+    if (!again)
+        rcpt_log_failure(RCPT_LOG_WARN, "http", &error,
+                         "no metrics and status yet, will be tried again");
+}
+
+static void on_tick(void *context)
+{
+    struct endpoints *endpoints = context;
+    const struct app_context *app = endpoints->settings.context;
+    if (endpoints->retry_at_ms != 0 && app_now(app) >= endpoints->retry_at_ms &&
+        !app_is_stopping(app))
+        listen_again(endpoints);
+}
+
+bool endpoints_reload(struct endpoints *endpoints, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = endpoints->settings.context->config;
+    return endpoints->http == NULL || config->http.tls_certificate == NULL ||
+           rcpt_http_reload_tls(endpoints->http, error);
+}
+
+/* ---- life ---- */
+
+struct endpoints *endpoints_new(const struct endpoints_settings *settings)
+{
+    struct endpoints *endpoints = rcpt_calloc(1, sizeof(*endpoints));
+    endpoints->settings = *settings;
+    endpoints->ticker = (struct app_ticker){.tick = on_tick, .context = endpoints};
+    endpoints->source = (struct measure_source){.collect = collect, .context = endpoints};
+    endpoints->pages = (struct pages){.context = endpoints,
+                                      .metrics = write_metrics,
+                                      .status = write_status,
+                                      .live = write_live,
+                                      .ready = write_ready,
+                                      .started = write_started,
+                                      .begin_runs = begin_runs};
+    app_add_ticker(settings->context, &endpoints->ticker);
+    measure_add_source(settings->measure, &endpoints->source);
+    listen_again(endpoints);
+    return endpoints;
+}
+
 static void on_closed(void *context)
 {
-    struct app *app = context;
-    app->open--;
+    app_closed(context);
 }
 
-void endpoints_close(struct app *app)
+void endpoints_close(struct endpoints *endpoints)
 {
-    app->http_retry_ms = 0;
-    if (app->http == NULL)
+    struct app_context *context = endpoints->settings.context;
+    endpoints->retry_at_ms = 0;
+    if (endpoints->http == NULL)
         return;
-    app->open++;
-    rcpt_http_close(app->http, on_closed, app);
-    app->http = NULL;
+    app_open(context);
+    rcpt_http_close(endpoints->http, on_closed, context);
+    endpoints->http = NULL;
 }
 
-void endpoints_start(struct app *app)
+void endpoints_free(struct endpoints *endpoints)
 {
-    struct rcpt_error error;
-    bool again = app->http_retry_ms != 0;
-    app->http_retry_ms = 0;
-    if (app->config->http.listen[0] == '\0')
-        return;
-    app->pages = (struct pages){.context = app,
-                                .metrics = write_metrics,
-                                .status = write_status,
-                                .live = write_live,
-                                .ready = write_ready,
-                                .started = write_started,
-                                .begin_runs = actions_on_request};
-    app->http = pages_open(&app->pages, &app->loop, app->config->http.listen, app->config, &error);
-    if (app->http != NULL)
-        return;
-    app->http_retry_ms = app_now(app) + RETRY_MS;
-    if (!again)
-        rcpt_log_warn("http", "no metrics and status yet, will be tried again: %s%s%s", error.text,
-                      error.hint[0] != '\0' ? "; HINT: " : "", error.hint);
-}
-
-void endpoints_tick(struct app *app)
-{
-    if (app->http_retry_ms != 0 && app_now(app) >= app->http_retry_ms && !app->stopping)
-        endpoints_start(app);
-}
-
-bool endpoints_reload(struct app *app, struct rcpt_error *error)
-{
-    return app->http == NULL || app->config->http.tls_certificate == NULL ||
-           rcpt_http_reload_tls(app->http, error);
+    free(endpoints);
 }

@@ -1,43 +1,34 @@
-#include "folds.h"
+/* Folds as a whole: the subscription to transitions, the connection with its rules and totals,
+ * start, reload and end. They run (struct app_folds) from the first rule, or from what an earlier
+ * one has left, until the process ends. Called by run.c and reload.c. */
+#include "folds_internal.h"
 
 #include <stdlib.h>
-#include <string.h>
+
+#include "receiptd/postgres/sql.h"
 
 #define TICK_MS   100
 #define TOTALS_MS 2000
 
-static bool can_ask(const struct app_folds *folds)
-{
-    return folds->up && !folds->stopping && rcpt_pg_is_ready(folds->pg);
-}
-
-static bool failed(struct app_folds *folds, const char *what, const struct rcpt_error *error)
-{
-    if (error == NULL)
-        return false;
-    if (error->code[0] == '\0' || folds->stopping)
-        return true; /* the connection is gone: on_down says it */
-    rcpt_log_warn("app", "folds: %s failed, will be tried again: %s (%s)%s%s", what, error->text,
-                  error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
-    if (error->decision == RCPT_DECISION_RECONNECT)
-        rcpt_pg_reconnect(folds->pg, error);
-    return true;
-}
+struct folds {
+    struct app_context *context;
+    struct receipts *receipts;
+    struct transition_subscriber subscriber;
+    struct control_listener listener;
+    struct app_folds *running; /* NULL: never configured, and nothing is left */
+};
 
 /* ---- rules ---- */
 
-static void on_rules(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                     const struct rcpt_error *error)
+enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN }; /* columns of rules */
+
+static void on_rules(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_folds *folds = context;
-    folds->rules_flying = false;
-    if (failed(folds, "storing the rules", error))
-        return;
-    RCPT_ASSERT(row_count == 1);
     folds->rules_stored = !folds->rules_again;
     folds->rules_again = false;
-    int64_t removed = rcpt_pg_rows_int(rows[0], 0, 0), open = rcpt_pg_rows_int(rows[0], 0, 1);
-    const char *unknown = rcpt_pg_rows_text(rows[0], 0, 2);
+    int64_t removed = rcpt_pg_rows_int(rows, 0, RULES_REMOVED);
+    const char *unknown = rcpt_pg_rows_text(rows, 0, RULES_UNKNOWN);
     if (unknown != NULL)
         rcpt_log_error("app",
                        "folds: the inbox has no such column: %s; it is null in every event, so "
@@ -46,37 +37,20 @@ static void on_rules(void *context, struct rcpt_pg_rows *const *rows, size_t row
     if (removed > 0)
         rcpt_log_info("app",
                       "folds: %lld rules are removed; their %lld open groups are published at once",
-                      (long long)removed, (long long)open);
+                      (long long)removed, (long long)rcpt_pg_rows_int(rows, 0, RULES_OPEN));
     folds_gather_rules_changed(&folds->lanes[0].gatherer);
-    lanes_apply_blocks(folds->app);
+    receipts_apply_subscriptions(folds->folds->receipts);
 }
 
 static void store_rules(struct app_folds *folds)
 {
-    struct rcpt_pg_query query = {.statement = "rules"};
-    if (folds->rules_stored || folds->rules_flying || !can_ask(folds))
+    struct rcpt_pg_encoder *encoder = folds->rules_stored ? NULL : rcpt_ask_begin(&folds->rules);
+    if (encoder == NULL)
         return;
-    char *text = folds_rules_text(folds->app->config);
-    rcpt_pg_encoder_reset(folds->encoder);
-    rcpt_pg_add_text(folds->encoder, text);
-    rcpt_pg_encoder_params(folds->encoder, &query.params);
-    folds->rules_flying = true;
-    rcpt_pg_submit(folds->pg, &query, 1, on_rules, folds);
+    char *text = folds_rules_text(folds->context->config);
+    rcpt_pg_add_text(encoder, text);
+    rcpt_ask_send(&folds->rules);
     free(text);
-}
-
-enum folds_told folds_want_transitions(const struct app *app)
-{
-    enum folds_told told = FOLDS_NOT_TOLD;
-    for (size_t index = 0; index < app->config->folds_count; index++) {
-        const struct rcpt_fold_config *fold = &app->config->folds[index];
-        if (fold->source != RCPT_FOLD_TRANSITIONS)
-            continue;
-        if (folds_columns(fold, NULL, NULL) > 0)
-            return FOLDS_TOLD_COLUMNS;
-        told = FOLDS_TOLD;
-    }
-    return told;
 }
 
 /* ---- totals ---- */
@@ -96,7 +70,7 @@ enum {
 static void show(struct app_folds *folds, enum rcpt_metric metric, const char *const *labels,
                  const struct rcpt_pg_rows *rows, size_t row, int column)
 {
-    rcpt_metrics_set(folds->app->figures.metrics, metric, labels,
+    rcpt_metrics_set(folds->context->metrics, metric, labels,
                      (double)rcpt_pg_rows_int(rows, row, column));
 }
 
@@ -121,32 +95,22 @@ static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, 
         published += rcpt_pg_rows_int(rows, row, causes[index].column);
     }
     int64_t groups = published + rcpt_pg_rows_int(rows, row, TOTAL_OPEN);
-    rcpt_metrics_set(folds->app->figures.metrics, RCPT_METRIC_FOLD_FOLDED, RCPT_LABELS(rule),
+    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_FOLDED, RCPT_LABELS(rule),
                      (double)(events - groups));
-    rcpt_metrics_set(folds->app->figures.metrics, RCPT_METRIC_FOLD_RATIO, RCPT_LABELS(rule),
+    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_RATIO, RCPT_LABELS(rule),
                      events > 0 ? (double)(events - groups) / (double)events : 0);
 }
 
-static void on_totals(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                      const struct rcpt_error *error)
+static void on_totals(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct app_folds *folds = context;
-    folds->totals_flying = false;
-    if (failed(folds, "reading the totals", error))
-        return;
-    RCPT_ASSERT(row_count == 1);
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++)
-        show_rule(folds, rows[0], row);
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
+        show_rule(context, rows, row);
 }
 
 static void read_totals(struct app_folds *folds)
 {
-    struct rcpt_pg_query query = {.statement = "totals"};
-    if (folds->totals_flying || !can_ask(folds) || app_now(folds->app) < folds->totals_at_ms)
-        return;
-    folds->totals_flying = true;
-    folds->totals_at_ms = app_now(folds->app) + TOTALS_MS;
-    rcpt_pg_submit(folds->pg, &query, 1, on_totals, folds);
+    if (rcpt_ask_begin(&folds->totals) != NULL)
+        rcpt_ask_send(&folds->totals);
 }
 
 /* ---- the connection ---- */
@@ -155,7 +119,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_folds *folds = context;
     (void)pg;
-    folds->up = true;
+    folds->asker.up = true;
     folds->rules_stored = false; /* the database may have gone back */
     rcpt_log_info("postgres", "folds is connected");
     store_rules(folds);
@@ -165,13 +129,12 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct app_folds *folds = context;
     (void)pg;
-    folds->up = false;
+    folds->asker.up = false;
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         folds_lane_down(&folds->lanes[index]);
-    rcpt_metrics_add(folds->app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
-                     RCPT_LABELS("folds"), 1);
-    rcpt_log_warn("postgres", "folds is not connected: %s%s%s", error->text,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
+                     1);
+    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "folds is not connected");
 }
 
 static void on_reader_ready(void *context, struct rcpt_pg *pg)
@@ -188,16 +151,15 @@ static void on_reader_down(void *context, struct rcpt_pg *pg, const struct rcpt_
     struct folds_reader *reader = context;
     (void)pg;
     reader->up = false;
-    rcpt_metrics_add(reader->folds->app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES,
+    rcpt_metrics_add(reader->folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("fold-topics"), 1);
-    rcpt_log_warn("postgres", "fold-topics is not connected: %s%s%s", error->text,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "fold-topics is not connected");
 }
 
 static void start_reader(struct app_folds *folds)
 {
     struct folds_reader *reader = &folds->reader;
-    struct rcpt_pg_settings settings = app_pg_settings(folds->app, "fold-topics");
+    struct rcpt_pg_settings settings = app_pg_settings(folds->context, "fold-topics");
     reader->folds = folds;
     reader->encoder = rcpt_pg_encoder_new();
     settings.context = reader;
@@ -217,19 +179,41 @@ static void on_tick(uv_timer_t *timer)
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         folds_lane_tick(&folds->lanes[index]);
     folds_reader_tick(&folds->reader);
-    if (folds->stopping)
-        app_check_drain(folds->app);
+    if (folds->asker.closed)
+        app_check_drain(folds->context);
 }
 
-/* ---- start, reload, end ---- */
+/* ---- start ---- */
 
-static void start(struct app *app)
+/* A failure that comes while folds end is not worth a line: they are asked for nothing more. */
+static void make_asks(struct app_folds *folds)
+{
+    folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
+                                       .room = "app",
+                                       .prefix = "folds: ",
+                                       .encoder = rcpt_pg_encoder_new()};
+    folds->rules = (struct rcpt_ask){.asker = &folds->asker,
+                                     .statement = "rules",
+                                     .what = "storing the rules",
+                                     .context = folds,
+                                     .on_answer = on_rules};
+    folds->totals = (struct rcpt_ask){.asker = &folds->asker,
+                                      .statement = "totals",
+                                      .what = "reading the totals",
+                                      .context = folds,
+                                      .on_answer = on_totals,
+                                      .every_ms = TOTALS_MS};
+}
+
+static void start(struct folds *module)
 {
     struct app_folds *folds = rcpt_calloc(1, sizeof(*folds));
-    struct rcpt_pg_settings settings = app_pg_settings(app, "folds");
-    app->folds = folds;
-    folds->app = app;
-    folds->encoder = rcpt_pg_encoder_new();
+    struct rcpt_pg_settings settings = app_pg_settings(module->context, "folds");
+    module->running = folds;
+    folds->folds = module;
+    folds->context = module->context;
+    folds->receipts = module->receipts;
+    make_asks(folds);
     settings.context = folds;
     settings.synchronous_commit = true; /* claims precede an effect outside the database */
     settings.on_ready = on_ready;
@@ -237,88 +221,124 @@ static void start(struct app *app)
     settings.statements = rcpt_fold_statements(&settings.statement_count);
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         folds_lane_init(folds, index);
-    uv_timer_init(&app->loop, &folds->tick);
+    uv_timer_init(folds->context->loop, &folds->tick);
     folds->tick.data = folds;
     uv_timer_start(&folds->tick, on_tick, TICK_MS, TICK_MS);
-    folds->pg = rcpt_pg_new(&settings);
-    rcpt_pg_start(folds->pg);
+    folds->asker.pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(folds->asker.pg);
     start_reader(folds);
     folds->calls.folds = folds;
     folds_calls_configure(&folds->calls);
 }
 
-void folds_start(struct app *app)
+void folds_start(struct folds *folds)
 {
-    if (app->config->folds_count > 0)
-        start(app);
+    if (folds->context->config->folds_count > 0)
+        start(folds);
 }
 
 static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {
-    struct app *app = context;
-    if (error != NULL || app->folds != NULL || app->stopping)
+    struct folds *folds = context;
+    if (error != NULL || folds->running != NULL || app_is_stopping(folds->context))
         return; /* asked again on the next connection */
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
     rcpt_log_info("app", "folds: no rule is configured; what is left of earlier ones is published");
-    start(app);
+    start(folds);
 }
 
-void folds_look_for_left(struct app *app)
+/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+static void on_control_ready(void *context, struct rcpt_pg *pg)
 {
+    struct folds *folds = context;
     struct rcpt_pg_query query = {.statement = "folds_left"};
-    if (app->folds == NULL && !app->stopping)
-        rcpt_pg_submit(app->control, &query, 1, on_left, app);
+    if (folds->running == NULL)
+        rcpt_pg_submit(pg, &query, 1, on_left, folds);
 }
 
-void folds_apply_config(struct app *app, bool rules_changed)
+/* ---- the subscription ---- */
+
+static const char *block_of(const void *context)
 {
-    if (app->folds == NULL) {
-        folds_start(app);
+    const struct folds *folds = context;
+    const struct rcpt_config *config = folds->context->config;
+    const char *block = NULL;
+    for (size_t index = 0; index < config->folds_count; index++) {
+        const struct rcpt_fold_config *fold = &config->folds[index];
+        if (fold->source != RCPT_FOLD_TRANSITIONS)
+            continue;
+        if (folds_columns(fold, NULL, NULL) > 0)
+            return rcpt_sql("lane/apply_folds_columns");
+        block = rcpt_sql("lane/apply_folds");
+    }
+    return block;
+}
+
+struct folds *folds_new(struct app_context *context, struct receipts *receipts)
+{
+    struct folds *folds = rcpt_calloc(1, sizeof(*folds));
+    *folds = (struct folds){.context = context,
+                            .receipts = receipts,
+                            .subscriber = {.context = folds, .block = block_of},
+                            .listener = {.context = folds, .on_ready = on_control_ready}};
+    receipts_subscribe(receipts, &folds->subscriber);
+    receipts_listen_control(receipts, &folds->listener);
+    return folds;
+}
+
+/* ---- reload, end ---- */
+
+void folds_apply_config(struct folds *folds, bool rules_changed)
+{
+    struct app_folds *running = folds->running;
+    if (running == NULL) {
+        folds_start(folds);
         return;
     }
-    rcpt_pg_set_dsn(app->folds->pg, app->config->postgres.dsn);
-    rcpt_pg_set_dsn(app->folds->reader.pg, app->config->postgres.dsn);
+    rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
+    rcpt_pg_set_dsn(running->reader.pg, folds->context->config->postgres.dsn);
     if (!rules_changed)
         return;
-    app->folds->rules_again = app->folds->rules_flying;
-    app->folds->rules_stored = false;
-    store_rules(app->folds);
-    folds_reader_reload(&app->folds->reader);
-    folds_calls_configure(&app->folds->calls);
+    running->rules_again = running->rules.in_flight;
+    running->rules_stored = false;
+    store_rules(running);
+    folds_reader_reload(&running->reader);
+    folds_calls_configure(&running->calls);
 }
 
-void folds_stop(struct app *app)
+void folds_stop(struct folds *folds)
 {
-    if (app->folds == NULL)
+    if (folds->running == NULL)
         return;
-    app->folds->stopping = true;
-    folds_reader_stop(&app->folds->reader);
+    folds->running->asker.closed = true;
+    folds_reader_stop(&folds->running->reader);
 }
 
-bool folds_are_settled(const struct app *app)
+bool folds_are_settled(const struct folds *folds)
 {
-    for (uint32_t index = 0; app->folds != NULL && index < FOLDS_LANES; index++)
-        if (!folds_lane_is_settled(&app->folds->lanes[index]))
+    const struct app_folds *running = folds->running;
+    for (uint32_t index = 0; running != NULL && index < FOLDS_LANES; index++)
+        if (!folds_lane_is_settled(&running->lanes[index]))
             return false;
-    return app->folds == NULL || folds_reader_is_settled(&app->folds->reader);
+    return running == NULL || folds_reader_is_settled(&running->reader);
 }
 
 static void on_part_closed(void *context)
 {
     struct app_folds *folds = context;
-    struct app *app = folds->app;
+    struct app_context *app = folds->context;
     if (--folds->closing > 0)
         return;
-    rcpt_pg_encoder_free(folds->encoder);
+    rcpt_pg_encoder_free(folds->asker.encoder);
     rcpt_pg_encoder_free(folds->reader.encoder);
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
         folds_gather_fini(&folds->lanes[index].gatherer);
+    folds->folds->running = NULL;
     free(folds);
-    app->folds = NULL;
-    app->open--;
+    app_closed(app);
 }
 
 static void on_tick_closed(uv_handle_t *handle)
@@ -326,17 +346,22 @@ static void on_tick_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-void folds_close(struct app *app)
+void folds_close(struct folds *folds)
 {
-    struct app_folds *folds = app->folds;
-    if (folds == NULL)
+    struct app_folds *running = folds->running;
+    if (running == NULL)
         return;
-    app->open++;
-    folds->closing = FOLDS_LANES + 4;
-    uv_close((uv_handle_t *)&folds->tick, on_tick_closed);
-    rcpt_pg_close(folds->pg, on_part_closed, folds);
-    rcpt_pg_close(folds->reader.pg, on_part_closed, folds);
-    folds_calls_close(&folds->calls, on_part_closed);
+    app_open(folds->context);
+    running->closing = FOLDS_LANES + 4;
+    uv_close((uv_handle_t *)&running->tick, on_tick_closed);
+    rcpt_pg_close(running->asker.pg, on_part_closed, running);
+    rcpt_pg_close(running->reader.pg, on_part_closed, running);
+    folds_calls_close(&running->calls, on_part_closed);
     for (uint32_t index = 0; index < FOLDS_LANES; index++)
-        rcpt_transactor_close(folds->lanes[index].transactor, on_part_closed, folds);
+        rcpt_transactor_close(running->lanes[index].transactor, on_part_closed, running);
+}
+
+void folds_free(struct folds *folds)
+{
+    free(folds);
 }

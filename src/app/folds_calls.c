@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 
 #define MOST_CALLS      32
 #define MARGIN_MS       5000 /* of the lease beyond the longest attempt */
@@ -58,15 +58,15 @@ static void write_down(struct folds_calls *calls, const char *id, const char *wh
 {
     struct app_folds *folds = calls->folds;
     struct rcpt_pg_query query = {.statement = "answered"};
-    if (!folds->up || !rcpt_pg_is_ready(folds->pg))
+    if (!folds->asker.up || !rcpt_pg_is_ready(folds->asker.pg))
         return; /* the lease ends by itself */
-    rcpt_pg_encoder_reset(folds->encoder);
-    rcpt_pg_add_text(folds->encoder, id);
-    rcpt_pg_add_text(folds->encoder, what);
-    rcpt_pg_add_int8(folds->encoder, wait_ms);
-    rcpt_pg_add_text(folds->encoder, text);
-    rcpt_pg_encoder_params(folds->encoder, &query.params);
-    rcpt_pg_submit(folds->pg, &query, 1, on_written, calls);
+    rcpt_pg_encoder_reset(folds->asker.encoder);
+    rcpt_pg_add_text(folds->asker.encoder, id);
+    rcpt_pg_add_text(folds->asker.encoder, what);
+    rcpt_pg_add_int8(folds->asker.encoder, wait_ms);
+    rcpt_pg_add_text(folds->asker.encoder, text);
+    rcpt_pg_encoder_params(folds->asker.encoder, &query.params);
+    rcpt_pg_submit(folds->asker.pg, &query, 1, on_written, calls);
 }
 
 static void describe(const struct rcpt_webhook_answer *answer, char text[160])
@@ -103,7 +103,7 @@ static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
 static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 {
     struct call *call = context;
-    struct rcpt_metrics *metrics = call->calls->folds->app->figures.metrics;
+    struct rcpt_metrics *metrics = call->calls->folds->context->metrics;
     rcpt_metrics_add(metrics, RCPT_METRIC_FOLD_CALLS,
                      RCPT_LABELS(call->endpoint->rule, rcpt_webhook_class_name(answer->class)), 1);
     call->endpoint->in_flight--;
@@ -152,7 +152,7 @@ static void on_calls(void *context, struct rcpt_pg_rows *const *rows, size_t row
 {
     struct folds_calls *calls = context;
     calls->flying = false;
-    if (error != NULL || calls->folds->stopping)
+    if (error != NULL || calls->folds->asker.closed)
         return; /* what was claimed comes again when its lease ends */
     RCPT_ASSERT(row_count == 1);
     for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++)
@@ -171,17 +171,17 @@ void folds_calls_tick(struct folds_calls *calls, uint32_t lane)
 {
     struct app_folds *folds = calls->folds;
     struct rcpt_pg_query query = {.statement = "calls"};
-    int64_t now = app_now(folds->app);
+    int64_t now = app_now(folds->context);
     if (calls->flying || now < calls->due_ms[lane] || !has_room(calls))
         return;
     calls->due_ms[lane] = now + (calls->endpoints != NULL ? POLL_MS : NO_RULE_MS);
     calls->flying = true;
-    rcpt_pg_encoder_reset(folds->encoder);
-    rcpt_pg_add_int4(folds->encoder, (int32_t)lane);
-    rcpt_pg_add_int4(folds->encoder, MOST_CALLS);
-    rcpt_pg_add_int8(folds->encoder, MOST_TIMEOUT_MS + MARGIN_MS);
-    rcpt_pg_encoder_params(folds->encoder, &query.params);
-    rcpt_pg_submit(folds->pg, &query, 1, on_calls, calls);
+    rcpt_pg_encoder_reset(folds->asker.encoder);
+    rcpt_pg_add_int4(folds->asker.encoder, (int32_t)lane);
+    rcpt_pg_add_int4(folds->asker.encoder, MOST_CALLS);
+    rcpt_pg_add_int8(folds->asker.encoder, MOST_TIMEOUT_MS + MARGIN_MS);
+    rcpt_pg_encoder_params(folds->asker.encoder, &query.params);
+    rcpt_pg_submit(folds->asker.pg, &query, 1, on_calls, calls);
 }
 
 /* ---- endpoints ---- */
@@ -189,7 +189,7 @@ void folds_calls_tick(struct folds_calls *calls, uint32_t lane)
 static struct rcpt_webhooks *client(struct folds_calls *calls, bool allow_private)
 {
     struct rcpt_webhooks **client = &calls->clients[allow_private];
-    struct rcpt_webhooks_settings settings = {.loop = &calls->folds->app->loop,
+    struct rcpt_webhooks_settings settings = {.loop = calls->folds->context->loop,
                                               .allow_private = allow_private};
     if (*client == NULL)
         *client = rcpt_webhooks_new(&settings);
@@ -229,7 +229,7 @@ static void add_endpoint(struct folds_calls *calls, const struct rcpt_fold_confi
 /* Those before stay until the end: their last calls may be in flight, or still to come. */
 void folds_calls_configure(struct folds_calls *calls)
 {
-    const struct rcpt_config *config = calls->folds->app->config;
+    const struct rcpt_config *config = calls->folds->context->config;
     for (size_t index = 0; index < config->folds_count; index++)
         if (config->folds[index].publish.webhook.url != NULL)
             add_endpoint(calls, &config->folds[index]);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 #include "receiptd/postgres/array_text.h"
 
 #define MOST_ROWS       500    /* appended rows of one statement */
@@ -61,7 +61,7 @@ static int64_t smaller(int64_t a, int64_t b)
  */
 static int64_t least_window_us(const struct app_folds *folds)
 {
-    const struct rcpt_config *config = folds->app->config;
+    const struct rcpt_config *config = folds->context->config;
     int64_t least = MOST_LIE_MS;
     for (size_t index = 0; index < config->folds_count; index++)
         if (config->folds[index].source == RCPT_FOLD_TRANSITIONS)
@@ -71,7 +71,7 @@ static int64_t least_window_us(const struct app_folds *folds)
 
 static int64_t patience_us(const struct folds_lane *lane)
 {
-    const struct rcpt_config *config = lane->folds->app->config;
+    const struct rcpt_config *config = lane->folds->context->config;
     int64_t most = lane->gatherer.took_ms * LIE_FACTOR;
     most = smaller(most < LEAST_LIE_MS ? LEAST_LIE_MS : most, MOST_LIE_MS);
     for (size_t index = 0; index < config->folds_count; index++) {
@@ -84,7 +84,7 @@ static int64_t patience_us(const struct folds_lane *lane)
 
 static int64_t least_max_events(const struct app_folds *folds)
 {
-    const struct rcpt_config *config = folds->app->config;
+    const struct rcpt_config *config = folds->context->config;
     int64_t least = INT64_MAX;
     for (size_t index = 0; index < config->folds_count; index++)
         if (config->folds[index].source == RCPT_FOLD_TRANSITIONS)
@@ -164,7 +164,7 @@ static void on_gathered(void *context, struct rcpt_pg_rows *const *rows, size_t 
         rcpt_fold_pending_flushed(gatherer->pending);
         learn(gatherer, gathered);
         if (gatherer->row_count == 0)
-            gatherer->took_ms = app_now(lane->folds->app) - lane->gathering_ms;
+            gatherer->took_ms = app_now(lane->folds->context) - lane->gathering_ms;
         if (gatherer->row_count == 0 &&
             rcpt_fold_pending_bytes(gatherer->pending) >= MOST_KEPT_BYTES / 2)
             rcpt_fold_pending_forget(gatherer->pending);
@@ -195,9 +195,10 @@ static size_t add_statement(struct transaction *transaction, const char *name,
 static void submit(struct folds_lane *lane, struct transaction *transaction,
                    rcpt_pg_on_result on_result)
 {
-    lane->gathering_ms = app_now(lane->folds->app);
+    lane->gathering_ms = app_now(lane->folds->context);
     lane->state = FOLDS_GATHERING;
-    rcpt_pg_submit(lane->folds->pg, transaction->queries, transaction->count, on_result, lane);
+    rcpt_pg_submit(lane->folds->asker.pg, transaction->queries, transaction->count, on_result,
+                   lane);
     for (size_t index = 0; index < transaction->count; index++)
         rcpt_pg_encoder_free(transaction->encoders[index]);
 }
@@ -420,7 +421,7 @@ static void on_due(void *context, struct rcpt_pg_rows *const *rows, size_t row_c
 
 static void ask_for_due(struct folds_lane *lane)
 {
-    struct rcpt_pg_encoder *encoder = lane->folds->encoder;
+    struct rcpt_pg_encoder *encoder = lane->folds->asker.encoder;
     rcpt_pg_encoder_reset(encoder);
     rcpt_pg_add_int4(encoder, MOST_CANDIDATES);
     folds_lane_submit(lane, FOLDS_GATHERING, "due", on_due);
@@ -432,7 +433,7 @@ static void decide(struct folds_lane *lane)
     struct folds_gatherer *gatherer = &lane->gatherer;
     enum rcpt_fold_quiet quiet =
         rcpt_fold_pending_quiet(gatherer->pending, gatherer->now_us, least_window_us(lane->folds));
-    bool early = app_now(lane->folds->app) < lane->gather_at_ms;
+    bool early = app_now(lane->folds->context) < lane->gather_at_ms;
     bool all = has_to_go(gatherer, lane) || (gatherer->due && gatherer->row_count == 0);
     gatherer->quiet = quiet == RCPT_FOLD_QUIET;
     lane->state = FOLDS_IDLE;
@@ -445,7 +446,7 @@ static void decide(struct folds_lane *lane)
     else if (!early && gatherer->topics)
         gather_topics(lane);
     else
-        lane->look_at_ms = app_now(lane->folds->app) + LOOK_MS;
+        lane->look_at_ms = app_now(lane->folds->context) + LOOK_MS;
 }
 
 /* ---- reading ---- */
@@ -491,7 +492,7 @@ static void on_events(void *context, struct rcpt_pg_rows *const *rows, size_t ro
 
 static void read_events(struct folds_lane *lane)
 {
-    struct rcpt_pg_encoder *encoder = lane->folds->encoder;
+    struct rcpt_pg_encoder *encoder = lane->folds->asker.encoder;
     rcpt_pg_encoder_reset(encoder);
     add_rows(encoder, &lane->gatherer, lane->gatherer.row_count);
     rcpt_pg_add_int4(encoder, MOST_ROWS);

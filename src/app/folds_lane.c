@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 
 #define MOST_GROUPS   2000 /* due groups of one claim */
 #define MOST_RECORDS  1000 /* publications of one transaction */
@@ -26,23 +26,12 @@ bool folds_lane_is_settled(const struct folds_lane *lane)
 
 static bool is_owned(const struct folds_lane *lane)
 {
-    const struct app *app = lane->folds->app;
-    const struct app_topic *topic = &app->topics[0];
-    uint32_t slots = rcpt_engine_slot_count(app->engine);
-    if (topic->partition_count <= 0)
-        return false;
-    int32_t wanted = (int32_t)lane->index % topic->partition_count;
-    for (uint32_t slot = 0; slot < slots; slot++)
-        if (rcpt_engine_is_assigned(app->engine, slot) &&
-            rcpt_engine_slot_partition(app->engine, slot) == wanted &&
-            strcmp(rcpt_engine_slot_topic(app->engine, slot), topic->name) == 0)
-            return true;
-    return false;
+    return receipts_own_share(lane->folds->receipts, lane->index);
 }
 
 bool folds_lane_can_go_on(const struct folds_lane *lane)
 {
-    return lane->folds->up && !lane->folds->stopping && rcpt_pg_is_ready(lane->folds->pg);
+    return rcpt_asker_is_ready(&lane->folds->asker);
 }
 
 /* ---- failures ---- */
@@ -52,12 +41,11 @@ static void back_off(struct folds_lane *lane, const char *what, const struct rcp
     struct app_folds *folds = lane->folds;
     int64_t wait = rcpt_backoff_next_ms(&lane->backoff);
     lane->state = FOLDS_IDLE;
-    lane->retry_at_ms = app_now(folds->app) + wait;
-    if (error->code[0] == '\0' && !folds->up)
+    lane->retry_at_ms = app_now(folds->context) + wait;
+    if (error->code[0] == '\0' && !folds->asker.up)
         return; /* the connection is gone: on_down says it */
-    rcpt_log_warn("app", "folds: lane %u: %s failed, again in %lld ms: %s (%s)%s%s", lane->index,
-                  what, (long long)wait, error->text, error->code,
-                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+    rcpt_log_failure(RCPT_LOG_WARN, "app", error, "folds: lane %u: %s failed, again in %lld ms",
+                     lane->index, what, (long long)wait);
 }
 
 bool folds_lane_failed(struct folds_lane *lane, const char *what, const struct rcpt_error *error)
@@ -71,7 +59,7 @@ bool folds_lane_failed(struct folds_lane *lane, const char *what, const struct r
         rcpt_transactor_drop(lane->transactor);
     back_off(lane, what, error);
     if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
-        rcpt_pg_reconnect(folds->pg, error);
+        rcpt_pg_reconnect(folds->asker.pg, error);
     return true;
 }
 
@@ -86,13 +74,13 @@ void folds_lane_down(struct folds_lane *lane)
 static struct rcpt_pg_query query_of(struct folds_lane *lane, const char *statement)
 {
     struct rcpt_pg_query query = {.statement = statement};
-    rcpt_pg_encoder_params(lane->folds->encoder, &query.params);
+    rcpt_pg_encoder_params(lane->folds->asker.encoder, &query.params);
     return query;
 }
 
 static struct rcpt_pg_encoder *begin(struct folds_lane *lane)
 {
-    struct rcpt_pg_encoder *encoder = lane->folds->encoder;
+    struct rcpt_pg_encoder *encoder = lane->folds->asker.encoder;
     rcpt_pg_encoder_reset(encoder);
     rcpt_pg_add_int4(encoder, (int32_t)lane->index);
     return encoder;
@@ -103,7 +91,7 @@ void folds_lane_submit(struct folds_lane *lane, enum folds_state state, const ch
 {
     struct rcpt_pg_query query = query_of(lane, statement);
     lane->state = state;
-    rcpt_pg_submit(lane->folds->pg, &query, 1, on_result, lane);
+    rcpt_pg_submit(lane->folds->asker.pg, &query, 1, on_result, lane);
 }
 
 /* ---- taking the lane over ---- */
@@ -248,7 +236,7 @@ static int64_t smaller(int64_t a, int64_t b)
  * events of a group meet in a gathering, the less each costs. */
 static void leave_room(struct folds_lane *lane)
 {
-    int64_t now = app_now(lane->folds->app), wait = (now - lane->gathering_ms) * ROOM;
+    int64_t now = app_now(lane->folds->context), wait = (now - lane->gathering_ms) * ROOM;
     lane->gather_at_ms = now + smaller(wait, MOST_WAIT_MS);
 }
 
@@ -301,9 +289,9 @@ static void claim(struct folds_lane *lane)
     struct rcpt_pg_query queries[] = {{.statement = "fence"}, {.statement = "claim"}};
     rcpt_pg_encoder_params(fence, &queries[0].params);
     rcpt_pg_encoder_params(rest, &queries[1].params);
-    lane->gathering_ms = app_now(lane->folds->app);
+    lane->gathering_ms = app_now(lane->folds->context);
     lane->state = FOLDS_GATHERING;
-    rcpt_pg_submit(lane->folds->pg, queries, 2, on_claimed, lane);
+    rcpt_pg_submit(lane->folds->asker.pg, queries, 2, on_claimed, lane);
     rcpt_pg_encoder_free(fence);
     rcpt_pg_encoder_free(rest);
 }
@@ -318,7 +306,7 @@ static void on_forgotten(void *context, struct rcpt_pg_rows *const *rows, size_t
         return;
     RCPT_ASSERT(row_count == 2);
     if (rcpt_pg_rows_int(rows[1], 0, 0) >= FORGET_GROUPS)
-        lane->forget_at_ms = app_now(lane->folds->app);
+        lane->forget_at_ms = app_now(lane->folds->context);
     lane->state = FOLDS_IDLE;
 }
 
@@ -326,14 +314,14 @@ static void forget(struct folds_lane *lane)
 {
     struct rcpt_pg_encoder *fence = folds_lane_fence(lane), *rest = rcpt_pg_encoder_new();
     struct rcpt_pg_query queries[] = {{.statement = "fence"}, {.statement = "forget"}};
-    lane->forget_at_ms = app_now(lane->folds->app) + FORGET_MS;
+    lane->forget_at_ms = app_now(lane->folds->context) + FORGET_MS;
     rcpt_pg_add_int4(rest, (int32_t)lane->index);
     rcpt_pg_add_int8(rest, REMEMBER_MS);
     rcpt_pg_add_int4(rest, FORGET_GROUPS);
     rcpt_pg_encoder_params(fence, &queries[0].params);
     rcpt_pg_encoder_params(rest, &queries[1].params);
     lane->state = FOLDS_GATHERING;
-    rcpt_pg_submit(lane->folds->pg, queries, 2, on_forgotten, lane);
+    rcpt_pg_submit(lane->folds->asker.pg, queries, 2, on_forgotten, lane);
     rcpt_pg_encoder_free(fence);
     rcpt_pg_encoder_free(rest);
 }
@@ -356,7 +344,7 @@ static void on_looked(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     bool nothing = !transitions && !topics && !due && !claimed;
     lane->state = FOLDS_IDLE;
     if (nothing && lane->index > 0)
-        lane->look_at_ms = app_now(lane->folds->app) + LOOK_MS;
+        lane->look_at_ms = app_now(lane->folds->context) + LOOK_MS;
     if (nothing || !folds_lane_can_go_on(lane) || !is_owned(lane))
         return;
     if (lane->epoch == 0)
@@ -386,9 +374,9 @@ void folds_lane_look(struct folds_lane *lane)
 
 void folds_lane_tick(struct folds_lane *lane)
 {
-    int64_t now = app_now(lane->folds->app);
+    int64_t now = app_now(lane->folds->context);
     rcpt_transactor_tick(lane->transactor);
-    if (lane->folds->stopping && lane->state == FOLDS_IDLE)
+    if (lane->folds->asker.closed && lane->state == FOLDS_IDLE)
         rcpt_transactor_drop(lane->transactor);
     if (lane->folds->rules_stored && folds_lane_can_go_on(lane) && is_owned(lane))
         folds_calls_tick(&lane->folds->calls, lane->index);
@@ -409,13 +397,13 @@ void folds_lane_tick(struct folds_lane *lane)
 
 static struct rcpt_transactor *make_transactor(struct folds_lane *lane)
 {
-    const struct rcpt_config *config = lane->folds->app->config;
+    const struct rcpt_config *config = lane->folds->context->config;
     struct rcpt_kafka_property *properties = app_kafka_properties(config);
     char id[640];
     snprintf(id, sizeof(id), "%.250s.%.249s.folds.%u", config->kafka.group, config->kafka.topics[0],
              lane->index);
     struct rcpt_transactor_settings settings = {
-        .loop = &lane->folds->app->loop,
+        .loop = lane->folds->context->loop,
         .brokers = config->kafka.brokers,
         .properties = properties,
         .property_count = config->kafka.properties_count,

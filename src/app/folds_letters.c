@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 
 #define KEEP_LETTERS 1024
 #define MOST_BYTES   RCPT_RECORD_MAX_LETTER_BYTES

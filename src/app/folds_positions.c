@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 
 #define RETRY_MS  1000
 #define REWIND_MS 10000
@@ -60,7 +60,7 @@ static bool is_over(struct request *request_taken, const struct rcpt_error *erro
         return true;
     if (error == NULL)
         return false;
-    reader->retry_at_ms = app_now(reader->folds->app) + RETRY_MS;
+    reader->retry_at_ms = app_now(reader->folds->context) + RETRY_MS;
     reader->state = READER_WAITING;
     if (error->code[0] != '\0')
         rcpt_log_warn("app", "folds: positions of topics are not to be had yet: %s (%s)",
@@ -129,7 +129,7 @@ static void start_at(struct folds_reader *reader, struct folds_partition *partit
     if (!partition->fetched || offset >= partition->delivered)
         return;
     partition->rewound_from = partition->delivered;
-    partition->rewound_at_ms = app_now(reader->folds->app);
+    partition->rewound_at_ms = app_now(reader->folds->context);
     partition->rewinds = 0;
     rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, offset);
 }
@@ -184,7 +184,7 @@ void folds_positions_read(struct folds_reader *reader)
         return;
     if (!reader->up || !rcpt_pg_is_ready(reader->pg)) {
         reader->state = READER_WAITING;
-        reader->retry_at_ms = app_now(reader->folds->app) + RETRY_MS;
+        reader->retry_at_ms = app_now(reader->folds->context) + RETRY_MS;
         return;
     }
     rcpt_pg_encoder_reset(encoder);
@@ -228,18 +228,18 @@ void folds_positions_on_out_of_range(void *context, void *tag, const char *topic
 static void look_at_rewind(struct folds_reader *reader, struct folds_partition *partition)
 {
     if (partition->rewound_from == 0 ||
-        app_now(reader->folds->app) - partition->rewound_at_ms < REWIND_MS)
+        app_now(reader->folds->context) - partition->rewound_at_ms < REWIND_MS)
         return;
     if (partition->rewinds++ > 0)
         partition->rewound_from = 0; /* a real gap: nothing below is there any more */
-    partition->rewound_at_ms = app_now(reader->folds->app);
+    partition->rewound_at_ms = app_now(reader->folds->context);
     rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, partition->read);
 }
 
 void folds_positions_tick(struct folds_reader *reader)
 {
     if (reader->state == READER_WAITING && reader->partition_count > 0 &&
-        app_now(reader->folds->app) >= reader->retry_at_ms)
+        app_now(reader->folds->context) >= reader->retry_at_ms)
         folds_positions_read(reader);
     for (size_t index = 0; index < reader->partition_count; index++)
         look_at_rewind(reader, &reader->partitions[index]);

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 
 #define COMMIT_MS   5000 /* at most so often to Kafka, for those who look at lag */
 #define CLOSE_MS    5000
@@ -72,7 +72,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 {
     struct folds_reader *reader = context;
     if (!healthy && error->decision == RCPT_DECISION_FATAL)
-        app_fail(reader->folds->app, error);
+        app_fail(reader->folds->context, error);
 }
 
 /* ---- life ---- */
@@ -89,8 +89,8 @@ static void on_closed(void *context)
     reader->collector = NULL;
     reader->leaving = reader->subscribed = reader->assigned = reader->closing = false;
     reader->serial++;
-    if (folds->stopping)
-        app_check_drain(folds->app);
+    if (folds->asker.closed)
+        app_check_drain(folds->context);
     else
         folds_reader_start(reader);
 }
@@ -106,7 +106,7 @@ static void add_topic(struct folds_reader *reader, const char *topic)
 /* Rules and topics of the configuration, copied: a reload exchanges it under us. */
 static size_t copy_rules(struct folds_reader *reader)
 {
-    const struct rcpt_config *config = reader->folds->app->config;
+    const struct rcpt_config *config = reader->folds->context->config;
     size_t count = 0;
     rcpt_arena_init(&reader->arena, 4096);
     struct rcpt_fold_spec *specs =
@@ -126,14 +126,14 @@ static size_t copy_rules(struct folds_reader *reader)
 
 static bool open_consumer(struct folds_reader *reader, struct rcpt_error *error)
 {
-    struct app *app = reader->folds->app;
-    const struct rcpt_config *config = app->config;
+    struct app_context *context = reader->folds->context;
+    const struct rcpt_config *config = context->config;
     size_t property_count;
     struct rcpt_kafka_property *properties = app_kafka_reader_properties(config, &property_count);
     char group[300];
     snprintf(group, sizeof(group), "%.250s-folds", config->kafka.group);
     struct rcpt_kafka_settings settings = {
-        .loop = &app->loop,
+        .loop = context->loop,
         .brokers = config->kafka.brokers,
         .group = group,
         .instance_id = config->kafka.instance_id,
@@ -170,7 +170,7 @@ void folds_reader_start(struct folds_reader *reader)
     reader->collector = NULL;
     rcpt_arena_fini(&reader->arena);
     if (failed)
-        app_fail(reader->folds->app, &error);
+        app_fail(reader->folds->context, &error);
 }
 
 static void leave_if_settled(struct folds_reader *reader)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 #include "receiptd/base/json.h"
 
 static void write_interval(struct rcpt_json *json, const char *name, int64_t ms)

@@ -1,6 +1,6 @@
 /* Sums of transitions as they lie in fold_event: as parameters of gather.sql and keep.sql, and as
  * rows of events.sql. */
-#include "folds.h"
+#include "folds_internal.h"
 #include "receiptd/postgres/array_text.h"
 
 /* ---- to the database ---- */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "folds.h"
+#include "folds_internal.h"
 
 #define BATCH_EVENTS 500000u /* folded in memory before nothing more is taken in */
 #define BATCH_BYTES  (8u * 1024 * 1024)
@@ -38,9 +38,9 @@ bool folds_topic_wants(void *context, const char *topic, int32_t number, void *t
 static void refuse(struct folds_reader *reader, const struct rcpt_kafka_message *message,
                    const struct rcpt_fold_refusal *refusal)
 {
-    int64_t now = app_now(reader->folds->app);
+    int64_t now = app_now(reader->folds->context);
     folds_letters_add(&reader->letters, message, refusal);
-    rcpt_metrics_add(reader->folds->app->figures.metrics, RCPT_METRIC_FOLD_SKIPPED,
+    rcpt_metrics_add(reader->folds->context->metrics, RCPT_METRIC_FOLD_SKIPPED,
                      RCPT_LABELS(message->topic), 1);
     if (now < reader->log_at_ms)
         return;
@@ -178,7 +178,7 @@ static void encode_moves(struct folds_reader *reader, struct rcpt_pg_encoder *en
 
 static void commit(struct folds_reader *reader)
 {
-    int64_t now = app_now(reader->folds->app);
+    int64_t now = app_now(reader->folds->context);
     if (now < reader->commit_at_ms || reader->partition_count == 0)
         return;
     reader->commit_at_ms = now + COMMIT_MS;
@@ -240,7 +240,7 @@ static void note_sent(struct folds_reader *reader)
     for (size_t index = 0; index < reader->partition_count; index++)
         reader->partitions[index].sent = reader->partitions[index].read;
     folds_topic_forget(reader);
-    reader->sent_at_ms = app_now(reader->folds->app);
+    reader->sent_at_ms = app_now(reader->folds->context);
     reader->flying = true;
     reader->flight_serial = reader->serial;
 }
@@ -249,7 +249,7 @@ static bool can_append(const struct folds_reader *reader)
 {
     return !reader->flying && reader->state == READER_READY && reader->up &&
            rcpt_pg_is_ready(reader->pg) && reader->folds->rules_stored &&
-           (is_full(reader) || app_now(reader->folds->app) >= reader->sent_at_ms + LINGER_MS);
+           (is_full(reader) || app_now(reader->folds->context) >= reader->sent_at_ms + LINGER_MS);
 }
 
 /* Positions, groups, dead letters: all of them or none. */

@@ -23,8 +23,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     struct rcpt_intake *intake = context;
     (void)pg;
     if (intake->database != INTAKE_DATABASE_DOWN)
-        rcpt_log_warn("intake", "aliases cannot be looked up: %s%s%s", error->text,
-                      error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "aliases cannot be looked up");
     intake->database = INTAKE_DATABASE_DOWN;
     struct delivery *delivery = intake->waiting;
     intake->waiting = intake->last_waiting = NULL;
@@ -179,8 +178,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     else
         intake->totals.alias_failed++;
     if (error != NULL)
-        rcpt_log_warn("intake", "looking up aliases failed: %s [%s]%s%s", error->text, error->code,
-                      error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "looking up aliases failed");
     while (delivery != NULL) {
         struct delivery *next = delivery->next;
         if (refuse)

@@ -1,3 +1,5 @@
+/* Metrics, health and status of `receiptd intake` over HTTP; those of `receiptd run` are in
+ * endpoints.c. Called by command_intake.c. */
 #include "intake_endpoints.h"
 
 #include <stdlib.h>
@@ -157,8 +159,8 @@ static void try_to_open(struct intake_endpoints *endpoints, bool again)
         return;
     uv_timer_start(&endpoints->retry, on_retry, RETRY_MS, 0);
     if (!again)
-        rcpt_log_warn("http", "no metrics and status yet, will be tried again: %s%s%s", error.text,
-                      error.hint[0] != '\0' ? "; HINT: " : "", error.hint);
+        rcpt_log_failure(RCPT_LOG_WARN, "http", &error,
+                         "no metrics and status yet, will be tried again");
 }
 
 void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,

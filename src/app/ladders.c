@@ -1,8 +1,11 @@
+/* The ladder of statuses of the configuration against the one in the database: both must have the
+ * same paths, or counters would follow another tree than statuses. Called by positions.c at each
+ * assignment, and by reload.c for a ladder that grows. */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
-#include "app.h"
+#include "receipts_internal.h"
 
 /* A ladder as the parameters of ladder_read.sql, $1 … $7. */
 static void put_entries(struct rcpt_pg_encoder *encoder, const struct rcpt_ladder *ladder)
@@ -63,15 +66,15 @@ enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct r
 
 /* The paths in the database must be those of our ladder, or counters would follow another tree than
  * statuses. What it has more does no harm: an event that names it is a dead letter here. */
-bool ladders_check(struct app *app, const struct rcpt_pg_rows *rows)
+bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
 {
     const char *stored = rcpt_pg_rows_text(rows, 0, READ_HASH),
-               *ours = rcpt_ladder_hash(app->config->ladder);
-    switch (ladders_compare(rows, app->config)) {
+               *ours = rcpt_ladder_hash(receipts->context->config->ladder);
+    switch (ladders_compare(rows, receipts->context->config)) {
     case LADDERS_SAME:
         break;
     case LADDERS_STORED_HAS_MORE:
-        if (strcmp(app->stored_ladder, stored) != 0)
+        if (strcmp(receipts->stored_ladder, stored) != 0)
             rcpt_log_warn("app",
                           "the database holds ladder %s, which has more than that of the "
                           "configuration, %s; HINT: give this instance the same ladder and reload",
@@ -84,18 +87,18 @@ bool ladders_check(struct app *app, const struct rcpt_pg_rows *rows)
                          stored != NULL ? stored : "none", ours);
         rcpt_error_hint(&error, "run receiptd migrate with this configuration, or give the ladder "
                                 "that the others have");
-        app_fail(app, &error);
+        app_fail(receipts->context, &error);
         return false;
     }
     }
-    snprintf(app->stored_ladder, sizeof(app->stored_ladder), "%s", stored);
+    snprintf(receipts->stored_ladder, sizeof(receipts->stored_ladder), "%s", stored);
     return true;
 }
 
 /* ---- a reload ---- */
 
 struct question {
-    struct app *app;
+    struct receipts *receipts;
     const struct rcpt_config *fresh;
     ladders_on_answer on_answer;
     void *context;
@@ -119,29 +122,29 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         rcpt_error_hint(&error, "run receiptd migrate with this configuration, then reload again; "
                                 "what it adds fences nobody off");
     } else {
-        snprintf(question.app->stored_ladder, sizeof(question.app->stored_ladder), "%s",
+        snprintf(question.receipts->stored_ladder, sizeof(question.receipts->stored_ladder), "%s",
                  rcpt_pg_rows_text(rows[0], 0, READ_HASH));
     }
     question.on_answer(question.context, good ? NULL : &error);
 }
 
-bool ladders_ask(struct app *app, const struct rcpt_config *fresh, ladders_on_answer on_answer,
-                 void *context, struct rcpt_error *error)
+bool ladders_ask(struct receipts *receipts, const struct rcpt_config *fresh,
+                 ladders_on_answer on_answer, void *context, struct rcpt_error *error)
 {
     struct rcpt_pg_query query = {.statement = "ladder_read"};
-    if (!rcpt_ladder_can_grow(app->config->ladder, fresh->ladder, error))
+    if (!rcpt_ladder_can_grow(receipts->context->config->ladder, fresh->ladder, error))
         return false;
-    if (!app->control_up || !rcpt_pg_is_ready(app->control)) {
+    if (!receipts->control.up || !rcpt_pg_is_ready(receipts->control.pg)) {
         rcpt_error_fatal(error, EX_TEMPFAIL, "ladder: PostgreSQL cannot be asked for it now");
         rcpt_error_hint(error, "reload again when it is there");
         return false;
     }
     struct question *question = rcpt_malloc(sizeof(*question));
-    *question = (struct question){app, fresh, on_answer, context};
+    *question = (struct question){receipts, fresh, on_answer, context};
     struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();
     ladders_put(encoder, fresh);
     rcpt_pg_encoder_params(encoder, &query.params);
-    rcpt_pg_submit(app->control, &query, 1, on_read, question);
+    rcpt_pg_submit(receipts->control.pg, &query, 1, on_read, question);
     rcpt_pg_encoder_free(encoder);
     return true;
 }

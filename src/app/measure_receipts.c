@@ -1,4 +1,5 @@
-/* What receipts and their transactions did, counted when the answer comes. */
+/* What receipts and their transactions did, counted when the answer comes. Called by lanes.c as its
+ * observer; measure.c made it so. */
 #include "measure_receipts.h"
 
 #include <stdio.h>
@@ -20,32 +21,32 @@ static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
     [RCPT_BATCH_DISCARD] = "discard", [RCPT_BATCH_EXPIRE] = "expire",
 };
 
-static void add(struct app *app, enum rcpt_metric metric, uint64_t value)
+static void add(struct measure_receipts *measured, enum rcpt_metric metric, uint64_t value)
 {
     if (value > 0)
-        rcpt_metrics_add(app->figures.metrics, metric, RCPT_NO_LABELS, (double)value);
+        rcpt_metrics_add(measured->context->metrics, metric, RCPT_NO_LABELS, (double)value);
 }
 
-static void add_dead(struct app *app, enum rcpt_reject_reason reason, const char *gateway,
-                     uint64_t events)
+static void add_dead(struct measure_receipts *measured, enum rcpt_reject_reason reason,
+                     const char *gateway, uint64_t events)
 {
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_DEAD,
+    rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_EVENTS_DEAD,
                      RCPT_LABELS(rcpt_reject_name(reason), gateway), (double)events);
 }
 
 /* A series that begins with its first burst has not increased, as Prometheus sees it. */
-void measure_expect_gateway(struct app *app, const char *gateway)
+void measure_expect_gateway(struct measure_receipts *measured, const char *gateway)
 {
     for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
-        add_dead(app, (enum rcpt_reject_reason)reason, gateway, 0);
+        add_dead(measured, (enum rcpt_reject_reason)reason, gateway, 0);
     for (enum rcpt_metric metric = RCPT_METRIC_EVENTS_PARKED; metric <= RCPT_METRIC_EVENTS_AGED_OUT;
          metric++)
-        rcpt_metrics_add(app->figures.metrics, metric, RCPT_LABELS(gateway), 0);
+        rcpt_metrics_add(measured->context->metrics, metric, RCPT_LABELS(gateway), 0);
 }
 
-const char *measure_gateway_name(const struct app *app, uint32_t gateway)
+const char *measure_gateway_name(const struct measure_receipts *measured, uint32_t gateway)
 {
-    const char *name = rcpt_decoder_gateway(app->decoder, gateway);
+    const char *name = receipts_gateway(measured->receipts, gateway);
     return name != NULL && name[0] != '\0' ? name : "none";
 }
 
@@ -53,7 +54,7 @@ const char *measure_gateway_name(const struct app *app, uint32_t gateway)
 
 /* The gateway that a refused element names, if it is an object at all. A whole record is not looked
  * into. */
-static void count_letter(struct app *app, const struct rcpt_batch_letter *letter)
+static void count_letter(struct measure_receipts *measured, const struct rcpt_batch_letter *letter)
 {
     const char *reason;
     char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1] = "none";
@@ -68,16 +69,16 @@ static void count_letter(struct app *app, const struct rcpt_batch_letter *letter
     else if (gateway.size > 0)
         snprintf(name, sizeof(name), "%.*s", (int)gateway.size, gateway.at);
     rcpt_arena_fini(&arena);
-    add_dead(app, letter->reason, name, 1);
+    add_dead(measured, letter->reason, name, 1);
 }
 
-static void count_letters(struct app *app, const struct rcpt_batch *batch)
+static void count_letters(struct measure_receipts *measured, const struct rcpt_batch *batch)
 {
     for (uint32_t index = 0; index < batch->letter_count; index++) {
         const struct rcpt_batch_letter *letter = &batch->letters[index];
         const struct rcpt_log_fields fields = {.batch = batch->number,
                                                .trace = letter->record->traceparent};
-        count_letter(app, letter);
+        count_letter(measured, letter);
         rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
                       "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
                       letter->partition, (long long)letter->record->offset, letter->index,
@@ -85,31 +86,32 @@ static void count_letters(struct app *app, const struct rcpt_batch *batch)
     }
 }
 
-static void count_commit(struct app *app, const struct rcpt_batch *batch,
+static void count_commit(struct measure_receipts *measured, const struct rcpt_batch *batch,
                          const struct rcpt_engine_result *result)
 {
-    app->figures.last_commit_ms = measure_wall_ms();
-    add(app, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
+    measured->last_commit_ms = app_wall_ms();
+    add(measured, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
     if (batch->kind != RCPT_BATCH_APPLY)
         return; /* measure_effects has counted what it woke or gave up */
-    add(app, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
+    add(measured, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
     if (batch->event_count > 0)
-        rcpt_metrics_observe(app->figures.metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
+        rcpt_metrics_observe(measured->context->metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
                              batch->event_count);
-    count_letters(app, batch);
+    count_letters(measured, batch);
 }
 
-void measure_result(struct app *app, uint32_t lane, const struct rcpt_engine_result *result)
+void measure_result(void *context, const struct lane_flight *flight,
+                    const struct rcpt_engine_result *result)
 {
-    const struct app_lane_flight *flight = &app->lane_flights[lane];
+    struct measure_receipts *measured = context;
     const struct rcpt_batch *batch = flight->batch;
-    struct rcpt_metrics *metrics = app->figures.metrics;
+    struct rcpt_metrics *metrics = measured->context->metrics;
     rcpt_metrics_add(metrics, RCPT_METRIC_TRANSACTIONS,
                      RCPT_LABELS(kind_names[batch->kind], outcome_names[result->outcome]), 1);
     rcpt_metrics_observe(metrics, RCPT_METRIC_TRANSACTION_SECONDS, RCPT_NO_LABELS,
                          (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
     if (result->outcome == RCPT_OUTCOME_COMMITTED)
-        count_commit(app, batch, result);
+        count_commit(measured, batch, result);
     else if (batch->kind == RCPT_BATCH_APPLY)
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
                          RCPT_LABELS(outcome_names[result->outcome]), batch->event_count);
@@ -123,7 +125,7 @@ struct outcome_sums {
     uint64_t classified;
 };
 
-static void sum_effect(const struct app *app, const struct rcpt_batch *batch,
+static void sum_effect(const struct measure_receipts *measured, const struct rcpt_batch *batch,
                        const struct rcpt_lane_effect *effect, struct outcome_sums *sums)
 {
     if (effect->signature < 0 || (uint32_t)effect->signature >= batch->signature_count)
@@ -138,12 +140,13 @@ static void sum_effect(const struct app *app, const struct rcpt_batch *batch,
                                              .codes = batch->signature_codes + signature->first,
                                              .counts = counts,
                                              .size = signature->size};
-    rcpt_outcome_count(&sums->gateways[signature->gateway], app->config->ladder, &group);
+    rcpt_outcome_count(&sums->gateways[signature->gateway], measured->context->config->ladder,
+                       &group);
     for (uint32_t index = 0; index < signature->size; index++)
         sums->classified += (uint64_t)counts[index] * effect->messages;
 }
 
-static void add_outcomes(struct app *app, const struct outcome_sums *sums)
+static void add_outcomes(struct measure_receipts *measured, const struct outcome_sums *sums)
 {
     static const struct {
         enum rcpt_metric metric;
@@ -151,10 +154,10 @@ static void add_outcomes(struct app *app, const struct outcome_sums *sums)
     } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_RECEIPT_APPLIED},
                  {RCPT_METRIC_EVENTS_STALE, RCPT_RECEIPT_STALE},
                  {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_RECEIPT_DUPLICATE}};
-    struct rcpt_metrics *metrics = app->figures.metrics;
+    struct rcpt_metrics *metrics = measured->context->metrics;
     for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
         const struct rcpt_outcome_counts *counts = &sums->gateways[index];
-        const char *gateway = measure_gateway_name(app, index);
+        const char *gateway = measure_gateway_name(measured, index);
         if (!sums->used[index])
             continue;
         for (size_t at = 0; at < sizeof(plain) / sizeof(plain[0]); at++)
@@ -169,39 +172,42 @@ static void add_outcomes(struct app *app, const struct outcome_sums *sums)
     }
 }
 
-static const char *status_name(const struct app *app, int16_t code, char text[16])
+static const char *status_name(const struct measure_receipts *measured, int16_t code, char text[16])
 {
-    int index = rcpt_ladder_find_code(app->config->ladder, code, NULL, 0);
+    int index = rcpt_ladder_find_code(measured->context->config->ladder, code, NULL, 0);
     if (index >= 0)
-        return rcpt_ladder_entry(app->config->ladder, (size_t)index)->name;
+        return rcpt_ladder_entry(measured->context->config->ladder, (size_t)index)->name;
     snprintf(text, 16, "%d", code);
     return text;
 }
 
 /* Neighbours in the answer often end in the same status; few series are looked up for many rows. */
-static void add_transitions(struct app *app, const struct rcpt_lane_effects *effects)
+static void add_transitions(struct measure_receipts *measured,
+                            const struct rcpt_lane_effects *effects)
 {
     char text[16];
     for (uint32_t index = 0; index < effects->count; index++) {
         const struct rcpt_lane_effect *effect = &effects->rows[index];
         if (effect->new != effect->old)
-            rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_TRANSITIONS,
-                             RCPT_LABELS(status_name(app, effect->new, text)), effect->messages);
+            rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_TRANSITIONS,
+                             RCPT_LABELS(status_name(measured, effect->new, text)),
+                             effect->messages);
     }
 }
 
-static void add_unknown(struct app *app, bool dead, const char *gateway, uint64_t events)
+static void add_unknown(struct measure_receipts *measured, bool dead, const char *gateway,
+                        uint64_t events)
 {
     if (events > 0 && dead)
-        add_dead(app, RCPT_REJECT_UNKNOWN_MESSAGE, gateway, events);
+        add_dead(measured, RCPT_REJECT_UNKNOWN_MESSAGE, gateway, events);
     else if (events > 0)
-        rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_EVENTS_PARKED, RCPT_LABELS(gateway),
-                         (double)events);
+        rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_EVENTS_PARKED,
+                         RCPT_LABELS(gateway), (double)events);
 }
 
 /* Receipts of unknown messages. Those of kinds beyond the answer's limit are of "other" gateways.
  */
-static void add_aside(struct app *app, const struct rcpt_batch *batch,
+static void add_aside(struct measure_receipts *measured, const struct rcpt_batch *batch,
                       const struct rcpt_lane_effects *effects)
 {
     bool dead = effects->events_dead > 0;
@@ -211,33 +217,33 @@ static void add_aside(struct app *app, const struct rcpt_batch *batch,
         if (aside->signature < 0 || (uint32_t)aside->signature >= batch->signature_count ||
             aside->events > left)
             continue;
-        add_unknown(app, dead,
-                    measure_gateway_name(app, batch->signatures[aside->signature].gateway),
+        add_unknown(measured, dead,
+                    measure_gateway_name(measured, batch->signatures[aside->signature].gateway),
                     aside->events);
         left -= aside->events;
     }
-    add_unknown(app, dead, "other", left);
+    add_unknown(measured, dead, "other", left);
 }
 
-static void add_parked_end(struct app *app, enum rcpt_batch_kind kind, const char *gateway,
-                           uint64_t events)
+static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_kind kind,
+                           const char *gateway, uint64_t events)
 {
-    struct rcpt_metrics *metrics = app->figures.metrics;
+    struct rcpt_metrics *metrics = measured->context->metrics;
     if (events == 0)
         return;
     if (kind == RCPT_BATCH_DISCARD) {
-        add_dead(app, RCPT_REJECT_DATABASE, gateway, events);
+        add_dead(measured, RCPT_REJECT_DATABASE, gateway, events);
     } else if (kind == RCPT_BATCH_EXPIRE) {
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_AGED_OUT, RCPT_LABELS(gateway),
                          (double)events);
-        add_dead(app, RCPT_REJECT_AGED_OUT, gateway, events);
+        add_dead(measured, RCPT_REJECT_AGED_OUT, gateway, events);
     } else {
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_WOKEN, RCPT_LABELS(gateway), (double)events);
     }
 }
 
 /* Parked receipts that were woken or given up. */
-static void add_handled(struct app *app, enum rcpt_batch_kind kind,
+static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind kind,
                         const struct rcpt_lane_effects *effects)
 {
     uint64_t left = effects->events_handled;
@@ -245,26 +251,26 @@ static void add_handled(struct app *app, enum rcpt_batch_kind kind,
         const struct rcpt_lane_gateway *gateway = &effects->gateways[index];
         if (gateway->events > left)
             continue;
-        add_parked_end(app, kind, gateway->name, gateway->events);
+        add_parked_end(measured, kind, gateway->name, gateway->events);
         left -= gateway->events;
     }
-    add_parked_end(app, kind, "none", left);
+    add_parked_end(measured, kind, "none", left);
 }
 
-void measure_effects(void *context, uint32_t lane, const struct rcpt_lane_effects *effects)
+void measure_effects(void *context, const struct rcpt_batch *batch,
+                     const struct rcpt_lane_effects *effects)
 {
-    struct app *app = ((struct app_lane_connection *)context)->app;
-    const struct rcpt_batch *batch = app->lane_flights[lane].batch;
+    struct measure_receipts *measured = context;
     struct outcome_sums sums = {0};
-    add_transitions(app, effects);
+    add_transitions(measured, effects);
     if (batch->kind != RCPT_BATCH_APPLY) {
-        add_handled(app, batch->kind, effects);
+        add_handled(measured, batch->kind, effects);
         return;
     }
-    add_aside(app, batch, effects);
+    add_aside(measured, batch, effects);
     for (uint32_t index = 0; index < effects->count; index++)
-        sum_effect(app, batch, &effects->rows[index], &sums);
-    add_outcomes(app, &sums);
+        sum_effect(measured, batch, &effects->rows[index], &sums);
+    add_outcomes(measured, &sums);
     if (effects->count == RCPT_LANE_MOST_EFFECTS && sums.classified < effects->events_counted)
-        add(app, RCPT_METRIC_EVENTS_UNCLASSIFIED, effects->events_counted - sums.classified);
+        add(measured, RCPT_METRIC_EVENTS_UNCLASSIFIED, effects->events_counted - sums.classified);
 }

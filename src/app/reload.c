@@ -1,19 +1,25 @@
 /* A new configuration while running: read and checked in a worker, compared, taken over. Whatever
- * is wrong with it, the old one stays as a whole. */
+ * is wrong with it, the old one stays as a whole. Begun by run.c (SIGHUP) and control.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "app.h"
+#include "reload.h"
 
-struct app_reload {
+struct attempt {
     uv_work_t work;
-    struct app *app;
+    struct reload *reload;
     char *path;
     struct rcpt_config *fresh; /* NULL: `error` says why */
     struct rcpt_error error;
     reload_on_done on_done;
     void *context;
+};
+
+struct reload {
+    struct reload_settings settings;
+    struct attempt *attempt; /* NULL: none is under way */
+    bool again;              /* asked for by a signal while one was under way */
 };
 
 static void list(FILE *out, const char *what, const char *const *paths, unsigned count)
@@ -24,22 +30,6 @@ static void list(FILE *out, const char *what, const char *const *paths, unsigned
     for (unsigned index = 0; index < count; index++)
         fprintf(out, " %s", paths[index]);
     fputc('\n', out);
-}
-
-static void apply_limits(struct app *app)
-{
-    struct rcpt_engine_settings settings;
-    app_engine_settings(app, &settings);
-    rcpt_engine_set_limits(app->engine, &settings);
-    lanes_apply_config(app);
-    if (app->control != NULL)
-        rcpt_pg_set_dsn(app->control, app->config->postgres.dsn);
-    if (app->intake != NULL)
-        rcpt_intake_apply_config(app->intake);
-    janitor_restart(app);
-    rcpt_config_apply_log(app->config);
-    consume_continue(app);
-    rcpt_engine_tick(app->engine, app_now(app));
 }
 
 static bool concerns_actions(const struct rcpt_config_changes *changes)
@@ -59,44 +49,54 @@ static bool has_changed(const struct rcpt_config_changes *changes, const char *p
     return false;
 }
 
-/* True unless something is refused; then nothing was changed. */
-static bool take_over(struct app_reload *reload, FILE *out)
+/* What `fresh` says is in effect from here on; each part takes over its own. False: actions cannot
+ * be carried out any more, `error` says why. */
+static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh,
+                  struct rcpt_config_changes *changes, struct rcpt_error *error)
 {
-    struct app *app = reload->app;
+    struct rcpt_config *config = parts->context->config;
+    unsigned connections = config->postgres.connections;
+    rcpt_ladder_grow(config->ladder, fresh->ladder);
+    rcpt_config_take_over(config, fresh, changes);
+    unsigned wanted = config->postgres.connections;
+    config->postgres.connections = connections; /* until they are there */
+    rcpt_config_apply_log(config);
+    status_apply_config(parts->status);
+    receipts_apply_config(parts->receipts, wanted);
+    folds_apply_config(parts->folds, has_changed(changes, "folds"));
+    receipts_apply_subscriptions(parts->receipts);
+    parts->apply_intake(parts->intake_context);
+    if (concerns_actions(changes))
+        return actions_reload(parts->actions, error);
+    actions_enable(parts->actions);
+    return true;
+}
+
+/* False: something is refused, and nothing was changed; or actions cannot be carried out. */
+static bool take_over(struct attempt *attempt, FILE *out)
+{
+    const struct reload_settings *parts = &attempt->reload->settings;
+    const struct rcpt_config *config = parts->context->config;
     struct rcpt_config_changes changes;
     struct rcpt_error error;
-    bool good = true;
-    if (reload->fresh == NULL) {
-        fprintf(out, "refused: %s\n", reload->error.text);
-        if (reload->error.hint[0] != '\0')
-            fprintf(out, "HINT: %s\n", reload->error.hint);
+    if (attempt->fresh == NULL) {
+        fprintf(out, "refused: %s\n", attempt->error.text);
+        if (attempt->error.hint[0] != '\0')
+            fprintf(out, "HINT: %s\n", attempt->error.hint);
         return false;
     }
-    if (!endpoints_reload(app, &error)) {
+    if (!endpoints_reload(parts->endpoints, &error)) {
         fprintf(out, "refused: http.tls_certificate: %s\n", error.text);
         return false;
     }
-    unsigned connections = app->config->postgres.connections;
-    if (reload->fresh->postgres.connections > app->config->lanes) {
+    if (attempt->fresh->postgres.connections > config->lanes) {
         fputs("needs a restart: postgres.connections, which is above the lanes in effect\n", out);
-        reload->fresh->postgres.connections = connections;
+        attempt->fresh->postgres.connections = config->postgres.connections;
     }
-    rcpt_ladder_grow(app->config->ladder, reload->fresh->ladder);
-    rcpt_config_take_over(app->config, reload->fresh, &changes);
-    unsigned wanted = app->config->postgres.connections;
-    app->config->postgres.connections = connections; /* until they are there */
-    apply_limits(app);
-    lanes_resize(app, wanted);
-    folds_apply_config(app, has_changed(&changes, "folds"));
-    lanes_apply_blocks(app);
-    if (!concerns_actions(&changes)) {
-        actions_enable(app);
-    } else if (!actions_reload(app, &error)) {
+    bool good = apply(parts, attempt->fresh, &changes, &error);
+    if (!good)
         fprintf(out, "actions cannot be carried out: %s\n", error.text);
-        good = false;
-    }
-    app->figures.loaded_ms = measure_wall_ms();
-    rcpt_config_hash(app->config, app->figures.config_hash);
+    parts->context->loaded_ms = app_wall_ms();
     list(out, "applied", changes.applied, changes.applied_count);
     list(out, "needs a restart", changes.needs_restart, changes.needs_restart_count);
     if (changes.applied_count + changes.needs_restart_count == 0)
@@ -116,89 +116,112 @@ static void log_result(bool good, const char *text)
     }
 }
 
-static void finish(struct app_reload *reload)
+static void finish(struct attempt *attempt)
 {
-    struct app *app = reload->app;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     RCPT_ASSERT(out != NULL);
-    bool good = take_over(reload, out);
+    bool good = take_over(attempt, out);
     RCPT_ASSERT(fclose(out) == 0);
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_RELOADS,
+    rcpt_metrics_add(attempt->reload->settings.context->metrics, RCPT_METRIC_RELOADS,
                      RCPT_LABELS(good ? "applied" : "refused"), 1);
     log_result(good, text);
-    if (reload->on_done != NULL)
-        reload->on_done(reload->context, good, text);
+    if (attempt->on_done != NULL)
+        attempt->on_done(attempt->context, good, text);
     free(text);
 }
 
 static void on_work(uv_work_t *work)
 {
-    struct app_reload *reload = work->data;
-    reload->fresh = rcpt_config_load(reload->path, &reload->error);
+    struct attempt *attempt = work->data;
+    attempt->fresh = rcpt_config_load(attempt->path, &attempt->error);
 }
 
-static void conclude(struct app_reload *reload, bool try)
+static void conclude(struct attempt *attempt, bool try)
 {
-    struct app *app = reload->app;
-    app->reload = NULL;
-    app->open--;
-    supervisor_reload_ends(&app->supervisor);
-    if (try && !app->closing)
-        finish(reload);
-    else if (reload->on_done != NULL)
-        reload->on_done(reload->context, false, "refused: the process is about to end\n");
-    rcpt_config_free(reload->fresh);
-    free(reload->path);
-    free(reload);
-    app_check_drain(app);
-    if (app->reload_again && !app->stopping)
-        (void)reload_begin(app, NULL, NULL);
+    struct reload *reload = attempt->reload;
+    struct app_context *context = reload->settings.context;
+    reload->attempt = NULL;
+    app_closed(context);
+    supervisor_reload_ends(reload->settings.supervisor);
+    if (try && context->phase < APP_CLOSING)
+        finish(attempt);
+    else if (attempt->on_done != NULL)
+        attempt->on_done(attempt->context, false, "refused: the process is about to end\n");
+    rcpt_config_free(attempt->fresh);
+    free(attempt->path);
+    free(attempt);
+    app_check_drain(context);
+    if (reload->again && !app_is_stopping(context))
+        (void)reload_begin(reload, NULL, NULL);
 }
 
 static void on_ladder(void *context, const struct rcpt_error *error)
 {
-    struct app_reload *reload = context;
+    struct attempt *attempt = context;
     if (error != NULL) {
-        reload->error = *error;
-        rcpt_config_free(reload->fresh);
-        reload->fresh = NULL;
+        attempt->error = *error;
+        rcpt_config_free(attempt->fresh);
+        attempt->fresh = NULL;
     }
-    conclude(reload, true);
+    conclude(attempt, true);
 }
 
 /* Another ladder is the one thing that cannot be judged by the file alone. */
 static void on_worked(uv_work_t *work, int status)
 {
-    struct app_reload *reload = work->data;
-    struct app *app = reload->app;
+    struct attempt *attempt = work->data;
+    const struct reload_settings *parts = &attempt->reload->settings;
     struct rcpt_error error;
-    bool same = reload->fresh == NULL || strcmp(rcpt_ladder_hash(reload->fresh->ladder),
-                                                rcpt_ladder_hash(app->config->ladder)) == 0;
-    if (status != 0 || app->closing || same)
-        conclude(reload, status == 0);
-    else if (!ladders_ask(app, reload->fresh, on_ladder, reload, &error))
-        on_ladder(reload, &error);
+    bool same =
+        attempt->fresh == NULL || strcmp(rcpt_ladder_hash(attempt->fresh->ladder),
+                                         rcpt_ladder_hash(parts->context->config->ladder)) == 0;
+    if (status != 0 || parts->context->phase == APP_CLOSING || same)
+        conclude(attempt, status == 0);
+    else if (!ladders_ask(parts->receipts, attempt->fresh, on_ladder, attempt, &error))
+        on_ladder(attempt, &error);
 }
 
-void reload_after_this(struct app *app)
+/* ---- begun from outside ---- */
+
+struct reload *reload_new(const struct reload_settings *settings)
 {
-    app->reload_again = true;
+    struct reload *reload = rcpt_calloc(1, sizeof(*reload));
+    reload->settings = *settings;
+    return reload;
 }
 
-bool reload_begin(struct app *app, reload_on_done on_done, void *context)
+void reload_free(struct reload *reload)
 {
-    if (app->reload != NULL || app->closing)
+    free(reload);
+}
+
+void reload_after_this(struct reload *reload)
+{
+    reload->again = true;
+}
+
+bool reload_is_under_way(const struct reload *reload)
+{
+    return reload->attempt != NULL;
+}
+
+bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
+{
+    struct app_context *app = reload->settings.context;
+    if (reload->attempt != NULL || app->phase == APP_CLOSING)
         return false;
-    struct app_reload *reload = rcpt_calloc(1, sizeof(*reload));
-    *reload = (struct app_reload){
-        .app = app, .path = rcpt_strdup(app->config_path), .on_done = on_done, .context = context};
-    reload->work.data = reload;
-    app->reload = reload;
-    app->reload_again = false;
-    app->open++;
-    supervisor_reload_begins(&app->supervisor);
-    RCPT_ASSERT(uv_queue_work(&app->loop, &reload->work, on_work, on_worked) == 0);
+    struct attempt *attempt = rcpt_calloc(1, sizeof(*attempt));
+    *attempt = (struct attempt){.reload = reload,
+                                .path = rcpt_strdup(app->config_path),
+                                .on_done = on_done,
+                                .context = context};
+    attempt->work.data = attempt;
+    reload->attempt = attempt;
+    reload->again = false;
+    app_open(app);
+    supervisor_reload_begins(reload->settings.supervisor);
+    RCPT_ASSERT(uv_queue_work(app->loop, &attempt->work, on_work, on_worked) == 0);
     return true;
 }

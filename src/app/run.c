@@ -1,3 +1,7 @@
+/* The process: makes the modules and wires them together, hears signals, knows whether it is ready,
+ * and ends in order. Its life is enum app_phase: running; stopping (nothing more is taken in, what
+ * is in flight settles, the group is left); closing (connections and handles close). Nobody calls
+ * into this file but command_run.c: modules reach it by the callbacks of their context. */
 #include "receiptd/app/run.h"
 
 #include <malloc.h>
@@ -8,154 +12,136 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "app.h"
+#include "actions.h"
+#include "control_socket.h"
+#include "endpoints.h"
+#include "folds.h"
+#include "measure_process.h"
+#include "receiptd/app/intake.h"
+#include "receiptd/kafka/consumer.h"
+#include "reload.h"
+#include "status.h"
 
-int64_t app_now(const struct app *app)
-{
-    return (int64_t)uv_now(&app->loop);
-}
+#define LEAVE_MS     5000 /* at most, for Kafka's part of the end */
+#define LOG_FLUSH_MS 1000
+
+struct app { /* what the process owns */
+    struct app_context context;
+    uv_loop_t loop;
+    uv_timer_t tick, deadline;
+    uv_signal_t signals[3];
+    struct receipts *receipts;
+    struct folds *folds;
+    struct actions *actions;
+    struct rcpt_intake *intake; /* NULL: not enabled, or closed */
+    struct measure *measure;
+    struct status *status;
+    struct endpoints *endpoints;
+    struct reload *reload;
+    struct control *control;
+    struct supervisor supervisor;
+    struct measure_source intake_metrics;
+    struct app_ticker log_flush;
+    int64_t log_flush_at_ms;
+    bool intake_wanted, intake_ready;
+    char halt_reason[APP_REASON_BYTES];
+    char said_reason[APP_REASON_BYTES]; /* what the last readiness line gave */
+    int exit_code;
+};
 
 /* ---- readiness ---- */
 
-static bool lanes_are_up(const struct app *app)
+static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REASONS])
 {
-    for (unsigned index = 0; index < app->config->postgres.connections; index++) {
-        if (!app->connections[index].up)
-            return false;
-    }
-    return true;
-}
-
-void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
-{
-    snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
-             error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
-}
-
-static const char *text_or(const char *text, const char *fallback)
-{
-    return text[0] != '\0' ? text : fallback;
-}
-
-unsigned app_reasons(const struct app *app, const char *reasons[APP_MOST_REASONS])
-{
+    const struct app *app = owner;
     unsigned count = 0;
-    if (app->stopping)
+    if (app_is_stopping(&app->context))
         reasons[count++] = "stopping";
-    if (app->halted)
+    if (app->context.halted)
         reasons[count++] = app->halt_reason;
-    if (app->wanted_connections != 0)
-        reasons[count++] = "changing the number of connections";
-    else if (!app->control_up || !lanes_are_up(app))
-        reasons[count++] = text_or(app->database_reason, "connecting to PostgreSQL");
-    if (!app->kafka_healthy)
-        reasons[count++] = text_or(app->kafka_reason, "connecting to Kafka");
-    if (app->assignment.state != ASSIGNMENT_NONE)
-        reasons[count++] = "reading positions";
+    count += receipts_reasons(app->receipts, reasons + count);
     if (app->intake_wanted && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
-    if (app->hold != APP_HOLD_NONE)
+    if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
         reasons[count++] = "an operator has asked to take in nothing more (receiptd ctl resume)";
     RCPT_ASSERT(count <= APP_MOST_REASONS);
     return count;
 }
 
-void app_update_readiness(struct app *app)
+static void host_update_readiness(void *owner)
 {
+    struct app *app = owner;
+    struct app_context *context = &app->context;
     const char *reasons[APP_MOST_REASONS];
-    const char *reason = app_reasons(app, reasons) > 0 ? reasons[0] : NULL;
+    const char *reason = host_reasons(app, reasons) > 0 ? reasons[0] : NULL;
     const char *text = reason != NULL ? reason : "";
-    if (app->ready == (reason == NULL) && strcmp(app->said_reason, text) == 0)
+    if (context->ready == (reason == NULL) && strcmp(app->said_reason, text) == 0)
         return;
-    app->ready = reason == NULL;
-    app->was_ready |= app->ready;
+    context->ready = reason == NULL;
+    context->was_ready |= context->ready;
     snprintf(app->said_reason, sizeof(app->said_reason), "%s", text);
-    if (app->ready)
+    if (context->ready)
         rcpt_log_info("app", "ready");
     else
         rcpt_log_info("app", "not ready: %s", text);
-    supervisor_set_ready(&app->supervisor, app->ready);
+    supervisor_set_ready(&app->supervisor, context->ready);
 }
 
-void app_halt(struct app *app, const struct rcpt_error *error)
+static void host_halt(void *owner, const struct rcpt_error *error)
 {
-    app->halted = true;
+    struct app *app = owner;
+    app->context.halted = true;
     app_set_reason(app->halt_reason, error);
     rcpt_log_error("app", "stopped consuming: %s", app->halt_reason);
-    app_update_readiness(app);
-}
-
-static void port_halt(void *context, const struct rcpt_error *error)
-{
-    app_halt(context, error);
-}
-
-void app_set_hold(struct app *app, enum app_hold hold)
-{
-    static const char *const texts[] = {[APP_HOLD_NONE] = "taking in again",
-                                        [APP_HOLD_PAUSED] = "paused: nothing more is taken in",
-                                        [APP_HOLD_DRAINING] = "draining: nothing more is taken in",
-                                        [APP_HOLD_DRAINED] = "drained: nothing is queued"};
-    if (app->hold == hold)
-        return;
-    app->hold = hold;
-    rcpt_log_info("app", "%s", texts[hold]);
-    app_update_readiness(app);
-    if (hold == APP_HOLD_NONE)
-        consume_continue(app);
+    host_update_readiness(app);
 }
 
 /* ---- the end: stop taking in, settle what is in flight, leave the group, close ---- */
 
-static void on_handle_closed(uv_handle_t *handle)
-{
-    struct app *app = handle->data;
-    app->open--;
-}
-
-static void close_handle(struct app *app, uv_handle_t *handle)
-{
-    handle->data = app;
-    app->open++;
-    uv_close(handle, on_handle_closed);
-}
-
 static void on_closed(void *context)
 {
     struct app *app = context;
-    app->open--;
+    app_closed(&app->context);
 }
 
-static void close_timers(struct app *app)
+static void on_tracer_closed(void *context)
 {
-    uv_timer_t *timers[] = {&app->timers.tick,  &app->timers.rollup, &app->timers.parked,
-                            &app->timers.evict, &app->timers.commit, &app->timers.stats,
-                            &app->timers.watch, &app->deadline};
-    for (size_t index = 0; index < sizeof(timers) / sizeof(timers[0]); index++)
-        close_handle(app, (uv_handle_t *)timers[index]);
+    struct app *app = context;
+    app->context.tracer = NULL;
+    app_closed(&app->context);
+}
+
+static void close_tracer(struct app *app)
+{
+    if (app->context.tracer == NULL)
+        return;
+    app_open(&app->context);
+    rcpt_tracer_close(app->context.tracer, on_tracer_closed, app);
+}
+
+static void close_signals(struct app *app)
+{
+    supervisor_signals_hold();
+    for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
+        app_close_handle(&app->context, (uv_handle_t *)&app->signals[index]);
+    supervisor_signals_leave(app->exit_code);
 }
 
 static void close_rest(struct app *app)
 {
-    janitor_log_stats(app);
+    status_log_counts(app->status);
     rcpt_log_flush();
-    app->open++;
+    app_open(&app->context);
     supervisor_close(&app->supervisor, on_closed);
-    trace_close(app);
-    endpoints_close(app);
-    control_close(app);
-    close_timers(app);
-    supervisor_signals_hold();
-    for (size_t index = 0; index < sizeof(app->signals) / sizeof(app->signals[0]); index++)
-        close_handle(app, (uv_handle_t *)&app->signals[index]);
-    supervisor_signals_leave(app->exit_code);
-    for (unsigned index = 0; index < app->config->postgres.connections; index++) {
-        app->open++;
-        rcpt_pg_close(app->connections[index].pg, on_closed, app);
-    }
-    app->open++;
-    rcpt_pg_close(app->control, on_closed, app);
-    folds_close(app);
+    close_tracer(app);
+    endpoints_close(app->endpoints);
+    control_close(app->control);
+    status_close(app->status);
+    app_close_handle(&app->context, (uv_handle_t *)&app->tick);
+    app_close_handle(&app->context, (uv_handle_t *)&app->deadline);
+    close_signals(app);
+    receipts_close(app->receipts);
+    folds_close(app->folds);
 }
 
 static int64_t remaining_ms(const struct app *app)
@@ -164,28 +150,17 @@ static int64_t remaining_ms(const struct app *app)
     return due > 0 ? (int64_t)due : 1;
 }
 
-static void close_kafka(struct app *app)
+static void host_check_drain(void *owner)
 {
-    if (app->kafka == NULL || app->kafka_closing)
+    struct app *app = owner;
+    if (app->context.phase != APP_STOPPING || app->intake != NULL ||
+        !receipts_are_settled(app->receipts) || reload_is_under_way(app->reload) ||
+        !folds_are_settled(app->folds) || !actions_are_settled(app->actions))
         return;
-    app->kafka_closing = true;
-    app->open++;
-    consume_commit(app);
-    int64_t remaining = remaining_ms(app);
-    rcpt_kafka_close(app->kafka, remaining < 5000 ? remaining : 5000);
-}
-
-void app_check_drain(struct app *app)
-{
-    if (!app->stopping || app->closing || app->intake != NULL ||
-        !rcpt_engine_is_settled(app->engine) || app->closing_connections > 0 ||
-        app->reload != NULL || !folds_are_settled(app) || app->actions_open > 0)
-        return;
-    if (app->kafka != NULL) {
-        close_kafka(app);
-        return;
-    }
-    app->closing = true;
+    int64_t patience_ms = remaining_ms(app);
+    if (receipts_leave(app->receipts, patience_ms < LEAVE_MS ? patience_ms : LEAVE_MS))
+        return; /* it comes back here */
+    app->context.phase = APP_CLOSING;
     close_rest(app);
 }
 
@@ -197,33 +172,34 @@ static void on_deadline(uv_timer_t *timer)
     rcpt_log_warn(
         "app",
         "the drain took longer than shutdown.deadline; transactions in flight are abandoned");
-    janitor_log_stats(app);
+    status_log_counts(app->status);
     _exit(app->exit_code);
 }
 
 static void begin_stop(struct app *app, const char *why)
 {
-    if (app->stopping)
+    if (app_is_stopping(&app->context))
         return;
-    app->stopping = true;
+    app->context.phase = APP_STOPPING;
     rcpt_log_info("app", "stopping: %s", why);
     supervisor_stopping(&app->supervisor);
-    app_update_readiness(app);
-    uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->config->shutdown.deadline_ms, 0);
+    host_update_readiness(app);
+    uv_timer_start(&app->deadline, on_deadline, (uint64_t)app->context.config->shutdown.deadline_ms,
+                   0);
     if (app->intake != NULL)
         rcpt_intake_drain(app->intake);
-    if (app->kafka != NULL)
-        rcpt_kafka_stop_polling(app->kafka);
-    rcpt_engine_stop(app->engine);
-    folds_stop(app);
-    actions_stop(app);
-    app_check_drain(app);
+    receipts_stop(app->receipts);
+    folds_stop(app->folds);
+    actions_stop(app->actions);
+    host_check_drain(app);
 }
 
-void app_fail(struct app *app, const struct rcpt_error *error)
+static void host_fail(void *owner, const struct rcpt_error *error)
 {
-    rcpt_log_error("app", "%s%s%s", error->text, error->hint[0] != '\0' ? "; HINT: " : "",
-                   error->hint);
+    struct app *app = owner;
+    char reason[APP_REASON_BYTES];
+    app_set_reason(reason, error);
+    rcpt_log_error("app", "%s", reason);
     if (app->exit_code == 0)
         app->exit_code = error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
     begin_stop(app, "a fatal error");
@@ -236,11 +212,11 @@ static void on_signal(uv_signal_t *handle, int number)
         if (app->intake != NULL)
             rcpt_intake_reload(app->intake);
         rcpt_log_info("app", "SIGHUP: reading the configuration again");
-        if (!app->stopping && !reload_begin(app, NULL, NULL))
-            reload_after_this(app);
+        if (!app_is_stopping(&app->context) && !reload_begin(app->reload, NULL, NULL))
+            reload_after_this(app->reload);
         return;
     }
-    if (app->stopping) {
+    if (app_is_stopping(&app->context)) {
         rcpt_log_warn(
             "app",
             "second signal: leaving at once; what was in flight is replayed by the next owner");
@@ -280,100 +256,6 @@ static bool open_loop(struct app *app)
     return failure == 0;
 }
 
-static void on_control_ready(void *context, struct rcpt_pg *pg)
-{
-    struct app *app = context;
-    (void)pg;
-    app->control_up = true;
-    memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
-    rcpt_log_info("postgres", "control is connected");
-    positions_step(app);
-    folds_look_for_left(app);
-    app_update_readiness(app);
-}
-
-static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
-{
-    struct app *app = context;
-    (void)pg;
-    app->control_up = false;
-    rcpt_metrics_add(app->figures.metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("control"),
-                     1);
-    app_set_reason(app->database_reason, error);
-    rcpt_log_warn("postgres", "control is not connected: %s", app->database_reason);
-    app_update_readiness(app);
-}
-
-struct rcpt_pg_settings app_pg_settings(struct app *app, const char *name)
-{
-    const struct rcpt_config *config = app->config;
-    return (struct rcpt_pg_settings){
-        .loop = &app->loop,
-        .name = name,
-        .instance = app->instance,
-        .dsn = config->postgres.dsn,
-        .schema = config->postgres.schema,
-        .synchronous_commit = false,
-        .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
-        .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
-        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
-        .retry_min_ms = (int)config->postgres.retry_min_ms,
-        .retry_max_ms = (int)config->postgres.retry_max_ms,
-    };
-}
-
-static void start_control(struct app *app)
-{
-    struct rcpt_pg_settings settings = app_pg_settings(app, "control");
-    settings.context = app;
-    settings.on_ready = on_control_ready;
-    settings.on_down = on_control_down;
-    settings.statements = rcpt_control_statements(&settings.statement_count);
-    app->encoder = rcpt_pg_encoder_new();
-    app->control = rcpt_pg_new(&settings);
-    rcpt_pg_start(app->control);
-}
-
-void app_engine_settings(const struct app *app, struct rcpt_engine_settings *settings)
-{
-    const struct rcpt_config *config = app->config;
-    *settings = (struct rcpt_engine_settings){
-        .lanes = config->lanes,
-        .connections = config->postgres.connections,
-        .depth = config->postgres.pipeline_depth,
-        .batch_max_events =
-            (uint32_t)config->batch.max_events * (app->catching_up ? config->batch.catch_up : 1),
-        .batch_max_bytes = (uint32_t)config->batch.max_bytes,
-        .budget_bytes = config->memory.budget_bytes,
-        .linger_ms = config->batch.linger_ms,
-        .idle_advance_ms = config->progress.idle_interval_ms,
-        .verify_interval_ms = config->progress.verify_interval_ms,
-        .rewind_timeout_ms = config->progress.rewind_timeout_ms,
-        .retry_min_ms = config->postgres.retry_min_ms,
-        .retry_max_ms = config->postgres.retry_max_ms,
-        .wake_limit = (uint32_t)config->parked.wake_limit,
-        .seed = (uint64_t)getpid() ^ uv_hrtime(),
-    };
-}
-
-static void start_engine(struct app *app)
-{
-    const struct rcpt_config *config = app->config;
-    struct rcpt_engine_settings settings;
-    app_engine_settings(app, &settings);
-    struct rcpt_engine_ports ports = {
-        .context = app,
-        .submit = lanes_port_submit,
-        .read_positions = lanes_port_read_positions,
-        .rewind = consume_port_rewind,
-        .reassign = consume_port_reassign,
-        .refresh = positions_port_refresh,
-        .halt = port_halt,
-    };
-    app->engine = rcpt_engine_new(&settings, config->ladder, &ports);
-    app->decoder = rcpt_decoder_new(config->ladder, config->lanes);
-}
-
 /* ---- the intake, where it runs in this process ---- */
 
 static void on_intake_ready(void *context, bool ready, const char *reason)
@@ -381,28 +263,43 @@ static void on_intake_ready(void *context, bool ready, const char *reason)
     struct app *app = context;
     (void)reason; /* logged by the intake */
     app->intake_ready = ready;
-    app_update_readiness(app);
+    host_update_readiness(app);
 }
 
 static void on_intake_closed(void *context)
 {
     struct app *app = context;
     app->intake = NULL;
-    app_check_drain(app);
+    host_check_drain(app);
+}
+
+static void collect_intake(void *context, struct rcpt_metrics *metrics)
+{
+    const struct app *app = context;
+    if (app->intake != NULL)
+        measure_intake(metrics, app->intake);
+}
+
+/* A reload has changed the configuration. */
+static void apply_intake(void *context)
+{
+    struct app *app = context;
+    if (app->intake != NULL)
+        rcpt_intake_apply_config(app->intake);
 }
 
 static bool start_intake(struct app *app, struct rcpt_error *error)
 {
     struct rcpt_intake_settings settings = {
         .loop = &app->loop,
-        .config = app->config,
-        .instance = app->instance,
-        .tracer = app->tracer,
+        .config = app->context.config,
+        .instance = app->context.instance,
+        .tracer = app->context.tracer,
         .context = app,
         .on_ready = on_intake_ready,
         .on_closed = on_intake_closed,
     };
-    app->intake_wanted = app->config->intake.enabled;
+    app->intake_wanted = app->context.config->intake.enabled;
     if (!app->intake_wanted)
         return true;
     app->intake = rcpt_intake_start(&settings, error);
@@ -414,69 +311,150 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
 static bool is_alive(void *context)
 {
     const struct app *app = context;
-    return measure_turns(app) && measure_works(app);
+    return measure_turns(app->measure) && measure_works(app->measure);
+}
+
+static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
+{
+    const struct app *app = context;
+    status_describe(app->status, text);
 }
 
 static void start_supervisor(struct app *app)
 {
     const struct supervisor_settings settings = {
-        .loop = &app->loop, .context = app, .describe = status_describe, .is_alive = is_alive};
+        .loop = &app->loop, .context = app, .describe = describe, .is_alive = is_alive};
     supervisor_start(&app->supervisor, &settings);
 }
 
-static void name_topics(struct app *app)
+/* ---- the modules ---- */
+
+static void start_tracer(struct app *app)
 {
-    app->topic_count = app->config->kafka.topics_count;
-    app->topics = rcpt_calloc(app->topic_count, sizeof(*app->topics));
-    for (size_t index = 0; index < app->topic_count; index++)
-        app->topics[index].name = app->config->kafka.topics[index];
+    const struct rcpt_config *config = app->context.config;
+    const struct rcpt_tracer_settings settings = {
+        .loop = &app->loop,
+        .endpoint = config->tracing.endpoint,
+        .token = config->tracing.token,
+        .instance = app->context.instance,
+        .queue_bytes = config->tracing.queue_bytes,
+        .timeout_ms = config->tracing.timeout_ms,
+    };
+    if (config->tracing.endpoint != NULL)
+        app->context.tracer = rcpt_tracer_new(&settings);
+}
+
+static void flush_log(void *context)
+{
+    struct app *app = context;
+    if (app_now(&app->context) < app->log_flush_at_ms)
+        return;
+    app->log_flush_at_ms = app_now(&app->context) + LOG_FLUSH_MS;
+    rcpt_log_flush();
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    const struct app *app = timer->data;
+    for (struct app_ticker *ticker = app->context.tickers; ticker != NULL; ticker = ticker->next)
+        ticker->tick(ticker->context);
+}
+
+static void start_timers(struct app *app)
+{
+    uv_timer_init(&app->loop, &app->deadline);
+    uv_timer_init(&app->loop, &app->tick);
+    app->deadline.data = app->tick.data = app;
+    uv_timer_start(&app->tick, on_tick, APP_TICK_MS, APP_TICK_MS);
+    app->log_flush = (struct app_ticker){.tick = flush_log, .context = app};
+    app_add_ticker(&app->context, &app->log_flush);
+}
+
+static void make_context(struct app *app, struct rcpt_config *config, const char *config_path)
+{
+    struct app_context *context = &app->context;
+    char host[48] = "localhost";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(context->instance, sizeof(context->instance), "%s-%d", host, (int)getpid());
+    context->loop = &app->loop;
+    context->config = config;
+    context->config_path = config_path;
+    context->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
+    context->started_ms = context->loaded_ms = app_wall_ms();
+    context->host = (struct app_host){.owner = app,
+                                      .fail = host_fail,
+                                      .halt = host_halt,
+                                      .update_readiness = host_update_readiness,
+                                      .check_drain = host_check_drain,
+                                      .reasons = host_reasons};
+}
+
+/* What tells of the others, and lets operators at them. */
+static void start_operation(struct app *app)
+{
+    struct app_context *context = &app->context;
+    app->endpoints = endpoints_new(&(struct endpoints_settings){.context = context,
+                                                                .measure = app->measure,
+                                                                .status = app->status,
+                                                                .begin_runs = actions_on_request,
+                                                                .runs = app->actions});
+    app->reload = reload_new(&(struct reload_settings){.context = context,
+                                                       .receipts = app->receipts,
+                                                       .folds = app->folds,
+                                                       .actions = app->actions,
+                                                       .endpoints = app->endpoints,
+                                                       .status = app->status,
+                                                       .supervisor = &app->supervisor,
+                                                       .apply_intake = apply_intake,
+                                                       .intake_context = app});
+    app->control = control_new(&(struct control_settings){.context = context,
+                                                          .receipts = app->receipts,
+                                                          .status = app->status,
+                                                          .reload = app->reload});
 }
 
 static void start(struct app *app)
 {
-    char host[48] = "localhost";
-    gethostname(host, sizeof(host) - 1);
-    snprintf(app->instance, sizeof(app->instance), "%s-%d", host, (int)getpid());
-    uv_timer_init(&app->loop, &app->deadline);
-    app->deadline.data = app;
-    name_topics(app);
-    measure_start(app);
-    start_engine(app);
-    start_supervisor(app);
-    trace_start(app);
-    start_control(app);
-    lanes_start(app);
-    folds_start(app);
-    janitor_start(app);
-    endpoints_start(app);
-    control_start(app);
+    struct app_context *context = &app->context;
     struct rcpt_error error;
-    if (!consume_start(app, &error) || !start_intake(app, &error) || !actions_start(app, &error))
-        app_fail(app, &error);
+    app->receipts = receipts_new(context);
+    app->measure = measure_new(context, app->receipts);
+    app->status = status_new(context, app->receipts, app->measure);
+    app->folds = folds_new(context, app->receipts);
+    app->actions = actions_new(context, app->receipts);
+    app->intake_metrics = (struct measure_source){.collect = collect_intake, .context = app};
+    measure_add_source(app->measure, &app->intake_metrics);
+    start_timers(app);
+    start_supervisor(app);
+    start_tracer(app);
+    receipts_start(app->receipts);
+    folds_start(app->folds);
+    start_operation(app);
+    if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
+        !actions_start(app->actions, &error))
+        app_fail(context, &error);
 }
 
 static void finish(struct app *app)
 {
-    RCPT_ASSERT(app->open == 0);
+    RCPT_ASSERT(app->context.open == 0);
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));
-    positions_fini(app);
-    rcpt_engine_free(app->engine);
-    rcpt_decoder_free(app->decoder);
-    lanes_fini(app);
-    measure_fini(app);
-    rcpt_pg_encoder_free(app->encoder);
-    free(app->topics);
-    free(app->ranges);
-    free(app->cluster_id);
+    control_free(app->control);
+    reload_free(app->reload);
+    endpoints_free(app->endpoints);
+    status_free(app->status);
+    measure_free(app->measure);
+    actions_free(app->actions);
+    folds_free(app->folds);
+    receipts_free(app->receipts);
+    rcpt_metrics_free(app->context.metrics);
 }
 
 int rcpt_app_run(struct rcpt_config *config, const char *config_path)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
-    app->config = config;
-    app->config_path = config_path;
     /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
      * a fixed threshold for large blocks keep what is resident near what is used. */
     mallopt(M_ARENA_MAX, 2);
@@ -492,6 +470,7 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
         free(app);
         return EX_OSERR;
     }
+    make_context(app, config, config_path);
     start(app);
     uv_run(&app->loop, UV_RUN_DEFAULT);
     finish(app);

@@ -1,12 +1,24 @@
-/* What the daemon says about itself: one JSON for tools, a page for people. */
+/* What the daemon says about itself: one JSON for tools, a page for people, a line for the service
+ * manager and one for the log. Called by endpoints.c, control.c and supervisor.c. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "app.h"
+#include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/session.h"
 #include "receiptd/version.h"
+#include "status.h"
+
+struct status {
+    struct app_context *context;
+    const struct receipts *receipts;
+    const struct measure *measure;
+    uint64_t told_events, told_ns;       /* committed by the last status line, for its rate */
+    struct rcpt_engine_stats last_stats; /* of the last line of the log */
+    uv_timer_t timer;                    /* of the next one */
+};
 
 static void text(struct rcpt_json *json, const char *name, const char *value)
 {
@@ -37,19 +49,19 @@ static void instant(struct rcpt_json *json, const char *name, int64_t ms)
     text(json, name, ms > 0 ? shown : NULL);
 }
 
-static const char *hold_name(enum app_hold hold)
+static const char *hold_name(enum receipts_hold hold)
 {
-    static const char *const names[] = {[APP_HOLD_NONE] = "none",
-                                        [APP_HOLD_PAUSED] = "paused",
-                                        [APP_HOLD_DRAINING] = "draining",
-                                        [APP_HOLD_DRAINED] = "drained"};
+    static const char *const names[] = {[RECEIPTS_HOLD_NONE] = "none",
+                                        [RECEIPTS_HOLD_PAUSED] = "paused",
+                                        [RECEIPTS_HOLD_DRAINING] = "draining",
+                                        [RECEIPTS_HOLD_DRAINED] = "drained"};
     return names[hold];
 }
 
-void status_write_readiness(const struct app *app, struct rcpt_json *json)
+void status_write_readiness(const struct status *status, struct rcpt_json *json)
 {
     const char *reasons[APP_MOST_REASONS];
-    unsigned count = app_reasons(app, reasons);
+    unsigned count = app_reasons(status->context, reasons);
     rcpt_json_begin_object(json);
     flag(json, "ready", count == 0);
     rcpt_json_key(json, "reasons");
@@ -74,26 +86,29 @@ static void write_versions(struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
-static void write_config(const struct app *app, struct rcpt_json *json)
+static void write_config(const struct status *status, struct rcpt_json *json)
 {
+    char hash[17];
+    rcpt_config_hash(status->context->config, hash);
     rcpt_json_key(json, "config");
     rcpt_json_begin_object(json);
-    text(json, "path", app->config_path);
-    text(json, "hash", app->figures.config_hash);
-    instant(json, "loaded_at", app->figures.loaded_ms);
-    text(json, "ladder", rcpt_ladder_hash(app->config->ladder));
+    text(json, "path", status->context->config_path);
+    text(json, "hash", hash);
+    instant(json, "loaded_at", status->context->loaded_ms);
+    text(json, "ladder", rcpt_ladder_hash(status->context->config->ladder));
     rcpt_json_end_object(json);
 }
 
-static void write_partition(struct app *app, struct rcpt_json *json, uint32_t slot)
+static void write_partition(const struct status *status, struct rcpt_json *json, uint32_t slot)
 {
-    struct rcpt_engine_partition_view view = rcpt_engine_view_partition(app->engine, slot);
+    struct rcpt_engine_partition_view view =
+        rcpt_engine_view_partition(receipts_engine(status->receipts), slot);
     int64_t high, lag;
     rcpt_json_begin_object(json);
-    text(json, "topic", rcpt_engine_slot_topic(app->engine, slot));
-    number(json, "partition", rcpt_engine_slot_partition(app->engine, slot));
+    text(json, "topic", rcpt_engine_slot_topic(receipts_engine(status->receipts), slot));
+    number(json, "partition", rcpt_engine_slot_partition(receipts_engine(status->receipts), slot));
     number(json, "position", view.committed);
-    bool known = consume_view(app, slot, &high, &lag);
+    bool known = receipts_view_partition(status->receipts, slot, &high, &lag);
     rcpt_json_key(json, "lag_records");
     if (known)
         rcpt_json_int(json, lag);
@@ -103,61 +118,52 @@ static void write_partition(struct app *app, struct rcpt_json *json, uint32_t sl
     rcpt_json_end_object(json);
 }
 
-static void write_assignment(struct app *app, struct rcpt_json *json)
+static void write_assignment(const struct status *status, struct rcpt_json *json)
 {
-    static const char *const states[] = {[ASSIGNMENT_NONE] = "settled",
-                                         [ASSIGNMENT_WAITING] = "waiting for PostgreSQL",
-                                         [ASSIGNMENT_READING] = "reading positions",
-                                         [ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
-                                         [ASSIGNMENT_INSERTING] = "making rows"};
     rcpt_json_key(json, "assignment");
     rcpt_json_begin_object(json);
-    text(json, "state", states[app->assignment.state]);
+    text(json, "state", receipts_look(status->receipts).assignment_state);
     rcpt_json_key(json, "partitions");
     rcpt_json_begin_array(json);
-    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
-        if (rcpt_engine_is_assigned(app->engine, slot))
-            write_partition(app, json, slot);
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(status->receipts));
+         slot++) {
+        if (rcpt_engine_is_assigned(receipts_engine(status->receipts), slot))
+            write_partition(status, json, slot);
     }
     rcpt_json_end_array(json);
     rcpt_json_end_object(json);
 }
 
-static void write_connection(struct rcpt_json *json, const char *name, bool up,
-                             const struct rcpt_pg *pg)
+static void write_connections(const struct status *status, struct rcpt_json *json)
 {
-    rcpt_json_begin_object(json);
-    text(json, "name", name);
-    flag(json, "up", up);
-    number(json, "backend_pid", up ? rcpt_pg_backend_pid(pg) : 0);
-    number(json, "server_version", up ? rcpt_pg_identity(pg).server_version : 0);
-    rcpt_json_end_object(json);
-}
-
-static void write_connections(const struct app *app, struct rcpt_json *json)
-{
+    struct receipts_connection_view view;
     rcpt_json_key(json, "connections");
     rcpt_json_begin_array(json);
-    write_connection(json, "control", app->control_up, app->control);
-    for (unsigned index = 0; index < app->config->postgres.connections; index++)
-        write_connection(json, app->connections[index].name, app->connections[index].up,
-                         app->connections[index].pg);
+    for (unsigned index = 0; receipts_view_connection(status->receipts, index, &view); index++) {
+        rcpt_json_begin_object(json);
+        text(json, "name", view.name);
+        flag(json, "up", view.up);
+        number(json, "backend_pid", view.up ? rcpt_pg_backend_pid(view.pg) : 0);
+        number(json, "server_version", view.up ? rcpt_pg_identity(view.pg).server_version : 0);
+        rcpt_json_end_object(json);
+    }
     rcpt_json_end_array(json);
 }
 
-static void write_kafka(const struct app *app, struct rcpt_json *json)
+static void write_kafka(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "kafka");
     rcpt_json_begin_object(json);
-    text(json, "cluster", app->cluster_id);
-    text(json, "group", app->config->kafka.group);
-    flag(json, "healthy", app->kafka_healthy);
+    text(json, "cluster", receipts_look(status->receipts).cluster_id);
+    text(json, "group", status->context->config->kafka.group);
+    flag(json, "healthy", receipts_look(status->receipts).kafka_is_healthy);
     rcpt_json_end_object(json);
 }
 
-static void write_counts(const struct app *app, struct rcpt_json *json)
+static void write_counts(const struct status *status, struct rcpt_json *json)
 {
-    const struct rcpt_engine_stats *stats = rcpt_engine_get_stats(app->engine);
+    const struct rcpt_engine_stats *stats =
+        rcpt_engine_get_stats(receipts_engine(status->receipts));
     rcpt_json_key(json, "since_start");
     rcpt_json_begin_object(json);
     number(json, "records_received", (int64_t)stats->records);
@@ -172,7 +178,7 @@ static void write_counts(const struct app *app, struct rcpt_json *json)
     number(json, "retries", (int64_t)stats->retries);
     number(json, "answers_lost", (int64_t)stats->unknown);
     number(json, "rewinds", (int64_t)stats->rewinds);
-    number(json, "evictions", (int64_t)app->evictions);
+    number(json, "evictions", (int64_t)receipts_look(status->receipts).evictions);
     rcpt_json_end_object(json);
 }
 
@@ -193,11 +199,12 @@ static void write_errors(struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
-void status_write_lanes(struct app *app, struct rcpt_json *json)
+void status_write_lanes(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_begin_array(json);
-    for (uint32_t lane = 0; lane < app->config->lanes; lane++) {
-        struct rcpt_engine_lane_view view = rcpt_engine_view_lane(app->engine, lane);
+    for (uint32_t lane = 0; lane < status->context->config->lanes; lane++) {
+        struct rcpt_engine_lane_view view =
+            rcpt_engine_view_lane(receipts_engine(status->receipts), lane);
         rcpt_json_begin_object(json);
         number(json, "lane", lane);
         number(json, "connection", view.connection);
@@ -211,105 +218,178 @@ void status_write_lanes(struct app *app, struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
-void status_write(struct app *app, struct rcpt_json *json)
+void status_write(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
     write_versions(json);
-    text(json, "instance", app->instance);
+    text(json, "instance", status->context->instance);
     number(json, "pid", getpid());
-    instant(json, "started_at", app->figures.started_ms);
-    write_config(app, json);
+    instant(json, "started_at", status->context->started_ms);
+    write_config(status, json);
     rcpt_json_key(json, "readiness");
-    status_write_readiness(app, json);
-    text(json, "hold", hold_name(app->hold));
-    flag(json, "halted", app->halted);
-    flag(json, "stopping", app->stopping);
-    write_kafka(app, json);
-    write_assignment(app, json);
+    status_write_readiness(status, json);
+    text(json, "hold", hold_name(receipts_hold(status->receipts)));
+    flag(json, "halted", status->context->halted);
+    flag(json, "stopping", app_is_stopping(status->context));
+    write_kafka(status, json);
+    write_assignment(status, json);
     rcpt_json_key(json, "lanes");
-    status_write_lanes(app, json);
-    write_connections(app, json);
-    number(json, "queue_bytes", (int64_t)rcpt_engine_bytes(app->engine));
-    number(json, "parked", app->parked_rows);
-    instant(json, "last_commit_at", app->figures.last_commit_ms);
-    write_counts(app, json);
+    status_write_lanes(status, json);
+    write_connections(status, json);
+    number(json, "queue_bytes", (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
+    number(json, "parked", receipts_look(status->receipts).parked_rows);
+    instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
+    write_counts(status, json);
     write_errors(json);
     rcpt_json_end_object(json);
 }
 
 /* ---- for people ---- */
 
-static double events_per_second(struct app *app)
+static double events_per_second(struct status *status)
 {
-    uint64_t events = rcpt_engine_get_stats(app->engine)->events_committed, now = uv_hrtime();
-    struct app_figures *figures = &app->figures;
-    double seconds = figures->told_ns > 0 ? (double)(now - figures->told_ns) / 1e9 : 0;
-    double rate = seconds > 0 ? (double)(events - figures->told_events) / seconds : 0;
-    figures->told_events = events;
-    figures->told_ns = now;
+    uint64_t events = rcpt_engine_get_stats(receipts_engine(status->receipts))->events_committed;
+    uint64_t now = uv_hrtime();
+    double seconds = status->told_ns > 0 ? (double)(now - status->told_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(events - status->told_events) / seconds : 0;
+    status->told_events = events;
+    status->told_ns = now;
     return rate;
 }
 
 void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
-    struct app *app = context;
+    struct status *status = context;
     const char *reasons[APP_MOST_REASONS];
-    double rate = events_per_second(app);
-    unsigned assigned = 0;
-    if (app_reasons(app, reasons) > 0) {
-        snprintf(text, SUPERVISOR_STATUS_BYTES, app->stopping ? "%.200s" : "not ready: %.200s",
-                 reasons[0]);
+    double rate = events_per_second(status);
+    if (app_reasons(status->context, reasons) > 0) {
+        snprintf(text, SUPERVISOR_STATUS_BYTES,
+                 app_is_stopping(status->context) ? "%.200s" : "not ready: %.200s", reasons[0]);
         return;
     }
-    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++)
-        assigned += rcpt_engine_is_assigned(app->engine, slot);
     snprintf(text, SUPERVISOR_STATUS_BYTES,
              "%.0f receipts/s; %" PRId64 " records, %.1f s behind; %u partitions", rate,
-             consume_lag(app), measure_lag_seconds(app), assigned);
+             receipts_lag(status->receipts), measure_lag_seconds(status->measure),
+             receipts_assigned(status->receipts));
 }
 
-static void print_partitions(struct app *app, FILE *out)
+static void print_partitions(const struct status *status, FILE *out)
 {
-    unsigned assigned = 0;
-    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++)
-        assigned += rcpt_engine_is_assigned(app->engine, slot);
-    fprintf(out, "partitions      %u, %" PRId64 " records behind\n", assigned, consume_lag(app));
+    fprintf(out, "partitions      %u, %" PRId64 " records behind\n",
+            receipts_assigned(status->receipts), receipts_lag(status->receipts));
 }
 
-static void print_connections(const struct app *app, FILE *out)
+static void print_connections(const struct status *status, FILE *out)
 {
-    unsigned up = 0;
-    for (unsigned index = 0; index < app->config->postgres.connections; index++)
-        up += app->connections[index].up;
+    struct receipts_connection_view control, view;
+    unsigned up = 0, count = 0;
+    (void)receipts_view_connection(status->receipts, 0, &control);
+    for (; receipts_view_connection(status->receipts, count + 1, &view); count++)
+        up += view.up;
     fprintf(out, "postgres        control %s, %u of %u lane connections up\n",
-            app->control_up ? "up" : "down", up, app->config->postgres.connections);
+            control.up ? "up" : "down", up, count);
 }
 
-void status_print(struct app *app, FILE *out)
+void status_print(const struct status *status, FILE *out)
 {
     const char *reasons[APP_MOST_REASONS];
-    unsigned count = app_reasons(app, reasons);
-    int64_t uptime = (measure_wall_ms() - app->figures.started_ms) / 1000;
+    unsigned count = app_reasons(status->context, reasons);
+    char hash[17];
+    rcpt_config_hash(status->context->config, hash);
+    int64_t uptime = (app_wall_ms() - status->context->started_ms) / 1000;
     fprintf(out, "receiptd        %s, pid %d, up for %" PRId64 " s\n", RCPT_VERSION, (int)getpid(),
             uptime);
     fprintf(out, "ready           %s\n", count == 0 ? "yes" : "no");
     for (unsigned index = 0; index < count; index++)
         fprintf(out, "                %s\n", reasons[index]);
-    fprintf(out, "configuration   %s (%s)\n", app->config_path, app->figures.config_hash);
-    print_partitions(app, out);
-    fprintf(out, "kafka           %s, group %s\n", app->kafka_healthy ? "up" : "down",
-            app->config->kafka.group);
-    print_connections(app, out);
-    fprintf(out, "queued          %" PRIu64 " bytes\n", rcpt_engine_bytes(app->engine));
-    fprintf(out, "parked          %" PRId64 "\n", app->parked_rows);
+    fprintf(out, "configuration   %s (%s)\n", status->context->config_path, hash);
+    print_partitions(status, out);
+    fprintf(out, "kafka           %s, group %s\n",
+            receipts_look(status->receipts).kafka_is_healthy ? "up" : "down",
+            status->context->config->kafka.group);
+    print_connections(status, out);
+    fprintf(out, "queued          %" PRIu64 " bytes\n",
+            rcpt_engine_bytes(receipts_engine(status->receipts)));
+    fprintf(out, "parked          %" PRId64 "\n", receipts_look(status->receipts).parked_rows);
 }
 
-void status_print_lanes(struct app *app, FILE *out)
+void status_print_lanes(const struct status *status, FILE *out)
 {
     fprintf(out, "lane  connection  state      records  in flight  batch\n");
-    for (uint32_t lane = 0; lane < app->config->lanes; lane++) {
-        struct rcpt_engine_lane_view view = rcpt_engine_view_lane(app->engine, lane);
+    for (uint32_t lane = 0; lane < status->context->config->lanes; lane++) {
+        struct rcpt_engine_lane_view view =
+            rcpt_engine_view_lane(receipts_engine(status->receipts), lane);
         fprintf(out, "%4u  %10u  %-9s  %7u  %9u  %5" PRIu64 "\n", lane, view.connection, view.state,
                 view.records, view.flying, view.batch);
     }
+}
+
+/* ---- the line of the log ---- */
+
+void status_log_counts(struct status *status)
+{
+    const struct receipts_view view = receipts_look(status->receipts);
+    const struct rcpt_engine_stats *now = rcpt_engine_get_stats(receipts_engine(status->receipts));
+    struct rcpt_engine_stats *last = &status->last_stats;
+    rcpt_log_info(
+        "app",
+        "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu "
+        "dead_letters=%llu "
+        "lag_records=%lld waiting=%lld queue_bytes=%llu fenced=%llu retries=%llu lost_answers=%llu "
+        "resync_ahead=%llu resync_back=%llu rewinds=%llu gaps=%llu evictions=%llu",
+        (unsigned long long)(now->events_committed - last->events_committed),
+        (unsigned long long)(now->batches - last->batches),
+        (unsigned long long)(now->messages_changed - last->messages_changed),
+        (unsigned long long)(now->events_parked - last->events_parked),
+        (unsigned long long)(now->events_woken - last->events_woken),
+        (unsigned long long)(now->events_expired - last->events_expired),
+        (unsigned long long)(now->letters_committed - last->letters_committed),
+        (long long)receipts_lag(status->receipts), (long long)view.parked_rows,
+        (unsigned long long)now->bytes, (unsigned long long)now->fenced,
+        (unsigned long long)now->retries, (unsigned long long)now->unknown,
+        (unsigned long long)now->resync_ahead, (unsigned long long)now->resync_back,
+        (unsigned long long)now->rewinds, (unsigned long long)now->gaps,
+        (unsigned long long)view.evictions);
+    *last = *now;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct status *status = timer->data;
+    if (!app_is_stopping(status->context))
+        status_log_counts(status);
+}
+
+void status_apply_config(struct status *status)
+{
+    int64_t interval = status->context->config->log.stats_interval_ms;
+    if (interval > 0)
+        uv_timer_start(&status->timer, on_timer, (uint64_t)interval, (uint64_t)interval);
+    else
+        uv_timer_stop(&status->timer);
+}
+
+/* ---- life ---- */
+
+struct status *status_new(struct app_context *context, const struct receipts *receipts,
+                          const struct measure *measure)
+{
+    struct status *status = rcpt_calloc(1, sizeof(*status));
+    status->context = context;
+    status->receipts = receipts;
+    status->measure = measure;
+    uv_timer_init(context->loop, &status->timer);
+    status->timer.data = status;
+    status_apply_config(status);
+    return status;
+}
+
+void status_close(struct status *status)
+{
+    app_close_handle(status->context, (uv_handle_t *)&status->timer);
+}
+
+void status_free(struct status *status)
+{
+    free(status);
 }

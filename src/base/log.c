@@ -1,3 +1,5 @@
+/* Log lines: level and component, format, limits by kind, and the memory of the last warnings.
+ * Called from every thread; a lock keeps lines whole. log_output.c writes them. */
 #include "receiptd/base/log.h"
 
 #include <inttypes.h>
@@ -323,15 +325,27 @@ static void say_dropped(void)
         state.counts.dropped = before; /* not a line that anybody misses */
 }
 
-__attribute__((format(printf, 4, 0))) static void log_text(enum rcpt_log_level level,
+static void put_failure(char *text, size_t size, const struct rcpt_error *error)
+{
+    size_t used = strlen(text);
+    bool has_code = error->code[0] != '\0', has_hint = error->hint[0] != '\0';
+    snprintf(text + used, size - used, ": %s%s%s%s%s%s", error->text, has_code ? " (" : "",
+             error->code, has_code ? ")" : "", has_hint ? "; HINT: " : "", error->hint);
+}
+
+/* `fields` and `error` may be NULL. */
+__attribute__((format(printf, 5, 0))) static void log_text(enum rcpt_log_level level,
                                                            const char *room,
                                                            const struct rcpt_log_fields *fields,
+                                                           const struct rcpt_error *error,
                                                            const char *format, va_list arguments)
 {
     char text[RCPT_LOG_TEXT_BYTES];
     pthread_mutex_lock(&lock);
     if (is_enabled_in(level, room)) {
         vsnprintf(text, sizeof(text), format, arguments);
+        if (error != NULL)
+            put_failure(text, sizeof(text), error);
         if (!is_too_many(level, room, format, text)) {
             say_dropped();
             emit(level, room, fields, text);
@@ -346,7 +360,7 @@ void rcpt_log(enum rcpt_log_level level, const char *room, const char *format, .
     if (!rcpt_log_enabled(level))
         return;
     va_start(arguments, format);
-    log_text(level, room, NULL, format, arguments);
+    log_text(level, room, NULL, NULL, format, arguments);
     va_end(arguments);
 }
 
@@ -357,7 +371,18 @@ void rcpt_log_with(enum rcpt_log_level level, const char *room,
     if (!rcpt_log_enabled(level))
         return;
     va_start(arguments, format);
-    log_text(level, room, fields, format, arguments);
+    log_text(level, room, fields, NULL, format, arguments);
+    va_end(arguments);
+}
+
+void rcpt_log_failure(enum rcpt_log_level level, const char *room, const struct rcpt_error *error,
+                      const char *format, ...)
+{
+    va_list arguments;
+    if (!rcpt_log_enabled(level))
+        return;
+    va_start(arguments, format);
+    log_text(level, room, NULL, error, format, arguments);
     va_end(arguments);
 }
 

@@ -1,3 +1,5 @@
+/* What an SQLSTATE means for whoever submitted, and what an operator should do about it. Pure.
+ * Called by the connection and by blocking sessions. */
 #include <string.h>
 
 #include "receiptd/postgres/connection.h"
@@ -13,7 +15,7 @@ static const struct {
     {"57014", RCPT_DECISION_RETRY},  /* statement timeout, cancelled */
     {"RD001", RCPT_DECISION_RETRY},  /* our fence raised */
     {"RD002", RCPT_DECISION_RETRY},  /* our probe rolled back */
-    {"RD003", RCPT_DECISION_RETRY},  /* a pipeline hears of a batch after all */
+    {"RD003", RCPT_DECISION_RETRY},  /* a pipeline subscribes to a batch after all */
     {"RD004", RCPT_DECISION_RETRY},  /* raw events are needed after all */
     {"P0001", RCPT_DECISION_REJECT}, /* raised by the platform's own trigger */
     {"22", RCPT_DECISION_REJECT},    /* data exception */

@@ -20,7 +20,7 @@ void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const char *unknown_policy, const struct rcpt_gateway_names *gateways,
                        bool raw);
-/* Two more of apply's, after the others: what the messages may reach, for the quiet form. */
+/* Two more of apply's, after the others: what the messages may reach, for the unsubscribed form. */
 void rcpt_encode_reach(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);

@@ -23,7 +23,7 @@ static const struct rcpt_pg_statement templates[] = {
 #define STATEMENT_COUNT (sizeof(templates) / sizeof(templates[0]))
 
 struct rcpt_lane_statements {
-    struct rcpt_pg_statement list[STATEMENT_COUNT + 1]; /* and the quiet form of apply */
+    struct rcpt_pg_statement list[STATEMENT_COUNT + 1]; /* and the unsubscribed form of apply */
     char *texts[STATEMENT_COUNT + 1];
     size_t count;
 };
@@ -31,7 +31,7 @@ struct rcpt_lane_statements {
 struct composition {
     const char *const *blocks;
     size_t count;
-    bool quiet;
+    bool unsubscribed;
 };
 
 static void write_blocks(FILE *out, const struct composition *composition)
@@ -46,13 +46,13 @@ static void write_line(FILE *out, const char *line, size_t size,
     size_t indent = strspn(line, " ");
     const char *text = line + indent;
     bool optional = indent < size && strncmp(text, OPTIONAL, strlen(OPTIONAL)) == 0;
-    bool quiet = indent < size && strncmp(text, QUIET, strlen(QUIET)) == 0;
-    if (!optional && !quiet) {
+    bool unsubscribed = indent < size && strncmp(text, QUIET, strlen(QUIET)) == 0;
+    if (!optional && !unsubscribed) {
         fwrite(line, 1, size, out);
         return;
     }
     text += optional ? strlen(OPTIONAL) : strlen(QUIET);
-    if (optional ? composition->count == 0 : !composition->quiet)
+    if (optional ? composition->count == 0 : !composition->unsubscribed)
         return;
     if (strncmp(text, BLOCKS, strlen(BLOCKS)) == 0)
         write_blocks(out, composition);
@@ -99,14 +99,15 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks,
     return statements;
 }
 
-void rcpt_lane_statements_add_quiet(struct rcpt_lane_statements *statements,
-                                    const char *const *blocks, size_t block_count)
+void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
+                                           const char *const *blocks, size_t block_count)
 {
-    static const struct rcpt_pg_statement apply_quiet = {.name = "apply_quiet",
-                                                         .must_use_index_on = INBOX};
-    const struct composition composition = {.blocks = blocks, .count = block_count, .quiet = true};
+    static const struct rcpt_pg_statement apply_unsubscribed = {.name = "apply_unsubscribed",
+                                                                .must_use_index_on = INBOX};
+    const struct composition composition = {
+        .blocks = blocks, .count = block_count, .unsubscribed = true};
     RCPT_ASSERT(statements->count == STATEMENT_COUNT);
-    add_statement(statements, &apply_quiet, "lane/apply", &composition);
+    add_statement(statements, &apply_unsubscribed, "lane/apply", &composition);
 }
 
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements)

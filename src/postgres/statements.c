@@ -1,3 +1,6 @@
+/* The statements of a lane: a batch becomes a pipeline of prepared statements with parameters, and
+ * their answers the result of the batch. Called by app/lanes.c; encode_batch.c writes the arrays.
+ */
 #include "receiptd/postgres/statements.h"
 
 #include <stdio.h>
@@ -99,8 +102,8 @@ struct rcpt_lane_sender {
     rcpt_lane_on_effects on_effects; /* NULL: nobody looks */
     void *effects_context;
     struct rcpt_gateway_names gateways;
-    struct rcpt_lane_wanted *wanted; /* NULL: everything may be */
-    uint32_t raw_batches;            /* batches still to be sent with their raw events */
+    struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
+    uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
 
 /* What has to be remembered until the answer comes. */
@@ -142,7 +145,7 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     rcpt_pg_encoder_free(sender->insert);
     rcpt_pg_encoder_free(sender->letters);
     rcpt_pg_encoder_free(sender->timeline);
-    free(sender->wanted);
+    free(sender->subscription);
     free(sender);
 }
 
@@ -169,26 +172,27 @@ void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parke
     sender->parked_max_age_ms = parked_max_age_ms;
 }
 
-void rcpt_lane_sender_set_wanted(struct rcpt_lane_sender *sender,
-                                 const struct rcpt_lane_wanted *wanted)
+void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
+                                       const struct rcpt_lane_subscription *subscription)
 {
-    free(sender->wanted);
-    sender->wanted = NULL;
-    if (wanted == NULL)
+    free(sender->subscription);
+    sender->subscription = NULL;
+    if (subscription == NULL)
         return;
-    sender->wanted = rcpt_malloc(sizeof(*wanted));
-    *sender->wanted = *wanted;
+    sender->subscription = rcpt_malloc(sizeof(*subscription));
+    *sender->subscription = *subscription;
 }
 
-static bool is_quiet(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
-    const struct rcpt_lane_wanted *wanted = sender->wanted;
-    if (wanted == NULL || (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
+    const struct rcpt_lane_subscription *subscription = sender->subscription;
+    if (subscription == NULL ||
+        (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
         return false;
     for (uint32_t index = 0; index < batch->message_count; index++) {
         const struct rcpt_batch_message *message = &batch->messages[index];
         RCPT_ASSERT(message->top >= 0 && message->top < RCPT_LANE_STATUSES);
-        if (wanted->tops[message->top] || (message->mask & wanted->flags) != 0)
+        if (subscription->tops[message->top] || (message->mask & subscription->flags) != 0)
             return false;
     }
     return true;
@@ -228,15 +232,15 @@ static void add_fence(struct pipeline *pipeline, const struct rcpt_lane_sender *
 
 /* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
 static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
-                         const struct rcpt_batch *batch, bool quiet)
+                         const struct rcpt_batch *batch, bool unsubscribed)
 {
     if (batch->message_count == 0)
         return;
     rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
                       sends_raw(sender, batch));
-    if (quiet)
+    if (unsubscribed)
         rcpt_encode_reach(sender->work, batch);
-    add_query(pipeline, quiet ? "apply_quiet" : "apply", sender->work);
+    add_query(pipeline, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
         add_query(pipeline, "timeline", sender->timeline);
@@ -274,16 +278,16 @@ static const char *parked_statement(enum rcpt_batch_kind kind)
 }
 
 static void build(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
-                  const struct rcpt_batch *batch, bool quiet)
+                  const struct rcpt_batch *batch, bool unsubscribed)
 {
     switch (batch->kind) {
     case RCPT_BATCH_APPLY:
         add_fence(pipeline, sender, batch);
-        add_messages(pipeline, sender, batch, quiet);
+        add_messages(pipeline, sender, batch, unsubscribed);
         add_letters(pipeline, sender, batch);
         return;
     case RCPT_BATCH_PROBE:
-        add_messages(pipeline, sender, batch, quiet);
+        add_messages(pipeline, sender, batch, unsubscribed);
         add_query(pipeline, "probe_abort", NULL);
         return;
     case RCPT_BATCH_WAKE:
@@ -388,8 +392,8 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     void *context)
 {
     struct pipeline pipeline = {.count = 0};
-    bool quiet = is_quiet(sender, batch);
-    build(&pipeline, sender, batch, quiet);
+    bool unsubscribed = is_unsubscribed(sender, batch);
+    build(&pipeline, sender, batch, unsubscribed);
     pipeline.queries[pipeline.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
@@ -403,5 +407,5 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
         .work = has_work ? 1 : -1,
     };
     rcpt_pg_submit(pg, pipeline.queries, pipeline.count, on_answer, flight);
-    return quiet;
+    return unsubscribed;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "pg_owner.h"
+#include "receiptd/postgres/ask.h"
 
 static void every_type_comes_back_as_it_was_sent(void **state)
 {
@@ -57,6 +58,64 @@ static void the_session_is_as_the_design_wants_it(void **state)
     assert_string_equal(owner->text,
                         "receiptd/test/lane-0|\"" SCHEMA "\",pg_temp|off|5s|10s|30s|off|5s|"
                         "force_generic_plan|read committed|UTF8|ISO|UTC");
+    owner_close(owner);
+}
+
+struct asked {
+    unsigned answers, failures;
+    char code[32];
+};
+
+static void on_asked(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct asked *asked = context;
+    assert_int_equal(rcpt_pg_rows_count(rows), 1);
+    asked->answers++;
+}
+
+static void on_ask_failed(void *context, const struct rcpt_error *error)
+{
+    struct asked *asked = context;
+    asked->failures++;
+    snprintf(asked->code, sizeof(asked->code), "%s", error->code);
+}
+
+static void a_statement_is_asked_one_at_a_time_and_waits_after_a_failure(void **state)
+{
+    (void)state;
+    struct owner *owner = owner_of(dsn);
+    struct asked asked = {.answers = 0};
+    struct rcpt_asker asker = {.loop = &owner->loop,
+                               .pg = owner->pg,
+                               .encoder = rcpt_pg_encoder_new(),
+                               .room = "postgres",
+                               .prefix = ""};
+    struct rcpt_ask ask = {.asker = &asker,
+                           .statement = "divide",
+                           .what = "a division",
+                           .context = &asked,
+                           .on_answer = on_asked,
+                           .on_failed = on_ask_failed,
+                           .retry_ms = 60000};
+    until(owner, owner->ready >= 1);
+    assert_null(rcpt_ask_begin(&ask)); /* the owner has not said that it is up */
+    asker.up = true;
+    rcpt_pg_add_int4(rcpt_ask_begin(&ask), 1);
+    rcpt_ask_send(&ask);
+    assert_null(rcpt_ask_begin(&ask));
+    assert_int_equal(asker.in_flight, 1);
+    until(owner, asked.answers >= 1);
+    rcpt_pg_add_int4(rcpt_ask_begin(&ask), 0);
+    rcpt_ask_send(&ask);
+    until(owner, asked.failures >= 1);
+    assert_string_equal(asked.code, "22012");
+    assert_int_equal(asker.in_flight, 0);
+    assert_null(rcpt_ask_begin(&ask)); /* too early */
+    ask.at_ms = 0;
+    assert_non_null(rcpt_ask_begin(&ask));
+    asker.closed = true;
+    assert_null(rcpt_ask_begin(&ask));
+    rcpt_pg_encoder_free(asker.encoder);
     owner_close(owner);
 }
 
@@ -359,6 +418,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_comes_back_as_it_was_sent),
         cmocka_unit_test(the_session_is_as_the_design_wants_it),
+        cmocka_unit_test(a_statement_is_asked_one_at_a_time_and_waits_after_a_failure),
         cmocka_unit_test(an_error_stops_its_transaction_and_not_the_next),
         cmocka_unit_test(a_deferred_constraint_fails_where_only_the_sync_was_due),
         cmocka_unit_test(large_batches_flow_while_answers_come_back),

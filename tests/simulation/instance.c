@@ -95,7 +95,7 @@ void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t 
     sim_oracle_on_halt(sim, part, why);
 }
 
-/* ---- timers, as in janitor.c ---- */
+/* ---- timers, as in receipts.c and parking.c ---- */
 
 static void on_tick(struct sim *sim, const struct sim_task *task)
 {

@@ -1,5 +1,5 @@
 /* One instance of the daemon: the real engine and decoder, and the simulation's own copy of the
- * glue in src/app (consume.c, lanes.c, positions.c, janitor.c), written to behave like it. */
+ * glue in src/app (consume.c, lanes.c, positions.c, receipts.c), written to behave like it. */
 #ifndef SIMULATION_INSTANCE_H
 #define SIMULATION_INSTANCE_H
 

@@ -5,7 +5,7 @@
 #include "config_helpers.h"
 
 #include "../../src/app/config_print.h"
-#include "../../src/app/folds.h"
+#include "../../src/app/folds_internal.h"
 
 static void what_is_printed_loads_as_the_same(void **state)
 {

@@ -3,8 +3,7 @@
 
 #include "config_helpers.h"
 
-#include "../../src/app/app.h"
-#include "../../src/app/folds.h"
+#include "../../src/app/folds_internal.h"
 
 static const char *const both =
     SMALLEST "folds:\n"

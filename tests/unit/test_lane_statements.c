@@ -65,16 +65,16 @@ static void the_quiet_form_has_other_blocks_and_makes_sure_that_it_may(void **st
     (void)state;
     static const char *const blocks[] = {"first AS (SELECT 1)", "second AS (SELECT 2)"};
     struct rcpt_lane_statements *composed = rcpt_lane_statements_new(blocks, 2);
-    rcpt_lane_statements_add_quiet(composed, blocks, 1);
-    const char *quiet = text_of(composed, "apply_quiet");
-    assert_non_null(strstr(quiet, "\n)\n,\nfirst AS (SELECT 1)\nSELECT"));
-    assert_non_null(strstr(quiet, "\nactions_quiet($24::int2[], $25::int4) q,\n"));
+    rcpt_lane_statements_add_unsubscribed(composed, blocks, 1);
+    const char *unsubscribed = text_of(composed, "apply_unsubscribed");
+    assert_non_null(strstr(unsubscribed, "\n)\n,\nfirst AS (SELECT 1)\nSELECT"));
+    assert_non_null(strstr(unsubscribed, "\nactions_quiet($24::int2[], $25::int4) q,\n"));
     assert_null(strstr(text_of(composed, "apply"), "\nactions_quiet("));
     rcpt_lane_statements_free(composed);
 
     composed = rcpt_lane_statements_new(blocks, 1);
-    rcpt_lane_statements_add_quiet(composed, blocks, 0);
-    assert_null(strstr(text_of(composed, "apply_quiet"), " AS id, "));
+    rcpt_lane_statements_add_unsubscribed(composed, blocks, 0);
+    assert_null(strstr(text_of(composed, "apply_unsubscribed"), " AS id, "));
     rcpt_lane_statements_free(composed);
 }
 

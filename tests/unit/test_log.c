@@ -86,6 +86,23 @@ static void json_is_one_object_a_line_with_what_it_is_about(void **state)
     assert_null(strstr(text, "m\\\"1"));
 }
 
+static void a_failure_is_said_with_its_code_and_its_hint(void **state)
+{
+    const struct piped *piped = *state;
+    char text[4096];
+    struct rcpt_error error;
+    rcpt_error_set(&error, RCPT_DECISION_RETRY, "57014", "canceled after %d ms", 5);
+    rcpt_error_hint(&error, "look at statement_timeout");
+    rcpt_log_failure(RCPT_LOG_WARN, "unit", &error, "%s failed", "roll-up");
+    drain(piped, text, sizeof(text));
+    assert_non_null(strstr(text, " level=warn room=unit msg=\"roll-up failed: canceled after 5 ms "
+                                 "(57014); HINT: look at statement_timeout\"\n"));
+    rcpt_error_set(&error, RCPT_DECISION_RETRY, NULL, "gone");
+    rcpt_log_failure(RCPT_LOG_WARN, "unit", &error, "it failed");
+    drain(piped, text, sizeof(text));
+    assert_non_null(strstr(text, " msg=\"it failed: gone\"\n"));
+}
+
 static void a_room_may_say_more_or_less_than_the_others(void **state)
 {
     const struct piped *piped = *state;
@@ -171,6 +188,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_is_written_whole),
         cmocka_unit_test(json_is_one_object_a_line_with_what_it_is_about),
+        cmocka_unit_test(a_failure_is_said_with_its_code_and_its_hint),
         cmocka_unit_test(a_room_may_say_more_or_less_than_the_others),
         cmocka_unit_test(many_lines_of_one_kind_are_counted_and_others_are_written),
         cmocka_unit_test(the_newest_warnings_are_remembered_newest_first),

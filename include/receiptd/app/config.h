@@ -12,9 +12,9 @@
 #include <stdio.h>
 
 #include "receiptd/base/log.h"
+#include "receiptd/core/fold_kind.h"
 #include "receiptd/core/ladder.h"
 #include "receiptd/intake/adapter.h"
-#include "receiptd/outbox/fold_collect.h"
 #include "receiptd/webhook.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };

@@ -66,6 +66,11 @@ struct rcpt_log_fields {    /* what a line can be found by */
 void rcpt_log_with(enum rcpt_log_level level, const char *room,
                    const struct rcpt_log_fields *fields, const char *format, ...) RCPT_PRINTF(4, 5);
 
+/* A line about a failure: the text, then what the error says, its code and its hint if it has any:
+ * "roll-up failed: canceling statement (57014); HINT: …". */
+void rcpt_log_failure(enum rcpt_log_level level, const char *room, const struct rcpt_error *error,
+                      const char *format, ...) RCPT_PRINTF(4, 5);
+
 /* How a message id is shown: "#" and 16 hexadecimal digits, or the id itself. */
 const char *rcpt_log_message_id(const char *id, size_t size, char out[RCPT_LOG_ID_BYTES]);
 

@@ -11,18 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receiptd/core/fold_kind.h"
 #include "receiptd/core/record.h"
-
-enum rcpt_fold_kind {
-    RCPT_FOLD_SET,   /* distinct scalars; of an array its elements, of an object its names */
-    RCPT_FOLD_SUM,   /* of numbers */
-    RCPT_FOLD_MIN,   /* likewise */
-    RCPT_FOLD_MAX,   /* likewise */
-    RCPT_FOLD_COUNT, /* of events that have the field */
-    RCPT_FOLD_FIRST, /* scalar of the first event that has one */
-    RCPT_FOLD_LAST,
-    RCPT_FOLD_KIND__COUNT,
-};
 
 struct rcpt_fold_match {
     const char *path;   /* field, "a.b" inside an object */

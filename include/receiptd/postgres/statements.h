@@ -19,10 +19,10 @@
  * were no such thing. The result must outlive the connections. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks,
                                                       size_t block_count);
-/* Once at most: another form of apply, with these blocks instead, for batches of which no pipeline
- * hears (rcpt_lane_sender_set_wanted). */
-void rcpt_lane_statements_add_quiet(struct rcpt_lane_statements *statements,
-                                    const char *const *blocks, size_t block_count);
+/* Once at most: another form of apply, with these blocks instead, for batches to which no pipeline
+ * subscribes (rcpt_lane_sender_set_subscription). */
+void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
+                                           const char *const *blocks, size_t block_count);
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL is fine */
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
@@ -35,11 +35,11 @@ const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);
 const struct rcpt_pg_statement *rcpt_action_statements(size_t *count);
 
-/* What pipelines want to hear of: highest statuses of a message by which one of them may hear of
- * it, and flags. */
+/* To what pipelines subscribe: highest statuses of a message at which one of them may begin a run,
+ * and flags. */
 #define RCPT_LANE_STATUSES 9001
 
-struct rcpt_lane_wanted {
+struct rcpt_lane_subscription {
     bool tops[RCPT_LANE_STATUSES];
     uint32_t flags;
 };
@@ -99,11 +99,11 @@ void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gatewa
                                     const void *context);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
-/* With it, a batch of which no pipeline can hear is sent in the quiet form, which has to be among
- * the connection's statements; it is rolled back with RD003 where PostgreSQL knows better. NULL, as
- * at first: never. Copied. */
-void rcpt_lane_sender_set_wanted(struct rcpt_lane_sender *sender,
-                                 const struct rcpt_lane_wanted *wanted);
+/* With it, a batch that reaches nothing subscribed is sent in the unsubscribed form, which has to
+ * be among the connection's statements; it is rolled back with RD003 where PostgreSQL knows better.
+ * NULL, as at first: never. Copied. */
+void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
+                                       const struct rcpt_lane_subscription *subscription);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
 
 /* Called exactly once per send, never from inside it. `error` is set unless the outcome is
@@ -114,9 +114,9 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
                                     const struct rcpt_error *error);
 
 /* Encodes and submits, without the raw events as long as no message was unknown lately: outcome
- * AGAIN asks for them. Returns whether the batch goes in the quiet form. The batch is borrowed for
- * the call only. `traced`: the end of the work and that of the transaction are to be told apart, at
- * the price of one more packet. */
+ * AGAIN asks for them. Returns whether the batch goes in the unsubscribed form. The batch is
+ * borrowed for the call only. `traced`: the end of the work and that of the transaction are to be
+ * told apart, at the price of one more packet. */
 bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context);

@@ -1,0 +1,105 @@
+/* What every module of the daemon needs from its surroundings: time, the owner's ears, tickers,
+ * handles that have to close, and the settings of a connection to PostgreSQL. A leaf: it calls no
+ * module of the daemon. */
+#include "context.h"
+
+#include <stdio.h>
+#include <time.h>
+
+int64_t app_now(const struct app_context *context)
+{
+    return (int64_t)uv_now(context->loop);
+}
+
+int64_t app_wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
+{
+    struct app_ticker **end = &context->tickers;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = ticker;
+}
+
+/* ---- the owner ---- */
+
+void app_fail(const struct app_context *context, const struct rcpt_error *error)
+{
+    context->host.fail(context->host.owner, error);
+}
+
+void app_halt(const struct app_context *context, const struct rcpt_error *error)
+{
+    context->host.halt(context->host.owner, error);
+}
+
+void app_update_readiness(const struct app_context *context)
+{
+    context->host.update_readiness(context->host.owner);
+}
+
+void app_check_drain(const struct app_context *context)
+{
+    context->host.check_drain(context->host.owner);
+}
+
+unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS])
+{
+    return context->host.reasons(context->host.owner, reasons);
+}
+
+void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
+{
+    snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
+             error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+}
+
+/* ---- what has to close ---- */
+
+void app_open(struct app_context *context)
+{
+    context->open++;
+}
+
+void app_closed(struct app_context *context)
+{
+    RCPT_ASSERT(context->open > 0);
+    context->open--;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    app_closed(handle->data);
+}
+
+void app_close_handle(struct app_context *context, uv_handle_t *handle)
+{
+    handle->data = context;
+    app_open(context);
+    uv_close(handle, on_handle_closed);
+}
+
+/* ---- connections ---- */
+
+struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name)
+{
+    const struct rcpt_config *config = context->config;
+    return (struct rcpt_pg_settings){
+        .loop = context->loop,
+        .name = name,
+        .instance = context->instance,
+        .dsn = config->postgres.dsn,
+        .schema = config->postgres.schema,
+        .synchronous_commit = false,
+        .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
+        .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
+        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
+        .retry_min_ms = (int)config->postgres.retry_min_ms,
+        .retry_max_ms = (int)config->postgres.retry_max_ms,
+    };
+}
