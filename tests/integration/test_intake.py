@@ -500,7 +500,7 @@ def total(gateways):
 
 
 def test_nothing_answered_is_lost_or_doubled_when_intake_and_broker_are_killed(receiptd, database, topic, create_topic, kafka):
-    """The short form of scripts/intake."""
+    """The short form of scripts/campaign intake."""
     storm = Storm(receiptd, database, topic, create_topic(1), kafka, seed=5)
     try:
         for kind in ("intake", "intake", "both", "intake"):

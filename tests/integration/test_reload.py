@@ -27,7 +27,7 @@ def control(receiptd):
 
 
 def test_reloads_under_load_lose_nothing_and_leave_nothing_behind(create_world, control):
-    """The short form of scripts/reloads, which does a thousand."""
+    """The short form of scripts/campaign reloads, which does a thousand."""
     world = create_world(30_000, seed=73)
     reloading = Reloading(world, control, per_second=6_000)
     reloading.begin()
