@@ -128,6 +128,7 @@ def test_a_ladder_that_does_more_than_grow_is_refused_with_the_reason(create_wor
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_ladder_that_the_database_cannot_be_asked_for_is_to_be_reloaded_again(create_world, control, services):
     world = create_world(partitions=1, lanes=2)
     process = world.installation.start()
