@@ -12,6 +12,7 @@ from support.machine import Unit, build_package
 from support.services import ROOT
 from test_service import Service
 
+pytestmark = pytest.mark.timeout(900)  # the first one builds the package and boots a machine
 UNITS = ("receiptd.service", "receiptd-intake.service")
 
 
