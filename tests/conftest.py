@@ -16,6 +16,13 @@ from support import services as service_pairs
 from support.daemon import Receiptd, binary
 
 PAIR = "pytest"
+SLOW_LIMIT = 1200  # seconds for a test with the mark slow; pytest.ini has those of the others
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
 
 
 @pytest.fixture(scope="session")

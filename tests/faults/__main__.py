@@ -1,4 +1,4 @@
-"""The command behind scripts/faults."""
+"""The command behind scripts/campaign faults."""
 
 import argparse
 import datetime
@@ -13,7 +13,7 @@ from support.services import ROOT
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/faults", description="Real processes under real faults: seeded cycles"
+    parser = argparse.ArgumentParser(prog="scripts/campaign faults", description="Real processes under real faults: seeded cycles"
                                      " of traffic with a fault in it, each judged by the exact ledger.")
     parser.add_argument("--cycles", type=int, default=50, metavar="N", help="up to cycle FIRST + N (default 50)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first cycle (default 0)")
@@ -64,7 +64,7 @@ def run(options):
                 file.write(json.dumps(lines[-1]) + "\n")
             show(lines[-1])
     except KeyboardInterrupt:
-        print(f"interrupted; to go on: scripts/faults --seed {options.seed} --resume {path} …", flush=True)
+        print(f"interrupted; to go on: scripts/campaign faults --seed {options.seed} --resume {path} …", flush=True)
     finally:
         trouble = campaign.close()
     return summary(path, lines, trouble)

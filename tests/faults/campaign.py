@@ -28,7 +28,7 @@ def select(only):
         return table
     unknown = set(only) - table.keys() - {cell for kind in table.values() for cell in kind.cells}
     if unknown:
-        raise SystemExit(f"no kind and no cell of the matrix: {', '.join(sorted(unknown))}; see scripts/faults --list")
+        raise SystemExit(f"no kind and no cell of the matrix: {', '.join(sorted(unknown))}; see scripts/campaign faults --list")
     return {name: kind for name, kind in table.items() if name in only or set(kind.cells) & set(only)}
 
 
@@ -179,7 +179,7 @@ class Campaign:
 
 
 def repeat_command(line):
-    return f"scripts/faults --seed {line['seed']} --first {line['cycle']} --cycles 1 --only {line['kind']}" + (
+    return f"scripts/campaign faults --seed {line['seed']} --first {line['cycle']} --cycles 1 --only {line['kind']}" + (
         " --brokers 3" if line["brokers"] == 3 else "")
 
 

@@ -1,6 +1,6 @@
 """The fault matrix: every cell is run by kinds of this campaign, by a test that is named, or says why not.
 
-docs/proof.md gets its section "Real faults" from here and from the lines of the campaigns (scripts/faults --record).
+docs/proof.md gets its section "Real faults" from here and from the lines of the campaigns (scripts/campaign faults --record).
 """
 
 import json
@@ -82,7 +82,7 @@ REASONS = {
     "F54": "the same command with LD_LIBRARY_PATH set to another librdkafka; not part of a campaign",
 }
 
-BEGIN, END = "<!-- faults: begin (scripts/faults --record) -->", "<!-- faults: end -->"
+BEGIN, END = "<!-- faults: begin (scripts/campaign faults --record) -->", "<!-- faults: end -->"
 PROOF = ROOT / "docs/proof.md"
 RECORDED = ROOT / "tests/faults/campaigns.jsonl"
 

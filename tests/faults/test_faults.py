@@ -1,6 +1,6 @@
 """A selection of the campaign: cycles of real processes under real faults, each exact; and the matrix is complete.
 
-The whole campaign is scripts/faults.
+The whole campaign is scripts/campaign faults.
 """
 
 import pytest

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the fuzz targets for a time, keeps what they learned, and adds the executions to docs/proof.md.
 
-usage: scripts/fuzz --seconds N [--fast] [--jobs N] [--max-len BYTES] [--record] [--keep-corpus N] [TARGET...]
+usage: scripts/campaign fuzz --seconds N [--fast] [--jobs N] [--max-len BYTES] [--record] [--keep-corpus N] [TARGET...]
 
 --fast takes programs without AddressSanitizer, which make many times as many executions in the same time: crashes, failed
 assertions and undefined behaviour end them. Afterwards every input that they learned goes through the program with
@@ -145,7 +145,7 @@ def record(runs):
                              commit_of(ROOT)]
     lines = ["Executions of all campaigns so far. Under the sanitizers: AddressSanitizer and UndefinedBehaviorSanitizer. Fast: without the",
              "first of them, but each input that was learned then goes through the other program. A crash, a leak or a difference ends a",
-             "campaign and is not recorded as passed. `scripts/fuzz --seconds N [--fast] --record` adds to the table.", "",
+             "campaign and is not recorded as passed. `scripts/campaign fuzz --seconds N [--fast] --record` adds to the table.", "",
              COLUMNS, "|---" * 6 + "|"]
     lines += ["| " + " | ".join([target, *map(number, row[:4]), row[4]]) + " |" for target, row in sorted(rows.items())]
     lines += ["| " + " | ".join(["sum", *(number(sum(row[i] for row in rows.values())) for i in range(4)), ""]) + " |"]
@@ -154,7 +154,7 @@ def record(runs):
 
 def main():
     targets = sorted(path.stem for path in HERE.glob("fuzz_*.c"))
-    parser = argparse.ArgumentParser(prog="scripts/fuzz")
+    parser = argparse.ArgumentParser(prog="scripts/campaign fuzz")
     parser.add_argument("--seconds", type=int, required=True, help="for each target")
     parser.add_argument("--fast", action="store_true", help="many more executions; AddressSanitizer only for what they learn")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="targets at once")

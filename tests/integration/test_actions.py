@@ -908,7 +908,8 @@ def test_a_topic_that_lost_records_or_was_made_anew_is_said_and_a_lost_session_l
     wait_for_runs(world, process, {"done": 3})
     for turn in range(5):  # sessions of the topics' reader are lost while it reads
         send(*[f"s{turn}-{n}" for n in range(200)])
-        world.database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE '%actions-topics%'")
+        world.database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                             " AND application_name LIKE '%actions-topics%'")
     wait_for_runs(world, process, {"done": 1003})
     process.stop()
 

@@ -372,6 +372,8 @@ def down(site):
     site.start("b")
 
 
+@pytest.mark.alone
+@pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
     together = (database_connections, parked_too_long, dead_letters, contradictions, database_went_back, old_snapshot,

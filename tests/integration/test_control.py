@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from support.daemon import GROUP
 from support.operations import ControlSocket, Operations
 from support.secure import Authority
 
@@ -210,7 +211,7 @@ def test_a_reload_says_what_is_applied_and_what_needs_a_restart(create_world, co
     assert re.search(r"^applied: batch.max_events memory.budget log.level log.levels$", told, re.MULTILINE), told
     assert re.search(r"^needs a restart: kafka.group$", told, re.MULTILINE), told
     status = pages.get("/statusz").json
-    assert status["config"]["hash"] != before and status["kafka"]["group"] == "receiptd"
+    assert status["config"]["hash"] != before and status["kafka"]["group"] == GROUP
     assert pages.figures().get_one("receiptd_queue_budget_bytes") == 1 << 20
     assert pages.figures().get_one("receiptd_reloads_total", result="applied") == 2
     process.stop()

@@ -47,6 +47,7 @@ def positions(world):
     return dict(world.database.query("SELECT (partition, lane)::text, next_offset FROM receiptd.consumer_progress"))
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_database_that_crashes_and_goes_back_is_exact(create_world, postgres):
     world = create_world(200_000, seed=51, batch={"max_events": 1000})
@@ -64,6 +65,7 @@ def test_a_database_that_crashes_and_goes_back_is_exact(create_world, postgres):
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_quiet_lane_notices_that_the_database_went_back(create_world, postgres):
     """Nothing is in flight and nothing more comes: what the crash took has to be read again all the same."""
     world = create_world(3_000, seed=52)
@@ -79,6 +81,7 @@ def test_a_quiet_lane_notices_that_the_database_went_back(create_world, postgres
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_database_that_went_back_before_a_restart_is_exact(create_world, postgres):
     world = create_world(20_000, seed=53)
     world.insert(world.stream.late)
@@ -216,6 +219,7 @@ def test_the_platforms_own_updates_do_not_disturb(create_world, operator):
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_database_that_is_away_at_the_start_is_waited_for(create_world, postgres):
     world = create_world(5_000, seed=58)
     world.insert(world.stream.late)

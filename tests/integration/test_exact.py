@@ -80,7 +80,8 @@ def assert_runs(world, process):
 
 
 @pytest.mark.parametrize("lanes, connections, depth, folds, pipelines",
-                         [(1, 1, 1, "no folds", []), (8, 2, 2, "folds", PIPELINES), (8, 3, 1, "columns", []), (32, 8, 3, "folds", [])])
+                         [(1, 1, 1, "no folds", []), pytest.param(8, 2, 2, "folds", PIPELINES, marks=pytest.mark.smoke),
+                          (8, 3, 1, "columns", []), (32, 8, 3, "folds", [])])
 def test_lanes_connections_folds_and_pipelines_do_not_change_the_result(create_world, create_topic, lanes, connections, depth, folds,
                                                                         pipelines):
     out = create_topic(2)

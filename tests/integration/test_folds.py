@@ -122,6 +122,7 @@ def test_kills_restarts_and_rebalances_of_two_instances_lose_and_double_nothing(
         process.stop(60)
 
 
+@pytest.mark.alone
 def test_a_database_that_crashes_and_goes_back_loses_and_doubles_nothing(create_folds, services):
     world = create_folds(30_000, seed=23, rule={"window": "300ms", "max_hold": "1s"})
     server = Postgres(services)
@@ -288,6 +289,7 @@ def test_events_of_a_topic_are_folded_once_under_kills_and_rebalances(create_fol
 SESSIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND application_name LIKE '%%fold-topics'"
 
 
+@pytest.mark.alone
 def test_events_that_were_read_and_not_appended_when_the_database_went_away_are_read_again(create_folder, services):
     world = create_folder({"name": "r", "group_key": ["account"], "window": "300ms", "max_hold": "1s",
                            "collect": {"n": {"field": "n", "kind": "sum"}}})

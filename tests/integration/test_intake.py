@@ -287,6 +287,7 @@ def test_a_record_that_the_topic_refuses_is_said_and_the_gateway_told_to_come_ag
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_broker_that_has_stopped_is_a_reason_and_nobody_is_told_that_a_receipt_is_there(site, kafka):
     process = site.start(ack_timeout="3s")
     pages = Operations(process)
@@ -310,6 +311,7 @@ def test_a_broker_that_has_stopped_is_a_reason_and_nobody_is_told_that_a_receipt
     process.stop()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("how", ["second signal", "deadline"])
 def test_a_stop_that_kafka_does_not_let_end_is_ended_and_promises_nothing(site, kafka, how):
     site.receiptd.configure(shutdown={"deadline": "1s" if how == "deadline" else "1m"})
@@ -499,8 +501,9 @@ def total(gateways):
     return sum(len(gateway.acknowledged) for gateway in gateways)
 
 
+@pytest.mark.alone
 def test_nothing_answered_is_lost_or_doubled_when_intake_and_broker_are_killed(receiptd, database, topic, create_topic, kafka):
-    """The short form of scripts/intake."""
+    """The short form of scripts/campaign intake."""
     storm = Storm(receiptd, database, topic, create_topic(1), kafka, seed=5)
     try:
         for kind in ("intake", "intake", "both", "intake"):
@@ -581,6 +584,7 @@ def test_tls_and_a_certificate_that_is_renewed(site, tmp_path):
 # ---- the whole
 
 
+@pytest.mark.smoke
 def test_from_the_gateways_to_the_funnel_in_one_process(create_world, create_topic):
     """Retries, a crash and aliases: the funnel is what the receipts say."""
     world = create_world(lanes=8)

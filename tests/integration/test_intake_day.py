@@ -17,6 +17,7 @@ def kafka(services):
         server.start()
 
 
+@pytest.mark.alone
 def test_a_day_of_five_gateways_with_outages_ends_in_the_exact_funnel(create_world, create_topic, kafka):
     world = create_world(lanes=8)
     world.installation.configure(intake={

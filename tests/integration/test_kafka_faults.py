@@ -18,6 +18,7 @@ def kafka(services):
         server.start()
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_broker_that_crashes_and_restarts_under_load_is_exact(create_world, kafka):
     world = create_world(100_000, seed=71, kafka={"properties": PROPERTIES})
@@ -34,6 +35,7 @@ def test_a_broker_that_crashes_and_restarts_under_load_is_exact(create_world, ka
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_broker_that_is_away_at_the_start_is_waited_for(create_world, kafka):
     world = create_world(3_000, seed=72, kafka={"properties": PROPERTIES})
     world.insert(world.stream.late)

@@ -5,7 +5,7 @@ failure must come to an end that says why, or recover: no crash, no hang, and th
 aborts by design, with "out of memory" in its log; libuv aborts too where the loop's own descriptors fail, and so do the
 assertions for what can only be missing at the start.
 
-A sweep takes every N up to a number of attempts, evenly spread (RECEIPTD_NTH_ATTEMPTS; 0: all of them, scripts/proof --nth-failure).
+A sweep takes every N up to a number of attempts, evenly spread (RECEIPTD_NTH_ATTEMPTS; 0: all of them, scripts/campaign nth-failure).
 """
 
 import os

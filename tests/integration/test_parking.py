@@ -189,6 +189,18 @@ def test_rows_by_policy_do_not_depend_on_what_else_the_event_says(create_world):
     process.stop()
 
 
+def parked_at_rest(world, process):
+    """How many, as soon as that and the positions have stood still for twenty looks of the daemon at its backlog."""
+    seen = []
+
+    def at_rest():
+        seen.append((parked(world), world.position_sum()))
+        return len(seen) > 20 and len(set(seen[-20:])) == 1
+
+    process.wait_for(at_rest, 30, "the backlog stands still")
+    return seen[-1][0]
+
+
 def test_a_full_backlog_stops_the_intake_and_loses_nothing(create_world):
     """The bound is soft by what comes in between two looks at the backlog."""
     world = create_world(partitions=2, parked={"max_rows": 1000, "poll_interval": "50ms"})
@@ -200,11 +212,9 @@ def test_a_full_backlog_stops_the_intake_and_loses_nothing(create_world):
     process = world.installation.start()
     feeder = Feeder(lambda: broker.produce(world.brokers, str(world.topic), records, per_second=200))
     process.wait_for_log(r"parked\.max_rows")
-    time.sleep(0.5)
-    before = parked(world)
+    before = parked_at_rest(world, process)
     feeder.join()
-    time.sleep(0.5)
-    assert 1000 <= before == parked(world) < len(ids)
+    assert 1000 <= before == parked_at_rest(world, process) < len(ids)
     world.insert({id: Row("o", "c") for id in ids})
     world.finish(process)
     process.stop()

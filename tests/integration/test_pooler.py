@@ -25,6 +25,7 @@ def create_pooler():
         shutil.rmtree(pooler.directory)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_a_session_pool_that_dies_or_loses_its_server_is_exact(create_world, create_pooler, postgres):  # noqa: F811
     world = create_world(150_000, seed=57, batch={"max_events": 1000})

@@ -27,7 +27,7 @@ def control(receiptd):
 
 
 def test_reloads_under_load_lose_nothing_and_leave_nothing_behind(create_world, control):
-    """The short form of scripts/reloads, which does a thousand."""
+    """The short form of scripts/campaign reloads, which does a thousand."""
     world = create_world(30_000, seed=73)
     reloading = Reloading(world, control, per_second=6_000)
     reloading.begin()
@@ -128,6 +128,7 @@ def test_a_ladder_that_does_more_than_grow_is_refused_with_the_reason(create_wor
     process.stop()
 
 
+@pytest.mark.alone
 def test_a_ladder_that_the_database_cannot_be_asked_for_is_to_be_reloaded_again(create_world, control, services):
     world = create_world(partitions=1, lanes=2)
     process = world.installation.start()

@@ -1,4 +1,4 @@
-"""Three instances under load, restarted one after the other: the short form of scripts/rolling."""
+"""Three instances under load, restarted one after the other: the short form of scripts/campaign rolling."""
 
 from support.rolling import SIZES, Rolling
 

@@ -27,7 +27,8 @@ SIGNED = {"Notification": ("Message", "MessageId", "Subject", "Timestamp", "Topi
           "SubscriptionConfirmation": ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")}
 
 MAY = os.getuid() == 0 and subprocess.run(["unshare", "--mount", "mount", "--bind", "/etc/hosts", "/etc/hosts"], capture_output=True).returncode == 0
-pytestmark = pytest.mark.skipif(not MAY, reason="names and authorities are replaced in a mount namespace, which wants root")
+pytestmark = [pytest.mark.skipif(not MAY, reason="names and authorities are replaced in a mount namespace, which wants root"),
+              pytest.mark.xdist_group("sns")]  # one address for all
 
 
 class Amazon:

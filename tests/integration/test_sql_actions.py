@@ -115,6 +115,7 @@ def test_an_old_token_changes_nothing_and_is_counted(store):
     assert session.query("SELECT status FROM run") == [("done",)]
 
 
+@pytest.mark.alone  # it is found when nothing runs any more that is older, on the whole server
 def test_an_await_that_both_sides_miss_is_found(store, database):
     """The transition's statement does not see the await, and the await's transaction not the transition."""
     session = store(pipeline("p", step(0, "webhook", target="x"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns single operators, branches and constants of src/core round and lists what neither unit tests nor simulation notice.
 
-usage: scripts/proof --flip [--sample N] [--seed S] [--file NAME]... [--seeds N] [--jobs N] [--record]
+usage: scripts/campaign flip [--sample N] [--seed S] [--file NAME]... [--seeds N] [--jobs N] [--record]
 
 Sources are formatted and hold no macros of their own that matter here, so a line and a pattern are enough to find a place; a
 mutant that does not compile, or compiles to the same code, is none. What survives must be in survivors.txt beside this file with
@@ -171,7 +171,7 @@ def read_survivors():
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/proof --flip")
+    parser = argparse.ArgumentParser(prog="scripts/campaign flip")
     parser.add_argument("--sample", type=int, default=200, help="so many mutants, drawn by --seed; 0: all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--file", action="append", help="a name in src/core, such as lane.c")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves that the tests have teeth: plants one defect at a time into a copy of the tree and says which layer of tests finds it.
 
-usage: scripts/proof --mutants [--fast] [--every-layer] [--only NAME]... [--seeds N] [--jobs N] [--record]
+usage: scripts/campaign mutants [--fast] [--every-layer] [--only NAME]... [--seeds N] [--jobs N] [--record]
 
 Defects are patches beside this file. Their first lines say what the defect is, and which tests of the two slow layers are
 worth running for it ("integration-c: PROGRAM...", "integration: FILE..."). Unit tests and simulations are always run where the
@@ -228,7 +228,7 @@ def check(mutants):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/proof --mutants")
+    parser = argparse.ArgumentParser(prog="scripts/campaign mutants")
     parser.add_argument("--fast", action="store_true", help="unit tests and simulation only: no servers, the mutants they reach")
     parser.add_argument("--every-layer", action="store_true", help="go on after the first layer that finds it")
     parser.add_argument("--only", action="append", help="one mutant (may be repeated)")

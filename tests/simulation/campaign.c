@@ -51,7 +51,7 @@ void sim_shrink(uint64_t seed, struct sim_limits *limits, struct sim_outcome *ou
 /* The command that plays exactly this again. */
 static void print_command(uint64_t seed, const struct sim_limits *limits)
 {
-    printf("scripts/simulate --from %llu --seeds 1 --verbose", (unsigned long long)seed);
+    printf("scripts/campaign simulate --from %llu --seeds 1 --verbose", (unsigned long long)seed);
     const char *separator = " --without ";
     for (int fault = 0; fault < FAULT__COUNT; fault++) {
         if (limits->without >> fault & 1) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Proves that the simulator has teeth: plants one defect at a time into src/core and demands that some seed finds it.
 
-usage: scripts/simulate --mutants [--seeds N] [--only NAME]
+usage: scripts/campaign simulate --mutants [--seeds N] [--only NAME]
 """
 import argparse
 import concurrent.futures
@@ -161,7 +161,7 @@ def hunt(name, compile_line, link_line, seeds):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/simulate --mutants")
+    parser = argparse.ArgumentParser(prog="scripts/campaign simulate --mutants")
     parser.add_argument("--seeds", type=int, default=10000)
     parser.add_argument("--only", action="append")
     arguments = parser.parse_args()

@@ -11,6 +11,8 @@ from pathlib import Path
 from support.services import ROOT
 from support.wait import wait_for
 
+# Workers of pytest-xdist share a broker: a group with members of several tests would be rebalanced by each of them.
+GROUP = "receiptd" + os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "_")
 SANITIZER = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|runtime error: |AddressSanitizer:DEADLYSIGNAL")
 
 
@@ -147,7 +149,7 @@ class Receiptd:
         self.config_path = self.directory / "receiptd.yaml"
         self.processes = []
         self.settings = {
-            "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": "receiptd"},
+            "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": GROUP},
             "postgres": {"dsn": dsn},
             "http": {"listen": "127.0.0.1:0"},  # several run at once
             "control": {"socket": ""},  # support/operations.py has one where it is wanted

@@ -3,12 +3,12 @@
 import base64
 import gzip
 import json
-import subprocess
 import sys
 import threading
 from collections import namedtuple
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from faults.servers import library
 from support.services import ROOT
 
 PACKAGES = ROOT / "build/otlp"
@@ -19,8 +19,7 @@ Link = namedtuple("Link", "trace span state")
 def _messages():
     """opentelemetry-proto is not in Debian: fetched once, below build/."""
     if not (PACKAGES / "complete").exists():
-        fetch = f'set -eu; ROOT="{ROOT}"; . "$ROOT/scripts/lib.sh"; fetch_otlp'
-        subprocess.run(["sh", "-c", fetch], check=True, stdin=subprocess.DEVNULL)
+        library("fetch_otlp")
     if str(PACKAGES) not in sys.path:
         sys.path.insert(0, str(PACKAGES))
     from google.protobuf import json_format

@@ -6,8 +6,18 @@ import socket
 
 
 given = set()  # a server that gets its port now may start much later
-# Tests that run beside each other take theirs from ranges of their own: a server that restarts has left its port for a moment.
-RANGE = range(*(int(end) for end in os.environ.get("RECEIPTD_TEST_PORTS", "20000-32000").split("-")))
+
+
+def own_range():
+    """Tests that run beside each other take theirs from ranges of their own: a server that restarts has left its port for a
+    moment. RECEIPTD_TEST_PORTS is shared out among the workers of pytest-xdist."""
+    first, end = (int(number) for number in os.environ.get("RECEIPTD_TEST_PORTS", "20000-32000").split("-"))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    share = (end - first) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return range(first + worker * share, first + (worker + 1) * share)
+
+
+RANGE = own_range()
 
 
 def free_ports(count):

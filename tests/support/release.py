@@ -1,6 +1,7 @@
 """Earlier releases, kept as sources in tests/fixtures/release-N: their binaries, built once."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -20,6 +21,13 @@ def build(release):
     """The path of its receiptd."""
     archive, folder = release / "source.tar.xz", ROOT / "build" / release.name
     stamp, wanted = folder / "stamp", hashlib.sha256(archive.read_bytes()).hexdigest()
+    with open(folder.with_suffix(".lock"), "w") as lock:  # tests of two workers, or of two builds, may want it at once
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _build(archive, folder, stamp, wanted)
+    return folder / "build/receiptd"
+
+
+def _build(archive, folder, stamp, wanted):
     if not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -28,7 +36,6 @@ def build(release):
                               stderr=subprocess.STDOUT, env={**os.environ, "MAKEFLAGS": "", "MAKELEVEL": "0"})
         assert made.returncode == 0, f"{release.name} does not build\n{made.stdout[-3000:]}"
         stamp.write_text(wanted)
-    return folder / "build/receiptd"
 
 
 @contextlib.contextmanager

@@ -13,7 +13,8 @@ from support.wait import wait_for
 
 
 def own_directory(services):
-    """Servers that are somebody else's are not stopped."""
+    """Servers that are somebody else's are not stopped, nor are those that tests of other workers use at the same time."""
+    assert "PYTEST_XDIST_WORKER" not in os.environ, "a test that stops the session's servers needs the mark alone"
     if services.directory is None:
         pytest.skip("RECEIPTD_TEST_SERVICES is not set: the servers are not ours to stop")
     return services.directory

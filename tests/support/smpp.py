@@ -1,12 +1,12 @@
 """A simulated SMSC and Kannel in front of it: how receipts of SMPP reach webhooks."""
 
-import shlex
 import socket
 import subprocess
 import urllib.request
 from pathlib import Path
 from urllib.parse import urlencode
 
+from faults.servers import library
 from support.ports import free_ports
 from support.services import ROOT
 from support.wait import wait_for
@@ -51,8 +51,7 @@ password = p
 
 
 def fetch():
-    script = f'set -eu; ROOT={shlex.quote(str(ROOT))}; . "$ROOT/scripts/lib.sh"; fetch_kannel; fetch_jsmpp'
-    subprocess.run(["sh", "-c", script], check=True, stdin=subprocess.DEVNULL)
+    library("fetch_kannel; fetch_jsmpp")
 
 
 def get(port, path, **query):

@@ -10,6 +10,7 @@ from support import intake as gateways
 from support.daemon import merge, to_yaml
 from support.world import QUICK
 
+pytestmark = pytest.mark.timeout(900)  # the first one builds the package and boots a machine
 SECRET = 'file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}dsn'
 
 

@@ -718,8 +718,11 @@ static void test_a_crowd_in_front_of_the_door_is_not_all_answered(void **state)
         told += status_of(answer) == 503;
         silent += answer[0] == '\0';
     }
-    assert_int_equal(told, 64);
-    assert_int_equal(silent, 5);
+    /* From 1.50 on libuv accepts one connection a turn: the first answers end before the last. */
+    if (uv_version() < (1 << 16 | 50 << 8))
+        assert_int_equal(told, 64);
+    assert_true(told >= 64);
+    assert_int_equal(told + silent, 69);
     assert_int_equal(rcpt_http_stats(fixture->server)->refused_connections, 69);
     rcpt_http_answer_text(fixture->kept[0], 200, "the one inside");
     assert_int_equal(status_of(hear(fixture, clients[0], NULL)), 200);

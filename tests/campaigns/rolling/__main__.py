@@ -16,12 +16,12 @@ from support.services import ROOT
 from support.world import World
 
 PAGE = ROOT / "docs/operations.md"
-BEGIN, END = "<!-- rolling: begin (scripts/rolling --record) -->", "<!-- rolling: end -->"
+BEGIN, END = "<!-- rolling: begin (scripts/campaign rolling --record) -->", "<!-- rolling: end -->"
 PARTITIONS = 12
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/rolling", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/campaign rolling", description=__doc__)
     parser.add_argument("--restarts", type=int, default=20, help="by SIGTERM, one instance after the other (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=3, help="by SIGKILL, afterwards (default: %(default)s)")
     parser.add_argument("--instances", type=int, default=3)
@@ -53,7 +53,7 @@ def run(world, options):
 
 
 def section(table, records, options):
-    yield (f"`scripts/rolling --restarts {options.restarts} --kills {options.kills}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.instances} instances,"
+    yield (f"`scripts/campaign rolling --restarts {options.restarts} --kills {options.kills}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.instances} instances,"
            f" {PARTITIONS} partitions, {options.rate} receipts a second asked for, `session.timeout.ms` {options.session_timeout}, all on 2 processors with"
            f" Kafka and PostgreSQL. {records} records; the database equals the ledger: nothing lost, nothing twice.")
     yield ""

@@ -1,4 +1,4 @@
-"""Two instances, one receiver that writes down every call, and faults without end: see scripts/actions.
+"""Two instances, one receiver that writes down every call, and faults without end: see scripts/campaign actions.
 
 Every cycle sends receipts that begin runs, does something to a process or to the database, and after some cycles all has to
 come to rest: each run ended once, each step done once, tokens in the order of the calls, nothing begun twice for one person.
@@ -179,7 +179,7 @@ def write(record):
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/actions")
+    parser = argparse.ArgumentParser(prog="scripts/campaign actions")
     parser.add_argument("--cycles", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--judge-every", type=int, default=10)

@@ -19,13 +19,13 @@ from support.services import ROOT
 from support.world import World
 
 PAGE = ROOT / "docs/operations.md"
-BEGIN, END = "<!-- reloads: begin (scripts/reloads --record) -->", "<!-- reloads: end -->"
+BEGIN, END = "<!-- reloads: begin (scripts/campaign reloads --record) -->", "<!-- reloads: end -->"
 PARTITIONS = 8
 MOST_GROWTH = 32e6  # bytes
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/reloads", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/campaign reloads", description=__doc__)
     parser.add_argument("--reloads", type=int, default=1_000, help="default: %(default)s")
     parser.add_argument("--rate", type=int, default=12_000, help="receipts a second (default: %(default)s)")
     parser.add_argument("--events", type=int, default=600_000, help="receipts of the stream before it begins anew (default: %(default)s)")
@@ -58,7 +58,7 @@ def run(world, control, options):
 
 def section(reloading, records, options):
     took, resident = sorted(reloading.took), reloading.resident
-    yield (f"`scripts/reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.reloads} reloads in"
+    yield (f"`scripts/campaign reloads --reloads {options.reloads} --rate {options.rate}`, {datetime.now(timezone.utc):%Y-%m-%d}: {options.reloads} reloads in"
            f" {reloading.lasted:.0f} s, SIGHUP and `ctl reload` in turn, {options.rate} receipts a second asked for, all on 2 processors with Kafka and"
            f" PostgreSQL. {reloading.applied - 1} were applied (sizes, budgets, levels; every third one another number of connections), {reloading.refused} refused.")
     yield (f"From a reload until positions had moved again: {statistics.median(took) * 1000:.0f} ms (median), {took[-1] * 1000:.0f} ms (longest)."

@@ -1,4 +1,4 @@
-"""The command behind scripts/folds."""
+"""The command behind scripts/campaign folds."""
 
 import argparse
 import collections
@@ -32,7 +32,7 @@ def run_era(pair, number, options, done):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="scripts/folds", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/campaign folds", description=__doc__)
     parser.add_argument("--cycles", type=int, default=50, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--events", type=int, default=120_000, metavar="N", help="receipts of a stream")
@@ -40,7 +40,7 @@ def arguments():
     parser.add_argument("--results", type=Path, default=record.ROOT / "build/folds.jsonl", metavar="FILE",
                         help="a line for each stream; what it has of this seed is not done again")
     parser.add_argument("--record", nargs="*", type=Path, metavar="FILE",
-                        help="only: take results over into tests/folds/campaigns.jsonl and docs/folds.md")
+                        help="only: take results over into tests/campaigns/folds/campaigns.jsonl and docs/folds.md")
     return parser.parse_args()
 
 

@@ -7,8 +7,8 @@ import subprocess
 from support.record import replace_between
 from support.services import ROOT
 
-RECORDED, PAGE = ROOT / "tests/folds/campaigns.jsonl", ROOT / "docs/folds.md"
-BEGIN, END = "<!-- folds: begin (scripts/folds --record) -->", "<!-- folds: end -->"
+RECORDED, PAGE = ROOT / "tests/campaigns/folds/campaigns.jsonl", ROOT / "docs/folds.md"
+BEGIN, END = "<!-- folds: begin (scripts/campaign folds --record) -->", "<!-- folds: end -->"
 
 
 def read(path=RECORDED):

@@ -55,13 +55,13 @@ def sentence(kinds, figures):
 
 def record(text, options, commit, seconds):
     write_section(ROOT, "Kills of the intake", (
-        f"`scripts/intake --cycles {options.cycles} --seed {options.seed}`, {datetime.now(timezone.utc):%Y-%m-%d}, commit {commit},"
+        f"`scripts/campaign intake --cycles {options.cycles} --seed {options.seed}`, {datetime.now(timezone.utc):%Y-%m-%d}, commit {commit},"
         f" {seconds // 60} minutes. {text}. Every {ERA_CYCLES} cycles the topic was consumed whole: the database equalled the ledger of the log, and the"
         " funnel's `messages` were those that the gateways meant. 0 anomalies."))
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="scripts/intake", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/campaign intake", description=__doc__)
     parser.add_argument("--cycles", type=int, default=50, metavar="N")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--record", action="store_true", help="write the result into docs/proof.md")

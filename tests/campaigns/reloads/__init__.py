@@ -1,0 +1,1 @@
+"""scripts/campaign reloads: see __main__.py."""

@@ -1,0 +1,1 @@
+"""scripts/campaign rolling: see __main__.py."""

@@ -1,1 +1,0 @@
-"""scripts/reloads: see __main__.py."""

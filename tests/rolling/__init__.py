@@ -1,1 +1,0 @@
-"""scripts/rolling: see __main__.py."""
