@@ -244,7 +244,7 @@ static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         return;
     }
     actions->stored = actions->known = true;
-    positions_step(actions->app); /* may have waited for it */
+    positions_tick(actions->app); /* may have waited for it */
     rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
     actions_step(actions);
 }

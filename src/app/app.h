@@ -1,9 +1,9 @@
 /* The running daemon: one struct that owns the loop and the modules. Private to src/app.
  *
  * run.c       lifecycle: start, signals, readiness, drain
- * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
+ * consume.c   Kafka → core: records are decoded and delivered, partitions assigned and revoked
  * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
- * positions.c what an assignment needs from the database: pins, rows, bootstrap of new partitions
+ * positions.c what the core's assignment machine asks of PostgreSQL: pins, rows of new partitions
  * ladders.c   the ladder of the configuration and that of the database
  * janitor.c   everything periodic: roll-up, parked rows, blockers, advisory commit, statistics
  * measure.c   what happens becomes metrics
@@ -26,7 +26,7 @@
 #include "receiptd/app/intake.h"
 #include "receiptd/base/json.h"
 #include "receiptd/base/metrics.h"
-#include "receiptd/core/engine.h"
+#include "receiptd/core/assignment.h"
 #include "receiptd/http.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/arrays.h"
@@ -62,44 +62,6 @@ struct app_lane_flight {            /* the batch in flight; a lane has at most o
     bool quiet;             /* sent so that no pipeline hears of it */
     bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */
-};
-
-enum app_assignment_state {
-    ASSIGNMENT_NONE,      /* nothing asked */
-    ASSIGNMENT_WAITING,   /* for the control connection; woken by its on_ready or retry_at_ms */
-    ASSIGNMENT_READING,   /* for pins and rows */
-    ASSIGNMENT_QUERYING,  /* for low watermarks of new partitions */
-    ASSIGNMENT_INSERTING, /* for the rows of new partitions */
-};
-
-struct app_partition {
-    char *topic;
-    int32_t partition;
-};
-
-struct app_assignment { /* of the consumer group, from on_assigned to rcpt_kafka_assign; or a
-                           refresh */
-    enum app_assignment_state state;
-    uint32_t serial; /* answers that belong to an older one are ignored */
-    bool refresh;    /* the partitions are assigned already; their generation changed */
-    struct app_partition *partitions;
-    size_t count;
-    int64_t retry_at_ms;
-    char *new_topic; /* whose partitions are being made */
-    int32_t new_from, new_to;
-};
-
-struct app_topic {
-    char *name;
-    int32_t partition_count; /* as the cluster says */
-};
-
-struct app_range {     /* a partition whose log does not have what was wanted */
-    int64_t asked_low; /* rows have been read again because the log begins here … */
-    int64_t asked_at;  /* … above this position */
-    int64_t since_ms;  /* … which has not changed since */
-    int64_t look_ms;   /* when to look again; 0: not waiting for that */
-    bool stands_still; /* halted until its next assignment */
 };
 
 struct app_timers {
@@ -155,13 +117,8 @@ struct app {
     struct rcpt_pg_encoder *encoder;
     char instance[80];
 
-    struct app_topic *topics;
-    size_t topic_count;
-    char *cluster_id;
+    struct rcpt_assignment *assignment;
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
-    struct app_assignment assignment;
-    struct app_range *ranges; /* by slot */
-    uint32_t range_count;
     bool control_up, kafka_healthy, subscribed, starved;
     bool catching_up; /* all partitions are behind: larger batches */
 
@@ -237,15 +194,13 @@ struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config
 
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct app *app, struct rcpt_error *error);
-void consume_port_rewind(void *context, uint32_t slot, int64_t offset);
-void consume_port_reassign(void *context, uint32_t slot, int64_t offset);
+/* Ports of the assignment machine. */
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted);
+void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count);
+void consume_seek(void *context, uint32_t slot, int64_t offset);
+void consume_reassign(void *context, uint32_t slot, int64_t offset);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct app *app);
-void consume_assign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
-/* After a refresh: what is assigned goes on at new offsets. */
-void consume_reassign(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
-/* Looks again at the partitions whose time for it has come. */
-void consume_tick(struct app *app);
 void consume_commit(struct app *app);
 int64_t consume_lag(struct app *app);
 
@@ -275,15 +230,14 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch);
 void lanes_port_read_positions(void *context, uint32_t lane);
 
 /* ---- positions.c ---- */
-void positions_start(struct app *app, const struct rcpt_kafka_partition *partitions, size_t count);
-void positions_withdraw(struct app *app); /* the assignment is gone before it was answered */
-/* Reads the rows of all that is assigned again and assigns anew; false: an assignment is under way
- * already. */
-bool positions_refresh(struct app *app);
+void positions_start(struct app *app);
+/* Time, and the control connection may have come up. */
+void positions_tick(struct app *app);
+/* A question of the assignment machine has failed: says so if it still waits for the answer. */
+void positions_failed(struct app *app, uint32_t serial, const struct rcpt_error *error);
+void positions_port_rewind(void *context, uint32_t slot, int64_t offset);
+void positions_port_reassign(void *context, uint32_t slot, int64_t offset);
 void positions_port_refresh(void *context, uint32_t slot);
-/* Goes on if the assignment waits for the control connection. */
-void positions_step(struct app *app);
-void positions_fini(struct app *app);
 
 /* ---- ladders.c ---- */
 enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };

@@ -27,15 +27,16 @@ bool folds_lane_is_settled(const struct folds_lane *lane)
 static bool is_owned(const struct folds_lane *lane)
 {
     const struct app *app = lane->folds->app;
-    const struct app_topic *topic = &app->topics[0];
+    const char *topic = app->config->kafka.topics[0];
+    int32_t partitions = rcpt_assignment_topic_partitions(app->assignment, topic);
     uint32_t slots = rcpt_engine_slot_count(app->engine);
-    if (topic->partition_count <= 0)
+    if (partitions <= 0)
         return false;
-    int32_t wanted = (int32_t)lane->index % topic->partition_count;
+    int32_t wanted = (int32_t)lane->index % partitions;
     for (uint32_t slot = 0; slot < slots; slot++)
         if (rcpt_engine_is_assigned(app->engine, slot) &&
             rcpt_engine_slot_partition(app->engine, slot) == wanted &&
-            strcmp(rcpt_engine_slot_topic(app->engine, slot), topic->name) == 0)
+            strcmp(rcpt_engine_slot_topic(app->engine, slot), topic) == 0)
             return true;
     return false;
 }

@@ -225,8 +225,7 @@ static void on_tick(uv_timer_t *timer)
     struct app *app = timer->data;
     measure_tick(app);
     rcpt_engine_tick(app->engine, app_now(app));
-    positions_step(app);
-    consume_tick(app);
+    positions_tick(app);
     catch_up_tick(app);
     lanes_tick(app);
     control_tick(app);

@@ -50,7 +50,7 @@ unsigned app_reasons(const struct app *app, const char *reasons[APP_MOST_REASONS
         reasons[count++] = text_or(app->database_reason, "connecting to PostgreSQL");
     if (!app->kafka_healthy)
         reasons[count++] = text_or(app->kafka_reason, "connecting to Kafka");
-    if (app->assignment.state != ASSIGNMENT_NONE)
+    if (rcpt_assignment_state(app->assignment) != RCPT_ASSIGNMENT_IDLE)
         reasons[count++] = "reading positions";
     if (app->intake_wanted && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
@@ -287,7 +287,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     app->control_up = true;
     memset(&app->rollup, 0, sizeof(app->rollup)); /* another server may count from elsewhere */
     rcpt_log_info("postgres", "control is connected");
-    positions_step(app);
+    positions_tick(app);
     folds_look_for_left(app);
     app_update_readiness(app);
 }
@@ -365,8 +365,8 @@ static void start_engine(struct app *app)
         .context = app,
         .submit = lanes_port_submit,
         .read_positions = lanes_port_read_positions,
-        .rewind = consume_port_rewind,
-        .reassign = consume_port_reassign,
+        .rewind = positions_port_rewind,
+        .reassign = positions_port_reassign,
         .refresh = positions_port_refresh,
         .halt = port_halt,
     };
@@ -424,14 +424,6 @@ static void start_supervisor(struct app *app)
     supervisor_start(&app->supervisor, &settings);
 }
 
-static void name_topics(struct app *app)
-{
-    app->topic_count = app->config->kafka.topics_count;
-    app->topics = rcpt_calloc(app->topic_count, sizeof(*app->topics));
-    for (size_t index = 0; index < app->topic_count; index++)
-        app->topics[index].name = app->config->kafka.topics[index];
-}
-
 static void start(struct app *app)
 {
     char host[48] = "localhost";
@@ -439,9 +431,9 @@ static void start(struct app *app)
     snprintf(app->instance, sizeof(app->instance), "%s-%d", host, (int)getpid());
     uv_timer_init(&app->loop, &app->deadline);
     app->deadline.data = app;
-    name_topics(app);
     measure_start(app);
     start_engine(app);
+    positions_start(app);
     start_supervisor(app);
     trace_start(app);
     start_control(app);
@@ -461,15 +453,12 @@ static void finish(struct app *app)
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));
-    positions_fini(app);
+    rcpt_assignment_free(app->assignment);
     rcpt_engine_free(app->engine);
     rcpt_decoder_free(app->decoder);
     lanes_fini(app);
     measure_fini(app);
     rcpt_pg_encoder_free(app->encoder);
-    free(app->topics);
-    free(app->ranges);
-    free(app->cluster_id);
 }
 
 int rcpt_app_run(struct rcpt_config *config, const char *config_path)

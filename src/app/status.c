@@ -105,14 +105,16 @@ static void write_partition(struct app *app, struct rcpt_json *json, uint32_t sl
 
 static void write_assignment(struct app *app, struct rcpt_json *json)
 {
-    static const char *const states[] = {[ASSIGNMENT_NONE] = "settled",
-                                         [ASSIGNMENT_WAITING] = "waiting for PostgreSQL",
-                                         [ASSIGNMENT_READING] = "reading positions",
-                                         [ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
-                                         [ASSIGNMENT_INSERTING] = "making rows"};
+    static const char *const states[RCPT_ASSIGNMENT_STATE__COUNT] = {
+        [RCPT_ASSIGNMENT_IDLE] = "settled",
+        [RCPT_ASSIGNMENT_WAITING] = "waiting for PostgreSQL",
+        [RCPT_ASSIGNMENT_READING] = "reading positions",
+        [RCPT_ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
+        [RCPT_ASSIGNMENT_INSERTING] = "making rows",
+        [RCPT_ASSIGNMENT_REFUSED] = "refused"};
     rcpt_json_key(json, "assignment");
     rcpt_json_begin_object(json);
-    text(json, "state", states[app->assignment.state]);
+    text(json, "state", states[rcpt_assignment_state(app->assignment)]);
     rcpt_json_key(json, "partitions");
     rcpt_json_begin_array(json);
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(app->engine); slot++) {
@@ -149,7 +151,7 @@ static void write_kafka(const struct app *app, struct rcpt_json *json)
 {
     rcpt_json_key(json, "kafka");
     rcpt_json_begin_object(json);
-    text(json, "cluster", app->cluster_id);
+    text(json, "cluster", rcpt_assignment_cluster(app->assignment));
     text(json, "group", app->config->kafka.group);
     flag(json, "healthy", app->kafka_healthy);
     rcpt_json_end_object(json);
