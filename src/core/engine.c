@@ -132,7 +132,7 @@ uint32_t rcpt_engine_slot_count(const struct rcpt_engine *engine)
 
 bool rcpt_engine_is_assigned(const struct rcpt_engine *engine, uint32_t slot)
 {
-    return engine->slots[slot].assigned;
+    return slot_is_assigned(&engine->slots[slot]);
 }
 
 /* ---- connections ---- */
@@ -211,7 +211,7 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
     bool again = false;
     for (size_t row = 0; row < row_count && !engine->halted; row++) {
         const struct slot *part = &engine->slots[rows[row].slot];
-        if (!part->assigned)
+        if (!slot_is_assigned(part))
             continue;
         if (part->epoch > lane->epochs_at_read) {
             again =
@@ -345,7 +345,8 @@ static void check_lane(const struct rcpt_engine *engine, const struct lane *lane
             last = record->offset;
         }
         RCPT_ASSERT(queued == position->queued);
-        RCPT_ASSERT(!engine->slots[slot].assigned || position->expected <= position->accepted);
+        RCPT_ASSERT(!slot_is_assigned(&engine->slots[slot]) ||
+                    position->expected <= position->accepted);
     }
 }
 
