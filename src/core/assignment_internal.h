@@ -5,13 +5,14 @@
 
 #include "receiptd/core/assignment.h"
 
-/* Between a partition and its log.    awaited         woken by         bounded by */
-enum range_state {
-    RANGE_FOLLOWED,     /* records             Kafka            the engine's time-outs */
-    RANGE_LOOKING,      /* the next look       tick             look_at_ms */
-    RANGE_STANDS_STILL, /* an operator         an assignment    nothing */
-    RANGE_STATE__COUNT,
-};
+/* Between a partition and its log:
+ *
+ *   state         awaits            woken by             bounded by
+ *   FOLLOWED      records           Kafka                the engine's time-outs
+ *   LOOKING       the next look     tick                 look_at_ms
+ *   STANDS_STILL  an operator       the next assignment  nothing
+ */
+enum range_state { RANGE_FOLLOWED, RANGE_LOOKING, RANGE_STANDS_STILL, RANGE_STATE__COUNT };
 
 struct range { /* of one partition, by slot */
     enum range_state state;

@@ -59,8 +59,8 @@ static void reassign(struct rcpt_assignment *assignment, uint32_t slot, int64_t 
     assignment->ports.reassign(assignment->ports.context, slot, offset);
 }
 
-/* Who waits for the next look goes on waiting: the partition may stay assigned, and nobody else
- * would move it on. */
+/* A partition that waits for its next look goes on waiting: it may stay assigned, Kafka stands
+ * still there, and only the look moves it on. */
 void range_forget_asked(struct rcpt_assignment *assignment)
 {
     for (uint32_t slot = 0; slot < assignment->range_count; slot++)

@@ -1,3 +1,8 @@
+/* The frame of the engine: slots of partitions, connections and the turns of their lanes (pump),
+ * the comparison of positions with the database, time, and the end. What a lane does with its turn
+ * is in lane.c, which records a partition takes in is in partition.c. Called through
+ * receiptd/core/engine.h by src/app, assignment.c and the simulator.
+ */
 #include "engine_internal.h"
 
 #include <stdlib.h>
@@ -176,8 +181,9 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
     RCPT_ASSERT(gone->flying == 0);
 }
 
-/* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's".
- */
+/* Compares one row with what the lane believes. A row at or above `expected` covers three cases
+ * (our own commit, a batch that was never sent, another instance's commit); below it the database
+ * has gone back. */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
                        int64_t current, int64_t now_ms)
 {
@@ -217,8 +223,8 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
             again =
                 true; /* assigned after the question: the answer may be older than its positions */
         } else if (!rows[row].found || rows[row].generation != part->generation) {
-            /* Without a row: the pins tell whether the database went back to before it was made, or
-             * somebody deleted it. */
+            /* No row: the pins tell whether the database went back to a time before it was made, or
+             * an operator deleted it. */
             again = true;
             engine->ports.refresh(engine->ports.context, rows[row].slot);
         } else {

@@ -1,5 +1,6 @@
-/* What engine.c (lanes and connections, time), partition.c (assignment, delivery, rewinds) and
- * lane.c (queues, batches, results) share. Private to src/core. */
+/* What the files of the engine share: engine.c (connections, time), partition.c (epochs, delivery,
+ * rewinds), lane.c (batches, results), lane_queue.c (records waiting), lane_search.c (the search
+ * for a refused event), engine_view.c (figures); assignment*.c read it. Private to src/core. */
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
@@ -85,17 +86,25 @@ struct lane {
     struct search search;
 };
 
-/* What a partition awaits from Kafka.      leaves by */
+/* What a partition awaits, and what ends the wait:
+ *
+ *   UNASSIGNED            the group
+ *   CONSUMING             records
+ *   COMPARING             records. The anchor's has not come yet: the last one that was applied, to
+ *                         be compared with what Kafka has at its offset; a record above ends it too
+ *   REWINDING             the record at rewind_to, nothing above it is taken; at rewind_deadline_ms
+ *                         the partition is assigned again
+ *   REWINDING_UNCOMPARED  both of these
+ *   UNPROVEN              its rows: the database went back below the anchor before its record came.
+ *                         Nothing is taken; the rows are asked for again at ask_ms
+ */
 enum partition_phase {
-    PARTITION_UNASSIGNED, /* nothing        an assignment */
-    PARTITION_CONSUMING,  /* records        a rewind, the end of the assignment */
-    PARTITION_COMPARING, /* records; the anchor's, which is to be the one applied last, has not come
-                            by yet         its record, or one above it */
-    PARTITION_REWINDING, /* the record at rewind_to; nothing above is taken
-                                           that record, or rewind_deadline_ms: assigned again */
-    PARTITION_REWINDING_UNCOMPARED, /* the same, and the anchor's record has not come by yet */
-    PARTITION_UNPROVEN, /* nothing: the database went back below the anchor before its record
-                           came. The rows name another one  an assignment; asked for at ask_ms */
+    PARTITION_UNASSIGNED,
+    PARTITION_CONSUMING,
+    PARTITION_COMPARING,
+    PARTITION_REWINDING,
+    PARTITION_REWINDING_UNCOMPARED,
+    PARTITION_UNPROVEN,
     PARTITION_PHASE__COUNT,
 };
 

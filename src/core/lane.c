@@ -1,11 +1,15 @@
+/* A lane: what it does next (reads positions, sends a batch, a probe or a wake) and what the result
+ * of a transaction means. States: enum lane_state in engine_internal.h, with one setter and a table
+ * of legal changes. A lane has one transaction in flight, and takes no other step until its result.
+ * Called by engine.c.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine_internal.h"
 
-/* A lane that waits for its own batch in flight takes no other step; see the table of legal
- * changes. */
+/* Which states may follow: legal[from][to]. */
 static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
     [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
     [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
@@ -299,7 +303,7 @@ static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int
 {
     for (uint32_t index = 0; index < lane->batch.move_count; index++) {
         const struct rcpt_batch_move *move = &lane->batch.moves[index];
-        /* A move of an ended epoch says nothing about the positions of the present one. */
+        /* A move that was sealed in an earlier epoch says nothing about the present positions. */
         if (slot_is_assigned(&engine->slots[move->slot]) &&
             engine->slots[move->slot].epoch == move->epoch)
             lane->positions[move->slot].expected = move->next;
@@ -404,8 +408,8 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
     case RCPT_OUTCOME_FENCED:
         engine->stats.fenced++;
         lane_unfly(engine, lane);
-        /* Once is a takeover or a rollback; again without a commit between: two owners, who must
-         * not fight. */
+        /* One conflict is a takeover or a rollback. Another one without a commit between them means
+         * that two instances own the row: each waits, so that they do not fight. */
         lane_resync(engine, lane, now_ms,
                     lane->fences++ > 0 ? rcpt_backoff_next_ms(&lane->backoff) : 0);
         break;

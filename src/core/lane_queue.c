@@ -178,8 +178,8 @@ static uint32_t count_by_slot(struct rcpt_engine *engine, const struct lane *lan
     return slots;
 }
 
-/* Max-min: whoever has less than an equal share of what is left gets all of it, until nobody has.
- * True: somebody got all. */
+/* Max-min fairness: a partition that has less than an equal share gets all it has, and the rest is
+ * shared by the others, until no such partition is left. True: at least one got all it has. */
 static bool share_out(struct rcpt_engine *engine, const struct lane *lane, uint32_t slots,
                       uint64_t events)
 {

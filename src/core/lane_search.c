@@ -133,8 +133,9 @@ bool search_on_passed(struct rcpt_engine *engine, struct lane *lane)
         search->good = search->asked;
         return true;
     }
-    /* The second time it is refused together with others of its message only, and all of those
-     * passed without it. */
+    /* The suspect passes alone. The first time, the whole batch is tried again. The second time it
+     * is clear that it is refused only together with other events of its message, which pass
+     * without it: it becomes a dead letter all the same. */
     if (search->passed_alone) {
         refuse_culprit(engine, lane);
         return true;

@@ -135,16 +135,16 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
         return false;
     }
     if (slot_is_rewinding(part) && offset > part->rewind_to) {
-        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An
-         * assignment tells. */
+        /* Below the old position: either there is a gap at rewind_to, or an earlier rewind took
+         * effect late. Assigning the partition again decides which. */
         if (offset < part->rewind_from)
             part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
         return false;
     }
     if (part->position < part->doubt_below && offset > part->position) {
-        /* A gap where there were records before the rewind: a seek before it, or a lost one, may
-         * have taken effect late. An assignment tells. */
+        /* A gap where records were delivered before the rewind: an earlier seek may have taken
+         * effect late. Assigning the partition again decides. */
         begin_rewinding(part);
         part->rewind_to = part->position;
         part->rewind_from = part->doubt_below;
@@ -155,8 +155,8 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     if (slot_is_comparing(part) && offset == part->anchor.offset)
         return true;
     if (offset < lowest_accepted(engine, slot)) {
-        /* Applied by somebody else, but delivered to us: if the database goes back below it, Kafka
-         * brings it again only after a rewind. */
+        /* Another instance has applied it, but Kafka delivered it to us: if the database goes back
+         * below it, Kafka delivers it again only after a rewind. */
         if (offset >= part->position)
             part->position = offset + 1;
         engine->stats.dropped_old++;

@@ -16,14 +16,22 @@
 
 struct rcpt_assignment;
 
-/*                                 awaited                  woken by            bounded by */
+/* state      awaits                      woken by             bounded by
+ * IDLE       an assignment, a reason     start, refresh       nothing
+ *            to read the rows again
+ * WAITING    may_ask, and retry_at_ms    tick                 the control connection's attempts
+ * READING    pins and rows               on_read, on_failed   the connection's time-outs
+ * QUERYING   low watermarks              on_lows, on_failed   the time-out of the query
+ * INSERTING  rows of new partitions      on_inserted, …       the connection's time-outs
+ * REFUSED    an operator                 start, revoke        nothing
+ */
 enum rcpt_assignment_state {
-    RCPT_ASSIGNMENT_IDLE,      /* a new assignment         start, refresh      nothing */
-    RCPT_ASSIGNMENT_WAITING,   /* may_ask and retry_at_ms  tick                retry_at_ms */
-    RCPT_ASSIGNMENT_READING,   /* pins and rows            on_read, on_failed  the connection */
-    RCPT_ASSIGNMENT_QUERYING,  /* low watermarks           on_lows, on_failed  Kafka's time-out */
-    RCPT_ASSIGNMENT_INSERTING, /* rows of new partitions   on_inserted, …      the connection */
-    RCPT_ASSIGNMENT_REFUSED,   /* an operator              start, revoke       nothing */
+    RCPT_ASSIGNMENT_IDLE,
+    RCPT_ASSIGNMENT_WAITING,
+    RCPT_ASSIGNMENT_READING,
+    RCPT_ASSIGNMENT_QUERYING,
+    RCPT_ASSIGNMENT_INSERTING,
+    RCPT_ASSIGNMENT_REFUSED,
     RCPT_ASSIGNMENT_STATE__COUNT,
 };
 
