@@ -100,10 +100,6 @@ MUTANTS = {
          "        if (event >= whole->events && event < whole->events + whole->event_count)\n"
          "            for (uint32_t each = 0; each < whole->event_count; each++)\n"
          "                whole->events[each].refused = true;\n    }\n")]),
-    "culprit not looked at again": (SEARCH, [
-        ("        if (search->asked == search->good)\n            enter(search, SEARCH_ALONE);\n        search->good = search->asked;\n",
-         "        search->good = search->asked;\n        if (search->bad - search->good == 1)\n"
-         "            refuse_culprit(engine, lane);\n")]),
     "a record cut in two": (LANE, [
         ("record_count, RCPT_BATCH_ALL);", "record_count, (struct rcpt_batch_range){0, engine->settings.batch_max_events});")]),
     "multiplicity lost in the fold": (BUILD, [("            codes[at - 1].count++;\n", "")]),
@@ -111,7 +107,7 @@ MUTANTS = {
         ("        return left->prefix < right->prefix ? -1 : 1;", "        return left->prefix > right->prefix ? -1 : 1;")]),
     "wait for a look forgotten at an assignment": (RANGE, [
         ("        assignment->ranges[slot].asked_low = 0;\n",
-         "        assignment->ranges[slot].asked_low = 0;\n        assignment->ranges[slot].state = RANGE_FOLLOWED;\n")]),
+         "        assignment->ranges[slot] = (struct range){.state = RANGE_FOLLOWED};\n")]),
     "answer to an ended assignment believed": (ASSIGNMENT, [
         ("    assignment->serial++;\n    read_now(assignment, event);\n", "    read_now(assignment, event);\n"),
         ("    assignment->serial++;\n    assignment->count = 0;\n", "    assignment->count = 0;\n")]),
@@ -120,10 +116,9 @@ MUTANTS = {
     "missing rows not noticed": (ROWS, [("if (assignment->found.count == lanes)", "if (assignment->found.count <= lanes)")]),
     "anchor of the lane that is furthest ahead": (ROWS, [
         ("        if (row->next_offset >= lowest)\n", "        if (row->next_offset < lowest && lowest < INT64_MAX)\n")]),
-    "a gap is given up at once": (RANGE, [
-        ("return now_ms - range->since_ms < assignment->settings.patience_ms;", "return false;")]),
-    "rewind of a partition not passed on": (RANGE, [
-        ("    assignment->ports.seek(assignment->ports.context, slot, offset);\n", "    (void)offset;\n")]),
+    "rewind never passed on": (RANGE, [
+        ("    assignment->ports.seek(assignment->ports.context, slot, offset);\n", "    (void)offset;\n"),
+        ("    note(assignment, RCPT_NOTE_REASSIGN, slot, offset, 0);\n    reassign(assignment, slot, offset);\n", "    (void)offset;\n")]),
 }
 
 

@@ -134,11 +134,11 @@ void rcpt_assignment_free(struct rcpt_assignment *assignment);
 
 /* What the cluster says. Both are known before the first assignment. */
 void rcpt_assignment_set_cluster(struct rcpt_assignment *assignment, const char *cluster_id);
-void rcpt_assignment_set_topic(struct rcpt_assignment *assignment, const char *topic,
+void rcpt_assignment_set_topic(struct rcpt_assignment *assignment, const char *name,
                                int32_t partitions);
 /* 0: not known. */
 int32_t rcpt_assignment_topic_partitions(const struct rcpt_assignment *assignment,
-                                         const char *topic);
+                                         const char *name);
 const char *rcpt_assignment_cluster(const struct rcpt_assignment *assignment); /* NULL: not known */
 enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *assignment);
 
