@@ -1,14 +1,10 @@
-/* Kafka → engine: records are decoded and delivered as long as the engine wants more, partitions
- * are assigned once positions.c has their rows, and revoked; where the log does not have what is
- * wanted, rows are read again before anything is given up. Positions are committed to Kafka for
- * those who look at lag only. Called by librdkafka's consumer, by the engine (ports) and by
- * receipts.c. */
+/* Kafka's side of the receipts: records to the engine as long as it wants more, the group's words
+ * to the core's assignment machine (receiptd/core/assignment.h), and what that machine asks of
+ * Kafka. Positions are committed to Kafka for those who look at lag only. Called by librdkafka's
+ * consumer, by that machine's ports and by receipts.c. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "receipts_internal.h"
-
-#define LOOK_MS 1000 /* between two looks at a partition whose log does not have what is wanted */
 
 /* A partition's tag is its slot, so that a record needs no look-up by name. */
 static void *tag_of(uint32_t slot)
@@ -99,14 +95,17 @@ enum receipts_hold receipts_hold(const struct receipts *receipts)
     return receipts->hold;
 }
 
-/* ---- assignment ---- */
+/* ---- the group, as the core's machine hears of it ---- */
 
-/* A reading that was asked for because of a log's beginning may end with the assignment it was for.
- */
-static void forget_asked(struct receipts *receipts)
+/* The caller frees them. */
+static uint32_t *slots_of(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
+                          size_t count)
 {
-    for (uint32_t slot = 0; slot < receipts->range_count; slot++)
-        receipts->ranges[slot].asked_low = receipts->ranges[slot].look_ms = 0;
+    uint32_t *slots = rcpt_calloc(count + 1, sizeof(*slots));
+    for (size_t index = 0; index < count; index++)
+        slots[index] = rcpt_engine_slot(receipts->engine, partitions[index].topic,
+                                        partitions[index].partition);
+    return slots;
 }
 
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
@@ -115,8 +114,9 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     rcpt_log_info("kafka", "assigned %zu partitions; reading their positions", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
-    forget_asked(receipts);
-    positions_start(receipts, partitions, count);
+    uint32_t *slots = slots_of(receipts, partitions, count);
+    rcpt_assignment_start(receipts->assignment, slots, count, app_now(receipts->context));
+    free(slots);
 }
 
 static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
@@ -126,161 +126,96 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     rcpt_log_info("kafka", "%s %zu partitions", lost ? "lost" : "revoked", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
-    forget_asked(receipts);
-    positions_withdraw(receipts);
-    for (size_t index = 0; index < count; index++) {
-        uint32_t slot = rcpt_engine_slot(receipts->engine, partitions[index].topic,
-                                         partitions[index].partition);
-        if (rcpt_engine_is_assigned(receipts->engine, slot))
-            rcpt_engine_revoke(receipts->engine, slot);
-    }
+    uint32_t *slots = slots_of(receipts, partitions, count);
+    rcpt_assignment_revoke(receipts->assignment, slots, count, app_now(receipts->context));
+    free(slots);
     app_update_readiness(receipts->context);
-}
-
-/* ---- the log does not have what we want ---- */
-
-static void halt_on_range(struct receipts *receipts, const char *topic, int32_t partition,
-                          int64_t wanted, int64_t low, int64_t high)
-{
-    struct rcpt_error error;
-    if (wanted < low) {
-        rcpt_error_fatal(&error, 65,
-                         "topic %s partition %d: retention has deleted records %lld…%lld before "
-                         "they were applied",
-                         topic, partition, (long long)wanted, (long long)low - 1);
-        rcpt_error_hint(
-            &error,
-            "kafka.on_retention_gap: skip goes on behind the gap and counts it; a longer retention "
-            "avoids it");
-    } else {
-        rcpt_error_fatal(&error, 65,
-                         "topic %s partition %d ends at %lld, but %lld was applied already: it was "
-                         "truncated, or deleted and created anew",
-                         topic, partition, (long long)high, (long long)wanted);
-        rcpt_error_hint(
-            &error, "compare the topic with consumer_progress; positions must be set on purpose");
-    }
-    app_halt(receipts->context, &error); /* this partition stands still, the others go on */
-}
-
-static struct app_range *range_of(struct receipts *receipts, uint32_t slot)
-{
-    if (slot >= receipts->range_count) {
-        uint32_t count = rcpt_engine_slot_count(receipts->engine);
-        receipts->ranges = rcpt_realloc(receipts->ranges, count * sizeof(*receipts->ranges));
-        memset(receipts->ranges + receipts->range_count, 0,
-               (count - receipts->range_count) * sizeof(*receipts->ranges));
-        receipts->range_count = count;
-    }
-    return &receipts->ranges[slot];
-}
-
-/* From here on the partition is read from this offset, whatever was waited for before. */
-static void reassign(struct receipts *receipts, uint32_t slot, int64_t offset)
-{
-    range_of(receipts, slot)->look_ms = 0;
-    rcpt_kafka_reassign(receipts->kafka, rcpt_engine_slot_topic(receipts->engine, slot),
-                        rcpt_engine_slot_partition(receipts->engine, slot), offset);
-}
-
-static void go_on_at(struct receipts *receipts, uint32_t slot, int64_t low)
-{
-    rcpt_engine_skip_to(receipts->engine, slot, low, app_now(receipts->context));
-    reassign(receipts, slot, low);
-}
-
-/* A transaction of the owner before may still be on its way to the rows, for as long as a session
- * that blocks others is borne. */
-static bool is_patient(const struct receipts *receipts, const struct app_range *range)
-{
-    return app_now(receipts->context) - range->since_ms <
-           receipts->context->config->postgres.zombie_timeout_ms;
-}
-
-/* True: others may have gone on since the rows were read, so they are read again before anything is
- * given up, now and then for a while; as long as they do go on, it is not given up either. */
-static bool look_again(struct receipts *receipts, uint32_t slot, int64_t wanted, int64_t low)
-{
-    struct app_range *range = range_of(receipts, slot);
-    if (range->asked_low == 0 || wanted > range->asked_at)
-        range->since_ms = app_now(receipts->context);
-    bool moved = range->asked_low < low || wanted > range->asked_at;
-    if (moved && positions_refresh(receipts)) {
-        range->asked_low = low;
-        range->asked_at = wanted;
-    } else if (receipts->assignment.state == ASSIGNMENT_NONE) {
-        range->look_ms = app_now(receipts->context) + LOOK_MS;
-        return is_patient(receipts, range);
-    }
-    reassign(receipts, slot, wanted); /* it comes back here, whatever becomes of the reading */
-    return true;
-}
-
-void consume_tick(struct receipts *receipts)
-{
-    for (uint32_t slot = 0; slot < receipts->range_count; slot++) {
-        struct app_range *range = &receipts->ranges[slot];
-        if (range->look_ms == 0 || app_now(receipts->context) < range->look_ms)
-            continue;
-        if (!range->stands_still && !app_is_stopping(receipts->context) &&
-            rcpt_engine_is_assigned(receipts->engine, slot)) {
-            positions_refresh(receipts);
-            reassign(receipts, slot, range->asked_at);
-        }
-        range->look_ms = 0;
-    }
 }
 
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
                             int64_t wanted, int64_t low, int64_t high)
 {
     struct receipts *receipts = context;
-    uint32_t slot = slot_of(tag);
-    if (low < 0 || (wanted >= low && wanted <= high)) {
-        reassign(receipts, slot, wanted); /* a broker's passing answer */
-    } else if (wanted < low && low <= rcpt_engine_committed(receipts->engine, slot)) {
-        /* Only what was applied is gone, and with it the record to compare with: nothing is lost.
-         */
-        go_on_at(receipts, slot, low);
-    } else if (wanted < low && look_again(receipts, slot, wanted, low)) {
-        return;
-    } else if (wanted < low && receipts->context->config->kafka.on_retention_gap == RCPT_GAP_SKIP) {
-        rcpt_log_error(
-            "kafka",
-            "topic %s partition %d: retention has deleted records %lld…%lld, going on behind them",
-            topic, partition, (long long)wanted, (long long)low - 1);
-        go_on_at(receipts, slot, low);
-    } else {
-        *range_of(receipts, slot) = (struct app_range){.stands_still = true};
-        halt_on_range(receipts, topic, partition, wanted, low, high);
+    (void)topic;
+    (void)partition;
+    rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), wanted, low, high,
+                                    app_now(receipts->context));
+}
+
+/* ---- what that machine asks of Kafka: its ports ---- */
+
+static struct rcpt_kafka_partition partition_of(const struct receipts *receipts, uint32_t slot,
+                                                int64_t offset)
+{
+    return (struct rcpt_kafka_partition){
+        .topic = rcpt_engine_slot_topic(receipts->engine, slot),
+        .partition = rcpt_engine_slot_partition(receipts->engine, slot),
+        .offset = offset,
+    };
+}
+
+void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count)
+{
+    struct receipts *receipts = context;
+    void **tags = rcpt_calloc(count + 1, sizeof(*tags));
+    struct rcpt_kafka_partition *partitions = rcpt_calloc(count + 1, sizeof(*partitions));
+    for (size_t index = 0; index < count; index++) {
+        partitions[index] = partition_of(receipts, starts[index].slot, starts[index].offset);
+        tags[index] = tag_of(starts[index].slot);
     }
+    rcpt_kafka_assign(receipts->kafka, partitions, tags, count);
+    free(partitions);
+    free(tags);
 }
 
-void consume_port_rewind(void *context, uint32_t slot, int64_t offset)
+void consume_seek(void *context, uint32_t slot, int64_t offset)
 {
-    struct receipts *receipts = context;
-    const char *topic = rcpt_engine_slot_topic(receipts->engine, slot);
-    int32_t partition = rcpt_engine_slot_partition(receipts->engine, slot);
-    if (range_of(receipts, slot)->stands_still)
-        return; /* nobody has said that the log is the one that was consumed */
-    rcpt_log_warn("core", "the database went back: topic %s partition %d is read again from %lld",
-                  topic, partition, (long long)offset);
-    range_of(receipts, slot)->look_ms = 0;
-    rcpt_kafka_seek(receipts->kafka, topic, partition, offset);
+    const struct receipts *receipts = context;
+    struct rcpt_kafka_partition to = partition_of(receipts, slot, offset);
+    rcpt_kafka_seek(receipts->kafka, to.topic, to.partition, to.offset);
 }
 
-void consume_port_reassign(void *context, uint32_t slot, int64_t offset)
+void consume_reassign(void *context, uint32_t slot, int64_t offset)
 {
-    struct receipts *receipts = context;
-    const char *topic = rcpt_engine_slot_topic(receipts->engine, slot);
-    int32_t partition = rcpt_engine_slot_partition(receipts->engine, slot);
-    if (range_of(receipts, slot)->stands_still)
+    const struct receipts *receipts = context;
+    struct rcpt_kafka_partition to = partition_of(receipts, slot, offset);
+    rcpt_kafka_reassign(receipts->kafka, to.topic, to.partition, to.offset);
+}
+
+struct low_query { /* context of one answer: which assignment asked */
+    struct receipts *receipts;
+    uint32_t serial;
+};
+
+static void on_lows(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
+                    const struct rcpt_error *error)
+{
+    struct low_query query = *(struct low_query *)context;
+    free(context);
+    if (error != NULL) {
+        positions_failed(query.receipts, query.serial, error);
         return;
-    rcpt_log_warn(
-        "core",
-        "topic %s partition %d brought nothing after the rewind: assigning it again at %lld", topic,
-        partition, (long long)offset);
-    reassign(receipts, slot, offset);
+    }
+    int64_t *lows = rcpt_calloc(count + 1, sizeof(*lows));
+    for (size_t index = 0; index < count; index++)
+        lows[index] = partitions[index].offset;
+    rcpt_assignment_on_lows(query.receipts->assignment, query.serial, lows,
+                            app_now(query.receipts->context));
+    free(lows);
+}
+
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted)
+{
+    struct receipts *receipts = context;
+    size_t count = (size_t)(wanted->to - wanted->from);
+    struct rcpt_kafka_partition *partitions = rcpt_calloc(count + 1, sizeof(*partitions));
+    struct low_query *query = rcpt_malloc(sizeof(*query));
+    *query = (struct low_query){receipts, serial};
+    for (size_t index = 0; index < count; index++)
+        partitions[index] = (struct rcpt_kafka_partition){
+            .topic = wanted->topic, .partition = wanted->from + (int32_t)index};
+    rcpt_kafka_query_low(receipts->kafka, partitions, count, on_lows, query);
+    free(partitions);
 }
 
 /* ---- cluster, health ---- */
@@ -289,17 +224,14 @@ static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
     struct receipts *receipts = context;
-    free(receipts->cluster_id);
-    receipts->cluster_id = rcpt_strdup(cluster_id != NULL ? cluster_id : "");
-    for (size_t index = 0; index < count; index++) {
-        for (size_t own = 0; own < receipts->topic_count; own++) {
-            if (strcmp(receipts->topics[own].name, topics[index].topic) == 0)
-                receipts->topics[own].partition_count = topics[index].partition_count;
-        }
-    }
+    rcpt_assignment_set_cluster(receipts->assignment, cluster_id != NULL ? cluster_id : "");
+    for (size_t index = 0; index < count; index++)
+        rcpt_assignment_set_topic(receipts->assignment, topics[index].topic,
+                                  topics[index].partition_count);
     if (!receipts->subscribed && !app_is_stopping(receipts->context)) {
         receipts->subscribed = true;
-        rcpt_log_info("kafka", "cluster %s; joining group %s", receipts->cluster_id,
+        rcpt_log_info("kafka", "cluster %s; joining group %s",
+                      rcpt_assignment_cluster(receipts->assignment),
                       receipts->context->config->kafka.group);
         rcpt_kafka_subscribe(receipts->kafka);
     }
@@ -358,32 +290,6 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
     return receipts->kafka != NULL;
 }
 
-/* The kafka room needs the tags when positions.c answers the assignment. */
-void consume_assign(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
-                    size_t count)
-{
-    void **tags = rcpt_calloc(count + 1, sizeof(*tags));
-    for (size_t index = 0; index < count; index++) {
-        uint32_t slot = rcpt_engine_slot(receipts->engine, partitions[index].topic,
-                                         partitions[index].partition);
-        *range_of(receipts, slot) = (struct app_range){.asked_low = 0};
-        tags[index] = tag_of(slot);
-    }
-    rcpt_kafka_assign(receipts->kafka, partitions, tags, count);
-    free(tags);
-}
-
-void consume_reassign(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
-                      size_t count)
-{
-    for (size_t index = 0; index < count; index++) {
-        const struct rcpt_kafka_partition *start = &partitions[index];
-        uint32_t slot = rcpt_engine_slot(receipts->engine, start->topic, start->partition);
-        range_of(receipts, slot)->stands_still = false;
-        reassign(receipts, slot, start->offset);
-    }
-}
-
 /* ---- advisory commit, lag ---- */
 
 static void commit(struct receipts *receipts)
@@ -394,11 +300,8 @@ static void commit(struct receipts *receipts)
     for (uint32_t slot = 0; slot < slots; slot++) {
         if (!rcpt_engine_is_assigned(receipts->engine, slot))
             continue;
-        partitions[count++] = (struct rcpt_kafka_partition){
-            .topic = rcpt_engine_slot_topic(receipts->engine, slot),
-            .partition = rcpt_engine_slot_partition(receipts->engine, slot),
-            .offset = rcpt_engine_committed(receipts->engine, slot),
-        };
+        partitions[count++] =
+            partition_of(receipts, slot, rcpt_engine_committed(receipts->engine, slot));
     }
     if (count > 0)
         rcpt_kafka_commit(receipts->kafka, partitions, count);

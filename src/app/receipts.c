@@ -69,8 +69,8 @@ static void make_engine(struct receipts *receipts)
         .context = receipts,
         .submit = lanes_port_submit,
         .read_positions = lanes_port_read_positions,
-        .rewind = consume_port_rewind,
-        .reassign = consume_port_reassign,
+        .rewind = positions_port_rewind,
+        .reassign = positions_port_reassign,
         .refresh = positions_port_refresh,
         .halt = port_halt,
     };
@@ -86,7 +86,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     receipts->control.up = true;
     rollup_forget(receipts->rollup);
     rcpt_log_info("postgres", "control is connected");
-    positions_step(receipts);
+    positions_tick(receipts);
     if (receipts->control_listener != NULL && !app_is_stopping(receipts->context))
         receipts->control_listener->on_ready(receipts->control_listener->context, pg);
     app_update_readiness(receipts->context);
@@ -135,7 +135,7 @@ void receipts_set_subscription(struct receipts *receipts,
 
 void receipts_on_prepared(struct receipts *receipts)
 {
-    positions_step(receipts);
+    positions_tick(receipts);
 }
 
 void receipts_observe(struct receipts *receipts, const struct lane_observer *observer)
@@ -149,19 +149,9 @@ static void on_tick(void *context)
 {
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
-    positions_step(receipts);
-    consume_tick(receipts);
+    positions_tick(receipts);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
-}
-
-static void name_topics(struct receipts *receipts)
-{
-    const struct rcpt_config *config = receipts->context->config;
-    receipts->topic_count = config->kafka.topics_count;
-    receipts->topics = rcpt_calloc(receipts->topic_count, sizeof(*receipts->topics));
-    for (size_t index = 0; index < receipts->topic_count; index++)
-        receipts->topics[index].name = config->kafka.topics[index];
 }
 
 struct receipts *receipts_new(struct app_context *context)
@@ -173,8 +163,8 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->ticker = (struct app_ticker){.tick = on_tick, .context = receipts};
     uv_timer_init(context->loop, &receipts->commit_timer);
     receipts->commit_timer.data = receipts;
-    name_topics(receipts);
     make_engine(receipts);
+    positions_start(receipts);
     receipts->lanes = lanes_new(receipts);
     receipts->parking = parking_new(receipts);
     receipts->rollup = rollup_new(receipts);
@@ -247,7 +237,7 @@ void receipts_close(struct receipts *receipts)
 
 void receipts_free(struct receipts *receipts)
 {
-    positions_fini(receipts);
+    rcpt_assignment_free(receipts->assignment);
     rcpt_engine_free(receipts->engine);
     rcpt_decoder_free(receipts->decoder);
     lanes_free(receipts->lanes);
@@ -255,9 +245,6 @@ void receipts_free(struct receipts *receipts)
     rollup_free(receipts->rollup);
     blockers_free(receipts->blockers);
     rcpt_pg_encoder_free(receipts->control.encoder);
-    free(receipts->topics);
-    free(receipts->ranges);
-    free(receipts->cluster_id);
     free(receipts);
 }
 
@@ -293,16 +280,16 @@ unsigned receipts_reasons(const struct receipts *receipts,
         reasons[count++] = text_or(receipts->database_reason, "connecting to PostgreSQL");
     if (!receipts->kafka_healthy)
         reasons[count++] = text_or(receipts->kafka_reason, "connecting to Kafka");
-    if (receipts->assignment.state != ASSIGNMENT_NONE)
+    if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
         reasons[count++] = "reading positions";
     return count;
 }
 
 bool receipts_own_share(const struct receipts *receipts, uint32_t number)
 {
-    const struct app_topic *topic = &receipts->topics[0];
-    return topic->partition_count > 0 &&
-           assigned_has(receipts->engine, topic->name, (int32_t)number % topic->partition_count);
+    const char *topic = receipts->context->config->kafka.topics[0];
+    int32_t partitions = rcpt_assignment_topic_partitions(receipts->assignment, topic);
+    return partitions > 0 && assigned_has(receipts->engine, topic, (int32_t)number % partitions);
 }
 
 unsigned receipts_assigned(const struct receipts *receipts)
@@ -322,13 +309,16 @@ bool receipts_view_connection(const struct receipts *receipts, unsigned index,
 
 struct receipts_view receipts_look(const struct receipts *receipts)
 {
-    static const char *const states[] = {[ASSIGNMENT_NONE] = "settled",
-                                         [ASSIGNMENT_WAITING] = "waiting for PostgreSQL",
-                                         [ASSIGNMENT_READING] = "reading positions",
-                                         [ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
-                                         [ASSIGNMENT_INSERTING] = "making rows"};
-    struct receipts_view view = {.cluster_id = receipts->cluster_id,
-                                 .assignment_state = states[receipts->assignment.state],
+    static const char *const states[RCPT_ASSIGNMENT_STATE__COUNT] = {
+        [RCPT_ASSIGNMENT_IDLE] = "settled",
+        [RCPT_ASSIGNMENT_WAITING] = "waiting for PostgreSQL",
+        [RCPT_ASSIGNMENT_READING] = "reading positions",
+        [RCPT_ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
+        [RCPT_ASSIGNMENT_INSERTING] = "making rows",
+        [RCPT_ASSIGNMENT_REFUSED] = "refused"};
+    struct receipts_view view = {.cluster_id = rcpt_assignment_cluster(receipts->assignment),
+                                 .assignment_state =
+                                     states[rcpt_assignment_state(receipts->assignment)],
                                  .kafka_is_healthy = receipts->kafka_healthy};
     parking_view(receipts->parking, &view);
     blockers_view(receipts->blockers, &view);

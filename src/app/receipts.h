@@ -4,7 +4,7 @@
  * receipts.c  the whole: engine, control connection, start, reload, stop, what is in the way
  * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
  * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
- * positions.c what an assignment needs from the database: pins, rows, bootstrap of new partitions
+ * positions.c what the core's assignment machine asks of PostgreSQL: pins, rows of new partitions
  * ladders.c   the ladder of the configuration and that of the database
  * parking.c   receipts that wait for their message: which lanes have some to wake, and the limit
  * rollup.c    counters are summed up, the timeline is trimmed

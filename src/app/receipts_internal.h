@@ -4,48 +4,11 @@
 
 #include "receipts.h"
 
+#include "receiptd/core/assignment.h"
 #include "receiptd/kafka/consumer.h"
 #include "receiptd/postgres/ask.h"
 
 #define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
-
-enum app_assignment_state {
-    ASSIGNMENT_NONE,      /* nothing asked */
-    ASSIGNMENT_WAITING,   /* for the control connection; woken by its on_ready or retry_at_ms */
-    ASSIGNMENT_READING,   /* for pins and rows */
-    ASSIGNMENT_QUERYING,  /* for low watermarks of new partitions */
-    ASSIGNMENT_INSERTING, /* for the rows of new partitions */
-};
-
-struct app_partition {
-    char *topic;
-    int32_t partition;
-};
-
-struct app_assignment { /* of the consumer group, from on_assigned to rcpt_kafka_assign; or a
-                           refresh */
-    enum app_assignment_state state;
-    uint32_t serial; /* answers that belong to an older one are ignored */
-    bool refresh;    /* the partitions are assigned already; their generation changed */
-    struct app_partition *partitions;
-    size_t count;
-    int64_t retry_at_ms;
-    char *new_topic; /* whose partitions are being made */
-    int32_t new_from, new_to;
-};
-
-struct app_topic {
-    char *name;
-    int32_t partition_count; /* as the cluster says */
-};
-
-struct app_range {     /* a partition whose log does not have what was wanted */
-    int64_t asked_low; /* rows have been read again because the log begins here … */
-    int64_t asked_at;  /* … above this position */
-    int64_t since_ms;  /* … which has not changed since */
-    int64_t look_ms;   /* when to look again; 0: not waiting for that */
-    bool stands_still; /* halted until its next assignment */
-};
 
 struct lanes;    /* lanes.c */
 struct parking;  /* parking.c */
@@ -68,15 +31,10 @@ struct receipts {
     char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
 
     /* positions.c, ladders.c */
-    struct app_assignment assignment;
-    struct app_topic *topics;
-    size_t topic_count;
-    char *cluster_id;
+    struct rcpt_assignment *assignment;
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
 
     /* consume.c */
-    struct app_range *ranges; /* by slot */
-    uint32_t range_count;
     enum receipts_hold hold;
     bool kafka_healthy, subscribed, starved, kafka_closing;
     char kafka_reason[APP_REASON_BYTES];
@@ -88,17 +46,13 @@ struct receipts {
 /* ---- consume.c ---- */
 RCPT_MUST_CHECK bool consume_start(struct receipts *receipts, struct rcpt_error *error);
 void consume_apply_config(struct receipts *receipts);
-void consume_port_rewind(void *context, uint32_t slot, int64_t offset);
-void consume_port_reassign(void *context, uint32_t slot, int64_t offset);
+/* Ports of the assignment machine. */
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted);
+void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count);
+void consume_seek(void *context, uint32_t slot, int64_t offset);
+void consume_reassign(void *context, uint32_t slot, int64_t offset);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct receipts *receipts);
-void consume_assign(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
-                    size_t count);
-/* After a refresh: what is assigned goes on at new offsets. */
-void consume_reassign(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
-                      size_t count);
-/* Looks again at the partitions whose time for it has come. */
-void consume_tick(struct receipts *receipts);
 bool consume_close(struct receipts *receipts, int64_t patience_ms);
 
 /* ---- catch_up.c ---- */
@@ -146,17 +100,14 @@ void subscribers_tell_committed(const struct receipts *receipts, const struct la
 void subscribers_tell_outdated(const struct receipts *receipts);
 
 /* ---- positions.c ---- */
-void positions_start(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
-                     size_t count);
-void positions_withdraw(struct receipts *receipts); /* the assignment is gone before it was
-                                                       answered */
-/* Reads the rows of all that is assigned again and assigns again; false: an assignment is under way
- * already. */
-bool positions_refresh(struct receipts *receipts);
+void positions_start(struct receipts *receipts);
+/* Time, and the control connection or a subscriber may have become ready. */
+void positions_tick(struct receipts *receipts);
+/* A question of the assignment machine has failed: says so if it still waits for the answer. */
+void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error);
+void positions_port_rewind(void *context, uint32_t slot, int64_t offset);
+void positions_port_reassign(void *context, uint32_t slot, int64_t offset);
 void positions_port_refresh(void *context, uint32_t slot);
-/* Goes on if the assignment waits for the control connection. */
-void positions_step(struct receipts *receipts);
-void positions_fini(struct receipts *receipts);
 
 /* ---- ladders.c ---- */
 enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };

@@ -1,3 +1,7 @@
+/* Folds the events of one lane into a batch: one entry for each message with its highest status,
+ * its flags and how often each status was reported, sorted by id, which is the order in which
+ * PostgreSQL locks rows. Rejected events become dead letters. Called by lane.c and lane_search.c.
+ */
 #include "batch_build.h"
 
 #include <stdlib.h>

@@ -1,3 +1,8 @@
+/* The frame of the engine: slots of partitions, connections and the turns of their lanes (pump),
+ * the comparison of positions with the database, time, and the end. What a lane does with its turn
+ * is in lane.c, which records a partition takes in is in partition.c. Called through
+ * receiptd/core/engine.h by src/app, assignment.c and the simulator.
+ */
 #include "engine_internal.h"
 
 #include <stdlib.h>
@@ -132,7 +137,7 @@ uint32_t rcpt_engine_slot_count(const struct rcpt_engine *engine)
 
 bool rcpt_engine_is_assigned(const struct rcpt_engine *engine, uint32_t slot)
 {
-    return engine->slots[slot].assigned;
+    return slot_is_assigned(&engine->slots[slot]);
 }
 
 /* ---- connections ---- */
@@ -176,8 +181,9 @@ void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection
     RCPT_ASSERT(gone->flying == 0);
 }
 
-/* One row against what the lane believes: the whole of "ours", "never sent" and "somebody else's".
- */
+/* Compares one row with what the lane believes. A row at or above `expected` covers three cases
+ * (our own commit, a batch that was never sent, another instance's commit); below it the database
+ * has gone back. */
 static void resync_row(struct rcpt_engine *engine, struct lane *lane, uint32_t slot,
                        int64_t current, int64_t now_ms)
 {
@@ -211,14 +217,14 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
     bool again = false;
     for (size_t row = 0; row < row_count && !engine->halted; row++) {
         const struct slot *part = &engine->slots[rows[row].slot];
-        if (!part->assigned)
+        if (!slot_is_assigned(part))
             continue;
         if (part->epoch > lane->epochs_at_read) {
             again =
                 true; /* assigned after the question: the answer may be older than its positions */
         } else if (!rows[row].found || rows[row].generation != part->generation) {
-            /* Without a row: the pins tell whether the database went back to before it was made, or
-             * somebody deleted it. */
+            /* No row: the pins tell whether the database went back to a time before it was made, or
+             * an operator deleted it. */
             again = true;
             engine->ports.refresh(engine->ports.context, rows[row].slot);
         } else {
@@ -345,7 +351,8 @@ static void check_lane(const struct rcpt_engine *engine, const struct lane *lane
             last = record->offset;
         }
         RCPT_ASSERT(queued == position->queued);
-        RCPT_ASSERT(!engine->slots[slot].assigned || position->expected <= position->accepted);
+        RCPT_ASSERT(!slot_is_assigned(&engine->slots[slot]) ||
+                    position->expected <= position->accepted);
     }
 }
 

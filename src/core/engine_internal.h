@@ -1,5 +1,6 @@
-/* What engine.c (lanes and connections, time), partition.c (assignment, delivery, rewinds) and
- * lane.c (queues, batches, results) share. Private to src/core. */
+/* What the files of the engine share: engine.c (connections, time), partition.c (epochs, delivery,
+ * rewinds), lane.c (batches, results), lane_queue.c (records waiting), lane_search.c (the search
+ * for a refused event), engine_view.c (figures); assignment*.c read it. Private to src/core. */
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
@@ -36,6 +37,27 @@ struct lane_entry {
     uint32_t slot, events; /* of the record; here, so that counting does not touch it */
 };
 
+/* What the search for a refused event awaits: the answer to a probe; see lane_search.c. */
+enum search_state {
+    SEARCH_IDLE,    /* nothing: no batch was refused, or the cause is found */
+    SEARCH_CONFIRM, /* are all events together refused once more? */
+    SEARCH_BISECT,  /* is the half between `good` and `bad` refused? */
+    SEARCH_ALONE,   /* is the one that was found refused by itself? */
+    SEARCH_DOUBT,   /* nothing: it was not, the whole batch is tried again */
+    SEARCH_STATE__COUNT,
+};
+
+struct search {
+    enum search_state state;
+    bool passed_alone; /* once already the one that was found passed by itself */
+    uint32_t records;  /* at the front of the queue that it is about */
+    uint32_t good, bad,
+        asked;        /* the first `good` events pass, the first `bad` do not; of the probe */
+    char detail[120]; /* what PostgreSQL said last */
+    struct refusal *refusals; /* found so far in these records */
+    uint32_t refusal_count, refusal_capacity;
+};
+
 struct lane {
     uint32_t index, connection;
     enum lane_state state;
@@ -61,37 +83,44 @@ struct lane {
     uint32_t wake_limit;
     enum rcpt_batch_kind last_kind;
 
-    /* Search for an event that PostgreSQL refuses: the first `good` events pass, the first `bad` do
-     * not. */
-    bool searching, search_confirmed;
-    bool search_alone;   /* the last question: is the one that was found refused by itself? */
-    bool search_doubted; /* once already it was not */
-    uint32_t search_records, good, bad, probing;
-    char search_detail[120];
-    struct refusal *refusals;
-    uint32_t refusal_count, refusal_capacity;
+    struct search search;
+};
+
+/* What a partition awaits, and what ends the wait:
+ *
+ *   UNASSIGNED            the group
+ *   CONSUMING             records
+ *   COMPARING             records. The anchor's has not come yet: the last one that was applied, to
+ *                         be compared with what Kafka has at its offset; a record above ends it too
+ *   REWINDING             the record at rewind_to, nothing above it is taken; at rewind_deadline_ms
+ *                         the partition is assigned again
+ *   REWINDING_UNCOMPARED  both of these
+ *   UNPROVEN              its rows: the database went back below the anchor before its record came.
+ *                         Nothing is taken; the rows are asked for again at ask_ms
+ */
+enum partition_phase {
+    PARTITION_UNASSIGNED,
+    PARTITION_CONSUMING,
+    PARTITION_COMPARING,
+    PARTITION_REWINDING,
+    PARTITION_REWINDING_UNCOMPARED,
+    PARTITION_UNPROVEN,
+    PARTITION_PHASE__COUNT,
 };
 
 struct slot {
     char *topic;
     int32_t partition;
-    bool assigned;
+    enum partition_phase phase;
     uint32_t epoch;
     int64_t generation;
     uint64_t bytes;                 /* its records in memory */
     int64_t position;               /* next offset that Kafka is expected to deliver */
     struct rcpt_engine_anchor last; /* of the last record delivered in this epoch */
 
-    bool comparing; /* the anchor's record has not come by yet */
-    struct rcpt_engine_anchor anchor;
-    /* The database went back below the anchor before its record came: nothing is taken until the
-     * rows, which name another one, are read again. */
-    bool unproven;
-    int64_t ask_ms; /* when to ask for that again */
-
-    /* REWINDING: nothing above `rewind_to` is taken until the record there came; `rewind_from` is
-     * where it began. */
-    bool rewinding;
+    struct rcpt_engine_anchor anchor; /* COMPARING */
+    int64_t ask_ms;                   /* UNPROVEN: when to ask for the rows again */
+    /* REWINDING: from where to where, and until when. */
     int64_t rewind_from, rewind_to, rewind_deadline_ms;
     int64_t doubt_below; /* a gap below it is no gap until an assignment says so; 0: none */
 };
@@ -148,8 +177,9 @@ uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane);
 void lane_init(struct rcpt_engine *engine, struct lane *lane, uint32_t index);
 void lane_fini(struct rcpt_engine *engine, struct lane *lane);
 void lane_set_state(struct lane *lane, enum lane_state state);
-/* Ends the search for an event that PostgreSQL refuses. */
-void lane_forget_refusals(struct lane *lane);
+/* The first records of the queue as a batch is folded from them; valid until the next call. */
+const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
+                                             uint32_t record_count);
 /* Makes the lane compare its positions with the database before anything else. */
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms);
 /* One step if the lane has something to do: reads positions or submits. True if it did. */
@@ -157,7 +187,28 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms);
 void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
                     const struct rcpt_engine_result *result, int64_t now_ms);
 
+/* ---- lane_search.c ---- */
+void search_fini(struct search *search);
+bool search_is_on(const struct search *search); /* the next transaction is to be a probe */
+void search_begin(struct search *search, uint32_t records, uint32_t events, const char *detail);
+/* The events that the next probe is to hold. */
+struct rcpt_batch_range search_ask(struct search *search);
+/* The probe was refused; `detail` says why. */
+void search_on_refused(struct rcpt_engine *engine, struct lane *lane, const char *detail);
+/* The probe went through. True: go on at once; false: the whole batch, after a back-off. */
+bool search_on_passed(struct rcpt_engine *engine, struct lane *lane);
+/* The batch is committed, or its records are others now. */
+void search_forget(struct search *search);
+/* The database may have gone back. What it refused before says nothing about it now: another row
+ * may be there, or none. The search begins anew if there is still a reason. */
+void search_doubt_database(struct lane *lane);
+/* Gives the dead letters of refused events what PostgreSQL said. */
+void search_name_refusals(const struct search *search, struct rcpt_batch *batch);
+
 /* ---- partition.c ---- */
+bool slot_is_assigned(const struct slot *part);
+bool slot_is_rewinding(const struct slot *part);
+bool slot_is_comparing(const struct slot *part);
 /* Records of the partition are asked for again, from `offset` on. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
 /* Rewinds that have not come to their end in time become assignments. */

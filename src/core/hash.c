@@ -1,3 +1,7 @@
+/* The hash that says to which lane a message belongs (the same as PostgreSQL's hashtextextended),
+ * the one for what has no message id, and the CRC by which a record is known again. Pure. Called by
+ * the decoder, the ladder, the intake and the folds.
+ */
 #include "receiptd/core/hash.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+/* The ladder of statuses: names and codes, parents, flags, overrides by channel, the hash that is
+ * pinned in the database, and growth by a reload. Built from the configuration or the default, then
+ * only read. Called by the decoder, the batch and all commands that show a status.
+ */
 #include "receiptd/core/ladder.h"
 
 #include <stdarg.h>

@@ -1,11 +1,15 @@
+/* A lane: what it does next (reads positions, sends a batch, a probe or a wake) and what the result
+ * of a transaction means. States: enum lane_state in engine_internal.h, with one setter and a table
+ * of legal changes. A lane has one transaction in flight, and takes no other step until its result.
+ * Called by engine.c.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine_internal.h"
 
-/* A lane that waits for its own batch in flight takes no other step; see the table of legal
- * changes. */
+/* Which states may follow: legal[from][to]. */
 static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
     [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
     [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
@@ -37,20 +41,14 @@ void lane_fini(struct rcpt_engine *engine, struct lane *lane)
 {
     lane_queue_fini(engine, lane);
     free(lane->positions);
-    free(lane->refusals);
+    search_fini(&lane->search);
     rcpt_batch_fini(&lane->batch);
-}
-
-void lane_forget_refusals(struct lane *lane)
-{
-    lane->refusal_count = 0;
-    lane->searching = lane->search_doubted = false;
 }
 
 /* ---- sealing ---- */
 
-static const struct rcpt_batch_source *list_sources(struct rcpt_engine *engine,
-                                                    const struct lane *lane, uint32_t record_count)
+const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
+                                             uint32_t record_count)
 {
     if (record_count > engine->source_capacity) {
         engine->source_capacity = record_count * 2;
@@ -130,27 +128,12 @@ static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t r
     batch->moves = rcpt_arena_alloc(&batch->arena, engine->slot_count * sizeof(*batch->moves));
     for (uint32_t index = 0; index < engine->slot_count; index++) {
         uint32_t slot = engine->order[index];
-        if (!engine->slots[slot].assigned)
+        if (!slot_is_assigned(&engine->slots[slot]))
             continue;
         struct rcpt_batch_move move = plan_move(engine, lane, record_count, slot, advance);
         RCPT_ASSERT(move.next >= move.expected);
         if (!advance || move.next > move.expected)
             batch->moves[batch->move_count++] = move;
-    }
-}
-
-static void name_refusals(struct lane *lane)
-{
-    struct rcpt_batch *batch = &lane->batch;
-    for (uint32_t letter = 0; letter < batch->letter_count; letter++) {
-        if (batch->letters[letter].reason != RCPT_REJECT_DATABASE)
-            continue;
-        for (uint32_t index = 0; index < lane->refusal_count; index++) {
-            const struct refusal *refusal = &lane->refusals[index];
-            if (refusal->record == batch->letters[letter].record &&
-                (int32_t)refusal->index == batch->letters[letter].index)
-                batch->letters[letter].detail = refusal->detail;
-        }
     }
 }
 
@@ -170,9 +153,9 @@ static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t no
 {
     uint32_t record_count = lane_choose(engine, lane);
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_APPLY);
-    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
+    rcpt_batch_fold(engine->builder, &lane->batch, lane_sources(engine, lane, record_count),
                     record_count, RCPT_BATCH_ALL);
-    name_refusals(lane);
+    search_name_refusals(&lane->search, &lane->batch);
     plan_moves(engine, lane, record_count, true);
     lane->flying = record_count;
     submit(engine, lane, now_ms);
@@ -180,18 +163,10 @@ static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t no
 
 static void seal_probe(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    uint32_t record_count = lane->search_records;
-    /* First all of them again: only then is it certain that the cause is among the events. Last
-     * those that passed again: rows that the platform has made since may be refused as well. And
-     * the one that was found by itself: what was refused before may be long ago for a database that
-     * went back meanwhile, behind a pooler that hides it. */
-    lane->probing = lane->search_confirmed ? lane->good + (lane->bad - lane->good) / 2 : lane->bad;
-    struct rcpt_batch_range range = {0, lane->probing};
-    if (lane->search_alone)
-        range = (struct rcpt_batch_range){lane->bad - 1, lane->bad};
+    uint32_t record_count = lane->search.records;
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_PROBE);
-    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count),
-                    record_count, range);
+    rcpt_batch_fold(engine->builder, &lane->batch, lane_sources(engine, lane, record_count),
+                    record_count, search_ask(&lane->search));
     lane->flying = record_count;
     submit(engine, lane, now_ms);
 }
@@ -215,7 +190,7 @@ static bool has_wake(const struct lane *lane)
 static bool has_assignment(const struct rcpt_engine *engine)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
-        if (engine->slots[slot].assigned)
+        if (slot_is_assigned(&engine->slots[slot]))
             return true;
     }
     return false;
@@ -224,7 +199,7 @@ static bool has_assignment(const struct rcpt_engine *engine)
 static bool is_behind(const struct rcpt_engine *engine, const struct lane *lane)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
-        if (engine->slots[slot].assigned &&
+        if (slot_is_assigned(&engine->slots[slot]) &&
             lane->positions[slot].accepted > lane->positions[slot].expected)
             return true;
     }
@@ -260,7 +235,7 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
     /* Parked rows take turns with fresh ones, so that neither starves. */
     bool wakes =
         has_wake(lane) && has_assignment(engine) && !(queued && lane->last_kind == RCPT_BATCH_WAKE);
-    if (lane->searching) {
+    if (search_is_on(&lane->search)) {
         seal_probe(engine, lane, now_ms);
     } else if (wakes) {
         step_wake(engine, lane, now_ms);
@@ -272,26 +247,10 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
     return true;
 }
 
-/* What the database refused before it may have gone back says nothing about it now: another row may
- * be there, or none. The search begins anew if there is still a reason. */
-static void doubt_refusals(struct lane *lane)
-{
-    lane->search_doubted = false;
-    if (!lane->searching && lane->refusal_count == 0)
-        return;
-    for (uint32_t index = 0; index < lane->search_records && index < lane->count; index++) {
-        struct rcpt_record *record = lane_record(lane, index);
-        for (uint32_t event = record->lane_events[lane->index];
-             event < record->lane_events[lane->index + 1]; event++)
-            record->events[event].refused = false;
-    }
-    lane_forget_refusals(lane);
-}
-
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms)
 {
     (void)engine;
-    doubt_refusals(lane);
+    search_doubt_database(lane);
     lane->retry_at_ms = now_ms + delay_ms;
     lane_set_state(lane, LANE_UNSYNCED);
 }
@@ -344,8 +303,9 @@ static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int
 {
     for (uint32_t index = 0; index < lane->batch.move_count; index++) {
         const struct rcpt_batch_move *move = &lane->batch.moves[index];
-        /* A move of an ended epoch says nothing about the positions of the present one. */
-        if (engine->slots[move->slot].assigned && engine->slots[move->slot].epoch == move->epoch)
+        /* A move that was sealed in an earlier epoch says nothing about the present positions. */
+        if (slot_is_assigned(&engine->slots[move->slot]) &&
+            engine->slots[move->slot].epoch == move->epoch)
             lane->positions[move->slot].expected = move->next;
     }
     if (lane->batch.kind == RCPT_BATCH_APPLY)
@@ -387,7 +347,7 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
         break;
     default:
         lane_release_flying(engine, lane);
-        lane_forget_refusals(lane);
+        search_forget(&lane->search);
         break;
     }
     lane->flying = 0;
@@ -396,30 +356,11 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
     lane_set_state(lane, LANE_READY);
 }
 
-/* The first `bad` events fail and the first `bad - 1` do not, not even after that: the last of them
- * is the one that PostgreSQL refuses. */
-static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
+/* Parked rows: fewer of them at once, until one by itself is refused and becomes a dead letter. */
+static void halve_wake(struct lane *lane)
 {
-    const struct rcpt_batch_source *sources = list_sources(engine, lane, lane->search_records);
-    struct rcpt_event *event =
-        rcpt_batch_find_event(sources, lane->search_records, lane->index, lane->bad - 1);
-    RCPT_ASSERT(event != NULL);
-    event->refused = true;
-    if (lane->refusal_count == lane->refusal_capacity) {
-        lane->refusal_capacity = lane->refusal_capacity > 0 ? lane->refusal_capacity * 2 : 8;
-        lane->refusals =
-            rcpt_realloc(lane->refusals, lane->refusal_capacity * sizeof(*lane->refusals));
-    }
-    struct refusal *refusal = &lane->refusals[lane->refusal_count++];
-    refusal->index = event->index;
-    refusal->record = NULL;
-    for (uint32_t index = 0; index < lane->search_records && refusal->record == NULL; index++) {
-        const struct rcpt_record *record = sources[index].record;
-        if (event >= record->events && event < record->events + record->event_count)
-            refusal->record = record;
-    }
-    memcpy(refusal->detail, lane->search_detail, sizeof(refusal->detail));
-    lane->searching = false;
+    lane->wake_discard = lane->wake_limit == 1;
+    lane->wake_limit = lane->wake_limit > 1 ? lane->wake_limit / 2 : 1;
 }
 
 static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
@@ -429,70 +370,25 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
     lane_unfly(engine, lane);
     bool same_records = lane->count == before && records > 0;
     if (lane->batch.kind == RCPT_BATCH_WAKE) {
-        lane->wake_discard = lane->wake_limit == 1;
-        lane->wake_limit = lane->wake_limit > 1 ? lane->wake_limit / 2 : 1;
-        lane_set_state(lane, LANE_READY);
-        return;
-    }
-    if (lane->batch.kind == RCPT_BATCH_APPLY && same_records && events > 0) {
-        lane->searching = true;
-        lane->search_confirmed = lane->search_alone = false;
-        lane->search_records = records;
-        lane->good = 0;
-        lane->bad = events;
-    } else if (lane->batch.kind == RCPT_BATCH_PROBE && lane->search_alone && lane->searching) {
-        memcpy(lane->search_detail, result->detail, sizeof(lane->search_detail));
-        refuse_culprit(engine, lane);
-        lane_set_state(lane, LANE_READY);
-        return;
-    } else if (lane->batch.kind == RCPT_BATCH_PROBE && lane->searching) {
-        if (lane->search_confirmed && lane->probing == lane->good)
-            lane->good = 0; /* what passed before does not any more */
-        lane->search_confirmed = true;
-        lane->bad = lane->probing;
+        halve_wake(lane);
+    } else if (lane->batch.kind == RCPT_BATCH_APPLY && same_records && events > 0) {
+        search_begin(&lane->search, records, events, result->detail);
+    } else if (lane->batch.kind == RCPT_BATCH_PROBE && search_is_on(&lane->search)) {
+        search_on_refused(engine, lane, result->detail);
     } else {
         wait_and_retry(lane, now_ms);
         return;
     }
-    memcpy(lane->search_detail, result->detail, sizeof(lane->search_detail));
-    if (lane->search_confirmed && lane->bad == 1)
-        refuse_culprit(engine, lane);
     lane_set_state(lane, LANE_READY);
-}
-
-/* By itself it passes: something has changed, and the whole is tried again. If it comes to this a
- * second time, it is refused together with others of its message only, and all of those passed
- * without it. */
-static void judge_together(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
-{
-    if (lane->search_doubted) {
-        refuse_culprit(engine, lane);
-        lane_set_state(lane, LANE_READY);
-        return;
-    }
-    lane->search_doubted = true;
-    lane->searching = false;
-    wait_and_retry(lane, now_ms);
 }
 
 static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     lane_unfly(engine, lane);
-    if (lane->searching && !lane->search_confirmed) {
-        /* All events together pass now: the refusal was not about them, or it has passed. */
-        lane->searching = false;
+    if (search_is_on(&lane->search) && !search_on_passed(engine, lane))
         wait_and_retry(lane, now_ms);
-        return;
-    }
-    if (lane->searching && lane->search_alone) {
-        judge_together(engine, lane, now_ms);
-        return;
-    }
-    if (lane->searching && lane->probing == lane->good)
-        lane->search_alone = true;
-    else if (lane->searching)
-        lane->good = lane->probing;
-    lane_set_state(lane, LANE_READY);
+    else
+        lane_set_state(lane, LANE_READY);
 }
 
 void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
@@ -512,8 +408,8 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
     case RCPT_OUTCOME_FENCED:
         engine->stats.fenced++;
         lane_unfly(engine, lane);
-        /* Once is a takeover or a rollback; again without a commit between: two owners, who must
-         * not fight. */
+        /* One conflict is a takeover or a rollback. Another one without a commit between them means
+         * that two instances own the row: each waits, so that they do not fight. */
         lane_resync(engine, lane, now_ms,
                     lane->fences++ > 0 ? rcpt_backoff_next_ms(&lane->backoff) : 0);
         break;

@@ -77,7 +77,7 @@ static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
         engine_release(engine, entry.record);
     }
     if (kept != lane->count)
-        lane_forget_refusals(lane); /* the search counts events of records that may be gone */
+        search_forget(&lane->search); /* the search counts events of records that may be gone */
     lane->count = kept;
 }
 
@@ -93,7 +93,7 @@ static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_re
 {
     (void)slot;
     (void)below;
-    return engine->slots[record->slot].assigned &&
+    return slot_is_assigned(&engine->slots[record->slot]) &&
            engine->slots[record->slot].epoch == record->epoch;
 }
 
@@ -178,8 +178,8 @@ static uint32_t count_by_slot(struct rcpt_engine *engine, const struct lane *lan
     return slots;
 }
 
-/* Max-min: whoever has less than an equal share of what is left gets all of it, until nobody has.
- * True: somebody got all. */
+/* Max-min fairness: a partition that has less than an equal share gets all it has, and the rest is
+ * shared by the others, until no such partition is left. True: at least one got all it has. */
 static bool share_out(struct rcpt_engine *engine, const struct lane *lane, uint32_t slots,
                       uint64_t events)
 {
@@ -255,8 +255,8 @@ bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane)
 
 uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane)
 {
-    if (lane->searching || lane->refusal_count > 0)
-        return lane->search_records;
+    if (search_is_on(&lane->search) || lane->search.refusal_count > 0)
+        return lane->search.records;
     uint32_t taken = take_front(engine, lane);
     if (taken == lane->count)
         return taken;

@@ -1,3 +1,6 @@
+/* Reads organisation and campaign from an event's JSON with yajl, and nothing else of it. Called by
+ * src/postgres/encode_batch.c, for batches that may create rows (`unknown: insert`).
+ */
 #include "receiptd/core/origin.h"
 
 #include <string.h>

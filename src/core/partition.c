@@ -1,4 +1,57 @@
+/* One partition in the engine: epochs, which records are taken in, rewinds. What it awaits: enum
+ * partition_phase; one setter, a table of legal changes. Called through receiptd/core/engine.h by
+ * whoever delivers records, by assignment.c, and by engine.c when positions were read.
+ */
 #include "engine_internal.h"
+
+#define TO(phase) (1u << PARTITION_##phase)
+
+static const unsigned successors[PARTITION_PHASE__COUNT] = {
+    [PARTITION_UNASSIGNED] = TO(UNASSIGNED) | TO(CONSUMING) | TO(COMPARING),
+    [PARTITION_CONSUMING] = TO(UNASSIGNED) | TO(CONSUMING) | TO(REWINDING),
+    [PARTITION_COMPARING] =
+        TO(UNASSIGNED) | TO(CONSUMING) | TO(REWINDING_UNCOMPARED) | TO(UNPROVEN),
+    [PARTITION_REWINDING] = TO(UNASSIGNED) | TO(CONSUMING) | TO(REWINDING),
+    [PARTITION_REWINDING_UNCOMPARED] = TO(UNASSIGNED) | TO(CONSUMING) | TO(COMPARING) |
+                                       TO(REWINDING) | TO(REWINDING_UNCOMPARED) | TO(UNPROVEN),
+    [PARTITION_UNPROVEN] = TO(UNASSIGNED),
+};
+
+static void enter(struct slot *part, enum partition_phase phase)
+{
+    RCPT_ASSERT((successors[part->phase] & 1u << phase) != 0);
+    part->phase = phase;
+}
+
+bool slot_is_assigned(const struct slot *part)
+{
+    return part->phase != PARTITION_UNASSIGNED;
+}
+
+bool slot_is_rewinding(const struct slot *part)
+{
+    return part->phase == PARTITION_REWINDING || part->phase == PARTITION_REWINDING_UNCOMPARED;
+}
+
+bool slot_is_comparing(const struct slot *part)
+{
+    return part->phase == PARTITION_COMPARING || part->phase == PARTITION_REWINDING_UNCOMPARED;
+}
+
+static void begin_rewinding(struct slot *part)
+{
+    enter(part, slot_is_comparing(part) ? PARTITION_REWINDING_UNCOMPARED : PARTITION_REWINDING);
+}
+
+static void end_rewinding(struct slot *part)
+{
+    enter(part, slot_is_comparing(part) ? PARTITION_COMPARING : PARTITION_CONSUMING);
+}
+
+static void end_comparing(struct slot *part)
+{
+    enter(part, slot_is_rewinding(part) ? PARTITION_REWINDING : PARTITION_CONSUMING);
+}
 
 /* ---- epochs ---- */
 
@@ -7,7 +60,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
                            int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
-    if (part->assigned)
+    if (slot_is_assigned(part))
         rcpt_engine_revoke(engine, slot);
     int64_t start = INT64_MAX;
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
@@ -18,18 +71,17 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
         if (next_offsets[index] < start)
             start = next_offsets[index];
     }
-    part->comparing = anchor != NULL && anchor->offset >= 0 && anchor->offset < start;
-    if (part->comparing) {
+    bool anchored = anchor != NULL && anchor->offset >= 0 && anchor->offset < start;
+    enter(part, anchored ? PARTITION_COMPARING : PARTITION_CONSUMING);
+    if (anchored) {
         part->anchor = *anchor;
         start = anchor->offset;
     }
-    part->assigned = true;
     engine->assigned++;
     part->epoch = ++engine->epochs;
     part->generation = generation;
     part->position = start;
     part->last.offset = -1;
-    part->rewinding = part->unproven = false;
     part->doubt_below = 0;
     return start;
 }
@@ -37,9 +89,8 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
 void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
 {
     struct slot *part = &engine->slots[slot];
-    engine->assigned -= part->assigned;
-    part->assigned = false;
-    part->rewinding = part->comparing = part->unproven = false;
+    engine->assigned -= slot_is_assigned(part);
+    enter(part, PARTITION_UNASSIGNED);
     part->epoch = ++engine->epochs;
     for (uint32_t index = 0; index < engine->settings.lanes; index++)
         lane_drop(engine, &engine->lanes[index], slot, INT64_MAX);
@@ -60,7 +111,7 @@ static bool has_budget(const struct rcpt_engine *engine, const struct slot *part
 bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
 {
     return !engine->stopped && !engine->halted && !engine->parking_full &&
-           engine->slots[slot].assigned && has_budget(engine, &engine->slots[slot]);
+           slot_is_assigned(&engine->slots[slot]) && has_budget(engine, &engine->slots[slot]);
 }
 
 static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
@@ -77,35 +128,35 @@ static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
 bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
 {
     struct slot *part = &engine->slots[slot];
-    if (!part->assigned || engine->halted)
+    if (!slot_is_assigned(part) || engine->halted)
         return false;
-    if (part->unproven) {
+    if (part->phase == PARTITION_UNPROVEN) {
         engine->stats.dropped_rewinding++;
         return false;
     }
-    if (part->rewinding && offset > part->rewind_to) {
-        /* Below the old position: the rewind met a gap, or an earlier one took effect late. An
-         * assignment tells. */
+    if (slot_is_rewinding(part) && offset > part->rewind_to) {
+        /* Below the old position: either there is a gap at rewind_to, or an earlier rewind took
+         * effect late. Assigning the partition again decides which. */
         if (offset < part->rewind_from)
             part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
         return false;
     }
     if (part->position < part->doubt_below && offset > part->position) {
-        /* A gap where there were records before the rewind: a seek before it, or a lost one, may
-         * have taken effect late. An assignment tells. */
-        part->rewinding = true;
+        /* A gap where records were delivered before the rewind: an earlier seek may have taken
+         * effect late. Assigning the partition again decides. */
+        begin_rewinding(part);
         part->rewind_to = part->position;
         part->rewind_from = part->doubt_below;
         part->rewind_deadline_ms = INT64_MIN;
         engine->stats.dropped_rewinding++;
         return false;
     }
-    if (part->comparing && offset == part->anchor.offset)
+    if (slot_is_comparing(part) && offset == part->anchor.offset)
         return true;
     if (offset < lowest_accepted(engine, slot)) {
-        /* Applied by somebody else, but delivered to us: if the database goes back below it, Kafka
-         * brings it again only after a rewind. */
+        /* Another instance has applied it, but Kafka delivered it to us: if the database goes back
+         * below it, Kafka delivers it again only after a rewind. */
         if (offset >= part->position)
             part->position = offset + 1;
         engine->stats.dropped_old++;
@@ -135,11 +186,11 @@ static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
                            const struct rcpt_record *record)
 {
     struct slot *part = &engine->slots[slot];
-    if (!part->comparing || record->offset < part->anchor.offset)
+    if (!slot_is_comparing(part) || record->offset < part->anchor.offset)
         return false;
     /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing
      * to compare. */
-    part->comparing = false;
+    end_comparing(part);
     if (record->offset > part->anchor.offset)
         return false;
     if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc) {
@@ -187,8 +238,8 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
         rcpt_record_free(record);
         return;
     }
-    if (part->rewinding) { /* the record that was asked for: the rewind took effect */
-        part->rewinding = false;
+    if (slot_is_rewinding(part)) { /* the record that was asked for: the rewind took effect */
+        end_rewinding(part);
         if (part->rewind_from > part->doubt_below)
             part->doubt_below = part->rewind_from;
     } else if (record->offset > part->position)
@@ -206,7 +257,7 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
 {
     struct slot *part = &engine->slots[slot];
     (void)now_ms;
-    if (!part->assigned)
+    if (!slot_is_assigned(part))
         return;
     int64_t lowest = lowest_accepted(engine, slot);
     if (offset > lowest) /* what lies below was applied, or is on its way */
@@ -218,7 +269,8 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
     }
     part->position = offset;
     part->doubt_below = 0;
-    part->rewinding = part->comparing = false;
+    if (part->phase != PARTITION_UNPROVEN)
+        enter(part, PARTITION_CONSUMING);
 }
 
 static void ask_again(struct rcpt_engine *engine, uint32_t slot, int64_t now_ms)
@@ -230,17 +282,16 @@ static void ask_again(struct rcpt_engine *engine, uint32_t slot, int64_t now_ms)
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
-    int64_t before = part->rewinding ? part->rewind_to : part->position;
-    if (part->comparing && offset < part->anchor.offset) {
-        part->comparing = false;
-        part->unproven = true;
+    int64_t before = slot_is_rewinding(part) ? part->rewind_to : part->position;
+    if (slot_is_comparing(part) && offset < part->anchor.offset) {
+        enter(part, PARTITION_UNPROVEN);
         ask_again(engine, slot, now_ms);
     }
-    if (part->unproven || offset >= before)
+    if (part->phase == PARTITION_UNPROVEN || offset >= before)
         return; /* Kafka has not delivered anything above it yet, or it is on the way already */
-    if (!part->rewinding)
+    if (!slot_is_rewinding(part))
         part->rewind_from = part->position;
-    part->rewinding = true;
+    begin_rewinding(part);
     part->rewind_to = offset;
     part->rewind_deadline_ms = now_ms + engine->settings.rewind_timeout_ms;
     engine->stats.rewinds++;
@@ -263,13 +314,13 @@ void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
         struct slot *part = &engine->slots[slot];
-        if (part->unproven && now_ms >= part->ask_ms)
+        if (part->phase == PARTITION_UNPROVEN && now_ms >= part->ask_ms)
             ask_again(engine, slot, now_ms);
-        if (!part->assigned || !part->rewinding || now_ms < part->rewind_deadline_ms)
+        if (!slot_is_rewinding(part) || now_ms < part->rewind_deadline_ms)
             continue;
         /* Nothing that was fetched before survives an assignment, so from here on a gap is a real
          * one. */
-        part->rewinding = false;
+        end_rewinding(part);
         part->doubt_below = 0;
         part->position = part->rewind_to;
         engine->stats.reassigns++;

@@ -1,3 +1,7 @@
+/* From the bytes of a Kafka record to a decoded one: checks its size, lets record_scan.c read it or
+ * else record_parse.c, and puts events and rejects into one block of memory, sorted by lane. Called
+ * by src/app/consume.c for each record that the engine takes in.
+ */
 #include "receiptd/core/record.h"
 
 #include <stdio.h>

@@ -1,3 +1,6 @@
+/* Flaws that yajl lets pass: bytes that are not UTF-8, halves of a surrogate pair, vertical tabs
+ * and form feeds between tokens. Called by record_parse.c and by record_event.c.
+ */
 #include <stdbool.h>
 #include <string.h>
 

@@ -1,3 +1,6 @@
+/* From the fields of one JSON object to an event (message id, status or flags, time, lane), or to
+ * the reason why it becomes a dead letter. Called by record_scan.c and record_parse.c.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,3 +1,6 @@
+/* Reads any JSON record with yajl: slower than record_scan.c, and the only place that says what is
+ * wrong with a record. Called by record.c for what the scanner does not take.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

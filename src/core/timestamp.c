@@ -1,3 +1,6 @@
+/* Times as gateways write them (RFC 3339, or epoch seconds and milliseconds) to microseconds since
+ * 1970, and back. Pure. Called by the decoder, by src/intake and by commands.
+ */
 #include "receiptd/core/timestamp.h"
 
 #include <string.h>

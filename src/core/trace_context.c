@@ -1,3 +1,6 @@
+/* Reads and writes the W3C headers traceparent and tracestate. Pure. Called by the decoder, by
+ * src/app/trace.c and by the intake.
+ */
 #include "receiptd/core/trace_context.h"
 
 #include <string.h>

@@ -142,7 +142,7 @@ typedef Lane {                      /* struct lane, struct lane_position */
 
 #define IDLE 0
 #define PINNED 1                    /* M_twolooks: pins are read, rows are not */
-#define READ 2                      /* rows are read, the engine does not have them yet (src/app/positions.c) */
+#define READ 2                      /* rows are read, the engine does not have them yet (src/core/assignment.c) */
 #define BOOTING 3                   /* there were no rows when we looked */
 #define ASSIGNED 4
 
@@ -425,7 +425,7 @@ inline adopt_orphan(tx) {
     next_partition
 }
 
-/* ==== partitions of an instance (src/core/engine.c, src/app/positions.c) ==== */
+/* ==== partitions of an instance (src/core/partition.c, src/core/assignment.c) ==== */
 
 /* Lane l takes the record's offset in, and the record if it has a part in it [admit]. */
 inline admit_to_lane(offset) {

@@ -33,7 +33,7 @@ static void on_ready(struct sim *sim, const struct sim_task *task)
         return;
     connection->up = true;
     if (is_control(instance, task->a))
-        sim_positions_step(sim, instance);
+        rcpt_assignment_tick(instance->assignment, sim_now_ms(sim));
     else
         rcpt_engine_connection_up(instance->engine, task->a, sim_now_ms(sim));
 }

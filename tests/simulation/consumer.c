@@ -1,10 +1,9 @@
-/* Kafka's deliveries to one instance: a session for each assigned partition, as src/kafka and
- * src/app/consume.c behave. */
+/* Kafka's deliveries to one instance: a session for each assigned partition, as src/kafka behaves.
+ */
 #include "instance.h"
 #include "traffic.h"
 
-#define POLL_US       20000   /* a partition that is not wanted is looked at again after this */
-#define LOOK_US       1000000 /* between two looks at what the log does not have */
+#define POLL_US       20000 /* a partition that is not wanted is looked at again after this */
 #define BURST_RECORDS 12
 #define STALE_RECORDS 6
 
@@ -18,67 +17,14 @@ static bool has_fault(const struct sim *sim, enum sim_fault fault)
 
 /* ---- what the log does not have ---- */
 
-static void on_look(struct sim *sim, const struct sim_task *task)
-{
-    struct sim_instance *instance = sim->instances[task->instance - 1];
-    struct sim_session *session = &instance->sessions[task->a];
-    if (session->epoch != task->b || !session->assigned || session->stands_still)
-        return;
-    if (instance->assignment.state == ASSIGNMENT_NONE)
-        sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
-    sim_consumer_reassign(sim, instance, task->a, instance->asked_at[task->a]);
-}
-
-/* True: others may have gone on since the rows were read, so they are read again before anything is
- * given up, now and then for a while; as long as they do go on, it is not given up either. */
-static bool look_again(struct sim *sim, struct sim_instance *instance, uint32_t part,
-                       int64_t wanted)
-{
-    int64_t low = sim->traffic.logs[part].low;
-    if (instance->asked_low[part] == 0 || wanted > instance->asked_at[part])
-        instance->asked_since[part] = sim_now_ms(sim);
-    bool busy = instance->assignment.state != ASSIGNMENT_NONE;
-    bool moved = instance->asked_low[part] < low || wanted > instance->asked_at[part];
-    if (!moved && !busy) {
-        sim_instance_after(sim, instance, LOOK_US, on_look, part, instance->sessions[part].epoch);
-        return sim_now_ms(sim) - instance->asked_since[part] < sim->plan.zombie_timeout_ms;
-    }
-    if (!busy) {
-        instance->asked_low[part] = low;
-        instance->asked_at[part] = wanted;
-        sim_positions_start(sim, instance, sim_assigned_parts(instance), true);
-    }
-    sim_consumer_reassign(sim, instance, part, wanted);
-    return true;
-}
-
-static void go_on_at(struct sim *sim, struct sim_instance *instance, uint32_t part, int64_t low)
-{
-    rcpt_engine_skip_to(instance->engine, sim_slot(instance, part), low, sim_now_ms(sim));
-    sim_consumer_reassign(sim, instance, part, low);
-}
-
 static void on_range(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     struct sim_session *session = &instance->sessions[task->a];
     const struct sim_log *log = &sim->traffic.logs[task->a];
-    int64_t wanted = session->position;
-    if (session->epoch != task->b || !session->assigned)
-        return;
-    int64_t applied = rcpt_engine_committed(instance->engine, sim_slot(instance, task->a));
-    if (wanted >= log->low && wanted <= log->high) {
-        sim_consumer_reassign(sim, instance, task->a, wanted); /* a broker's passing answer */
-    } else if (wanted < log->low && log->low <= applied) {
-        go_on_at(sim, instance, task->a, log->low); /* only what was applied is gone */
-    } else if (wanted < log->low && look_again(sim, instance, task->a, wanted)) {
-        return;
-    } else if (wanted < log->low && sim->plan.skip_gaps) {
-        go_on_at(sim, instance, task->a, log->low);
-    } else {
-        session->stands_still = true;
-        sim_instance_halt(sim, instance, task->a, wanted < log->low ? "retention" : "log-end");
-    }
+    if (session->epoch == task->b && session->assigned)
+        rcpt_assignment_on_out_of_range(instance->assignment, sim_slot(instance, task->a),
+                                        session->position, log->low, log->high, sim_now_ms(sim));
 }
 
 static void out_of_range(struct sim *sim, struct sim_instance *instance, uint32_t part)
@@ -221,7 +167,6 @@ void sim_consumer_assign(struct sim *sim, struct sim_instance *instance, uint32_
 {
     struct sim_session *session = &instance->sessions[part];
     session->assigned = true;
-    session->stands_still = false;
     session->epoch++;
     session->incarnation = sim->traffic.logs[part].incarnation;
     begin_at(sim, instance, part, offset);
@@ -247,7 +192,7 @@ void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint3
                            int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned || session->stands_still)
+    if (!session->assigned)
         return;
     session->epoch++;
     session->moving = true;
@@ -261,7 +206,7 @@ void sim_consumer_seek(struct sim *sim, struct sim_instance *instance, uint32_t 
                        int64_t offset)
 {
     struct sim_session *session = &instance->sessions[part];
-    if (!session->assigned || session->stands_still)
+    if (!session->assigned)
         return;
     if (session->out_of_range || session->moving) {
         sim_consumer_reassign(sim, instance, part, offset);

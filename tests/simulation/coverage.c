@@ -15,16 +15,16 @@ uint32_t sim_phases_of_lane(const struct rcpt_engine *engine, uint32_t index)
 {
     const struct lane *lane = &engine->lanes[index];
     uint32_t phases = 1u << lane->state;
-    if (lane->searching || lane->refusal_count > 0)
+    if (search_is_on(&lane->search) || lane->search.refusal_count > 0)
         phases |= 1u << PHASE_SEARCHING;
     if (lane->state == LANE_FLYING && lane->batch.kind >= RCPT_BATCH_WAKE)
         phases |= 1u << PHASE_WAKING;
     if (lane->count > lane->flying)
         phases |= 1u << PHASE_QUEUED;
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
-        if (engine->slots[slot].rewinding)
+        if (slot_is_rewinding(&engine->slots[slot]))
             phases |= 1u << PHASE_REWINDING;
-        if (engine->slots[slot].comparing)
+        if (slot_is_comparing(&engine->slots[slot]))
             phases |= 1u << PHASE_COMPARING;
     }
     return phases;

@@ -1,7 +1,6 @@
 /* The coordinator of the consumer group. More hostile than Kafka's: it never waits for a member to
  * give a partition back, so that late revokes make two owners. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "instance.h"
 
@@ -29,19 +28,26 @@ uint32_t sim_group_owned(const struct sim *sim, uint32_t number)
 
 /* ---- what the member does with it ---- */
 
-static void revoke(struct sim_instance *instance, uint32_t parts)
+static size_t slots_of(struct sim_instance *instance, uint32_t parts, uint32_t slots[SIM_PARTS])
 {
-    memset(instance->asked_low, 0, sizeof(instance->asked_low));
-    sim_positions_withdraw(instance);
+    size_t count = 0;
+    for (uint32_t part = 0; part < SIM_PARTS; part++) {
+        if (parts >> part & 1)
+            slots[count++] = sim_slot(instance, part);
+    }
+    return count;
+}
+
+static void revoke(struct sim *sim, struct sim_instance *instance, uint32_t parts)
+{
+    uint32_t slots[SIM_PARTS];
+    size_t count = slots_of(instance, parts, slots);
     instance->held &= ~parts;
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
-        if (!(parts >> part & 1))
-            continue;
-        sim_consumer_remove(instance, part);
-        uint32_t slot = sim_slot(instance, part);
-        if (rcpt_engine_is_assigned(instance->engine, slot))
-            rcpt_engine_revoke(instance->engine, slot);
+        if (parts >> part & 1)
+            sim_consumer_remove(instance, part);
     }
+    rcpt_assignment_revoke(instance->assignment, slots, count, sim_now_ms(sim));
 }
 
 static bool is_taken(const struct sim_instance *instance, uint32_t part)
@@ -64,16 +70,16 @@ static void handle(struct sim *sim, struct sim_instance *instance, struct sim_gr
         event.parts &= ~taken;
         if (event.parts == 0 || instance->stopping)
             return;
+        uint32_t slots[SIM_PARTS];
+        size_t count = slots_of(instance, event.parts, slots);
         instance->held = event.parts;
-        for (uint32_t topic = 0; topic < SIM_TOPICS; topic++)
-            instance->topic_parts[topic] = sim->traffic.topic_parts[topic];
-        memset(instance->asked_low, 0, sizeof(instance->asked_low));
-        sim_positions_start(sim, instance, event.parts, false);
+        sim_positions_learn(sim, instance);
+        rcpt_assignment_start(instance->assignment, slots, count, sim_now_ms(sim));
         return;
     }
     uint32_t parts = event.kind == GROUP_LOST ? taken : event.parts & taken;
     if (parts != 0)
-        revoke(instance, parts);
+        revoke(sim, instance, parts);
 }
 
 /* What is held must be answered first, or taken away as a whole. */

@@ -50,26 +50,20 @@ void sim_instance_after(struct sim *sim, const struct sim_instance *instance, in
 
 static void port_rewind(void *context, uint32_t slot, int64_t offset)
 {
-    struct sim_instance *instance = context;
-    sim_say(instance->sim, "instance %u: rewind of part %u to %lld", instance->number,
-            sim_part(instance, slot), (long long)offset);
-    sim_consumer_seek(instance->sim, instance, sim_part(instance, slot), offset);
+    const struct sim_instance *instance = context;
+    rcpt_assignment_rewind(instance->assignment, slot, offset);
 }
 
 static void port_reassign(void *context, uint32_t slot, int64_t offset)
 {
-    struct sim_instance *instance = context;
-    sim_say(instance->sim, "instance %u: part %u is assigned again at %lld", instance->number,
-            sim_part(instance, slot), (long long)offset);
-    sim_consumer_reassign(instance->sim, instance, sim_part(instance, slot), offset);
+    const struct sim_instance *instance = context;
+    rcpt_assignment_reassign(instance->assignment, slot, offset);
 }
 
 static void port_refresh(void *context, uint32_t slot)
 {
-    struct sim_instance *instance = context;
-    (void)slot;
-    if (instance->assignment.state == ASSIGNMENT_NONE)
-        sim_positions_start(instance->sim, instance, sim_assigned_parts(instance), true);
+    const struct sim_instance *instance = context;
+    rcpt_assignment_refresh(instance->assignment, slot, sim_now_ms(instance->sim));
 }
 
 static void port_halt(void *context, const struct rcpt_error *error)
@@ -87,22 +81,13 @@ static void port_halt(void *context, const struct rcpt_error *error)
     }
 }
 
-void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t part,
-                       const char *why)
-{
-    instance->halted |= 1u << part;
-    sim_say(sim, "instance %u: part %u stands still: %s", instance->number, part, why);
-    sim_oracle_on_halt(sim, part, why);
-}
-
 /* ---- timers, as in receipts.c and parking.c ---- */
 
 static void on_tick(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     rcpt_engine_tick(instance->engine, sim_now_ms(sim));
-    if (!instance->stopping)
-        sim_positions_step(sim, instance);
+    rcpt_assignment_tick(instance->assignment, sim_now_ms(sim));
     sim_instance_check_drain(sim, instance);
     if (instance->alive)
         sim_instance_after(sim, instance, TICK_US, on_tick, 0, 0);
@@ -141,8 +126,7 @@ static void on_evict_timer(struct sim *sim, const struct sim_task *task)
 static void on_joined(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
-    for (uint32_t topic = 0; topic < SIM_TOPICS; topic++)
-        instance->topic_parts[topic] = sim->traffic.topic_parts[topic];
+    sim_positions_learn(sim, instance);
     sim_group_join(sim, instance->number);
 }
 
@@ -172,6 +156,7 @@ void sim_instance_start(struct sim *sim, uint32_t number)
     settings.seed += number * 1000 + life;
     instance->engine = rcpt_engine_new(&settings, sim->traffic.ladder, &ports);
     instance->decoder = rcpt_decoder_new(sim->traffic.ladder, settings.lanes);
+    sim_positions_start(sim, instance);
     sim_say(sim, "instance %u: starts, life %u", number, life);
     sim_group_forget(sim, number);
     sim_connections_start(sim, instance);
@@ -191,9 +176,11 @@ void sim_instance_kill(struct sim *sim, uint32_t number, enum sim_fault how)
     instance->alive = instance->paused = false;
     instance->deferred_count = 0;
     sim_connections_fini(sim, instance, how);
+    rcpt_assignment_free(instance->assignment);
     rcpt_engine_free(instance->engine);
     rcpt_decoder_free(instance->decoder);
     instance->engine = NULL;
+    instance->assignment = NULL;
     instance->decoder = NULL;
 }
 

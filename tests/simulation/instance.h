@@ -1,28 +1,13 @@
-/* One instance of the daemon: the real engine and decoder, and the simulation's own copy of the
- * glue in src/app (consume.c, lanes.c, positions.c, receipts.c), written to behave like it. */
+/* One instance of the daemon: the real engine, assignment machine and decoder, and ports in place
+ * of src/app (consume.c, lanes.c, positions.c, receipts.c). */
 #ifndef SIMULATION_INSTANCE_H
 #define SIMULATION_INSTANCE_H
 
 #include "database.h"
+#include "receiptd/core/assignment.h"
 #include "receiptd/core/record.h"
 
 #define SIM_GROUP_EVENTS 64u
-
-enum sim_assignment_state {
-    ASSIGNMENT_NONE,
-    ASSIGNMENT_WAITING,
-    ASSIGNMENT_READING,
-    ASSIGNMENT_QUERYING,
-    ASSIGNMENT_INSERTING
-};
-
-struct sim_assignment { /* as struct app_assignment */
-    enum sim_assignment_state state;
-    uint32_t serial, parts;
-    bool refresh;
-    int64_t retry_at_us;
-    uint32_t new_topic, new_from, new_to;
-};
 
 struct sim_connection {
     bool up;
@@ -34,7 +19,6 @@ struct sim_connection {
 
 struct sim_session { /* Kafka's side of one assigned partition */
     bool assigned, moving, out_of_range, scheduled;
-    bool stands_still; /* until the next assignment: what a rewind asks for is not to be had */
     uint32_t epoch;
     uint32_t incarnation; /* of the log that it reads */
     int64_t position;     /* next offset that is delivered */
@@ -61,15 +45,12 @@ struct sim_instance {
     struct sim_connection connections[SIM_LANES + 1]; /* the last one used is `control` */
     uint32_t control;
     struct sim_session sessions[SIM_PARTS];
-    struct sim_assignment assignment;
-    uint32_t held; /* partitions that the group gave and that wait for their offsets */
+    struct rcpt_assignment *assignment;
+    uint32_t asked; /* partitions whose rows were read last */
+    uint32_t held;  /* partitions that the group gave and that wait for their offsets */
     struct sim_group_event events[SIM_GROUP_EVENTS];
     uint32_t event_count;
-    uint32_t topic_parts[SIM_TOPICS]; /* as it knows them */
-    uint32_t halted;                  /* partitions that stand still by app_halt */
-    int64_t asked_low[SIM_PARTS];     /* rows were read again because the log begins here … */
-    int64_t asked_at[SIM_PARTS];      /* … above this position … */
-    int64_t asked_since[SIM_PARTS];   /* … which has not changed since */
+    uint32_t halted; /* partitions that stand still by app_halt */
     bool probing, halted_for_good;
     uint32_t checks;
 };
@@ -91,9 +72,6 @@ int64_t sim_now_ms(const struct sim *sim);
 uint32_t sim_slot(struct sim_instance *instance, uint32_t part);
 uint32_t sim_part(const struct sim_instance *instance, uint32_t slot);
 uint32_t sim_assigned_parts(struct sim_instance *instance);
-/* As app_halt: says why and goes on with the rest. */
-void sim_instance_halt(struct sim *sim, struct sim_instance *instance, uint32_t part,
-                       const char *why);
 
 /* ---- connections.c ---- */
 void sim_connections_start(struct sim *sim, struct sim_instance *instance);
@@ -112,10 +90,9 @@ void sim_port_submit(void *context, const struct rcpt_batch *batch);
 void sim_port_read_positions(void *context, uint32_t lane);
 
 /* ---- positions.c ---- */
-void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts,
-                         bool refresh);
-void sim_positions_withdraw(struct sim_instance *instance);
-void sim_positions_step(struct sim *sim, struct sim_instance *instance);
+void sim_positions_start(struct sim *sim, struct sim_instance *instance);
+/* Looks at how many partitions the topics have. */
+void sim_positions_learn(struct sim *sim, struct sim_instance *instance);
 void sim_positions_on_answer(struct sim *sim, struct sim_instance *instance,
                              const struct sim_request *request, bool lost);
 

@@ -14,38 +14,39 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OUT = ROOT / "build" / "mutants"
 
-ENGINE, LANE, QUEUE, BUILD, RECORD = (f"src/core/{name}.c" for name in
-                                      ("engine", "lane", "lane_queue", "batch_build", "record"))
+ENGINE, PARTITION, LANE, QUEUE, SEARCH, BUILD, RECORD, ASSIGNMENT, ROWS, RANGE = (
+    f"src/core/{name}.c" for name in ("engine", "partition", "lane", "lane_queue", "lane_search", "batch_build", "record",
+                                      "assignment", "assignment_rows", "assignment_range"))
 
 # name: (file, [(exact old text, new text) …])
 MUTANTS = {
-    "dedup against expected": (ENGINE, [
+    "dedup against expected": (PARTITION, [
         ("int64_t accepted = engine->lanes[index].positions[slot].accepted;",
          "int64_t accepted = engine->lanes[index].positions[slot].expected;"),
         ("if (record->offset < position->accepted)", "if (record->offset < position->expected)")]),
     "old epoch returns to the queue": (QUEUE, [
-        ("return engine->slots[record->slot].assigned &&\n           engine->slots[record->slot].epoch == record->epoch;",
-         "return engine->slots[record->slot].assigned;")]),
+        ("return slot_is_assigned(&engine->slots[record->slot]) &&\n           engine->slots[record->slot].epoch == record->epoch;",
+         "return slot_is_assigned(&engine->slots[record->slot]);")]),
     "fence conflict ignored": (LANE, [
         ("        engine->stats.fenced++;\n        lane_unfly(engine, lane);",
          "        engine->stats.fenced++;\n        on_committed(engine, lane, result, now_ms);\n        return;")]),
     "unknown taken for committed": (LANE, [
         ("        engine->stats.unknown++;\n        lane_unfly(engine, lane);",
          "        engine->stats.unknown++;\n        on_committed(engine, lane, result, now_ms);")]),
-    "accepted not raised on idle": (ENGINE, [
+    "accepted not raised on idle": (PARTITION, [
         ("        position->accepted = record->offset + 1;\n", ""),
         ("        record->refs++;\n", "        record->refs++;\n        position->accepted = record->offset + 1;\n")]),
-    "gap accepted while rewinding": (ENGINE, [
-        ("if (part->rewinding && offset > part->rewind_to) {", "if (part->rewinding && offset < 0) {")]),
-    "rewind ends below the old position": (ENGINE, [
-        ("if (part->rewinding && offset > part->rewind_to) {", "if (part->rewinding && offset >= part->rewind_from) {")]),
-    "rewind time-out forgotten": (ENGINE, [
-        ("!part->rewinding || now_ms < part->rewind_deadline_ms", "!part->rewinding || now_ms >= 0")]),
+    "gap accepted while rewinding": (PARTITION, [
+        ("if (slot_is_rewinding(part) && offset > part->rewind_to) {", "if (slot_is_rewinding(part) && offset < 0) {")]),
+    "rewind ends below the old position": (PARTITION, [
+        ("if (slot_is_rewinding(part) && offset > part->rewind_to) {", "if (slot_is_rewinding(part) && offset >= part->rewind_from) {")]),
+    "rewind time-out forgotten": (PARTITION, [
+        ("!slot_is_rewinding(part) || now_ms < part->rewind_deadline_ms", "!slot_is_rewinding(part) || now_ms >= 0")]),
     "queue kept when the database went back": (ENGINE, [
         ("    lane_drop(engine, lane, slot, INT64_MAX);\n    position->expected", "    position->expected")]),
     "queue kept when others went ahead": (ENGINE, [
         ("        lane_drop(engine, lane, slot, current);\n", "")]),
-    "queue kept on revoke": (ENGINE, [
+    "queue kept on revoke": (PARTITION, [
         ("        lane_drop(engine, &engine->lanes[index], slot, INT64_MAX);\n", "        ;\n")]),
     "no rewind when the database went back": (ENGINE, [
         ("    engine_rewind(engine, slot, current, now_ms);\n", "    (void)now_ms;\n")]),
@@ -70,8 +71,8 @@ MUTANTS = {
     "idle advance past queued events": (LANE, [
         ("if (position->queued == taken) {", "if (position->queued >= taken) {")]),
     "epoch of a move not checked": (LANE, [
-        ("        if (engine->slots[move->slot].assigned && engine->slots[move->slot].epoch == move->epoch)",
-         "        if (engine->slots[move->slot].assigned)")]),
+        ("        if (slot_is_assigned(&engine->slots[move->slot]) && engine->slots[move->slot].epoch == move->epoch)",
+         "        if (slot_is_assigned(&engine->slots[move->slot]))")]),
     "positions older than the assignment": (ENGINE, [
         ("if (part->epoch > lane->epochs_at_read) {", "if (part->epoch > lane->epochs_at_read && now_ms < 0) {")]),
     "generation not compared": (ENGINE, [
@@ -79,7 +80,7 @@ MUTANTS = {
     "lane of a reject by instance": (RECORD, [
         ("    return (uint32_t)hash & (decoder->lanes - 1);",
          "    return (uint32_t)(hash ^ ((uintptr_t)decoder >> 6)) & (decoder->lanes - 1);")]),
-    "anchors not compared": (ENGINE, [
+    "anchors not compared": (PARTITION, [
         ("if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc)",
          "if (record->offset < 0)")]),
     "wake with the wrong fence": (LANE, [
@@ -92,26 +93,32 @@ MUTANTS = {
         ("engine->settings.wake_limit;\n        break;\n    case RCPT_BATCH_EXPIRE", 
          "1;\n        lane->wake_applicable = more && now_ms < 0;\n        break;\n    case RCPT_BATCH_EXPIRE"),
         ("bool wakes = has_wake(lane)", "bool wakes = has_wake(lane) && lane->last_kind != RCPT_BATCH_WAKE")]),
-    "record of a refused event skipped": (LANE, [
+    "record of a refused event skipped": (SEARCH, [
         ("    event->refused = true;\n",
-         "    for (uint32_t at = 0; at < lane->search_records; at++) {\n"
+         "    for (uint32_t at = 0; at < search->records; at++) {\n"
          "        struct rcpt_record *whole = sources[at].record;\n"
          "        if (event >= whole->events && event < whole->events + whole->event_count)\n"
          "            for (uint32_t each = 0; each < whole->event_count; each++)\n"
          "                whole->events[each].refused = true;\n    }\n")]),
-    "culprit not looked at again": (LANE, [
-        ("    if (lane->searching && lane->probing == lane->good)\n        refuse_culprit(engine, lane);\n"
-         "    else if (lane->searching)\n        lane->good = lane->probing;\n",
-         "    if (lane->searching) {\n        lane->good = lane->probing;\n"
-         "        if (lane->bad - lane->good == 1)\n            refuse_culprit(engine, lane);\n    }\n")]),
     "a record cut in two": (LANE, [
-        ("    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count), record_count,\n"
-         "                    UINT32_MAX);",
-         "    rcpt_batch_fold(engine->builder, &lane->batch, list_sources(engine, lane, record_count), record_count,\n"
-         "                    engine->settings.batch_max_events);")]),
+        ("record_count, RCPT_BATCH_ALL);", "record_count, (struct rcpt_batch_range){0, engine->settings.batch_max_events});")]),
     "multiplicity lost in the fold": (BUILD, [("            codes[at - 1].count++;\n", "")]),
     "wrong sort order": (BUILD, [
         ("        return left->prefix < right->prefix ? -1 : 1;", "        return left->prefix > right->prefix ? -1 : 1;")]),
+    "wait for a look forgotten at an assignment": (RANGE, [
+        ("        assignment->ranges[slot].asked_low = 0;\n",
+         "        assignment->ranges[slot] = (struct range){.state = RANGE_FOLLOWED};\n")]),
+    "answer to an ended assignment believed": (ASSIGNMENT, [
+        ("    assignment->serial++;\n    read_now(assignment, event);\n", "    read_now(assignment, event);\n"),
+        ("    assignment->serial++;\n    assignment->count = 0;\n", "    assignment->count = 0;\n")]),
+    "rows read again, but Kafka stays where it is": (ASSIGNMENT, [
+        ("        range_go_on(assignment, starts[index].slot, starts[index].offset);\n", "        ;\n")]),
+    "missing rows not noticed": (ROWS, [("if (assignment->found.count == lanes)", "if (assignment->found.count <= lanes)")]),
+    "anchor of the lane that is furthest ahead": (ROWS, [
+        ("        if (row->next_offset >= lowest)\n", "        if (row->next_offset < lowest && lowest < INT64_MAX)\n")]),
+    "rewind never passed on": (RANGE, [
+        ("    assignment->ports.seek(assignment->ports.context, slot, offset);\n", "    (void)offset;\n"),
+        ("    note(assignment, RCPT_NOTE_REASSIGN, slot, offset, 0);\n    reassign(assignment, slot, offset);\n", "    (void)offset;\n")]),
 }
 
 

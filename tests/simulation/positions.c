@@ -1,186 +1,213 @@
-/* From an assignment of the group to offsets to start at, as src/app/positions.c does it. */
+/* Ports of the core's assignment machine (receiptd/core/assignment.h): its questions become
+ * requests to the simulated PostgreSQL and Kafka. Where src/app/positions.c and consume.c stand. */
+#include <string.h>
+
 #include "instance.h"
+#include "oracle.h"
 
-#define RETRY_US 1000000
+#define CLUSTER      "simulated"
+#define LADDER       "simulated"
+#define HASH_VERSION 1
 
-static void retry_later(struct sim *sim, struct sim_instance *instance, int64_t delay_us)
+static bool may_ask(void *context)
 {
-    instance->assignment.retry_at_us = sim->clock.now_us + delay_us;
-    instance->assignment.state = ASSIGNMENT_WAITING;
+    const struct sim_instance *instance = context;
+    return sim_connection_is_up(instance, instance->control);
 }
 
-void sim_positions_step(struct sim *sim, struct sim_instance *instance)
+static void read_database(void *context, uint32_t serial, const uint32_t *slots, size_t count)
 {
-    struct sim_assignment *assignment = &instance->assignment;
-    if (assignment->state != ASSIGNMENT_WAITING || instance->stopping ||
-        !sim_connection_is_up(instance, instance->control) ||
-        sim->clock.now_us < assignment->retry_at_us)
-        return;
+    struct sim_instance *instance = context;
     struct sim_request *request = sim_request_new(REQUEST_PINS, instance->number);
-    request->serial = assignment->serial;
-    assignment->state = ASSIGNMENT_READING;
-    sim_connection_send(sim, instance, instance->control, request);
-}
-
-void sim_positions_start(struct sim *sim, struct sim_instance *instance, uint32_t parts,
-                         bool refresh)
-{
-    struct sim_assignment *assignment = &instance->assignment;
-    assignment->serial++;
-    assignment->parts = parts;
-    assignment->refresh = refresh;
-    retry_later(sim, instance, 0);
-    sim_positions_step(sim, instance);
-}
-
-void sim_positions_withdraw(struct sim_instance *instance)
-{
-    instance->assignment.serial++;
-    instance->assignment.parts = 0;
-    instance->assignment.state = ASSIGNMENT_NONE;
+    request->serial = serial;
+    instance->asked = 0;
+    for (size_t index = 0; index < count; index++)
+        instance->asked |= 1u << sim_part(instance, slots[index]);
+    sim_connection_send(instance->sim, instance, instance->control, request);
 }
 
 /* ---- rows for partitions that are new ---- */
 
+static uint32_t topic_of(const char *name)
+{
+    uint32_t topic = 0;
+    while (strcmp(sim_topic_name(topic * SIM_TOPIC_PARTS), name) != 0)
+        topic++;
+    return topic;
+}
+
 static void on_lows(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
-    struct sim_assignment *assignment = &instance->assignment;
-    if (task->a != assignment->serial || instance->stopping)
-        return;
-    if (!sim_connection_is_up(instance, instance->control)) {
-        retry_later(sim, instance, 0);
-        return;
-    }
+    int64_t lows[SIM_TOPIC_PARTS];
+    uint32_t first = task->b & 0xff, count = task->b >> 8;
+    for (uint32_t index = 0; index < count; index++)
+        lows[index] = sim->traffic.logs[first + index].low;
+    rcpt_assignment_on_lows(instance->assignment, task->a, lows, sim_now_ms(sim));
+}
+
+static void query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted)
+{
+    struct sim_instance *instance = context;
+    uint32_t first = topic_of(wanted->topic) * SIM_TOPIC_PARTS + (uint32_t)wanted->from;
+    uint32_t count = (uint32_t)(wanted->to - wanted->from);
+    sim_instance_after(instance->sim, instance,
+                       sim_random_delay(&instance->sim->kafka_random, 200000), on_lows, serial,
+                       first | count << 8);
+}
+
+static void insert_rows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows)
+{
+    struct sim_instance *instance = context;
     struct sim_request *request = sim_request_new(REQUEST_BOOTSTRAP, instance->number);
-    request->serial = assignment->serial;
-    request->topic = assignment->new_topic;
-    request->from = assignment->new_from;
-    request->to = assignment->new_to;
-    for (uint32_t number = request->from; number < request->to; number++)
-        request->lows[number - request->from] =
-            sim->traffic.logs[request->topic * SIM_TOPIC_PARTS + number].low;
-    assignment->state = ASSIGNMENT_INSERTING;
-    sim_connection_send(sim, instance, instance->control, request);
+    request->serial = serial;
+    request->topic = topic_of(rows->topic);
+    request->from = (uint32_t)rows->from;
+    request->to = (uint32_t)rows->to;
+    for (int32_t number = rows->from; number < rows->to; number++)
+        request->lows[number - rows->from] = rows->lows[number - rows->from];
+    sim_connection_send(instance->sim, instance, instance->control, request);
 }
 
-static uint32_t needed_partitions(const struct sim_instance *instance, uint32_t topic)
+/* ---- answers ---- */
+
+static size_t list_pins(const struct sim *sim, const struct sim_request *request,
+                        struct rcpt_assignment_pin *pins)
 {
-    uint32_t needed = instance->topic_parts[topic];
-    for (uint32_t number = needed; number < SIM_TOPIC_PARTS; number++) {
-        if (instance->assignment.parts >> (topic * SIM_TOPIC_PARTS + number) & 1)
-            needed = number + 1;
+    size_t count = 0;
+    for (uint32_t topic = 0; topic < SIM_TOPICS; topic++) {
+        if (request->pins[topic].exists)
+            pins[count++] = (struct rcpt_assignment_pin){
+                .topic = sim_topic_name(topic * SIM_TOPIC_PARTS),
+                .cluster_id = CLUSTER,
+                .ladder = LADDER,
+                .lanes = sim->plan.engine.lanes,
+                .hash_version = HASH_VERSION,
+                .partitions = (int32_t)request->pins[topic].partitions};
     }
-    return needed;
+    return count;
 }
 
-static bool pins_are_good(struct sim *sim, struct sim_instance *instance,
-                          const struct sim_request *request)
+static size_t list_rows(const struct sim *sim, struct sim_instance *instance,
+                        const struct sim_request *request, struct rcpt_assignment_row *rows)
 {
-    struct sim_assignment *assignment = &instance->assignment;
+    size_t count = 0;
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
-        uint32_t topic = part / SIM_TOPIC_PARTS;
-        if (!(assignment->parts >> part & 1))
-            continue;
-        uint32_t have = request->pins[topic].exists ? request->pins[topic].partitions : 0;
-        uint32_t needed = needed_partitions(instance, topic);
-        if (have >= needed)
-            continue;
-        assignment->new_topic = topic;
-        assignment->new_from = have;
-        assignment->new_to = needed;
-        assignment->state = ASSIGNMENT_QUERYING;
-        sim_instance_after(sim, instance, sim_random_delay(&sim->kafka_random, 200000), on_lows,
-                           assignment->serial, 0);
-        return false;
+        for (uint32_t lane = 0; lane < sim->plan.engine.lanes; lane++) {
+            const struct sim_row *row = &request->rows[part][lane];
+            if (!(instance->asked >> part & 1) || !row->exists)
+                continue;
+            rows[count++] = (struct rcpt_assignment_row){
+                .slot = sim_slot(instance, part),
+                .lane = lane,
+                .next_offset = row->next,
+                .generation = row->generation,
+                .anchor = {row->anchor_offset, row->anchor_timestamp_ms, row->anchor_crc}};
+        }
     }
-    return true;
-}
-
-/* ---- rows ---- */
-
-struct found {
-    int64_t next[SIM_LANES], generation;
-    struct rcpt_engine_anchor anchor; /* of the lane that is furthest behind */
-    uint32_t count;
-};
-
-static struct found collect(const struct sim *sim, const struct sim_row *rows)
-{
-    struct found found = {.anchor = {.offset = -1}};
-    int64_t lowest = INT64_MAX;
-    for (uint32_t lane = 0; lane < sim->plan.engine.lanes; lane++) {
-        if (!rows[lane].exists)
-            continue;
-        found.next[lane] = rows[lane].next;
-        found.generation = rows[lane].generation;
-        found.count++;
-        if (rows[lane].next >= lowest)
-            continue;
-        lowest = rows[lane].next;
-        found.anchor = (struct rcpt_engine_anchor){
-            rows[lane].anchor_offset, rows[lane].anchor_timestamp_ms, rows[lane].anchor_crc};
-    }
-    return found;
-}
-
-/* Nothing of an assignment is consumed where rows are missing. */
-static bool rows_are_there(struct sim *sim, struct sim_instance *instance,
-                           const struct sim_request *request)
-{
-    for (uint32_t part = 0; part < SIM_PARTS; part++) {
-        if (!(instance->assignment.parts >> part & 1) ||
-            collect(sim, request->rows[part]).count == sim->plan.engine.lanes)
-            continue;
-        instance->halted |= instance->assignment.parts;
-        sim_instance_halt(sim, instance, part, "no-row");
-        return false;
-    }
-    return true;
-}
-
-static void give_position(struct sim *sim, struct sim_instance *instance, uint32_t part,
-                          const struct sim_row *rows)
-{
-    struct found found = collect(sim, rows);
-    int64_t start = rcpt_engine_assign(instance->engine, sim_slot(instance, part), found.generation,
-                                       found.next, &found.anchor, sim_now_ms(sim));
-    if (instance->assignment.refresh) {
-        instance->sessions[part].stands_still = false;
-        sim_consumer_reassign(sim, instance, part, start);
-    } else {
-        sim_consumer_assign(sim, instance, part, start);
-    }
-}
-
-static void give_positions(struct sim *sim, struct sim_instance *instance,
-                           const struct sim_request *request)
-{
-    const struct sim_assignment *assignment = &instance->assignment;
-    if (!rows_are_there(sim, instance, request))
-        return;
-    for (uint32_t part = 0; part < SIM_PARTS; part++) {
-        if (assignment->parts >> part & 1)
-            give_position(sim, instance, part, request->rows[part]);
-    }
-    if (!assignment->refresh)
-        instance->held = 0;
-    sim_positions_withdraw(instance);
-    rcpt_engine_tick(instance->engine, sim_now_ms(sim));
-    sim_group_step(sim, instance);
+    return count;
 }
 
 void sim_positions_on_answer(struct sim *sim, struct sim_instance *instance,
                              const struct sim_request *request, bool lost)
 {
-    if (request->serial != instance->assignment.serial || instance->stopping)
+    struct rcpt_assignment *assignment = instance->assignment;
+    if (!rcpt_assignment_awaits(assignment, request->serial))
         return;
     if (lost) {
-        retry_later(sim, instance, RETRY_US);
+        (void)rcpt_assignment_on_failed(assignment, request->serial, sim_now_ms(sim));
     } else if (request->kind == REQUEST_BOOTSTRAP) {
-        retry_later(sim, instance, 0);
-        sim_positions_step(sim, instance);
-    } else if (pins_are_good(sim, instance, request)) {
-        give_positions(sim, instance, request);
+        rcpt_assignment_on_inserted(assignment, request->serial, sim_now_ms(sim));
+    } else {
+        struct rcpt_assignment_pin pins[SIM_TOPICS];
+        struct rcpt_assignment_row rows[SIM_PARTS * SIM_LANES];
+        struct rcpt_assignment_answer answer = {.ladder = LADDER, .pins = pins, .rows = rows};
+        answer.pin_count = list_pins(sim, request, pins);
+        answer.row_count = list_rows(sim, instance, request, rows);
+        rcpt_assignment_on_read(assignment, request->serial, &answer, sim_now_ms(sim));
+        sim_group_step(sim, instance);
     }
+}
+
+/* ---- Kafka's side ---- */
+
+static void assign(void *context, const struct rcpt_assignment_start *starts, size_t count)
+{
+    struct sim_instance *instance = context;
+    for (size_t index = 0; index < count; index++)
+        sim_consumer_assign(instance->sim, instance, sim_part(instance, starts[index].slot),
+                            starts[index].offset);
+    instance->held = 0;
+}
+
+static void seek(void *context, uint32_t slot, int64_t offset)
+{
+    struct sim_instance *instance = context;
+    sim_say(instance->sim, "instance %u: rewind of part %u to %lld", instance->number,
+            sim_part(instance, slot), (long long)offset);
+    sim_consumer_seek(instance->sim, instance, sim_part(instance, slot), offset);
+}
+
+static void reassign(void *context, uint32_t slot, int64_t offset)
+{
+    struct sim_instance *instance = context;
+    sim_say(instance->sim, "instance %u: part %u is assigned again at %lld", instance->number,
+            sim_part(instance, slot), (long long)offset);
+    sim_consumer_reassign(instance->sim, instance, sim_part(instance, slot), offset);
+}
+
+/* As app_halt: says why and goes on with the rest. */
+static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slot,
+                   const struct rcpt_error *error)
+{
+    static const char *const names[] = {[RCPT_REFUSED_PINS] = "pins",
+                                        [RCPT_REFUSED_ROWS] = "no-row",
+                                        [RCPT_REFUSED_RETENTION] = "retention",
+                                        [RCPT_REFUSED_LOG_END] = "log-end"};
+    struct sim_instance *instance = context;
+    uint32_t part = sim_part(instance, slot);
+    instance->halted |= why == RCPT_REFUSED_ROWS ? instance->asked : 1u << part;
+    sim_say(instance->sim, "instance %u: part %u stands still: %s", instance->number, part,
+            error->text);
+    sim_oracle_on_halt(instance->sim, part, names[why]);
+}
+
+static void note(void *context, const struct rcpt_assignment_note *note)
+{
+    (void)context;
+    (void)note;
+}
+
+static void changed(void *context)
+{
+    (void)context;
+}
+
+/* ---- life ---- */
+
+void sim_positions_start(struct sim *sim, struct sim_instance *instance)
+{
+    const struct rcpt_assignment_settings settings = {.hash_version = HASH_VERSION,
+                                                      .skip_gaps = sim->plan.skip_gaps,
+                                                      .patience_ms = sim->plan.zombie_timeout_ms};
+    const struct rcpt_assignment_ports ports = {.context = instance,
+                                                .may_ask = may_ask,
+                                                .read = read_database,
+                                                .query_lows = query_lows,
+                                                .insert = insert_rows,
+                                                .assign = assign,
+                                                .seek = seek,
+                                                .reassign = reassign,
+                                                .refuse = refuse,
+                                                .note = note,
+                                                .changed = changed};
+    instance->assignment = rcpt_assignment_new(&settings, &ports, instance->engine);
+    rcpt_assignment_set_cluster(instance->assignment, CLUSTER);
+}
+
+void sim_positions_learn(struct sim *sim, struct sim_instance *instance)
+{
+    for (uint32_t topic = 0; topic < SIM_TOPICS; topic++)
+        rcpt_assignment_set_topic(instance->assignment, sim_topic_name(topic * SIM_TOPIC_PARTS),
+                                  (int32_t)sim->traffic.topic_parts[topic]);
 }

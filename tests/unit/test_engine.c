@@ -653,15 +653,23 @@ static bool only_the_first_time(const struct rcpt_batch *batch, uint32_t turn)
     return turn == 0;
 }
 
-/* Two events of one message meet the rule until a batch commits; returns how many letters it has.
- * What the letter holds is the second event. */
-static uint32_t play_refusals(refusal_rule is_refused)
+/* The row that makes PostgreSQL refuse the second event is not there for the fourth transaction,
+ * which asks for the first two events. */
+static bool second_passes_once(const struct rcpt_batch *batch, uint32_t turn)
+{
+    return turn != 3 && second_event_is_refused(batch, turn);
+}
+
+/* The events of one message, two or three, meet the rule until a batch commits; returns how many
+ * letters it has. What the letter holds is the second event. */
+static uint32_t play_refusals_of(uint32_t events, refusal_rule is_refused)
 {
     struct world world;
-    char id[16], value[256], second[128];
+    char id[16], value[512], second[128];
     uint32_t slot = open_lane_zero(&world, id), letters = 0, turn = 0;
     snprintf(second, sizeof(second), "{\"message_id\":\"%s\",\"status\":\"DELIVERED\"}", id);
-    snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s]", id, second);
+    snprintf(value, sizeof(value), "[{\"message_id\":\"%s\",\"status\":\"SENT\"}, %s%s%s]", id,
+             second, events > 2 ? ", " : "", events > 2 ? second : "");
     deliver_value(&world, slot, value);
     for (int64_t now = 1000;; now += 1000) {
         assert_true(turn < 50);
@@ -675,14 +683,27 @@ static uint32_t play_refusals(refusal_rule is_refused)
             fail_batch(&world, 0, RCPT_OUTCOME_PROBED, now);
         } else {
             letters = batch->letter_count;
-            if (letters > 0)
+            if (letters > 0) {
                 assert_letter(batch, RCPT_REJECT_DATABASE, second);
+                assert_int_equal(batch->letters[0].index, 1);
+            }
             commit(&world, 0);
             break;
         }
     }
     close_world(&world);
     return letters;
+}
+
+static uint32_t play_refusals(refusal_rule is_refused)
+{
+    return play_refusals_of(2, is_refused);
+}
+
+static void what_was_found_is_looked_at_again(void **state)
+{
+    (void)state;
+    assert_int_equal(play_refusals_of(3, second_passes_once), 1);
 }
 
 static void a_refused_row_becomes_a_letter_with_its_bytes(void **state)
@@ -789,6 +810,7 @@ int main(void)
         cmocka_unit_test(a_refused_row_becomes_a_letter_with_its_bytes),
         cmocka_unit_test(a_refused_row_says_what_postgresql_said),
         cmocka_unit_test(what_is_refused_only_together_ends_too),
+        cmocka_unit_test(what_was_found_is_looked_at_again),
         cmocka_unit_test(a_refusal_that_has_passed_costs_nothing),
         cmocka_unit_test(lanes_are_spread_anew_over_other_connections),
         cmocka_unit_test(what_has_nothing_is_freed_without_harm),
