@@ -42,7 +42,7 @@ HARDENING ?= -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filt
 HARDENING_LINK := $(if $(strip $(HARDENING)),-pie -Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 endif
 
-INCLUDES := -Iinclude -I$(BUILD)/generated
+INCLUDES := -Isrc -I$(BUILD)/generated
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
@@ -169,7 +169,7 @@ bench: all bench-programs ## the figures
 # ---- checking
 
 C_FILES := $(sort $(wildcard src/*.c src/*/*.c src/*/*/*.c tests/*/*.c))
-H_FILES := $(sort $(wildcard include/receiptd/*.h include/receiptd/*/*.h src/*/*.h src/*/*/*.h tests/*/*.h))
+H_FILES := $(sort $(wildcard src/*/*.h src/*/*/*.h tests/*/*.h))
 SCRIPTS_SH := $(shell grep -lE '^\#!/bin/sh' scripts/* tests/*/* .ci/* 2> /dev/null) scripts/lib.sh
 SCRIPTS_PY := scripts/check-docs scripts/structure $(wildcard scripts/*.py tests/*.py tests/*/*.py tests/*/*/*.py)
 
@@ -191,7 +191,7 @@ $(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
 check-cppcheck:
 	@mkdir -p $(BUILD)/cppcheck
 	cppcheck --quiet --std=c11 --language=c --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
-		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Iinclude src
+		--suppress=missingIncludeSystem --cppcheck-build-dir=$(BUILD)/cppcheck -D_GNU_SOURCE -Isrc src
 
 check-gcc check-clang: check-%:
 	@$(MAKE) --silent --no-print-directory BUILD=build/check-$* CC=$(if $(filter clang,$*),clang-14,gcc) WERROR=-Werror \

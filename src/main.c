@@ -1,6 +1,6 @@
 #include <openssl/crypto.h>
 
-#include "app/command.h"
+#include "commands/command.h"
 
 int main(int argc, char **argv)
 {

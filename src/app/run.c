@@ -2,7 +2,7 @@
  * and ends in order. Its life is enum app_phase: running; stopping (nothing more is taken in, what
  * is in flight settles, the group is left); closing (connections and handles close). Nobody calls
  * into this file but command_run.c: modules reach it by the callbacks of their context. */
-#include "receiptd/app/run.h"
+#include "run.h"
 
 #include <malloc.h>
 #include <signal.h>
@@ -12,15 +12,15 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "actions.h"
-#include "control_socket.h"
-#include "endpoints.h"
-#include "folds.h"
-#include "measure_process.h"
-#include "receiptd/app/intake.h"
-#include "receiptd/kafka/consumer.h"
-#include "reload.h"
-#include "status.h"
+#include "actions/actions.h"
+#include "folds/folds.h"
+#include "intake/intake.h"
+#include "kafka/consumer.h"
+#include "operate/control_socket.h"
+#include "operate/endpoints.h"
+#include "operate/measure_process.h"
+#include "operate/reload.h"
+#include "operate/status.h"
 
 #define LEAVE_MS     5000 /* at most, for Kafka's part of the end */
 #define LOG_FLUSH_MS 1000

@@ -1,9 +1,9 @@
-#include "receiptd/base/arena.h"
+#include "arena.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "receiptd/base/error.h"
+#include "error.h"
 
 #define ALIGNMENT 16u
 

@@ -1,9 +1,9 @@
-#include "receiptd/base/document.h"
+#include "document.h"
 
 #include <stdlib.h>
 #include <yajl/yajl_parse.h>
 
-#include "receiptd/base/error.h"
+#include "error.h"
 
 struct level {
     struct rcpt_node *container;

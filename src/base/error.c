@@ -1,4 +1,4 @@
-#include "receiptd/base/error.h"
+#include "error.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-#include "receiptd/base/json.h"
+#include "json.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
+#include "error.h"
 
 void rcpt_json_init(struct rcpt_json *json, FILE *out)
 {

@@ -1,6 +1,6 @@
 /* Log lines: level and component, format, limits by kind, and the memory of the last warnings.
  * Called from every thread; a lock keeps lines whole. log_output.c writes them. */
-#include "receiptd/base/log.h"
+#include "log.h"
 
 #include <inttypes.h>
 #include <pthread.h>

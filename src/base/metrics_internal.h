@@ -2,7 +2,7 @@
 #ifndef RECEIPTD_BASE_METRICS_INTERNAL_H
 #define RECEIPTD_BASE_METRICS_INTERNAL_H
 
-#include "receiptd/base/metrics.h"
+#include "metrics.h"
 
 struct metrics_series {
     char *labels; /* as they are scraped, without the braces */

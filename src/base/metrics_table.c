@@ -1,5 +1,5 @@
 /* The metrics of receiptd, one row each: code, docs/metrics.md and a test come from it. */
-#include "receiptd/base/metrics.h"
+#include "metrics.h"
 
 #define COUNTER     .type = RCPT_METRIC_COUNTER
 #define GAUGE       .type = RCPT_METRIC_GAUGE
@@ -17,7 +17,7 @@
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
 static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};
-/* As in src/intake/stats.c, which keeps them. */
+/* As in src/gateways/stats.c, which keeps them. */
 static const double ack_bounds[] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
                                     0.2,    0.5,   1,     2,     5,    10,   0};
 static const double size_bounds[] = {1,   2,    5,    10,   20,    50,    100, 200,

@@ -1,4 +1,4 @@
-#include "receiptd/base/notify.h"
+#include "notify.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "receiptd/base/text.h"
+#include "text.h"
 
 static char lower(char byte)
 {

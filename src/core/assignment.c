@@ -1,6 +1,6 @@
 /* The way of an assignment: what is asked of PostgreSQL and Kafka, one question at a time, until
  * every partition has an offset to start at. States and what wakes them:
- * receiptd/core/assignment.h. Called by src/app/positions.c and src/app/consume.c, and by the
+ * core/assignment.h. Called by src/receipts/positions.c and src/receipts/consume.c, and by the
  * simulator.
  */
 #include <stdlib.h>

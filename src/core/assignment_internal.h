@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_CORE_ASSIGNMENT_INTERNAL_H
 #define RECEIPTD_CORE_ASSIGNMENT_INTERNAL_H
 
-#include "receiptd/core/assignment.h"
+#include "assignment.h"
 
 /* Between a partition and its log:
  *

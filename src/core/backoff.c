@@ -2,7 +2,7 @@
  * times the last wait, never above the maximum. Pure: the state is the caller's. Called by lane.c
  * and by the publishers of folds and actions in src/app.
  */
-#include "receiptd/core/backoff.h"
+#include "backoff.h"
 
 uint64_t rcpt_random_next(uint64_t *state)
 {

@@ -6,7 +6,7 @@
 #ifndef RECEIPTD_CORE_BATCH_BUILD_H
 #define RECEIPTD_CORE_BATCH_BUILD_H
 
-#include "receiptd/core/batch.h"
+#include "batch.h"
 
 struct rcpt_batch_builder;
 

@@ -1,7 +1,7 @@
 /* The frame of the engine: slots of partitions, connections and the turns of their lanes (pump),
  * the comparison of positions with the database, time, and the end. What a lane does with its turn
  * is in lane.c, which records a partition takes in is in partition.c. Called through
- * receiptd/core/engine.h by src/app, assignment.c and the simulator.
+ * core/engine.h by src/app, assignment.c and the simulator.
  */
 #include "engine_internal.h"
 

@@ -4,9 +4,9 @@
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
+#include "backoff.h"
 #include "batch_build.h"
-#include "receiptd/core/backoff.h"
-#include "receiptd/core/engine.h"
+#include "engine.h"
 
 /* What a lane awaits. */
 enum lane_state {

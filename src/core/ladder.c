@@ -2,7 +2,7 @@
  * pinned in the database, and growth by a reload. Built from the configuration or the default, then
  * only read. Called by the decoder, the batch and all commands that show a status.
  */
-#include "receiptd/core/ladder.h"
+#include "ladder.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-#include "receiptd/core/hash.h"
+#include "hash.h"
 
 #define MAX_ENTRIES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)
 #define MAX_CODE    (RCPT_LADDER_FIRST_FLAG_CODE - 1)

@@ -1,12 +1,12 @@
 /* Reads organisation and campaign from an event's JSON with yajl, and nothing else of it. Called by
  * src/postgres/encode_batch.c, for batches that may create rows (`unknown: insert`).
  */
-#include "receiptd/core/origin.h"
+#include "origin.h"
 
 #include <string.h>
 #include <yajl/yajl_parse.h>
 
-#include "receiptd/base/error.h"
+#include "base/error.h"
 
 struct reading {
     struct rcpt_origin origin;

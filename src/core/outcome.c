@@ -1,8 +1,8 @@
 /* What a receipt did to its message, judged from the status before and after it: applied, stale,
  * duplicate or contradicted; corrections, and stages that no receipt named. Pure. Called by
- * src/app/measure_receipts.c for metrics and by `receiptd explain`.
+ * src/operate/measure_receipts.c for metrics and by `receiptd explain`.
  */
-#include "receiptd/core/outcome.h"
+#include "outcome.h"
 
 static const char *const names[RCPT_RECEIPT__COUNT] = {
     [RCPT_RECEIPT_APPLIED] = "applied",

@@ -1,5 +1,5 @@
 /* One partition in the engine: epochs, which records are taken in, rewinds. What it awaits: enum
- * partition_phase; one setter, a table of legal changes. Called through receiptd/core/engine.h by
+ * partition_phase; one setter, a table of legal changes. Called through core/engine.h by
  * whoever delivers records, by assignment.c, and by engine.c when positions were read.
  */
 #include "engine_internal.h"

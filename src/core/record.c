@@ -1,16 +1,16 @@
 /* From the bytes of a Kafka record to a decoded one: checks its size, lets record_scan.c read it or
  * else record_parse.c, and puts events and rejects into one block of memory, sorted by lane. Called
- * by src/app/consume.c for each record that the engine takes in.
+ * by src/receipts/consume.c for each record that the engine takes in.
  */
-#include "receiptd/core/record.h"
+#include "record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/core/hash.h"
-#include "receiptd/core/trace_context.h"
+#include "hash.h"
 #include "record_internal.h"
+#include "trace_context.h"
 
 /* Scratch memory up to this is kept from one record to the next; the rest is given back, since no
  * budget counts it. */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receiptd/core/hash.h"
-#include "receiptd/core/timestamp.h"
+#include "hash.h"
 #include "record_internal.h"
+#include "timestamp.h"
 
 #define SHOWN_STATUS_BYTES 40
 

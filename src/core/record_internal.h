@@ -6,8 +6,8 @@
 #ifndef RECEIPTD_CORE_RECORD_INTERNAL_H
 #define RECEIPTD_CORE_RECORD_INTERNAL_H
 
-#include "receiptd/base/arena.h"
-#include "receiptd/core/record.h"
+#include "base/arena.h"
+#include "record.h"
 
 #define RCPT_RECORD_MAX_LANES 256
 

@@ -1,11 +1,11 @@
-#include "receiptd/http_fetch.h"
+#include "fetch.h"
 
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
+#include "base/error.h"
 
 struct fetch {
     uv_work_t work; /* first */

@@ -14,8 +14,8 @@
 
 #include <http_parser.h>
 
-#include "receiptd/base/log.h"
-#include "receiptd/http.h"
+#include "base/log.h"
+#include "http.h"
 
 #define HTTP_MAX_HEADERS   100u
 #define HTTP_READ_BYTES    65536u

@@ -1,5 +1,5 @@
-/* A request in memory through http_parser; see receiptd/http_message.h. */
-#include "receiptd/http_message.h"
+/* A request in memory through http_parser; see http/message.h. */
+#include "message.h"
 
 #include <http_parser.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "receiptd/http_post.h"
+#include "post.h"
 
 #include <curl/curl.h>
 #include <stdatomic.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
+#include "base/error.h"
 
 struct rcpt_http_post {
     uv_work_t work; /* first */

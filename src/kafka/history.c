@@ -1,4 +1,4 @@
-#include "receiptd/kafka/history.h"
+#include "history.h"
 
 #include <stdlib.h>
 #include <sysexits.h>

@@ -17,8 +17,8 @@
 
 #include <librdkafka/rdkafka.h>
 
-#include "receiptd/base/log.h"
-#include "receiptd/kafka/consumer.h"
+#include "base/log.h"
+#include "consumer.h"
 #include "worker.h"
 
 enum partition_state {

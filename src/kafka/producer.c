@@ -5,7 +5,7 @@
  * thread. A handle with a fatal error (the broker lost what the idempotent protocol counts on) goes
  * the same way, and a new one takes its place.
  */
-#include "receiptd/kafka/producer.h"
+#include "producer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

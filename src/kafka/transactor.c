@@ -1,4 +1,4 @@
-#include "receiptd/kafka/transactor.h"
+#include "transactor.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-#include "receiptd/postgres/array_text.h"
+#include "array_text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
+#include "base/error.h"
 
 void rcpt_array_text_init(struct rcpt_array_text *array)
 {

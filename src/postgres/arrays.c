@@ -1,12 +1,12 @@
-#include "receiptd/postgres/arrays.h"
+#include "arrays.h"
 
 #include <endian.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/postgres/connection.h"
+#include "base/error.h"
+#include "connection.h"
 
 /* Object identifiers of the element types: src/include/catalog/pg_type.dat of PostgreSQL, fixed for
  * ever. */

@@ -1,9 +1,9 @@
 /* Statements that are asked one at a time: whether one may be asked now, sending it, and what
  * becomes of a failure. Used by everything that asks the database by a timer: the roll-up, parking,
  * blockers, folds and actions. */
-#include "receiptd/postgres/ask.h"
+#include "ask.h"
 
-#include "receiptd/base/log.h"
+#include "base/log.h"
 
 bool rcpt_asker_is_ready(const struct rcpt_asker *asker)
 {

@@ -1,4 +1,4 @@
-#include "receiptd/postgres/bind.h"
+#include "bind.h"
 
 #include <ctype.h>
 #include <stdio.h>

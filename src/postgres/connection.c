@@ -1,12 +1,12 @@
-#include "receiptd/postgres/connection.h"
+#include "connection.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "failure.h"
 #include "machine.h"
-#include "receiptd/base/log.h"
 
 #define TICK_MS 1000u
 

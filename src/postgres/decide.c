@@ -2,7 +2,7 @@
  * Called by the connection and by blocking sessions. */
 #include <string.h>
 
-#include "receiptd/postgres/connection.h"
+#include "connection.h"
 
 /* The longest matching row wins by order: full codes first, classes (two characters) after them. */
 static const struct {

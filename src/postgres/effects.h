@@ -1,9 +1,9 @@
 /* What a committed batch did, read from the arrays that its statement returns. Private to
  * src/postgres. */
-#ifndef RECEIPTD_SRC_POSTGRES_EFFECTS_H
-#define RECEIPTD_SRC_POSTGRES_EFFECTS_H
+#ifndef RECEIPTD_POSTGRES_EFFECTS_H
+#define RECEIPTD_POSTGRES_EFFECTS_H
 
-#include "receiptd/postgres/statements.h"
+#include "statements.h"
 
 /* Does nothing where nobody looks (on_effects NULL), or where the kind has no effects. */
 void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,

@@ -3,9 +3,9 @@
 #include <limits.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/core/ladder.h"
-#include "receiptd/core/origin.h"
+#include "base/error.h"
+#include "core/ladder.h"
+#include "core/origin.h"
 
 /* PostgreSQL counts array elements and bytes from one, in int4. */
 static int32_t one_based(uint64_t index)

@@ -6,9 +6,9 @@
 #ifndef RECEIPTD_POSTGRES_ENCODE_BATCH_H
 #define RECEIPTD_POSTGRES_ENCODE_BATCH_H
 
-#include "receiptd/core/batch.h"
-#include "receiptd/postgres/arrays.h"
-#include "receiptd/postgres/statements.h"
+#include "arrays.h"
+#include "core/batch.h"
+#include "statements.h"
 
 struct rcpt_gateway_names {
     rcpt_gateway_name name; /* NULL: nobody knows them */

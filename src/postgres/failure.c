@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receiptd/postgres/connection.h"
+#include "connection.h"
 
 #define SQLSTATE_LENGTH 5u
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/postgres/sql.h"
-#include "receiptd/postgres/statements.h"
+#include "sql.h"
+#include "statements.h"
 
 #define INBOX    "message_inbox"
 #define OPTIONAL "--+ "

@@ -10,7 +10,7 @@
 
 #include <libpq-fe.h>
 
-#include "receiptd/postgres/connection.h"
+#include "connection.h"
 
 struct rcpt_pg_rows {
     PGresult *result;

@@ -1,4 +1,4 @@
-#include "receiptd/postgres/session.h"
+#include "session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "receiptd/base/log.h"
-#include "receiptd/postgres/connection.h"
+#include "base/log.h"
+#include "connection.h"
 
 #define CANCEL_GRACE_MS 5000
 

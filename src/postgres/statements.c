@@ -1,7 +1,7 @@
 /* The statements of a lane: a batch becomes a pipeline of prepared statements with parameters, and
- * their answers the result of the batch. Called by app/lanes.c; encode_batch.c writes the arrays.
+ * their answers the result of the batch. Called by receipts/lanes.c; encode_batch.c writes the arrays.
  */
-#include "receiptd/postgres/statements.h"
+#include "statements.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #include "effects.h"
 #include "encode_batch.h"
-#include "receiptd/postgres/sql.h"
+#include "sql.h"
 
 #define INBOX "message_inbox"
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/base/json.h"
-#include "receiptd/version.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/version.h"
 #include "span.h"
 
 #define STATUS_ERROR 2

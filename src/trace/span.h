@@ -1,8 +1,8 @@
 /* A span while it waits. Private to src/trace. */
-#ifndef RECEIPTD_SRC_TRACE_SPAN_H
-#define RECEIPTD_SRC_TRACE_SPAN_H
+#ifndef RECEIPTD_TRACE_SPAN_H
+#define RECEIPTD_TRACE_SPAN_H
 
-#include "receiptd/trace/tracer.h"
+#include "tracer.h"
 
 #define SPAN_MOST_ATTRIBUTES 12u
 

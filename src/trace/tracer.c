@@ -1,13 +1,13 @@
-#include "receiptd/trace/tracer.h"
+#include "tracer.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/base/log.h"
-#include "receiptd/http_post.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "http/post.h"
 #include "span.h"
 
 #define EXPORT_MS       1000 /* how often; also the shortest back-off */

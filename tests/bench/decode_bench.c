@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "receiptd/core/record.h"
+#include "core/record.h"
 
 #define EVENT_ROOM 256
 #define ROUNDS     7

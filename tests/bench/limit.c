@@ -26,11 +26,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "../../src/core/batch_build.h"
-#include "../../src/postgres/encode_batch.h"
-#include "receiptd/core/hash.h"
-#include "receiptd/postgres/connection.h"
-#include "receiptd/postgres/sql.h"
+#include "core/batch_build.h"
+#include "core/hash.h"
+#include "postgres/connection.h"
+#include "postgres/encode_batch.h"
+#include "postgres/sql.h"
 
 #define MAX_CONNECTIONS 64
 #define MAX_PARTITIONS  1024

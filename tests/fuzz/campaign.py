@@ -39,7 +39,7 @@ COLUMNS = "| target | under the sanitizers | fast | seconds | inputs learned | l
 
 def payload_inputs():
     """Each sample of a gateway's request in the form that fuzz_intake reads: gateway, kind, query, NUL, body."""
-    names = re.findall(r"X\((\w+)\)", (ROOT / "src/intake/gateways.h").read_text())
+    names = re.findall(r"X\((\w+)\)", (ROOT / "src/gateways/gateways.h").read_text())
     kinds = {"application/json": 0, "application/x-www-form-urlencoded": 1, "multipart/form-data": 2}
     for path in sorted((ROOT / "tests/payloads").glob("*.json")):
         for case in json.loads(path.read_text())["cases"]:

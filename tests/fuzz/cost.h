@@ -8,9 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../src/intake/crypto.h"
-#include "../../src/intake/gateway.h"
-#include "receiptd/intake/adapter.h"
+#include "gateways/adapter.h"
+#include "gateways/crypto.h"
+#include "gateways/gateway.h"
 
 #define COST_ARENA_BYTES     65536u
 #define COST_ARENA_PER_BYTE  4u

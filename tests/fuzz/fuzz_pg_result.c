@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../src/postgres/failure.h"
-#include "../../src/postgres/pipeline.h"
-#include "../../src/postgres/plan.h"
-#include "receiptd/postgres/bind.h"
+#include "postgres/bind.h"
+#include "postgres/failure.h"
+#include "postgres/pipeline.h"
+#include "postgres/plan.h"
 
 #define MAX_COLUMNS 8
 #define MAX_LINES   64

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "../../src/postgres/pipeline.h"
+#include "postgres/pipeline.h"
 
 #define TRANSACTIONS 2
 #define COMMANDS     2

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/kafka/internal.h"
+#include "kafka/internal.h"
 #include "kafka_harness.h"
 
 #define PARTITIONS 8

@@ -45,7 +45,7 @@ def test_roll_ups_visit_no_more_pages_the_longer_a_snapshot_is_open(database, an
     visited, before, last = [], 0, 0
     for _ in range(ROUNDS):
         append_deltas(session)
-        visited.append(pages(session, "control/rollup", 10_000, before))  # above the last but one, as src/app/rollup.c
+        visited.append(pages(session, "control/rollup", 10_000, before))  # above the last but one, as src/receipts/rollup.c
         before, last = last, last_delta(session)
     assert session.query("SELECT count(*) FROM campaign_funnel_delta") == [(0,)]
     assert session.query("SELECT messages FROM campaign_funnel_total") == [(ROUNDS * DELTAS,)] * 2

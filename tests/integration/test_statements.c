@@ -2,9 +2,9 @@
  * RECEIPTD_TEST_DSN names the server; tables go to the schema receiptd_test_statements. */
 #include "pg_owner.h"
 
-#include "receiptd/postgres/bind.h"
-#include "receiptd/postgres/sql.h"
-#include "receiptd/postgres/statements.h"
+#include "postgres/bind.h"
+#include "postgres/sql.h"
+#include "postgres/statements.h"
 
 #define MY_SCHEMA   "receiptd_test_statements"
 #define IN_SCHEMA   "SET search_path = " MY_SCHEMA "; "

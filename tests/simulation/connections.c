@@ -1,4 +1,4 @@
-/* The instance's end of its connections, as src/app/lanes.c and the postgres room behave. */
+/* The instance's end of its connections, as src/receipts/lanes.c and the postgres room behave. */
 #include <string.h>
 
 #include "instance.h"

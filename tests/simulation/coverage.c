@@ -2,7 +2,7 @@
 
 /* The states of a lane are private to the core; they are read here to know what a fault has met,
  * and for nothing else. */
-#include "../../src/core/engine_internal.h"
+#include "core/engine_internal.h"
 
 static const char *const phase_names[PHASE__COUNT] = {
     "down",      "unsynced", "reading", "ready",  "flying",    "waiting",

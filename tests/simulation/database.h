@@ -9,7 +9,7 @@
 #ifndef SIMULATION_DATABASE_H
 #define SIMULATION_DATABASE_H
 
-#include "receiptd/core/engine.h"
+#include "core/engine.h"
 #include "world.h"
 
 #define SIM_BACKENDS 96u

@@ -1,5 +1,5 @@
-/* Ports of the core's assignment machine (receiptd/core/assignment.h): its questions become
- * requests to the simulated PostgreSQL and Kafka. Where src/app/positions.c and consume.c stand. */
+/* Ports of the core's assignment machine (core/assignment.h): its questions become
+ * requests to the simulated PostgreSQL and Kafka. Where src/receipts/positions.c and consume.c stand. */
 #include <string.h>
 
 #include "instance.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/app/config_table.h"
+#include "config/table.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

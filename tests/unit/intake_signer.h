@@ -8,7 +8,7 @@
 #include <openssl/rsa.h>
 #include <openssl/x509.h>
 
-#include "../../src/intake/crypto.h"
+#include "gateways/crypto.h"
 #include "intake_fixture.h"
 
 #define SECRET   "s3cret-of-the-account"

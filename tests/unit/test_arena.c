@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/base/arena.h"
+#include "base/arena.h"
 
 static void the_bytes_are_those_of_all_chunks(void **state)
 {

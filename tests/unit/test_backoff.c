@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/core/backoff.h"
+#include "core/backoff.h"
 
 #define SEEDS  200
 #define MIN_MS 10

@@ -1,6 +1,6 @@
 /* What a batch says of the records that are in it: signatures, flags, moves and their anchors. The
  * engine makes it, its ports only remember. */
-#include "receiptd/core/engine.h"
+#include "core/engine.h"
 #include "record_fixture.h"
 
 #define MAX_LANES 2u

@@ -4,7 +4,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/breaker.h"
+#include "actions/breaker.h"
 
 static const struct rcpt_breaker_limits limits = {
     .failures = 3, .open_ms = 100, .disable_after_ms = 5000};

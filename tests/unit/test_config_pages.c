@@ -4,8 +4,8 @@
 
 #include "config_helpers.h"
 
-#include "../../src/app/config_print.h"
-#include "../../src/app/folds_internal.h"
+#include "config/print.h"
+#include "folds/internal.h"
 
 static void what_is_printed_loads_as_the_same(void **state)
 {
@@ -189,7 +189,7 @@ static void check_page(const char *path, void (*write)(FILE *out))
     size_t got = fread(actual, 1, size + 1, in);
     fclose(in);
     if (got != size || memcmp(actual, expected, size) != 0)
-        fail_msg("%s differs from src/app/config_table.c: run scripts/update-docs", path);
+        fail_msg("%s differs from src/config/table.c: run scripts/update-docs", path);
     free(actual);
     free(expected);
 }

@@ -5,7 +5,7 @@
 
 #include "config_helpers.h"
 
-#include "../../src/app/config_value.h"
+#include "config/value.h"
 
 static void numbers_are_read_and_written_with_units(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/app/csv.h"
+#include "commands/csv.h"
 
 /* Records as text: fields in brackets, a record a line; then the error. */
 static char *read_all(const char *bytes, size_t size)

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/postgres/effects.h"
+#include "postgres/effects.h"
 
 static void an_array_is_read_up_to_what_there_is_room_for(void **state)
 {

@@ -1,6 +1,6 @@
 /* Turns of the protocol that the model (docs/model.md) found and that are rare in the simulator:
  * the engine alone, the ports write down what was asked for. */
-#include "receiptd/core/engine.h"
+#include "core/engine.h"
 #include "record_fixture.h"
 
 #define NOTHING (-1)
@@ -106,7 +106,7 @@ static void answer_position(struct engine_bench *bench, int64_t next_offset, int
     rcpt_engine_on_positions(bench->engine, 0, &row, 1, now_ms);
 }
 
-/* As src/app/consume.c does. */
+/* As src/receipts/consume.c does. */
 static void deliver(struct engine_bench *bench, int64_t offset, int64_t now_ms)
 {
     if (!rcpt_engine_admits(bench->engine, bench->slot, offset))

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/outbox/fold_collect.h"
+#include "base/error.h"
+#include "folds/collect.h"
 
 static const char *const keys[] = {"id"};
 static const struct rcpt_fold_match matches[] = {{"type", "a|b"}};

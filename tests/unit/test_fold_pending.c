@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/outbox/fold_pending.h"
+#include "base/error.h"
+#include "folds/pending.h"
 
 #define WINDOW 1000
 

@@ -3,7 +3,7 @@
 
 #include "config_helpers.h"
 
-#include "../../src/app/folds_internal.h"
+#include "folds/internal.h"
 
 static const char *const both =
     SMALLEST "folds:\n"

@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "receiptd/base/error.h"
-#include "receiptd/http_fetch.h"
-#include "receiptd/http_post.h"
+#include "base/error.h"
+#include "http/fetch.h"
+#include "http/post.h"
 
 struct heard {
     unsigned calls;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/http_message.h"
+#include "http/message.h"
 
 static struct rcpt_http_message *parse(const char *text)
 {

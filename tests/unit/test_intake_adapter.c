@@ -1,8 +1,8 @@
 /* What holds for all adapters alike: who is let in, what is answered, what is set aside. */
 #include "intake_fixture.h"
 
-#include "../../src/intake/gateway.h"
-#include "../../src/intake/sns.h"
+#include "gateways/gateway.h"
+#include "gateways/sns.h"
 
 #define JSON "application/json"
 #define FORM "application/x-www-form-urlencoded"

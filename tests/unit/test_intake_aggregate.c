@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/intake/aggregate.h"
+#include "gateways/aggregate.h"
 
 struct request {
     struct rcpt_ticket ticket; /* first */

@@ -1,8 +1,8 @@
 /* Before its verdict a request costs so much for each of its bytes and no more, whoever sends it
  * and whatever it holds: requests that once cost a second of processor or a hundred times their
  * size in memory, through every adapter and every kind of credentials. */
-#include "../../src/intake/account.h"
 #include "../fuzz/cost.h"
+#include "gateways/account.h"
 #include "intake_fixture.h"
 
 #define LARGE ((size_t)1 << 18) /* of a megabyte that a body may have */

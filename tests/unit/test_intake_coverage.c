@@ -3,7 +3,7 @@
  * place of the request: query, form, JSON, envelope, path and headers. No event may name it. A
  * scheme or a signing gateway without a request of its own fails the test, as does a row that
  * docs/gateways.md does not have. */
-#include "../../src/intake/gateway.h"
+#include "gateways/gateway.h"
 #include "intake_signer.h"
 
 #define VICTIM "VICTIM"

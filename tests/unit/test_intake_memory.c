@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "receiptd/intake/memory.h"
-#include "receiptd/intake/stats.h"
+#include "gateways/memory.h"
+#include "gateways/stats.h"
 
 static const char *get(struct rcpt_alias_cache *cache, uint32_t scope, const char *id)
 {

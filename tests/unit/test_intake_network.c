@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/intake/account.h"
+#include "gateways/account.h"
 
 static void test_only_what_can_mean_one_thing_is_a_network(void **state)
 {

@@ -1,6 +1,6 @@
 /* JSON web tokens: what a gateway says about when they hold, and algorithms that are none; secrets
  * and signatures inside of bodies. */
-#include "../../src/intake/crypto.h"
+#include "gateways/crypto.h"
 #include "intake_fixture.h"
 
 /* Made with Python's hmac; times beside the clock's of the fixture. */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/base/json.h"
+#include "base/json.h"
 
 struct page {
     FILE *out;

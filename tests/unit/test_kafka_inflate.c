@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/kafka/internal.h"
+#include "kafka/internal.h"
 
 #define MIB (1024u * 1024)
 

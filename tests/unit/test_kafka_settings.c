@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/kafka/internal.h"
+#include "kafka/internal.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/base/metrics.h"
+#include "base/metrics.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

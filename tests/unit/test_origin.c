@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/core/origin.h"
+#include "core/origin.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

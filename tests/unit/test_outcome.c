@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/core/outcome.h"
+#include "core/outcome.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

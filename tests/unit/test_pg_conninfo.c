@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/postgres/conninfo.h"
+#include "postgres/conninfo.h"
 
 static uv_loop_t loop;
 

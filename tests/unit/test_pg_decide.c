@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "../../src/postgres/failure.h"
-#include "receiptd/postgres/connection.h"
+#include "postgres/connection.h"
+#include "postgres/failure.h"
 
 static void each_sqlstate_has_its_decision(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/postgres/plan.h"
+#include "postgres/plan.h"
 
 #define MAX_LINES 10u
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/app/pipelines.h"
+#include "config/pipelines.h"
 #include "repeated.h"
 
 #define HEAD                                                                                       \

@@ -2,7 +2,7 @@
 
 #include <malloc.h>
 
-#include "receiptd/core/hash.h"
+#include "core/hash.h"
 
 #define WITH(fields)   "{\"message_id\":\"m\"," fields "}"
 #define STATUS(status) "{\"message_id\":\"m\",\"status\":" status "}"

@@ -1,6 +1,6 @@
 /* The scan of common records against the parser of all records: where the scan takes a record, both
  * give the same. */
-#include "../../src/core/record_internal.h"
+#include "core/record_internal.h"
 #include "record_fixture.h"
 
 #define MUTATIONS 300000

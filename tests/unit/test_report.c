@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "../../src/app/report.h"
+#include "commands/report.h"
 
 static const struct report_column columns[] = {
     {"name", REPORT_TEXT},

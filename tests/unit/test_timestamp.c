@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "receiptd/core/timestamp.h"
+#include "core/timestamp.h"
 
 #define LATEST_US INT64_C(253402300799999999)
 

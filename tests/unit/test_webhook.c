@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "receiptd/http.h"
-#include "receiptd/webhook.h"
+#include "http/http.h"
+#include "http/webhook.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define SECRET       "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

@@ -1,0 +1,203 @@
+/* POST /runs/PIPELINE begins runs: a JSON object, or a list of them, as `receiptd actions import`
+ * makes of lines. The answer comes after the commit. Called by the pages of endpoints.c. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/document.h"
+#include "internal.h"
+
+#define MOST_RUNS     1000u /* of one request: a transaction stays short */
+#define MOST_WAITING  16u   /* requests in the database */
+#define RETRY_AFTER_S 1
+#define NAME_BYTES    128
+#define MOST_BYTES    1000u /* of a text: it stands in an index */
+
+struct api_call {
+    struct app_actions *actions;
+    struct rcpt_http_request *request;
+    unsigned taken;
+};
+
+static void refuse(struct rcpt_http_request *request, int status, const char *text)
+{
+    char line[400];
+    int size = snprintf(line, sizeof(line), "%s\n", text);
+    struct rcpt_http_answer answer = {
+        .status = status,
+        .content_type = "text/plain; charset=utf-8",
+        .retry_after_s = status == 503 ? RETRY_AFTER_S : 0,
+        .body = line,
+        .body_size = (size_t)size < sizeof(line) ? (size_t)size : sizeof(line) - 1,
+    };
+    rcpt_http_answer(request, &answer);
+}
+
+/* ---- what is asked for ---- */
+
+static const char *fault_of_text(const struct rcpt_node *node)
+{
+    if (node->type != RCPT_NODE_STRING && node->type != RCPT_NODE_NUMBER &&
+        node->type != RCPT_NODE_NULL)
+        return "is no text";
+    if (memchr(node->text.at != NULL ? node->text.at : "", '\0', node->text.size) != NULL)
+        return "has a NUL in it";
+    if (node->text.size > MOST_BYTES)
+        return "is longer than 1000 bytes";
+    return NULL;
+}
+
+/* NULL: the run can begin. */
+static const char *fault_of(const struct rcpt_node *run, const char **name)
+{
+    static const char *const texts[] = {"subject", "org_id", "campaign_id", "message_id"};
+    *name = "";
+    if (run->type != RCPT_NODE_OBJECT)
+        return "is no object";
+    for (size_t index = 0; index < sizeof(texts) / sizeof(texts[0]); index++) {
+        const struct rcpt_node *node = rcpt_node_get(run, texts[index]);
+        const char *fault = node != NULL ? fault_of_text(node) : NULL;
+        *name = texts[index];
+        if (fault != NULL)
+            return fault;
+    }
+    *name = "subject";
+    if (rcpt_node_text_of(run, "subject").size == 0)
+        return "is missing";
+    *name = "data";
+    const struct rcpt_node *data = rcpt_node_get(run, "data");
+    bool fine = data == NULL || data->type == RCPT_NODE_OBJECT || data->type == RCPT_NODE_NULL;
+    return fine ? NULL : "is no object";
+}
+
+static void refuse_run(struct rcpt_http_request *request, unsigned number, const char *name,
+                       const char *fault)
+{
+    char text[120];
+    snprintf(text, sizeof(text), "run %u: %s%s%s", number, name, name[0] != '\0' ? " " : "", fault);
+    refuse(request, 400, text);
+}
+
+/* Number of the runs asked for; 0: the request has been refused. */
+static unsigned check_all(struct rcpt_http_request *request, const struct rcpt_node *root)
+{
+    const struct rcpt_node *run = root->type == RCPT_NODE_ARRAY ? root->first : root;
+    unsigned count = 0;
+    for (; run != NULL; run = run->next) {
+        const char *name, *fault = fault_of(run, &name);
+        if (++count > MOST_RUNS) {
+            refuse(request, 413, "more than 1000 runs: send the rest by itself");
+            return 0;
+        }
+        if (fault != NULL) {
+            refuse_run(request, count, name, fault);
+            return 0;
+        }
+    }
+    if (count == 0)
+        refuse(request, 400, "an empty list: which subject?");
+    return count;
+}
+
+static unsigned read_body(struct rcpt_http_request *request)
+{
+    struct rcpt_http_text body = rcpt_http_body(request);
+    struct rcpt_text text = {body.bytes, body.size};
+    struct rcpt_arena arena;
+    const char *reason = body.size > 0 ? "no text in UTF-8" : "it is empty";
+    unsigned count = 0;
+    rcpt_arena_init(&arena, 64 * 1024);
+    const struct rcpt_node *root = NULL;
+    if (text.size > 0 && rcpt_text_is_utf8(text) && memchr(text.at, '\0', text.size) == NULL)
+        root = rcpt_document_parse(text, &arena, &reason);
+    if (root == NULL) {
+        char line[80];
+        snprintf(line, sizeof(line), "the body cannot be read: %s", reason);
+        refuse(request, 400, line);
+    } else {
+        count = check_all(request, root);
+    }
+    rcpt_arena_fini(&arena);
+    return count;
+}
+
+/* "/NAME" without what a name cannot have; the name is written to `name`. */
+static bool read_name(const struct rcpt_http_request *request, char *name, size_t size)
+{
+    struct rcpt_http_text rest = rcpt_http_rest(request);
+    if (rest.size < 2 || rest.size > size || memchr(rest.bytes + 1, '/', rest.size - 1) != NULL)
+        return false;
+    memcpy(name, rest.bytes + 1, rest.size - 1);
+    name[rest.size - 1] = '\0';
+    return true;
+}
+
+/* ---- the answer ---- */
+
+static void tell(struct api_call *call, int64_t began)
+{
+    char text[80];
+    int size =
+        snprintf(text, sizeof(text), "{\"taken\":%u,\"began\":%" PRId64 "}\n", call->taken, began);
+    struct rcpt_http_answer answer = {
+        .status = 200, .content_type = "application/json", .body = text, .body_size = (size_t)size};
+    rcpt_http_answer(call->request, &answer);
+}
+
+static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct api_call *call = context;
+    struct app_actions *actions = call->actions;
+    actions->api_in_flight--;
+    if (error == NULL) {
+        RCPT_ASSERT(row_count == 1);
+        tell(call, rcpt_pg_rows_int(rows[0], 0, 0));
+        actions_claim_soon(actions);
+    } else if (strcmp(error->code, "P0002") == 0) {
+        refuse(call->request, 404, error->text);
+    } else if (error->decision == RCPT_DECISION_REJECT) {
+        refuse(call->request, 400, error->text);
+    } else {
+        rcpt_asker_failed(&actions->asker, "beginning runs by HTTP", error);
+        refuse(call->request, 503, "the database cannot be reached now: send it again");
+    }
+    free(call);
+    actions_step(actions);
+}
+
+static void begin_runs(struct app_actions *actions, struct rcpt_http_request *request,
+                       const char *name)
+{
+    struct rcpt_pg_query query = {.statement = "import"};
+    unsigned count = read_body(request);
+    if (count == 0)
+        return;
+    struct api_call *call = rcpt_calloc(1, sizeof(*call));
+    *call = (struct api_call){actions, request, count};
+    actions->api_in_flight++;
+    rcpt_pg_encoder_reset(actions->asker.encoder);
+    rcpt_pg_add_text(actions->asker.encoder, name);
+    rcpt_pg_add_text(actions->asker.encoder, rcpt_http_body(request).bytes);
+    rcpt_pg_encoder_params(actions->asker.encoder, &query.params);
+    rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
+}
+
+void actions_on_request(void *context, struct rcpt_http_request *request)
+{
+    const struct actions *module = context;
+    struct app_actions *actions = module->running;
+    char name[NAME_BYTES];
+    if (actions == NULL) {
+        refuse(request, 404, "no pipelines are configured");
+    } else if (!read_name(request, name, sizeof(name))) {
+        refuse(request, 404, "which pipeline? /runs/NAME");
+    } else if (actions->api_in_flight == MOST_WAITING) {
+        refuse(request, 503, "too many requests wait for the database: send it again");
+    } else if (!actions->stored || !rcpt_asker_is_ready(&actions->asker)) {
+        refuse(request, 503, "the database cannot be reached now: send it again");
+    } else {
+        begin_runs(actions, request, name);
+    }
+}

@@ -1,0 +1,158 @@
+/* The actions of `pipelines`, as this instance carries them out, between their files.
+ *
+ * actions.c       who schedules which lane, pipelines in the database: all by one connection
+ * actions_results.c  results of actions to the database
+ * actions_topic.c records of topics begin runs
+ * actions_api.c   requests over HTTP begin runs
+ * actions_begin.c runs are made of what transactions of lanes have begun
+ * actions_claim.c rounds of claims
+ * actions_call.c   claimed actions become webhooks and records, and their answers results
+ */
+#ifndef RECEIPTD_ACTIONS_INTERNAL_H
+#define RECEIPTD_ACTIONS_INTERNAL_H
+
+#include "actions.h"
+#include "breaker.h"
+#include "config/pipelines.h"
+#include "http/webhook.h"
+#include "kafka/consumer.h"
+#include "kafka/producer.h"
+#include "postgres/ask.h"
+
+#define ACTIONS_LANES      16u
+#define ACTIONS_TICK_MS    10
+#define ACTIONS_PER_CLAIM  128u
+#define ACTIONS_PER_FINISH 500u
+#define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
+#define ACTIONS_LOOK_MAX   2048u
+#define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
+#define ACTIONS_BEGIN_MAX  256u
+
+struct actions_endpoint {
+    char *name;
+    struct rcpt_webhook_endpoint *endpoint;
+    struct rcpt_breaker breaker;
+    unsigned in_flight;
+};
+
+enum actions_result { ACTIONS_DONE, ACTIONS_RETRY, ACTIONS_DEAD, ACTIONS_BACK };
+
+/* A claimed action, from the claim until its result is in the database. */
+struct actions_item {
+    struct app_actions *actions;
+    struct actions_item *next; /* in the queue of results */
+    int64_t id, token, run_id, age_ms, wait_ms;
+    int attempt;
+    bool is_webhook;
+    char *target, *key, *body;
+    enum actions_result result;
+    int64_t retry_ms;
+    char class[24];
+    int status;
+    char *answer; /* NULL: none */
+};
+
+/* Runs that are being made. */
+struct actions_beginning {
+    struct rcpt_ask ask;
+    unsigned rows; /* of run_intent that are asked for */
+    int64_t at_ms; /* the next time to ask */
+    uint64_t sent_ns;
+    uint64_t changed; /* that of the module when it was asked last */
+    char last[256];   /* the large organisation whose turn was last */
+};
+
+struct actions { /* for the life of the process; a reload exchanges those that run */
+    struct app_context *context;
+    struct receipts *receipts;
+    struct transition_subscriber subscriber;
+    struct app_actions *running; /* NULL: no pipelines, or they have been stopped */
+    unsigned open;               /* those that come to their end counted in */
+    uint64_t changed;            /* messages, by batches that were sent with our block */
+};
+
+struct app_actions {
+    struct actions *module;
+    struct app_context *context;
+    struct pipelines *pipelines;
+    struct rcpt_asker asker;
+    struct rcpt_ask store, subscribe, own, claim, finish, tidy, counts, leave;
+    struct rcpt_webhooks *webhooks;
+    struct actions_endpoint *endpoints;
+    size_t endpoint_count;
+    struct rcpt_producer *producer; /* NULL: nothing is produced */
+    struct actions_topic *topic;    /* NULL: no topic begins runs */
+    uv_timer_t timer;
+    char me[120]; /* unique over restarts */
+    bool owned[ACTIONS_LANES];
+    int64_t owned_until_ms;
+    unsigned look;
+    unsigned claiming; /* lanes of the claim in flight */
+    bool known;        /* some wording of the pipelines is in the database */
+    bool stored;       /* ours is */
+    bool subscribed;   /* the lanes know to what pipelines subscribe, or are being told */
+    bool left;         /* our lanes are given away */
+    bool stopping;
+    struct actions_beginning begin;
+    struct actions_item *results, **results_end;
+    struct actions_item *in_finish; /* results of the finish in flight */
+    unsigned in_flight;             /* claimed, without a result */
+    unsigned api_in_flight;         /* requests that wait for their commit */
+    uint64_t random;
+    unsigned open;
+    void (*on_part_closed)(void *context);
+};
+
+/* A statement of the running actions, whose context they are. */
+static inline struct rcpt_ask actions_ask(struct app_actions *actions, const char *statement,
+                                          const char *what, rcpt_ask_on_answer on_answer)
+{
+    return (struct rcpt_ask){.asker = &actions->asker,
+                             .statement = statement,
+                             .what = what,
+                             .context = actions,
+                             .on_answer = on_answer};
+}
+
+/* ---- actions.c ---- */
+/* Does what can be done now. */
+void actions_step(struct app_actions *actions);
+
+/* ---- actions_results.c ---- */
+void actions_results_init(struct app_actions *actions);
+void actions_results_fini(struct app_actions *actions);
+/* The item has come to its end, which goes to the database. */
+void actions_settle(struct actions_item *item, enum actions_result result, const char *class);
+void actions_results_write(struct app_actions *actions); /* some of them, if that can be now */
+bool actions_results_are_written(const struct app_actions *actions);
+
+/* ---- actions_begin.c ---- */
+void actions_begin_init(struct app_actions *actions);
+void actions_begin_some(struct app_actions *actions);
+/* How long to leave the database to receipts, if some wait, after a transaction that makes runs. */
+int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
+
+/* ---- actions_topic.c ---- */
+struct actions_topic *actions_topic_start(struct app_actions *actions); /* NULL: no topics */
+void actions_topic_tick(struct actions_topic *topic);                   /* NULL is fine */
+/* Calls on_stopped with the actions when it has been freed. */
+void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
+
+/* ---- actions_claim.c ---- */
+void actions_claim_init(struct app_actions *actions);
+void actions_claim_some(struct app_actions *actions);
+/* Brings the next claim forward. */
+void actions_claim_soon(struct app_actions *actions);
+
+/* ---- actions_call.c ---- */
+RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
+void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context));
+void actions_call_fini(struct app_actions *actions);
+/* Exactly one actions_settle follows, maybe from inside. */
+void actions_call(struct actions_item *item);
+/* Three parameters of a claim: endpoints that are shut, goals, their room. */
+void actions_call_put_room(struct app_actions *actions, struct rcpt_pg_encoder *encoder);
+unsigned actions_call_disabled(const struct app_actions *actions);
+void actions_call_enable(struct app_actions *actions);
+
+#endif

@@ -1,0 +1,349 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "command.h"
+#include "config/value.h"
+#include "csv.h"
+#include "postgres/sql.h"
+#include "report.h"
+
+#define LIST_DEFAULT 100
+#define LIST_MOST    1000000
+#define IMPORT_ROWS  1000
+
+/* ---- list, show ---- */
+
+static void print_report(const struct report *report, enum command_format format, const char *none)
+{
+    struct rcpt_json json;
+    if (format == COMMAND_FORMAT_JSON) {
+        rcpt_json_init(&json, stdout);
+        report_write_json(report, &json);
+        putchar('\n');
+    } else if (format == COMMAND_FORMAT_CSV) {
+        report_print_csv(report, stdout);
+    } else if (report_row_count(report) == 0) {
+        puts(none);
+    } else {
+        report_print_table(report, stdout);
+    }
+}
+
+static void print_actions(const struct rcpt_session_rows *rows, bool whole,
+                          enum command_format format)
+{
+    static const struct report_column columns[] = {{"id", REPORT_NUMBER},
+                                                   {"run_id", REPORT_NUMBER},
+                                                   {"pipeline", REPORT_TEXT},
+                                                   {"stage", REPORT_TEXT},
+                                                   {"op", REPORT_TEXT},
+                                                   {"target", REPORT_TEXT},
+                                                   {"org_id", REPORT_TEXT},
+                                                   {"status", REPORT_TEXT},
+                                                   {"attempt", REPORT_NUMBER},
+                                                   {"perform_at", REPORT_TEXT},
+                                                   {"because", REPORT_TEXT},
+                                                   {"subject", REPORT_TEXT},
+                                                   {"answer_status", REPORT_NUMBER},
+                                                   {"answer", REPORT_TEXT}};
+    size_t count = sizeof(columns) / sizeof(columns[0]) - (whole ? 0 : 3);
+    struct report report;
+    report_init(&report, columns, count);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        for (size_t column = 0; column < count; column++)
+            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
+    print_report(&report, format, "no actions");
+    report_fini(&report);
+}
+
+static int query_actions(const struct command_call *call, const char *action, int64_t limit,
+                         enum command_format format)
+{
+    struct command_context context;
+    char most[24];
+    int exit_code;
+    if (!command_open(&context, call, true, &exit_code))
+        return exit_code;
+    snprintf(most, sizeof(most), "%" PRId64, limit);
+    const char *const values[] = {command_option(call, "status"),
+                                  command_option(call, "org"),
+                                  command_option(call, "pipeline"),
+                                  action,
+                                  NULL,
+                                  most};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context.session, rcpt_sql("command/actions_list"), 6, values, &context.error);
+    if (rows == NULL) {
+        exit_code = command_fail(&context.error);
+    } else {
+        print_actions(rows, action != NULL, format);
+        bool missing = action != NULL && rcpt_session_rows_count(rows) == 0;
+        exit_code = command_printed(missing ? EX_NOINPUT : EX_OK);
+    }
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
+/* ---- retry, cancel ---- */
+
+static int change(const struct command_call *call, const char *file, const char *done,
+                  const char *action, int64_t limit)
+{
+    struct command_context context;
+    char most[24];
+    int exit_code;
+    if (!command_open(&context, call, false, &exit_code))
+        return exit_code;
+    snprintf(most, sizeof(most), "%" PRId64, limit);
+    const char *const values[] = {strcmp(action, "all") != 0 ? action : NULL,
+                                  command_option(call, "org"), command_option(call, "pipeline"),
+                                  most};
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context.session, rcpt_sql(file), 4, values, &context.error);
+    if (rows == NULL) {
+        exit_code = command_fail(&context.error);
+    } else {
+        int64_t count = rcpt_session_rows_int(rows, 0, "rows");
+        printf("%" PRId64 " %s\n", count, done);
+        exit_code = command_printed(count == 0 && values[0] != NULL ? EX_NOINPUT : EX_OK);
+    }
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
+/* ---- import ---- */
+
+struct import {
+    const struct command_call *call;
+    struct command_context context;
+    const char *pipeline, *org;
+    struct csv csv;
+    char *titles[CSV_MAX_FIELDS];
+    size_t title_count;
+    int64_t rows, began;
+};
+
+static bool is_known(const char *title)
+{
+    return strcmp(title, "org_id") == 0 || strcmp(title, "subject") == 0 ||
+           strcmp(title, "campaign_id") == 0 || strcmp(title, "message_id") == 0;
+}
+
+static const char *value_of(const struct import *import, const char *title)
+{
+    for (size_t index = 0; index < import->title_count && index < import->csv.count; index++)
+        if (strcmp(import->titles[index], title) == 0 && import->csv.fields[index][0] != '\0')
+            return import->csv.fields[index];
+    return NULL;
+}
+
+static bool refuse_line(struct import *import, const char *text)
+{
+    return rcpt_error_fatal(&import->context.error, EX_DATAERR, "line %u: %s", import->csv.line,
+                            text);
+}
+
+/* The file is no CSV, which is said in `error`; then the import ends. */
+static bool is_damaged(struct import *import)
+{
+    struct rcpt_error *error = &import->context.error;
+    if (error->decision != RCPT_DECISION_REJECT)
+        return false;
+    error->decision = RCPT_DECISION_FATAL;
+    error->exit_code = EX_DATAERR;
+    return true;
+}
+
+static bool read_titles(struct import *import)
+{
+    struct rcpt_error *error = &import->context.error;
+    if (!csv_next(&import->csv, error))
+        return !is_damaged(import) &&
+               rcpt_error_fatal(error, EX_DATAERR, "the file has no line of titles");
+    import->title_count = import->csv.count;
+    bool has_subject = false;
+    for (size_t index = 0; index < import->title_count; index++) {
+        import->titles[index] = rcpt_strdup(import->csv.fields[index]);
+        has_subject |= strcmp(import->titles[index], "subject") == 0;
+    }
+    if (has_subject)
+        return true;
+    refuse_line(import, "there is no column subject");
+    rcpt_error_hint(error, "the first line names the columns: org_id,subject,…");
+    return false;
+}
+
+static void write_text(struct rcpt_json *json, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, value);
+}
+
+static bool write_record(struct import *import, struct rcpt_json *json)
+{
+    const struct csv *csv = &import->csv;
+    const char *org = value_of(import, "org_id");
+    if (csv->count != import->title_count)
+        return refuse_line(import, "has not as many fields as the line of titles");
+    for (size_t index = 0; index < csv->count; index++)
+        if (!rcpt_config_is_utf8(csv->fields[index], strlen(csv->fields[index])))
+            return refuse_line(import, "is not UTF-8");
+    if (value_of(import, "subject") == NULL)
+        return refuse_line(import, "has no subject");
+    rcpt_json_begin_object(json);
+    write_text(json, "org_id", org != NULL ? org : import->org != NULL ? import->org : "");
+    write_text(json, "subject", value_of(import, "subject"));
+    write_text(json, "campaign_id", value_of(import, "campaign_id"));
+    write_text(json, "message_id", value_of(import, "message_id"));
+    rcpt_json_key(json, "data");
+    rcpt_json_begin_object(json);
+    for (size_t index = 0; index < csv->count; index++)
+        if (!is_known(import->titles[index]))
+            write_text(json, import->titles[index], csv->fields[index]);
+    rcpt_json_end_object(json);
+    rcpt_json_end_object(json);
+    return true;
+}
+
+/* Some lines as JSON; NULL on error. `count` 0: the file is at its end. */
+static char *read_some(struct import *import, size_t *count)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct rcpt_json json;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    rcpt_json_begin_array(&json);
+    bool good = true;
+    for (*count = 0; good && *count < IMPORT_ROWS && csv_next(&import->csv, &import->context.error);
+         ++*count)
+        good = write_record(import, &json);
+    rcpt_json_end_array(&json);
+    RCPT_ASSERT(fclose(out) == 0);
+    if (!is_damaged(import) && good)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Every transaction is small, so that nobody waits for an import. */
+static bool import_some(struct import *import, bool *at_end)
+{
+    size_t count = 0;
+    char *text = read_some(import, &count);
+    *at_end = count == 0;
+    if (text == NULL || count == 0) {
+        free(text);
+        return text != NULL;
+    }
+    const char *const values[] = {import->pipeline, text};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        import->context.session, rcpt_sql("actions/import"), 2, values, &import->context.error);
+    free(text);
+    if (rows == NULL)
+        return false;
+    import->rows += (int64_t)count;
+    import->began += rcpt_session_rows_int(rows, 0, "rows");
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
+static int import_open(struct import *import)
+{
+    bool at_end = false, good = read_titles(import);
+    while (good && !at_end)
+        good = import_some(import, &at_end);
+    printf("%" PRId64 " lines read, %" PRId64 " runs began\n", import->rows, import->began);
+    if (!good && import->rows > 0)
+        rcpt_error_hint(&import->context.error,
+                        "lines up to there are in; with once_per they may be imported again");
+    return good ? command_printed(EX_OK) : command_fail(&import->context.error);
+}
+
+static int import_file(const struct command_call *call, const char *path)
+{
+    struct import *import = rcpt_calloc(1, sizeof(*import));
+    int exit_code;
+    import->call = call;
+    import->pipeline = command_option(call, "pipeline");
+    import->org = command_option(call, "org");
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    if (in == NULL) {
+        rcpt_error_fatal(&import->context.error, EX_NOINPUT, "%.300s: cannot be read: %s", path,
+                         strerror(errno));
+        exit_code = command_fail(&import->context.error);
+        free(import);
+        return exit_code;
+    }
+    csv_init(&import->csv, in);
+    if (command_open(&import->context, call, false, &exit_code)) {
+        rcpt_error_clear(&import->context.error);
+        exit_code = import_open(import);
+        command_close(&import->context);
+    }
+    for (size_t index = 0; index < import->title_count; index++)
+        free(import->titles[index]);
+    if (in != stdin)
+        fclose(in);
+    free(import);
+    return exit_code;
+}
+
+/* ---- the command ---- */
+
+static bool is_number(const char *text)
+{
+    size_t size = strlen(text);
+    return size > 0 && size < 19 && strspn(text, "0123456789") == size;
+}
+
+static int with_action(const struct command_call *call, const char *verb, const char *argument,
+                       int64_t limit, enum command_format format)
+{
+    bool all = strcmp(argument, "all") == 0 && strcmp(verb, "show") != 0;
+    if (!all && !is_number(argument))
+        return command_usage(call, "\"%.40s\" is not the number of an action", argument);
+    if (strcmp(verb, "show") == 0)
+        return query_actions(call, argument, 1, format);
+    if (strcmp(verb, "retry") == 0)
+        return change(call, "command/actions_retry", "actions will be tried again", argument,
+                      limit);
+    return change(call, "command/actions_cancel", "runs cancelled", argument, limit);
+}
+
+int command_actions(const struct command_call *call)
+{
+    enum command_format format;
+    int64_t limit;
+    const char *verb = call->argument != NULL ? call->argument : "list";
+    const char *argument = call->more[0];
+    bool lists = strcmp(verb, "list") == 0;
+    if (!command_format(call, &format) ||
+        !command_number(call, "limit", 1, lists ? LIST_MOST : INT64_MAX,
+                        lists ? LIST_DEFAULT : INT64_MAX, &limit))
+        return EX_USAGE;
+    if (lists)
+        return argument == NULL ? query_actions(call, NULL, limit, format)
+                                : command_usage(call, "list takes no argument");
+    if (strcmp(verb, "import") == 0) {
+        if (argument == NULL || command_option(call, "pipeline") == NULL)
+            return command_usage(call, "which file, and which --pipeline?");
+        return import_file(call, argument);
+    }
+    if (strcmp(verb, "show") != 0 && strcmp(verb, "retry") != 0 && strcmp(verb, "cancel") != 0)
+        return command_usage(call, "unknown verb \"%.40s\": list, show, retry, cancel or import",
+                             verb);
+    if (argument == NULL)
+        return command_usage(call, "which action?");
+    return with_action(call, verb, argument, limit, format);
+}

@@ -1,0 +1,196 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "command.h"
+#include "postgres/sql.h"
+#include "report.h"
+
+struct audit {
+    struct command_context *context;
+    bool repair;
+    struct report drift;      /* a row per cell that was off when it was looked at first */
+    int64_t campaigns, cells; /* checked, compared */
+    int64_t repaired;         /* cells */
+    int64_t remaining;        /* cells off at the end */
+};
+
+static const struct report_column drift_columns[] = {
+    {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
+    {"counted", REPORT_NUMBER},   {"expected", REPORT_NUMBER}, {"drift", REPORT_NUMBER},
+};
+
+/* Recounts one campaign. NULL on error. */
+static struct rcpt_session_rows *recount(const struct audit *audit, const char *campaign)
+{
+    const char *const values[] = {campaign,
+                                  audit->context->config->inbox.count_targeted ? "true" : "false"};
+    return rcpt_session_query(audit->context->session, rcpt_sql("command/audit_campaign"), 2,
+                              values, &audit->context->error);
+}
+
+static int64_t count_drift(const struct rcpt_session_rows *rows)
+{
+    int64_t drift = 0;
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        drift += rcpt_session_rows_int(rows, row, "drift") != 0;
+    return drift;
+}
+
+static void note_drift(struct audit *audit, const char *campaign,
+                       const struct rcpt_session_rows *rows)
+{
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
+        if (rcpt_session_rows_int(rows, row, "drift") == 0)
+            continue;
+        report_add(&audit->drift, campaign);
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "status"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "status_name"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "counted"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "expected"));
+        report_add(&audit->drift, rcpt_session_rows_text(rows, row, "drift"));
+    }
+}
+
+/* Adds the difference. The lock comes in an earlier statement than the recount, so that of two
+ * repairs the second sees what the first has added. */
+static bool add_difference(struct audit *audit, const char *campaign)
+{
+    struct rcpt_session *session = audit->context->session;
+    struct rcpt_error *error = &audit->context->error;
+    const char *const values[] = {campaign,
+                                  audit->context->config->inbox.count_targeted ? "true" : "false"};
+    struct rcpt_session_rows *rows = NULL;
+    if (!rcpt_session_begin(session, "", error))
+        return false;
+    bool good = rcpt_session_execute(session, rcpt_sql("control/synchronous"), error) &&
+                rcpt_session_execute(session, rcpt_sql("command/audit_lock"), error);
+    if (good)
+        rows = rcpt_session_query(session, rcpt_sql("command/audit_repair"), 2, values, error);
+    good = rows != NULL && rcpt_session_commit(session, error);
+    if (good)
+        audit->repaired += rcpt_session_rows_int(rows, 0, "repaired");
+    else
+        rcpt_session_rollback(session);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+static bool repair_campaign(struct audit *audit, const char *campaign, int64_t *drift)
+{
+    if (!add_difference(audit, campaign))
+        return false;
+    struct rcpt_session_rows *rows = recount(audit, campaign);
+    if (rows == NULL)
+        return false;
+    *drift = count_drift(rows);
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
+static bool audit_campaign(struct audit *audit, const char *campaign)
+{
+    struct rcpt_session_rows *rows = recount(audit, campaign);
+    if (rows == NULL)
+        return false;
+    int64_t drift = count_drift(rows);
+    audit->campaigns += rcpt_session_rows_count(rows) > 0;
+    audit->cells += (int64_t)rcpt_session_rows_count(rows);
+    note_drift(audit, campaign, rows);
+    rcpt_session_rows_free(rows);
+    bool good = drift == 0 || !audit->repair || repair_campaign(audit, campaign, &drift);
+    audit->remaining += drift;
+    return good;
+}
+
+static bool audit_all(struct audit *audit)
+{
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(audit->context->session, rcpt_sql("command/audit_campaigns"), 0, NULL,
+                           &audit->context->error);
+    bool good = rows != NULL;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++)
+        good = audit_campaign(audit, rcpt_session_rows_text(rows, row, "campaign_id"));
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+static bool audit_one(struct audit *audit, const char *campaign)
+{
+    if (!audit_campaign(audit, campaign))
+        return false;
+    if (audit->campaigns > 0)
+        return true;
+    rcpt_error_fatal(&audit->context->error, EX_NOINPUT, "no campaign \"%s\"", campaign);
+    rcpt_error_hint(&audit->context->error, "receiptd audit without --campaign checks all");
+    return false;
+}
+
+/* ---- printing ---- */
+
+static void print_summary(const struct audit *audit, FILE *out)
+{
+    fprintf(out, "%" PRId64 " campaigns checked, %" PRId64 " cells compared, %zu cells drift",
+            audit->campaigns, audit->cells, report_row_count(&audit->drift));
+    if (audit->repair)
+        fprintf(out, ", %" PRId64 " repaired, %" PRId64 " remain", audit->repaired,
+                audit->remaining);
+    fputc('\n', out);
+}
+
+static void print_json(const struct audit *audit)
+{
+    struct rcpt_json json;
+    rcpt_json_init(&json, stdout);
+    rcpt_json_begin_object(&json);
+    rcpt_json_key(&json, "campaigns");
+    rcpt_json_int(&json, audit->campaigns);
+    rcpt_json_key(&json, "cells");
+    rcpt_json_int(&json, audit->cells);
+    rcpt_json_key(&json, "drift_cells");
+    rcpt_json_int(&json, (int64_t)report_row_count(&audit->drift));
+    rcpt_json_key(&json, "repaired_cells");
+    rcpt_json_int(&json, audit->repaired);
+    rcpt_json_key(&json, "remaining_cells");
+    rcpt_json_int(&json, audit->remaining);
+    rcpt_json_key(&json, "drift");
+    report_write_json(&audit->drift, &json);
+    rcpt_json_end_object(&json);
+    putchar('\n');
+}
+
+static void print(const struct audit *audit, enum command_format format)
+{
+    if (format == COMMAND_FORMAT_JSON) {
+        print_json(audit);
+    } else if (format == COMMAND_FORMAT_CSV) {
+        report_print_csv(&audit->drift, stdout);
+        print_summary(audit, stderr);
+    } else {
+        report_print_table(&audit->drift, stdout);
+        print_summary(audit, stdout);
+    }
+}
+
+int command_audit(const struct command_call *call)
+{
+    enum command_format format;
+    struct command_context context;
+    struct audit audit = {.context = &context, .repair = command_option(call, "repair") != NULL};
+    const char *campaign = command_option(call, "campaign");
+    int exit_code = EX_USAGE;
+    if (!command_format(call, &format) || !command_open(&context, call, !audit.repair, &exit_code))
+        return exit_code;
+    report_init(&audit.drift, drift_columns, sizeof(drift_columns) / sizeof(drift_columns[0]));
+    if (campaign != NULL ? audit_one(&audit, campaign) : audit_all(&audit)) {
+        print(&audit, format);
+        exit_code = command_printed(audit.remaining > 0 ? COMMAND_EXIT_NO : EX_OK);
+    } else {
+        exit_code = command_fail(&context.error);
+    }
+    report_fini(&audit.drift);
+    command_close(&context);
+    return exit_code;
+}

@@ -1,0 +1,130 @@
+/* receiptd.yaml(5), made from the table like the pages of config_pages.c. */
+#include <string.h>
+
+#include "config/print.h"
+#include "config/value.h"
+#include "manual.h"
+
+static const char *type_name(const struct rcpt_config_row *row)
+{
+    static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
+        [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
+        [RCPT_CONFIG_TABLE] = "SQL table",    [RCPT_CONFIG_TOPICS] = "list of topics",
+        [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
+        [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
+        [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
+        [RCPT_CONFIG_RECORDS] = "list",       [RCPT_CONFIG_RATIO] = "ratio",
+    };
+    return names[row->type];
+}
+
+static void write_initial(const struct rcpt_config_row *row, FILE *out)
+{
+    if (row->flags & RCPT_CONFIG_REQUIRED)
+        fputs(", required", out);
+    else if (row->initial != NULL && row->initial[0] != '\0') {
+        fputs(", default ", out);
+        manual_text(row->initial, out);
+    }
+}
+
+static void write_choices(const struct rcpt_config_row *row, FILE *out)
+{
+    for (unsigned index = 0; index < row->choice_count; index++) {
+        fputs(index > 0 ? ", " : "; one of ", out);
+        manual_text(row->choices[index].str, out);
+    }
+}
+
+static void write_range(const struct rcpt_config_row *row, FILE *out)
+{
+    char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
+    if (row->type != RCPT_CONFIG_INTEGER && row->type != RCPT_CONFIG_SIZE &&
+        row->type != RCPT_CONFIG_DURATION && row->type != RCPT_CONFIG_RATIO)
+        return;
+    rcpt_config_format_number(row->type, row->min, min);
+    rcpt_config_format_number(row->type, row->max, max);
+    fprintf(out, "; %s to %s", min, max);
+}
+
+static void write_row(const struct rcpt_config_row *row, bool field, FILE *out)
+{
+    fputs(".TP\n.B ", out);
+    manual_text(row->path, out);
+    fputc('\n', out);
+    manual_text(row->doc != NULL ? row->doc : "", out);
+    fputs(".\n.br\n", out);
+    fprintf(out, "(%s", type_name(row));
+    write_initial(row, out);
+    write_choices(row, out);
+    if (!field)
+        write_range(row, out);
+    if (row->flags & RCPT_CONFIG_SECRET)
+        fputs("; secret", out);
+    if (row->flags & RCPT_CONFIG_RELOADABLE)
+        fputs("; reloadable", out);
+    fputs(")\n", out);
+}
+
+static void write_fields(const struct rcpt_config_row *row, FILE *out)
+{
+    fputs(".PP\nAn entry of ", out);
+    manual_text(row->path, out);
+    fputs(" has:\n.RS\n", out);
+    for (size_t index = 0; index < row->record->count; index++)
+        write_row(&row->record->rows[index], true, out);
+    fputs(".RE\n", out);
+}
+
+/* "kafka.brokers" stands in "kafka", "lanes" in "". */
+static bool is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
+{
+    size_t size = strlen(section->path);
+    if (size == 0)
+        return strchr(row->path, '.') == NULL;
+    return strncmp(row->path, section->path, size) == 0 && row->path[size] == '.';
+}
+
+static void write_section(const struct rcpt_config_section *section, FILE *out)
+{
+    const struct rcpt_config_table *table = rcpt_config_table();
+    fprintf(out, ".SS %s\n", section->path[0] != '\0' ? section->path : "lanes and unknown");
+    manual_text(section->doc, out);
+    fputc('\n', out);
+    for (size_t index = 0; index < table->count; index++)
+        if (is_in(&table->rows[index], section))
+            write_row(&table->rows[index], false, out);
+    for (size_t index = 0; index < table->count; index++)
+        if (is_in(&table->rows[index], section) && table->rows[index].type == RCPT_CONFIG_RECORDS &&
+            table->rows[index].record != NULL)
+            write_fields(&table->rows[index], out);
+}
+
+void rcpt_config_write_manual(FILE *out)
+{
+    size_t count;
+    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    manual_title("RECEIPTD.YAML", 5, out);
+    fputs(
+        ".SH NAME\nreceiptd.yaml \\- configuration of receiptd\n"
+        ".SH DESCRIPTION\n"
+        ".BR receiptd (1)\n"
+        "reads one YAML file. Only the brokers, the topics and the connection string have to be\n"
+        "given:\n.PP\n.nf\n"
+        "kafka:\n  brokers: \"127.0.0.1:9092\"\n  topics: [dlr\\-events]\n"
+        "postgres:\n  dsn: \"host=/run/postgresql dbname=receiptd\"\n.fi\n.PP\n"
+        "Sizes take KiB, MiB, GiB or kB, MB, GB; durations take ms, s, m, h or d.\n"
+        "${NAME} in any value is replaced by the environment variable, ${NAME:\\-text} gives the\n"
+        "text where it is not set or empty, and $${ stands for a literal ${. A secret may be\n"
+        "file:PATH: the contents of that file, without one trailing newline. Secrets are never\n"
+        "printed or logged.\n.PP\n"
+        "Keys marked \"reloadable\" change at a reload; the others need a restart, and the reload\n"
+        "says so. After a mistake in the file all stays as it was.\n"
+        ".SH KEYS\n",
+        out);
+    for (size_t index = 0; index < count; index++)
+        write_section(&sections[index], out);
+    fputs(".SH FILES\n.TP\n.I " RCPT_CONFIG_DEFAULT_PATH "\nunless \\-\\-config names another\n"
+          ".SH SEE ALSO\n.BR receiptd (1)\n",
+          out);
+}

@@ -1,0 +1,151 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "command.h"
+#include "core/record.h"
+#include "postgres/sql.h"
+#include "redrive.h"
+#include "report.h"
+
+#define LIST_DEFAULT 100
+#define LIST_MOST    100000
+
+static bool is_reason(const char *name)
+{
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++) {
+        if (strcmp(rcpt_reject_name((enum rcpt_reject_reason)reason), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int refuse_reason(const struct command_call *call, const char *name)
+{
+    char known[512] = "";
+    size_t used = 0;
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", reason > 0 ? ", " : "",
+                                 rcpt_reject_name((enum rcpt_reject_reason)reason));
+    return command_usage(call, "unknown reason \"%s\": %s", name, known);
+}
+
+/* ---- list ---- */
+
+static void print_list(const struct report *report, enum command_format format)
+{
+    struct rcpt_json json;
+    if (format == COMMAND_FORMAT_JSON) {
+        rcpt_json_init(&json, stdout);
+        report_write_json(report, &json);
+        putchar('\n');
+    } else if (format == COMMAND_FORMAT_CSV) {
+        report_print_csv(report, stdout);
+    } else if (report_row_count(report) == 0) {
+        puts("no dead letters");
+    } else {
+        report_print_table(report, stdout);
+    }
+}
+
+static void print_letters(const struct rcpt_session_rows *rows, bool payload,
+                          enum command_format format)
+{
+    static const struct report_column columns[] = {
+        {"topic", REPORT_TEXT},   {"partition", REPORT_NUMBER}, {"offset", REPORT_NUMBER},
+        {"index", REPORT_NUMBER}, {"reason", REPORT_TEXT},      {"detail", REPORT_TEXT},
+        {"dead_at", REPORT_TEXT}, {"size", REPORT_NUMBER},      {"payload", REPORT_TEXT}};
+    size_t count = sizeof(columns) / sizeof(columns[0]) - !payload;
+    struct report report;
+    report_init(&report, columns, count);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
+        for (size_t column = 0; column < count; column++)
+            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
+    }
+    print_list(&report, format);
+    report_fini(&report);
+}
+
+static int list(const struct command_call *call, enum command_format format, int64_t limit)
+{
+    struct command_context context;
+    char most[24];
+    int exit_code;
+    bool payload = command_option(call, "payload") != NULL;
+    if (!command_open(&context, call, true, &exit_code))
+        return exit_code;
+    snprintf(most, sizeof(most), "%" PRId64, limit);
+    const char *const values[] = {command_option(call, "reason"), most, payload ? "true" : "false"};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context.session, rcpt_sql("command/dead_letters_list"), 3, values, &context.error);
+    if (rows != NULL) {
+        print_letters(rows, payload, format);
+        exit_code = command_printed(EX_OK);
+    } else {
+        exit_code = command_fail(&context.error);
+    }
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
+/* ---- redrive ---- */
+
+static void print_counts(const struct redrive_counts *counts, enum command_format format)
+{
+    static const struct report_column columns[] = {{"letters_moved", REPORT_NUMBER},
+                                                   {"receipts_parked", REPORT_NUMBER},
+                                                   {"letters_left", REPORT_NUMBER}};
+    if (format == COMMAND_FORMAT_TABLE) {
+        printf("%" PRId64 " letters moved (%" PRId64 " receipts parked for the daemon), %" PRId64
+               " left\n",
+               counts->moved, counts->receipts, counts->left);
+        if (counts->cut > 0)
+            printf("%" PRId64
+                   " of those left are cut: they hold the first 64 KiB only; produce the "
+                   "receipts again from their source\n",
+                   counts->cut);
+    } else {
+        struct report report;
+        report_init(&report, columns, 3);
+        report_add_int(&report, counts->moved);
+        report_add_int(&report, counts->receipts);
+        report_add_int(&report, counts->left);
+        print_list(&report, format);
+        report_fini(&report);
+    }
+}
+
+static int move(const struct command_call *call, enum command_format format, int64_t limit)
+{
+    struct command_context context;
+    struct redrive_counts counts = {0};
+    int exit_code;
+    if (!command_open(&context, call, false, &exit_code))
+        return exit_code;
+    bool good = redrive(&context, command_option(call, "reason"), limit, &counts);
+    print_counts(&counts, format);
+    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    command_close(&context);
+    return exit_code;
+}
+
+int command_dead_letters(const struct command_call *call)
+{
+    enum command_format format;
+    int64_t limit;
+    const char *reason = command_option(call, "reason");
+    bool is_redrive = command_option(call, "redrive") != NULL;
+    if (!command_format(call, &format) ||
+        !command_number(call, "limit", 1, is_redrive ? INT64_MAX : LIST_MOST,
+                        is_redrive ? INT64_MAX : LIST_DEFAULT, &limit))
+        return EX_USAGE;
+    if (reason != NULL && !is_reason(reason))
+        return refuse_reason(call, reason);
+    if (is_redrive && command_option(call, "payload") != NULL)
+        return command_usage(call, "--payload is for the list, not for --redrive");
+    return is_redrive ? move(call, format, limit) : list(call, format, limit);
+}

@@ -1,0 +1,336 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "command.h"
+#include "core/outcome.h"
+#include "postgres/sql.h"
+
+struct explanation {
+    const struct rcpt_ladder *ladder;
+    struct rcpt_session_rows *message, *receipts, *letters;
+};
+
+#define WHY_BYTES 160
+
+/* ---- why ---- */
+
+static const char *status_name(const struct rcpt_ladder *ladder, int64_t code, char text[16])
+{
+    int index = rcpt_ladder_find_code(ladder, code, NULL, 0);
+    if (index >= 0)
+        return rcpt_ladder_entry(ladder, (size_t)index)->name;
+    snprintf(text, 16, "%" PRId64, code);
+    return text;
+}
+
+/* The first of its kind in its transaction: the others are duplicates of it. */
+static bool is_first(const struct rcpt_session_rows *rows, size_t row)
+{
+    for (size_t other = row; other-- > 0;) {
+        if (strcmp(rcpt_session_rows_text(rows, other, "recorded_at"),
+                   rcpt_session_rows_text(rows, row, "recorded_at")) != 0)
+            return true;
+        if (rcpt_session_rows_int(rows, other, "status") ==
+            rcpt_session_rows_int(rows, row, "status"))
+            return false;
+    }
+    return true;
+}
+
+/* A receipt that found no row. */
+static const char *explain_unknown(const struct rcpt_session_rows *rows, size_t row,
+                                   char why[WHY_BYTES])
+{
+    if (rcpt_session_rows_bool(rows, row, "parked")) {
+        snprintf(why, WHY_BYTES, "the message has no row yet");
+        return "waiting";
+    }
+    if (rcpt_session_rows_bool(rows, row, "dead")) {
+        snprintf(why, WHY_BYTES, "the message had no row; it is a dead letter now");
+        return "dead";
+    }
+    snprintf(why, WHY_BYTES,
+             "the message had no row; it waited, and was applied when the row came");
+    return "woken";
+}
+
+static const char *explain_receipt(const struct explanation *explanation, size_t row,
+                                   char why[WHY_BYTES])
+{
+    const struct rcpt_session_rows *rows = explanation->receipts;
+    const struct rcpt_ladder *ladder = explanation->ladder;
+    char old_text[16], new_text[16];
+    if (rcpt_session_rows_text(rows, row, "old") == NULL)
+        return explain_unknown(rows, row, why);
+    int16_t old = (int16_t)rcpt_session_rows_int(rows, row, "old");
+    int16_t new = (int16_t)rcpt_session_rows_int(rows, row, "new");
+    enum rcpt_outcome outcome =
+        rcpt_outcome_of(ladder, old, new, (uint32_t)rcpt_session_rows_int(rows, row, "gained"),
+                        (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
+    const char *from = status_name(ladder, old, old_text), *to = status_name(ladder, new, new_text);
+    switch (outcome) {
+    case RCPT_RECEIPT_APPLIED:
+        if (old == new)
+            snprintf(why, WHY_BYTES, "the flag is new; the status stays %s", to);
+        else
+            snprintf(why, WHY_BYTES, "%s → %s%s", from, to,
+                     rcpt_outcome_is_correction(ladder, old, new) ? ", a correction" : "");
+        break;
+    case RCPT_RECEIPT_STALE:
+        snprintf(why, WHY_BYTES, "the message had passed it: %s", from);
+        break;
+    case RCPT_RECEIPT_DUPLICATE:
+        snprintf(why, WHY_BYTES, "known already: the status is %s", to);
+        break;
+    default:
+        snprintf(why, WHY_BYTES, "contradicts %s, whose priority is higher", to);
+        break;
+    }
+    return rcpt_outcome_name(outcome);
+}
+
+/* ---- as JSON ---- */
+
+static void put(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
+                const char *column)
+{
+    rcpt_json_key(json, column);
+    rcpt_json_text(json, rcpt_session_rows_text(rows, row, column));
+}
+
+static void put_number(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
+                       const char *column)
+{
+    rcpt_json_key(json, column);
+    rcpt_json_int(json, rcpt_session_rows_int(rows, row, column));
+}
+
+static void put_words(struct rcpt_json *json, const char *name, const char *words)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_begin_array(json);
+    while (words != NULL && *words != '\0') {
+        size_t size = strcspn(words, " ");
+        rcpt_json_bytes(json, words, size);
+        words += size + (words[size] == ' ');
+    }
+    rcpt_json_end_array(json);
+}
+
+static void put_place(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row)
+{
+    put(json, rows, row, "topic");
+    put_number(json, rows, row, "partition");
+    put_number(json, rows, row, "offset");
+    put_number(json, rows, row, "index");
+}
+
+static void write_message(struct rcpt_json *json, const struct rcpt_session_rows *rows)
+{
+    rcpt_json_key(json, "message");
+    if (rcpt_session_rows_count(rows) == 0) {
+        rcpt_json_null(json);
+        return;
+    }
+    rcpt_json_begin_object(json);
+    put(json, rows, 0, "message_id");
+    put(json, rows, 0, "org_id");
+    put(json, rows, 0, "campaign_id");
+    put_number(json, rows, 0, "status");
+    put(json, rows, 0, "status_name");
+    put(json, rows, 0, "before_name");
+    put_words(json, "path", rcpt_session_rows_text(rows, 0, "path"));
+    put_words(json, "flags", rcpt_session_rows_text(rows, 0, "flag_names"));
+    put(json, rows, 0, "status_at");
+    put(json, rows, 0, "updated_at");
+    rcpt_json_end_object(json);
+}
+
+static void write_receipt(struct rcpt_json *json, const struct explanation *explanation, size_t row)
+{
+    const struct rcpt_session_rows *rows = explanation->receipts;
+    char why[WHY_BYTES], text[16];
+    const char *effect = explain_receipt(explanation, row, why);
+    rcpt_json_begin_object(json);
+    put_place(json, rows, row);
+    rcpt_json_key(json, "status_name");
+    rcpt_json_text(
+        json, status_name(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text));
+    put(json, rows, row, "at");
+    put(json, rows, row, "recorded_at");
+    rcpt_json_key(json, "effect");
+    rcpt_json_text(json, effect);
+    rcpt_json_key(json, "why");
+    rcpt_json_text(json, why);
+    rcpt_json_end_object(json);
+}
+
+static void write_json(const struct explanation *explanation)
+{
+    struct rcpt_json json;
+    rcpt_json_init(&json, stdout);
+    rcpt_json_begin_object(&json);
+    write_message(&json, explanation->message);
+    rcpt_json_key(&json, "receipts");
+    rcpt_json_begin_array(&json);
+    for (size_t row = 0; row < rcpt_session_rows_count(explanation->receipts); row++)
+        write_receipt(&json, explanation, row);
+    rcpt_json_end_array(&json);
+    rcpt_json_key(&json, "dead_letters");
+    rcpt_json_begin_array(&json);
+    for (size_t row = 0; row < rcpt_session_rows_count(explanation->letters); row++) {
+        rcpt_json_begin_object(&json);
+        put_place(&json, explanation->letters, row);
+        put(&json, explanation->letters, row, "reason");
+        put(&json, explanation->letters, row, "detail");
+        put(&json, explanation->letters, row, "dead_at");
+        rcpt_json_end_object(&json);
+    }
+    rcpt_json_end_array(&json);
+    rcpt_json_end_object(&json);
+    putchar('\n');
+}
+
+/* ---- for people ---- */
+
+static const char *or_dash(const char *text)
+{
+    return text != NULL && text[0] != '\0' ? text : "-";
+}
+
+static void print_message(const struct rcpt_session_rows *rows)
+{
+    static const struct {
+        const char *label, *column;
+    } lines[] = {
+        {"status", "status_name"},  {"before", "before_name"},     {"path", "path"},
+        {"flags", "flag_names"},    {"status since", "status_at"}, {"changed", "updated_at"},
+        {"organisation", "org_id"}, {"campaign", "campaign_id"}};
+    if (rcpt_session_rows_count(rows) == 0) {
+        puts("no row: the platform has not made this message yet, or has removed it");
+        return;
+    }
+    for (size_t index = 0; index < sizeof(lines) / sizeof(lines[0]); index++)
+        printf("%-14s%s\n", lines[index].label,
+               or_dash(rcpt_session_rows_text(rows, 0, lines[index].column)));
+}
+
+static void print_place(const struct rcpt_session_rows *rows, size_t row)
+{
+    printf("%s/%" PRId64 "@%" PRId64 "[%" PRId64 "]", rcpt_session_rows_text(rows, row, "topic"),
+           rcpt_session_rows_int(rows, row, "partition"),
+           rcpt_session_rows_int(rows, row, "offset"), rcpt_session_rows_int(rows, row, "index"));
+}
+
+static void print_receipts(const struct explanation *explanation)
+{
+    const struct rcpt_session_rows *rows = explanation->receipts;
+    char why[WHY_BYTES], text[16];
+    if (rcpt_session_rows_count(rows) == 0)
+        puts("\nno receipts are known (what each one does is kept with timeline.retention)");
+    else
+        puts("\nreceipts, as they were recorded:");
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
+        const char *effect = explain_receipt(explanation, row, why);
+        printf("  %s  %-14s %-13s %s  (", rcpt_session_rows_text(rows, row, "recorded_at"),
+               status_name(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text),
+               effect, why);
+        print_place(rows, row);
+        puts(")");
+    }
+}
+
+static void print_letters(const struct rcpt_session_rows *rows)
+{
+    if (rcpt_session_rows_count(rows) > 0)
+        puts("\ndead letters that name it:");
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
+        printf("  %s  %s: %s  (", rcpt_session_rows_text(rows, row, "dead_at"),
+               rcpt_session_rows_text(rows, row, "reason"),
+               or_dash(rcpt_session_rows_text(rows, row, "detail")));
+        print_place(rows, row);
+        puts(")");
+    }
+}
+
+/* ---- reading ---- */
+
+/* The id as a JSON writer puts it, quotes included; the caller frees it. */
+static char *as_json(const char *id)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct rcpt_json json;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    rcpt_json_text(&json, id);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}
+
+static bool read_all(struct command_context *context, const char *id,
+                     struct explanation *explanation)
+{
+    char *quoted = as_json(id);
+    const char *const plain[] = {id}, *const in_json[] = {quoted};
+    bool good = rcpt_session_begin(context->session, "ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                                   &context->error);
+    if (good)
+        explanation->message = rcpt_session_query(context->session, rcpt_sql("command/explain_row"),
+                                                  1, plain, &context->error);
+    if (explanation->message != NULL)
+        explanation->receipts = rcpt_session_query(
+            context->session, rcpt_sql("command/explain_receipts"), 1, plain, &context->error);
+    if (explanation->receipts != NULL)
+        explanation->letters = rcpt_session_query(
+            context->session, rcpt_sql("command/explain_letters"), 1, in_json, &context->error);
+    rcpt_session_rollback(context->session);
+    free(quoted);
+    return explanation->letters != NULL;
+}
+
+static int print(const struct explanation *explanation, enum command_format format)
+{
+    size_t known = rcpt_session_rows_count(explanation->message) +
+                   rcpt_session_rows_count(explanation->receipts) +
+                   rcpt_session_rows_count(explanation->letters);
+    if (format == COMMAND_FORMAT_JSON) {
+        write_json(explanation);
+    } else if (known == 0) {
+        puts("nothing is known of this message");
+    } else {
+        print_message(explanation->message);
+        print_receipts(explanation);
+        print_letters(explanation->letters);
+    }
+    return command_printed(known > 0 ? EX_OK : EX_NOINPUT);
+}
+
+int command_explain(const struct command_call *call)
+{
+    enum command_format format;
+    struct command_context context;
+    struct explanation explanation = {0};
+    int exit_code;
+    if (!command_format(call, &format))
+        return EX_USAGE;
+    if (format == COMMAND_FORMAT_CSV)
+        return command_usage(call, "there is no csv of this: table or json");
+    if (call->argument == NULL)
+        return command_usage(call, "which message?");
+    if (!command_open(&context, call, true, &exit_code))
+        return exit_code;
+    explanation.ladder = context.config->ladder;
+    exit_code = read_all(&context, call->argument, &explanation) ? print(&explanation, format)
+                                                                 : command_fail(&context.error);
+    rcpt_session_rows_free(explanation.message);
+    rcpt_session_rows_free(explanation.receipts);
+    rcpt_session_rows_free(explanation.letters);
+    command_close(&context);
+    return exit_code;
+}

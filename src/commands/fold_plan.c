@@ -1,0 +1,165 @@
+/* receiptd fold-plan: what a rule would publish with other windows. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "command.h"
+#include "config/value.h"
+#include "core/hash.h"
+#include "folds/internal.h"
+#include "folds/plan.h"
+#include "kafka/history.h"
+
+#define MOST_WINDOWS 16u
+#define MOST_EVENTS  20000000 /* 16 bytes each */
+
+struct planning {
+    const struct rcpt_fold_config *fold;
+    struct rcpt_arena arena;
+    struct rcpt_fold_spec spec;
+    struct rcpt_fold_collector *collector;
+    struct fold_plan_event *events;
+    size_t count, capacity, limit;
+    uint64_t skipped;
+    struct fold_plan_row rows[MOST_WINDOWS];
+    size_t row_count;
+};
+
+static bool read_windows(const struct command_call *call, struct planning *planning)
+{
+    const char *text = command_option(call, "windows");
+    for (text = text != NULL ? text : "1s,10s,1m,5m"; *text != '\0'; text += *text == ',') {
+        char word[32];
+        size_t size = strcspn(text, ",");
+        struct fold_plan_row *row = &planning->rows[planning->row_count++];
+        if (planning->row_count > MOST_WINDOWS || size >= sizeof(word)) {
+            command_usage(call, "--windows takes at most %u durations", MOST_WINDOWS);
+            return false;
+        }
+        snprintf(word, sizeof(word), "%.*s", (int)size, text);
+        if (!rcpt_config_parse_number(RCPT_CONFIG_DURATION, word, &row->window_ms) ||
+            row->window_ms <= 0) {
+            command_usage(call, "--windows: \"%s\" is no duration such as 10s", word);
+            return false;
+        }
+        text += size;
+    }
+    if (planning->row_count == 0)
+        command_usage(call, "--windows names durations, such as 1s,10s,1m");
+    return planning->row_count > 0;
+}
+
+static const struct rcpt_fold_config *find_rule(const struct rcpt_config *config, const char *name)
+{
+    for (size_t index = 0; index < config->folds_count; index++)
+        if (strcmp(config->folds[index].name, name) == 0)
+            return &config->folds[index];
+    return NULL;
+}
+
+static bool on_message(void *context, const struct rcpt_kafka_message *message)
+{
+    struct planning *planning = context;
+    struct rcpt_fold_event event = {
+        .topic = message->topic, .value = message->value, .size = message->value_size};
+    const char *key = rcpt_fold_collector_key(planning->collector, 0, &event);
+    if (key == NULL || message->timestamp_ms < 0) {
+        planning->skipped++;
+        return true;
+    }
+    if (planning->count == planning->capacity) {
+        planning->capacity = planning->capacity > 0 ? 2 * planning->capacity : 65536;
+        planning->events =
+            rcpt_realloc(planning->events, planning->capacity * sizeof(*planning->events));
+    }
+    planning->events[planning->count++] = (struct fold_plan_event){
+        .group = rcpt_hash_text_extended(key, strlen(key), 0), .at_ms = message->timestamp_ms};
+    return planning->count < planning->limit;
+}
+
+static bool read_topic(const struct rcpt_config *config, struct planning *planning,
+                       struct rcpt_error *error)
+{
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_history history = {.brokers = config->kafka.brokers,
+                                         .topic = planning->spec.topic,
+                                         .properties = properties,
+                                         .property_count = config->kafka.properties_count,
+                                         .context = planning,
+                                         .on_message = on_message};
+    bool good = rcpt_kafka_read_history(&history, error);
+    free(properties);
+    return good;
+}
+
+static int write_picture(const char *path, const struct planning *planning)
+{
+    struct rcpt_error error;
+    char title[400];
+    FILE *out = fopen(path, "we");
+    if (out == NULL) {
+        rcpt_error_fatal(&error, EX_CANTCREAT, "%.300s: cannot be written: %s", path,
+                         strerror(errno));
+        return command_fail(&error);
+    }
+    snprintf(title, sizeof(title), "rule %.63s over topic %.249s", planning->fold->name,
+             planning->spec.topic);
+    fold_plan_write_svg(title, planning->rows, planning->row_count, out);
+    if (fclose(out) == 0)
+        return EX_OK;
+    rcpt_error_fatal(&error, EX_IOERR, "%.300s: cannot be written: %s", path, strerror(errno));
+    return command_fail(&error);
+}
+
+static int plan(const struct command_call *call, const struct rcpt_config *config,
+                struct planning *planning)
+{
+    struct rcpt_error error;
+    const char *topic = command_option(call, "topic"), *svg = command_option(call, "svg");
+    rcpt_arena_init(&planning->arena, 4096);
+    planning->spec = folds_spec(planning->fold, &planning->arena);
+    planning->spec.topic = topic != NULL ? topic : planning->spec.topic;
+    if (planning->spec.topic == NULL)
+        return command_usage(call, "the rule reads no topic: name one with --topic");
+    planning->collector = rcpt_fold_collector_new(&planning->spec, 1);
+    if (!read_topic(config, planning, &error))
+        return command_fail(&error);
+    fold_plan(planning->events, planning->count, planning->fold->max_hold_ms, planning->rows,
+              planning->row_count);
+    fold_plan_write_table(planning->rows, planning->row_count, stdout);
+    if (planning->skipped > 0)
+        printf("%llu records are no events of this rule\n", (unsigned long long)planning->skipped);
+    int code = svg != NULL ? write_picture(svg, planning) : EX_OK;
+    return command_printed(code);
+}
+
+int command_fold_plan(const struct command_call *call)
+{
+    struct planning planning = {.fold = NULL};
+    struct rcpt_error error;
+    int64_t limit;
+    const char *rule = command_option(call, "rule");
+    if (rule == NULL)
+        return command_usage(call, "--rule names one of folds");
+    if (!read_windows(call, &planning) ||
+        !command_number(call, "limit", 1, MOST_EVENTS, MOST_EVENTS, &limit))
+        return EX_USAGE;
+    planning.limit = (size_t)limit;
+    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    int code;
+    planning.fold = find_rule(config, rule);
+    if (planning.fold != NULL) {
+        code = plan(call, config, &planning);
+        rcpt_arena_fini(&planning.arena);
+    } else {
+        rcpt_error_fatal(&error, EX_NOINPUT, "there is no rule \"%.63s\" in folds", rule);
+        code = command_fail(&error);
+    }
+    rcpt_fold_collector_free(planning.collector);
+    free(planning.events);
+    rcpt_config_free(config);
+    return code;
+}

@@ -1,0 +1,329 @@
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "command.h"
+#include "postgres/sql.h"
+#include "report.h"
+
+#define NUMBER_WIDTH 13u
+#define NAME_WIDTH   30u
+
+/* Both results are ordered by campaign; a campaign's rows are [begin, end). */
+struct section {
+    const struct rcpt_session_rows *rows;
+    size_t begin, end;
+};
+
+struct funnel {
+    const char *campaign;
+    struct section counts, kpis;
+};
+
+static const char *text(const struct section *section, size_t row, const char *column)
+{
+    return rcpt_session_rows_text(section->rows, row, column);
+}
+
+static int64_t number(const struct section *section, size_t row, const char *column)
+{
+    return rcpt_session_rows_int(section->rows, row, column);
+}
+
+static bool is_flag(const struct section *section, size_t row)
+{
+    return rcpt_session_rows_bool(section->rows, row, "is_flag");
+}
+
+/* Moves the section to the rows of the campaign, which begin where it ended. */
+static void advance(struct section *section, const char *campaign)
+{
+    section->begin = section->end;
+    while (section->end < rcpt_session_rows_count(section->rows) &&
+           strcmp(text(section, section->end, "campaign_id"), campaign) == 0)
+        section->end++;
+}
+
+/* ---- JSON ---- */
+
+static void write_counts(const struct section *section, bool flags, struct rcpt_json *json)
+{
+    rcpt_json_begin_array(json);
+    for (size_t row = section->begin; row < section->end; row++) {
+        if (is_flag(section, row) != flags)
+            continue;
+        rcpt_json_begin_object(json);
+        rcpt_json_key(json, "status");
+        rcpt_json_int(json, number(section, row, "status"));
+        rcpt_json_key(json, "name");
+        rcpt_json_text(json, text(section, row, "name"));
+        rcpt_json_key(json, "messages");
+        rcpt_json_int(json, number(section, row, "messages"));
+        rcpt_json_key(json, "events");
+        rcpt_json_int(json, number(section, row, "events"));
+        if (!flags) {
+            rcpt_json_key(json, "current");
+            rcpt_json_int(json, number(section, row, "current"));
+        }
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+}
+
+static void write_kpis(const struct section *section, struct rcpt_json *json)
+{
+    rcpt_json_begin_object(json);
+    for (size_t row = section->begin; row < section->end; row++) {
+        const char *value = text(section, row, "value");
+        rcpt_json_key(json, text(section, row, "kpi"));
+        rcpt_json_begin_object(json);
+        rcpt_json_key(json, "value");
+        if (value != NULL)
+            rcpt_json_double(json, strtod(value, NULL));
+        else
+            rcpt_json_null(json);
+        rcpt_json_key(json, "numerator");
+        rcpt_json_int(json, number(section, row, "numerator"));
+        rcpt_json_key(json, "denominator");
+        rcpt_json_int(json, number(section, row, "denominator"));
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_object(json);
+}
+
+static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
+{
+    rcpt_json_begin_object(json);
+    rcpt_json_key(json, "campaign_id");
+    rcpt_json_text(json, funnel->campaign);
+    rcpt_json_key(json, "statuses");
+    write_counts(&funnel->counts, false, json);
+    rcpt_json_key(json, "flags");
+    write_counts(&funnel->counts, true, json);
+    rcpt_json_key(json, "kpis");
+    write_kpis(&funnel->kpis, json);
+    rcpt_json_end_object(json);
+}
+
+/* ---- table ---- */
+
+/* Groups of three digits, as 1 234 567. */
+static void print_number(int64_t value)
+{
+    char digits[24], grouped[32];
+    size_t used = 0;
+    int size = snprintf(digits, sizeof(digits), "%" PRId64, value);
+    for (int index = 0; index < size; index++) {
+        bool first = index == 0 || digits[index - 1] == '-';
+        if (!first && (size - index) % 3 == 0)
+            grouped[used++] = ' ';
+        grouped[used++] = digits[index];
+    }
+    grouped[used] = '\0';
+    report_print_padded(stdout, grouped, NUMBER_WIDTH, true);
+}
+
+static void print_share(int64_t part, int64_t whole)
+{
+    char share[32] = "";
+    if (whole > 0)
+        snprintf(share, sizeof(share), "%.1f %%", 100.0 * (double)part / (double)whole);
+    report_print_padded(stdout, share, 11, true);
+}
+
+static bool find_status(const struct section *section, const char *status, size_t *found)
+{
+    for (size_t row = section->begin; row < section->end && status != NULL; row++) {
+        if (strcmp(text(section, row, "status"), status) == 0) {
+            *found = row;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_count(const struct section *section, size_t row, unsigned depth)
+{
+    size_t parent;
+    char name[128];
+    int64_t messages = number(section, row, "messages");
+    snprintf(name, sizeof(name), "%*s%s", (int)(2 * depth), "", text(section, row, "name"));
+    report_print_padded(stdout, name, NAME_WIDTH, false);
+    print_number(messages);
+    if (find_status(section, text(section, row, "parent"), &parent)) {
+        print_share(messages, number(section, section->begin, "messages"));
+        print_share(messages, number(section, parent, "messages"));
+    } else {
+        printf("%22s", "");
+    }
+    print_number(number(section, row, "events"));
+    if (!is_flag(section, row))
+        print_number(number(section, row, "current"));
+    putchar('\n');
+}
+
+/* A status and below it its children, by code. A parent's code is smaller, so the depth is bounded.
+ */
+static void print_subtree(const struct section *section, size_t row, unsigned depth)
+{
+    if (number(section, row, "messages") != 0 || number(section, row, "events") != 0 || depth == 0)
+        print_count(section, row, depth);
+    const char *status = text(section, row, "status");
+    for (size_t child = section->begin; child < section->end; child++) {
+        const char *parent = text(section, child, "parent");
+        if (parent != NULL && strcmp(parent, status) == 0)
+            print_subtree(section, child, depth + 1);
+    }
+}
+
+static void print_counts(const struct section *section)
+{
+    report_print_padded(stdout, "status", NAME_WIDTH, false);
+    printf("%13s%11s%11s%13s%13s\n", "messages", "of all", "of parent", "events", "current");
+    for (size_t row = section->begin; row < section->end; row++) {
+        if (!is_flag(section, row) && text(section, row, "parent") == NULL)
+            print_subtree(section, row, 0);
+    }
+    for (size_t row = section->begin; row < section->end; row++) {
+        if (is_flag(section, row) &&
+            (number(section, row, "messages") != 0 || number(section, row, "events") != 0))
+            print_count(section, row, 0);
+    }
+}
+
+static void print_kpis(const struct section *section)
+{
+    for (size_t row = section->begin; row < section->end; row++) {
+        if (text(section, row, "value") == NULL)
+            continue;
+        report_print_padded(stdout, text(section, row, "kpi"), NAME_WIDTH, false);
+        print_number(number(section, row, "numerator"));
+        printf(" / ");
+        print_number(number(section, row, "denominator"));
+        print_share(number(section, row, "numerator"), number(section, row, "denominator"));
+        putchar('\n');
+    }
+}
+
+static void print_funnel(const struct funnel *funnel)
+{
+    printf("campaign ");
+    report_print_padded(stdout, funnel->campaign[0] != '\0' ? funnel->campaign : "(none)", 0,
+                        false);
+    printf("\n\n");
+    print_counts(&funnel->counts);
+    putchar('\n');
+    print_kpis(&funnel->kpis);
+}
+
+/* ---- CSV ---- */
+
+static void add_csv_rows(const struct section *section, struct report *report)
+{
+    static const char *const columns[] = {"campaign_id", "status", "name",   "parent",
+                                          "messages",    "events", "current"};
+    for (size_t row = section->begin; row < section->end; row++) {
+        for (size_t column = 0; column < sizeof(columns) / sizeof(columns[0]); column++)
+            report_add(report, text(section, row, columns[column]));
+    }
+}
+
+/* ---- the command ---- */
+
+static bool next_funnel(struct funnel *funnel)
+{
+    if (funnel->counts.end >= rcpt_session_rows_count(funnel->counts.rows))
+        return false;
+    funnel->campaign = text(&funnel->counts, funnel->counts.end, "campaign_id");
+    advance(&funnel->counts, funnel->campaign);
+    advance(&funnel->kpis, funnel->campaign);
+    return true;
+}
+
+static void print_csv(struct funnel *funnel)
+{
+    static const struct report_column columns[] = {
+        {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
+        {"parent", REPORT_NUMBER},    {"messages", REPORT_NUMBER}, {"events", REPORT_NUMBER},
+        {"current", REPORT_NUMBER}};
+    struct report report;
+    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    while (next_funnel(funnel))
+        add_csv_rows(&funnel->counts, &report);
+    report_print_csv(&report, stdout);
+    report_fini(&report);
+}
+
+static void print_json(struct funnel *funnel, bool one)
+{
+    struct rcpt_json json;
+    rcpt_json_init(&json, stdout);
+    if (!one)
+        rcpt_json_begin_array(&json);
+    while (next_funnel(funnel))
+        write_funnel(funnel, &json);
+    if (!one)
+        rcpt_json_end_array(&json);
+    putchar('\n');
+}
+
+static void print_tables(struct funnel *funnel)
+{
+    for (size_t printed = 0; next_funnel(funnel); printed++) {
+        fputs(printed > 0 ? "\n\n" : "", stdout);
+        print_funnel(funnel);
+    }
+}
+
+static void print_all(struct funnel *funnel, enum command_format format, bool one)
+{
+    if (format == COMMAND_FORMAT_JSON)
+        print_json(funnel, one);
+    else if (format == COMMAND_FORMAT_CSV)
+        print_csv(funnel);
+    else
+        print_tables(funnel);
+}
+
+/* Counts and KPIs in one snapshot, so that they agree. */
+static bool read_funnels(struct command_context *context, const char *campaign,
+                         struct rcpt_session_rows **counts, struct rcpt_session_rows **kpis)
+{
+    const char *const values[] = {campaign};
+    struct rcpt_session *session = context->session;
+    struct rcpt_error *error = &context->error;
+    if (!rcpt_session_begin(session, "ISOLATION LEVEL REPEATABLE READ, READ ONLY", error))
+        return false;
+    *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 1, values, error);
+    if (*counts != NULL)
+        *kpis = rcpt_session_query(session, rcpt_sql("command/kpis"), 1, values, error);
+    return *kpis != NULL && rcpt_session_commit(session, error);
+}
+
+int command_funnel(const struct command_call *call)
+{
+    enum command_format format;
+    struct command_context context;
+    struct rcpt_session_rows *counts = NULL, *kpis = NULL;
+    int exit_code = EX_USAGE;
+    if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
+        return exit_code;
+    if (!read_funnels(&context, call->argument, &counts, &kpis)) {
+        exit_code = command_fail(&context.error);
+    } else if (call->argument != NULL && rcpt_session_rows_count(counts) == 0) {
+        rcpt_error_fatal(&context.error, EX_NOINPUT, "no campaign \"%s\"", call->argument);
+        rcpt_error_hint(&context.error,
+                        "receiptd funnel shows all; one begins with its first message or receipt");
+        exit_code = command_fail(&context.error);
+    } else {
+        struct funnel funnel = {.counts = {.rows = counts}, .kpis = {.rows = kpis}};
+        print_all(&funnel, format, call->argument != NULL);
+        exit_code = command_printed(EX_OK);
+    }
+    rcpt_session_rows_free(counts);
+    rcpt_session_rows_free(kpis);
+    command_close(&context);
+    return exit_code;
+}

@@ -1,0 +1,219 @@
+#include <inttypes.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "intake/intake.h"
+#include "kafka/consumer.h"
+#include "operate/intake_endpoints.h"
+#include "operate/supervisor.h"
+
+/* The process: a loop, signals, the intake. */
+struct intake_process {
+    const struct rcpt_config *config;
+    uv_loop_t loop;
+    uv_signal_t signals[3];
+    uv_timer_t deadline;
+    struct rcpt_intake *intake; /* NULL: not started, or closed */
+    struct supervisor supervisor;
+    struct intake_endpoints endpoints;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
+    char instance[80];
+    uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
+    bool stopping;
+    int exit_code;
+};
+
+static void on_ready(void *context, bool ready, const char *reason)
+{
+    struct intake_process *process = context;
+    intake_endpoints_set_ready(&process->endpoints, ready, reason);
+    supervisor_set_ready(&process->supervisor, ready);
+}
+
+static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
+{
+    struct intake_process *process = context;
+    struct rcpt_intake_totals totals = {0};
+    uint64_t now = uv_hrtime();
+    if (process->intake != NULL)
+        rcpt_intake_totals(process->intake, &totals);
+    double seconds = process->told_ns > 0 ? (double)(now - process->told_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(totals.records - process->told_records) / seconds : 0;
+    process->told_records = totals.records;
+    process->told_ns = now;
+    if (process->stopping || process->intake == NULL)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
+    else if (!process->endpoints.ready)
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "not ready: %s", process->endpoints.reason);
+    else
+        snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f records/s to Kafka; %zu requests wait", rate,
+                 totals.waiting_requests);
+}
+
+static void on_nothing(void *context)
+{
+    (void)context;
+}
+
+static void close_handles(struct intake_process *process)
+{
+    supervisor_signals_hold();
+    for (size_t i = 0; i < sizeof(process->signals) / sizeof(process->signals[0]); i++)
+        uv_close((uv_handle_t *)&process->signals[i], NULL);
+    supervisor_signals_leave(process->exit_code);
+    uv_close((uv_handle_t *)&process->deadline, NULL);
+    intake_endpoints_close(&process->endpoints);
+    supervisor_close(&process->supervisor, on_nothing);
+}
+
+static void on_tracer_closed(void *context)
+{
+    struct intake_process *process = context;
+    process->endpoints.tracer = process->tracer = NULL;
+    close_handles(process);
+}
+
+static void close_rest(struct intake_process *process)
+{
+    process->intake = process->endpoints.intake = NULL;
+    if (process->tracer != NULL)
+        rcpt_tracer_close(process->tracer, on_tracer_closed, process);
+    else
+        close_handles(process);
+}
+
+static void on_closed(void *context)
+{
+    close_rest(context);
+}
+
+/* What was not acknowledged has not been answered with 2xx: the gateways send it again. */
+static void on_deadline(uv_timer_t *timer)
+{
+    const struct intake_process *process = timer->data;
+    rcpt_log_warn("intake", "the drain took longer than shutdown.deadline; requests that wait are "
+                            "abandoned and will be sent again");
+    _exit(process->exit_code);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct intake_process *process = handle->data;
+    if (process->intake == NULL)
+        return; /* all that is left are spans on their way */
+    if (number == SIGHUP) {
+        supervisor_reload_begins(&process->supervisor);
+        rcpt_intake_reload(process->intake);
+        intake_endpoints_reload(&process->endpoints);
+        supervisor_reload_ends(&process->supervisor);
+        return;
+    }
+    if (process->stopping) {
+        rcpt_log_warn("intake", "second signal: leaving at once");
+        _exit(EX_TEMPFAIL);
+    }
+    process->stopping = true;
+    rcpt_log_info("intake", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    supervisor_stopping(&process->supervisor);
+    uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
+                   0);
+    rcpt_intake_drain(process->intake);
+}
+
+static void start_signals(struct intake_process *process)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    signal(SIGPIPE, SIG_IGN);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uv_signal_init(&process->loop, &process->signals[i]);
+        process->signals[i].data = process;
+        uv_signal_start(&process->signals[i], on_signal, numbers[i]);
+    }
+}
+
+static struct rcpt_tracer *start_tracer(struct intake_process *process)
+{
+    const struct rcpt_config *config = process->config;
+    const struct rcpt_tracer_settings settings = {
+        .loop = &process->loop,
+        .endpoint = config->tracing.endpoint,
+        .token = config->tracing.token,
+        .instance = process->instance,
+        .queue_bytes = config->tracing.queue_bytes,
+        .timeout_ms = config->tracing.timeout_ms,
+    };
+    return config->tracing.endpoint != NULL ? rcpt_tracer_new(&settings) : NULL;
+}
+
+static void start(struct intake_process *process)
+{
+    char host[48] = "localhost";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(process->instance, sizeof(process->instance), "%s-%d", host, (int)getpid());
+    uv_loop_init(&process->loop);
+    uv_timer_init(&process->loop, &process->deadline);
+    process->deadline.data = process;
+    start_signals(process);
+    const struct supervisor_settings supervised = {
+        .loop = &process->loop, .context = process, .describe = describe};
+    supervisor_start(&process->supervisor, &supervised);
+    intake_endpoints_start(&process->endpoints, &process->loop, process->config);
+    process->endpoints.tracer = process->tracer = start_tracer(process);
+    struct rcpt_error error = {0};
+    struct rcpt_intake_settings settings = {
+        .loop = &process->loop,
+        .config = process->config,
+        .instance = process->instance,
+        .tracer = process->tracer,
+        .context = process,
+        .on_ready = on_ready,
+        .on_closed = on_closed,
+    };
+    process->intake = process->endpoints.intake = rcpt_intake_start(&settings, &error);
+    if (process->intake != NULL)
+        return;
+    process->exit_code = command_fail(&error);
+    close_rest(process);
+}
+
+static int run(const struct rcpt_config *config)
+{
+    struct intake_process *process = rcpt_calloc(1, sizeof(*process));
+    process->config = config;
+    start(process);
+    uv_run(&process->loop, UV_RUN_DEFAULT);
+    RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
+    intake_endpoints_fini(&process->endpoints);
+    int exit_code = process->exit_code;
+    rcpt_log_info("intake", "stopped, exit code %d", exit_code);
+    if (rcpt_kafka_has_threads())
+        _exit(exit_code);
+    free(process);
+    return exit_code;
+}
+
+int command_intake(const struct command_call *call)
+{
+    if (command_option(call, "try") != NULL)
+        return command_intake_try(call);
+    struct rcpt_error error = {0};
+    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    /* As in rcpt_app_run: what is resident stays near what is used. */
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+    rcpt_log_open();
+    rcpt_config_apply_log(config);
+    rcpt_config_warn(config);
+    int exit_code = run(config);
+    rcpt_config_free(config);
+    return exit_code;
+}

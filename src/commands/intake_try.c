@@ -1,0 +1,175 @@
+/* `receiptd intake --try ACCOUNT`: one request as text on the standard input, its events as JSON
+ * lines on the standard output. Connects to nothing. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <time.h>
+
+#include "command.h"
+#include "http/message.h"
+
+#define MAX_INPUT_BYTES (64u << 20)
+#define PREFIX          "/dlr/"
+
+static const struct rcpt_intake_account_config *find_account(const struct rcpt_config *config,
+                                                             const char *name)
+{
+    for (size_t index = 0; index < config->intake.accounts_count; index++)
+        if (strcmp(config->intake.accounts[index].name, name) == 0)
+            return &config->intake.accounts[index];
+    return NULL;
+}
+
+static int fail_account(const struct rcpt_config *config, const char *name)
+{
+    fprintf(stderr, "receiptd: there is no intake account \"%s\"\nHINT: ", name);
+    for (size_t index = 0; index < config->intake.accounts_count; index++)
+        fprintf(stderr, "%s%s", index > 0 ? ", " : "the configuration has ",
+                config->intake.accounts[index].name);
+    fputs(config->intake.accounts_count == 0 ? "intake.accounts is empty\n" : "\n", stderr);
+    return EX_NOINPUT;
+}
+
+static char *read_input(size_t *size)
+{
+    char *text = rcpt_malloc(MAX_INPUT_BYTES);
+    *size = fread(text, 1, MAX_INPUT_BYTES, stdin);
+    return text;
+}
+
+/* What follows /dlr/NAME; a sample whose path is another is taken as if it came there. */
+static struct rcpt_text tail_of(struct rcpt_text path, const char *account)
+{
+    size_t size = strlen(PREFIX) + strlen(account);
+    struct rcpt_text none = {"", 0};
+    if (path.size < size || memcmp(path.at, PREFIX, strlen(PREFIX)) != 0 ||
+        memcmp(path.at + strlen(PREFIX), account, strlen(account)) != 0)
+        return none;
+    if (path.size > size && path.at[size] != '/')
+        return none;
+    return (struct rcpt_text){path.at + size, path.size - size};
+}
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static void print_events(const struct rcpt_intake_account *account,
+                         const struct rcpt_intake_result *result, struct rcpt_arena *arena)
+{
+    for (size_t index = 0; index < result->event_count; index++) {
+        const struct rcpt_intake_event *event = &result->events[index];
+        struct rcpt_text id =
+            event->message_id.size > 0 ? event->message_id : event->gateway_message_id;
+        struct rcpt_text json = rcpt_intake_event_json(account, event, id, arena);
+        printf("%.*s\n", (int)json.size, json.at);
+    }
+}
+
+/* Returns whether something was lost that a receipt may have been. */
+static bool report_drops(const struct rcpt_intake_result *result)
+{
+    static const char *const kinds[RCPT_INTAKE_DROP__COUNT] = {
+        [RCPT_INTAKE_IGNORED] = "ignored",
+        [RCPT_INTAKE_UNMAPPED] = "not mapped",
+        [RCPT_INTAKE_REJECTED] = "rejected",
+    };
+    bool lost = false;
+    for (size_t index = 0; index < result->drop_count; index++) {
+        const struct rcpt_intake_drop *drop = &result->drops[index];
+        lost |= drop->kind != RCPT_INTAKE_IGNORED;
+        fprintf(stderr, "receiptd: %s: %s", kinds[drop->kind], drop->reason);
+        if (drop->status.size > 0)
+            fprintf(stderr, " (status \"%.*s\")", (int)drop->status.size, drop->status.at);
+        fputc('\n', stderr);
+    }
+    if (result->event_count == 0 && result->drop_count == 0)
+        fputs("receiptd: the request asks for something else than to take receipts\n", stderr);
+    return lost;
+}
+
+static int report(const struct rcpt_intake_account *account,
+                  const struct rcpt_intake_result *result, struct rcpt_arena *arena)
+{
+    bool refused =
+        result->verdict != RCPT_INTAKE_VERIFIED && result->verdict != RCPT_INTAKE_UNVERIFIED;
+    print_events(account, result, arena);
+    fprintf(stderr, "receiptd: %s: %s; answer %u", rcpt_intake_verdict_name(result->verdict),
+            result->verdict_reason, result->answer.code);
+    if (result->answer.body.size > 0)
+        fprintf(stderr, " with %zu bytes of %s", result->answer.body.size,
+                result->answer.content_type);
+    fputc('\n', stderr);
+    if (refused)
+        return EX_NOPERM;
+    return report_drops(result) ? EX_DATAERR : EX_OK;
+}
+
+/* A sample is old by nature: its age is not looked at, everything else is. */
+static int try_request(const struct rcpt_intake_account_config *config,
+                       const struct rcpt_ladder *ladder, const struct rcpt_http_message *message,
+                       struct rcpt_error *error)
+{
+    struct rcpt_intake_account_config ageless = *config;
+    ageless.max_age_ms = 0;
+    struct rcpt_intake_account *account = rcpt_intake_account_new(&ageless, ladder, error);
+    if (account == NULL)
+        return command_fail(error);
+    struct rcpt_intake_header *headers = rcpt_calloc(message->header_count + 1, sizeof(*headers));
+    for (size_t index = 0; index < message->header_count; index++) {
+        headers[index].name =
+            (struct rcpt_text){message->headers[index].name, message->headers[index].name_size};
+        headers[index].value =
+            (struct rcpt_text){message->headers[index].value, message->headers[index].value_size};
+    }
+    struct rcpt_intake_request request = {
+        .method = {message->method, strlen(message->method)},
+        .tail = tail_of((struct rcpt_text){message->path, message->path_size}, config->name),
+        .query = {message->query, message->query_size},
+        .headers = headers,
+        .header_count = message->header_count,
+        .body = {message->body, message->body_size},
+        .source = {"127.0.0.1", 9},
+        .received_us = now_us(),
+    };
+    struct rcpt_arena arena;
+    struct rcpt_intake_result result;
+    rcpt_arena_init(&arena, 65536);
+    rcpt_intake_adapt(account, &request, &arena, &result);
+    int exit_code = report(account, &result, &arena);
+    rcpt_arena_fini(&arena);
+    rcpt_intake_account_free(account);
+    free(headers);
+    return command_printed(exit_code);
+}
+
+int command_intake_try(const struct command_call *call)
+{
+    const char *name = command_option(call, "try");
+    struct rcpt_error error = {0};
+    struct rcpt_config *config = rcpt_config_load_for_try(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    const struct rcpt_intake_account_config *account = find_account(config, name);
+    if (account == NULL) {
+        int exit_code = fail_account(config, name);
+        rcpt_config_free(config);
+        return exit_code;
+    }
+    size_t size;
+    char *text = read_input(&size);
+    struct rcpt_http_message *message = rcpt_http_message_parse(text, size, &error);
+    int exit_code = EX_DATAERR;
+    if (message != NULL)
+        exit_code = try_request(account, config->ladder, message, &error);
+    else
+        command_fail(&error);
+    rcpt_http_message_free(message);
+    free(text);
+    rcpt_config_free(config);
+    return exit_code;
+}

@@ -1,0 +1,140 @@
+/* `ctl org` and `ctl pipeline`: what all instances keep to, so it is changed in the database and
+ * not in one of them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "base/json.h"
+#include "command.h"
+#include "postgres/sql.h"
+#include "report.h"
+
+#define MINUTE_US 60000000
+#define NUMBER    24
+
+/* `pipeline`: the statement says whether there is one of this name; NULL: it says nothing. */
+static int run(const struct command_call *call, const char *file, size_t count,
+               const char *const *values, const char *pipeline)
+{
+    struct command_context context;
+    int exit_code;
+    if (!command_open(&context, call, false, &exit_code))
+        return exit_code;
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context.session, rcpt_sql(file), count, values, &context.error);
+    bool done = rows != NULL;
+    if (done && pipeline != NULL && rcpt_session_rows_int(rows, 0, "known") == 0) {
+        done = rcpt_error_fatal(&context.error, EX_USAGE, "there is no pipeline %.100s", pipeline);
+        rcpt_error_hint(&context.error, "receiptd ctl pipeline list shows those that there are");
+    }
+    exit_code = done ? EX_OK : command_fail(&context.error);
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
+static int list(const struct command_call *call, const char *file,
+                const struct report_column *columns, size_t count, enum command_format format)
+{
+    struct command_context context;
+    struct report report;
+    struct rcpt_json json;
+    int exit_code;
+    if (!command_open(&context, call, true, &exit_code))
+        return exit_code;
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context.session, rcpt_sql(file), 0, NULL, &context.error);
+    report_init(&report, columns, count);
+    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
+        for (size_t column = 0; column < count; column++)
+            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
+    if (rows != NULL && format == COMMAND_FORMAT_JSON) {
+        rcpt_json_init(&json, stdout);
+        report_write_json(&report, &json);
+        putchar('\n');
+    } else if (rows != NULL) {
+        report_print_table(&report, stdout);
+    }
+    exit_code = rows != NULL ? command_printed(EX_OK) : command_fail(&context.error);
+    report_fini(&report);
+    rcpt_session_rows_free(rows);
+    command_close(&context);
+    return exit_code;
+}
+
+/* An option as a number in text; false after saying what is wrong. NULL: not given. */
+static bool read_number(const struct command_call *call, const char *name, int64_t low,
+                        int64_t high, char text[NUMBER], const char **value)
+{
+    int64_t number;
+    *value = NULL;
+    if (command_option(call, name) == NULL)
+        return true;
+    if (!command_number(call, name, low, high, low, &number))
+        return false;
+    if (strcmp(name, "rate") == 0)
+        number = number > 0 ? (MINUTE_US + number - 1) / number : 0;
+    snprintf(text, NUMBER, "%" PRId64, number);
+    *value = text;
+    return true;
+}
+
+static int set(const struct command_call *call, const char *org)
+{
+    char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER];
+    const char *values[6] = {org};
+    if (!read_number(call, "rate", 0, MINUTE_US, rate, &values[1]) ||
+        !read_number(call, "burst", 1, 1000000, burst, &values[2]) ||
+        !read_number(call, "concurrency", 0, 1000000, concurrency, &values[3]) ||
+        !read_number(call, "weight", 1, 1000, weight, &values[4]))
+        return EX_USAGE;
+    if (values[1] == NULL && values[2] == NULL && values[3] == NULL && values[4] == NULL)
+        return command_usage(call, "set what? --rate, --burst, --concurrency, --weight");
+    return run(call, "command/org_set", 6, values, NULL);
+}
+
+int command_org(const struct command_call *call, enum command_format format)
+{
+    static const struct report_column columns[] = {
+        {"org_id", REPORT_TEXT},    {"rate_per_minute", REPORT_NUMBER},
+        {"burst", REPORT_NUMBER},   {"concurrency", REPORT_NUMBER},
+        {"weight", REPORT_NUMBER},  {"paused", REPORT_TEXT},
+        {"running", REPORT_NUMBER}, {"granted", REPORT_NUMBER},
+        {"deferred", REPORT_NUMBER}};
+    const char *verb = call->more[0], *org = call->more[1];
+    if (verb == NULL || strcmp(verb, "list") == 0)
+        return list(call, "command/org_list", columns, sizeof(columns) / sizeof(columns[0]),
+                    format);
+    if (org == NULL)
+        return command_usage(call, "which organisation? * stands for all together");
+    if (strcmp(verb, "set") == 0)
+        return set(call, org);
+    if (strcmp(verb, "clear") == 0)
+        return run(call, "command/org_clear", 1, &org, NULL);
+    bool pause = strcmp(verb, "pause") == 0;
+    if (!pause && strcmp(verb, "resume") != 0)
+        return command_usage(call, "unknown verb \"%.40s\": list, set, clear, pause or resume",
+                             verb);
+    const char *const values[] = {org, NULL, NULL, NULL, NULL, pause ? "true" : "false"};
+    return run(call, "command/org_set", 6, values, NULL);
+}
+
+int command_pipeline(const struct command_call *call, enum command_format format)
+{
+    static const struct report_column columns[] = {
+        {"name", REPORT_TEXT},       {"active", REPORT_TEXT},    {"paused", REPORT_TEXT},
+        {"wordings", REPORT_NUMBER}, {"started", REPORT_NUMBER}, {"repeated", REPORT_NUMBER}};
+    const char *verb = call->more[0], *name = call->more[1];
+    if (verb == NULL || strcmp(verb, "list") == 0)
+        return list(call, "command/pipeline_list", columns, sizeof(columns) / sizeof(columns[0]),
+                    format);
+    if (name == NULL)
+        return command_usage(call, "which pipeline?");
+    if (strcmp(verb, "pause") == 0)
+        return run(call, "command/pipeline_pause", 1, &name, name);
+    if (strcmp(verb, "resume") == 0)
+        return run(call, "command/pipeline_resume", 1, &name, name);
+    return command_usage(call, "unknown verb \"%.40s\": list, pause or resume", verb);
+}

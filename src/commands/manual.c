@@ -1,0 +1,147 @@
+#include "manual.h"
+
+#include <string.h>
+
+#include "base/version.h"
+#include "command.h"
+
+void manual_title(const char *name, int section, FILE *out)
+{
+    fprintf(out,
+            ".\\\" Made by receiptd generate from the tables of the program.\n"
+            ".TH %s %d \"\" \"receiptd %s\" \"receiptd\"\n.nh\n.ad l\n",
+            name, section, RCPT_VERSION);
+}
+
+void manual_text(const char *text, FILE *out)
+{
+    bool bold = false, fresh = true;
+    for (; *text != '\0'; text++) {
+        if (fresh && (*text == '.' || *text == '\''))
+            fputs("\\&", out);
+        fresh = *text == '\n';
+        if (*text == '`') {
+            bold = !bold;
+            fputs(bold ? "\\fB" : "\\fR", out);
+        } else if (*text == '\\') {
+            fputs("\\e", out);
+        } else if (*text == '-') {
+            fputs("\\-", out);
+        } else {
+            fputc(*text, out);
+        }
+    }
+    if (bold)
+        fputs("\\fR", out);
+}
+
+/* A paragraph that is set in columns stays as it is. */
+static void write_paragraph(const char *text, size_t size, FILE *out)
+{
+    char paragraph[1024];
+    snprintf(paragraph, sizeof(paragraph), "%.*s", (int)size, text);
+    bool columns = strstr(paragraph, "  ") != NULL;
+    fputs(columns ? ".PP\n.nf\n" : ".PP\n", out);
+    manual_text(paragraph, out);
+    fputs(columns ? "\n.fi\n" : "\n", out);
+}
+
+static void write_paragraphs(const char *text, FILE *out)
+{
+    for (;;) {
+        const char *end = strstr(text, "\n\n");
+        write_paragraph(text, end != NULL ? (size_t)(end - text) : strlen(text), out);
+        if (end == NULL)
+            return;
+        text = end + 2;
+    }
+}
+
+static void write_option(const char *name, const char *argument, const char *doc, FILE *out)
+{
+    fputs(".TP\n\\fB\\-\\-", out);
+    manual_text(name, out);
+    fputs("\\fR", out);
+    if (argument != NULL) {
+        fputs(" \\fI", out);
+        manual_text(argument, out);
+        fputs("\\fR", out);
+    }
+    fputc('\n', out);
+    manual_text(doc, out);
+    fputc('\n', out);
+}
+
+static void write_command(const struct command *command, FILE *out)
+{
+    fputs(".SS \"receiptd ", out);
+    manual_text(command->name, out);
+    if (command->argument != NULL) {
+        fputs(" [", out);
+        manual_text(command->argument, out);
+        fputc(']', out);
+    }
+    fputs("\"\n", out);
+    manual_text(command->summary, out);
+    fputs(".\n", out);
+    write_paragraphs(command->doc, out);
+    for (size_t index = 0; index < COMMAND_MAX_OPTIONS && command->options[index].name != NULL;
+         index++)
+        write_option(command->options[index].name, command->options[index].argument,
+                     command->options[index].doc, out);
+}
+
+static void write_common(FILE *out)
+{
+    fputs(".SH OPTIONS\nEvery command takes:\n", out);
+    write_option("config", "FILE", "the configuration (default " RCPT_CONFIG_DEFAULT_PATH ")", out);
+    write_option("help", NULL, "print the help of the command", out);
+}
+
+static const char ending[] =
+    ".SH EXIT STATUS\n"
+    "0 done; 1 the answer is no, such as drift found by an audit; otherwise those of sysexits.h:\n"
+    "64 usage, 65 data, 66 no such file or campaign, 69 PostgreSQL or the daemon not reachable,\n"
+    "70 internal, 75 try again, 77 not permitted, 78 configuration.\n"
+    ".SH SIGNALS\n"
+    ".TP\n.BR SIGTERM \", \" SIGINT\n"
+    "end run and intake in order, within shutdown.deadline; a second one ends them at once.\n"
+    ".TP\n.B SIGHUP\n"
+    "run reads its configuration again, intake its TLS certificate.\n"
+    ".SH ENVIRONMENT\n"
+    "Variables that the configuration names as ${NAME}, those of libpq, and:\n"
+    ".TP\n.BR NOTIFY_SOCKET \", \" WATCHDOG_USEC\n"
+    "of\n.BR systemd.service (5)\n"
+    "with Type=notify: start, status, reload, drain and signs of life are told there.\n"
+    ".TP\n.B RECEIPTD_SECRETS\n"
+    "set by the units to where the files of /etc/receiptd/secrets, or of intake-secrets, are for\n"
+    "them; a secret is written\n"
+    "as file:${RECEIPTD_SECRETS:\\-/etc/receiptd/secrets/}NAME.\n"
+    ".SH FILES\n"
+    ".TP\n.I " RCPT_CONFIG_DEFAULT_PATH "\nthe configuration\n"
+    ".TP\n.I /etc/receiptd/secrets/\n"
+    "secrets, for root alone; receiptd.service gets them as credentials\n"
+    ".TP\n.I /etc/receiptd/intake-secrets/\n"
+    "the same for receiptd\\-intake.service, which sees no others\n"
+    ".TP\n.I /run/receiptd/control.sock\nwhere receiptd ctl finds the daemon\n"
+    ".SH SEE ALSO\n.BR receiptd.yaml (5)\n";
+
+void manual_write_commands(FILE *out)
+{
+    size_t count;
+    const struct command *commands = command_table(&count);
+    manual_title("RECEIPTD", 1, out);
+    fputs(".SH NAME\nreceiptd \\- delivery receipts from Kafka to statuses and funnels in "
+          "PostgreSQL\n"
+          ".SH SYNOPSIS\n.B receiptd\n.I COMMAND\n[\\fIOPTIONS\\fR]\n"
+          ".SH DESCRIPTION\n"
+          "receiptd reads delivery receipts in batches from Kafka and applies each as a\n"
+          "priority\\-versioned conditional UPDATE in PostgreSQL, together with the counters of\n"
+          "the campaign's funnel and its own position, exactly once and without a lock.\n"
+          ".SH COMMANDS\n",
+          out);
+    for (size_t index = 0; index < count; index++)
+        write_command(&commands[index], out);
+    write_common(out);
+    fputs(ending, out);
+}

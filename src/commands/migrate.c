@@ -1,0 +1,136 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "command.h"
+#include "migrate.h"
+#include "postgres/sql.h"
+
+/* ---- dry run ---- */
+
+/* The output is a script: the words are comments, so that it can be read, kept and run by psql. */
+static bool print_script(struct migrate_plan *plan)
+{
+    static const char prologue[] =
+        "BEGIN;\nSET LOCAL synchronous_commit = on;\nSET LOCAL search_path = :\"schema\";\n";
+    char *text = rcpt_pg_bind(prologue, plan->bindings, plan->binding_count, &plan->context->error);
+    if (text == NULL)
+        return false;
+    if (plan->step_count == 0)
+        puts("-- nothing to do");
+    else
+        fputs(text, stdout);
+    for (size_t index = 0; index < plan->step_count; index++)
+        printf("\n-- %s\n\n%s", plan->steps[index].what, plan->steps[index].sql);
+    if (plan->step_count > 0)
+        puts("\nCOMMIT;");
+    if (plan->note[0] != '\0')
+        printf("-- %s\n", plan->note);
+    free(text);
+    return true;
+}
+
+static bool dry_run(struct migrate_plan *plan)
+{
+    struct rcpt_session *session = plan->context->session;
+    struct rcpt_error *error = &plan->context->error;
+    if (!rcpt_session_begin(session, "READ ONLY", error))
+        return false;
+    bool good = migrate_plan_make(plan) && print_script(plan);
+    rcpt_session_rollback(session);
+    return good;
+}
+
+/* ---- the migration ---- */
+
+static bool try_lock(struct migrate_plan *plan, bool wait, bool *locked)
+{
+    const char *const values[] = {migrate_binding(plan, "schema"), wait ? "true" : "false"};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/lock"), 2, values, &plan->context->error);
+    if (rows == NULL)
+        return false;
+    *locked = rcpt_session_rows_bool(rows, 0, "locked");
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
+static bool lock(struct migrate_plan *plan)
+{
+    bool locked = false;
+    if (!try_lock(plan, false, &locked))
+        return false;
+    if (locked)
+        return true;
+    puts("waiting for another migration to end");
+    fflush(stdout);
+    return try_lock(plan, true, &locked);
+}
+
+/* An existing table may hold statuses of its own, and rows that no trigger has counted. */
+static bool look_at_mapped_rows(struct migrate_plan *plan, bool *has_rows)
+{
+    if (!plan->maps_inbox)
+        return true;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, "SELECT EXISTS (SELECT FROM message_inbox) AS has_rows", 0, NULL,
+        &plan->context->error);
+    if (rows == NULL)
+        return false;
+    *has_rows = rcpt_session_rows_bool(rows, 0, "has_rows");
+    rcpt_session_rows_free(rows);
+    return !*has_rows || migrate_ladder_check(plan);
+}
+
+static bool apply(struct migrate_plan *plan, bool *has_rows)
+{
+    struct rcpt_session *session = plan->context->session;
+    struct rcpt_error *error = &plan->context->error;
+    if (!rcpt_session_execute(session, rcpt_sql("control/synchronous"), error) || !lock(plan) ||
+        !migrate_plan_make(plan))
+        return false;
+    for (size_t index = 0; index < plan->step_count; index++) {
+        puts(plan->steps[index].what);
+        fflush(stdout);
+        if (!rcpt_session_execute(session, plan->steps[index].sql, error))
+            return false;
+    }
+    return look_at_mapped_rows(plan, has_rows) && rcpt_session_commit(session, error);
+}
+
+static bool migrate(struct migrate_plan *plan)
+{
+    bool has_rows = false;
+    if (!rcpt_session_begin(plan->context->session, "", &plan->context->error))
+        return false;
+    if (!apply(plan, &has_rows)) {
+        rcpt_session_rollback(plan->context->session);
+        fputs("nothing was changed\n", stderr);
+        return false;
+    }
+    if (plan->step_count == 0)
+        puts("nothing to do");
+    else
+        printf("done: %zu steps, committed\n", plan->step_count);
+    if (plan->note[0] != '\0')
+        puts(plan->note);
+    if (has_rows)
+        puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
+    return true;
+}
+
+int command_migrate(const struct command_call *call)
+{
+    struct command_context context;
+    struct migrate_plan plan;
+    int exit_code;
+    bool is_dry = command_option(call, "dry-run") != NULL;
+    if (!command_open(&context, call, is_dry, &exit_code))
+        return exit_code;
+    migrate_plan_init(&plan, &context, call, is_dry);
+    bool good = is_dry ? dry_run(&plan) : migrate(&plan);
+    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    migrate_plan_fini(&plan);
+    command_close(&context);
+    return exit_code;
+}

@@ -1,0 +1,77 @@
+/* What a migration has to do: steps of plain words and SQL, from looking at the database only.
+ * Private to the room. */
+#ifndef RECEIPTD_COMMANDS_MIGRATE_H
+#define RECEIPTD_COMMANDS_MIGRATE_H
+
+#include "command.h"
+#include "postgres/bind.h"
+
+#define MIGRATE_MAX_STEPS    48u
+#define MIGRATE_MAX_BINDINGS 32u
+
+enum { MIGRATE_COUNTER, MIGRATE_WATCHER, MIGRATE_DEFINERS };
+
+struct migrate_step {
+    char *what; /* "create schema receiptd" */
+    char *sql;
+};
+
+struct migrate_plan {
+    struct command_context *context;
+    const struct command_call *call;
+    bool dry_run; /* look without locks */
+    struct rcpt_pg_binding bindings[MIGRATE_MAX_BINDINGS];
+    size_t binding_count;
+    char *owned[MIGRATE_MAX_BINDINGS]; /* values that were made for the bindings */
+    size_t owned_count;
+    struct migrate_step steps[MIGRATE_MAX_STEPS];
+    size_t step_count;
+    bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
+    bool hands_over[MIGRATE_DEFINERS]; /* a function gets its owner, after it was made */
+    char note[256];                    /* what is left to an administrator; "": nothing */
+};
+
+void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
+                       const struct command_call *call, bool dry_run);
+void migrate_plan_fini(struct migrate_plan *plan);
+
+/* Looks at the database and fills the steps. Within the migration's transaction, after its lock;
+ * for a dry run within a read-only one. False with the error in the context. */
+RCPT_MUST_CHECK bool migrate_plan_make(struct migrate_plan *plan);
+
+/* ---- for the parts of the plan ---- */
+/* The name must live as long as the plan. The value is copied. */
+void migrate_bind(struct migrate_plan *plan, const char *name, const char *value);
+const char *migrate_binding(const struct migrate_plan *plan, const char *name);
+/* A step from an embedded file, its variables bound. */
+RCPT_MUST_CHECK bool migrate_add(struct migrate_plan *plan, const char *file, const char *format,
+                                 ...) RCPT_PRINTF(3, 4);
+
+/* The same with other variables than the plan's. */
+RCPT_MUST_CHECK bool migrate_add_bound(struct migrate_plan *plan, const char *file,
+                                       const struct rcpt_pg_binding *bindings, size_t count,
+                                       const char *format, ...) RCPT_PRINTF(5, 6);
+/* The value of an option of the command line; NULL: not given. */
+const char *migrate_option(const struct migrate_plan *plan, const char *name);
+
+/* ---- migrate_definers.c ---- */
+/* Adds the steps that make the roles of functions with rights of their own, before those functions
+ * are made; refuses (EX_NOPERM, the SQL on stderr) where only an administrator can. */
+RCPT_MUST_CHECK bool migrate_definers_prepare(struct migrate_plan *plan);
+/* Adds the steps that give them the functions. */
+RCPT_MUST_CHECK bool migrate_definers_plan(struct migrate_plan *plan);
+
+/* ---- migrate_roles.c ---- */
+/* Adds the steps for --role, --platform-role and --intake-role, after all others: they grant what
+ * those made. */
+RCPT_MUST_CHECK bool migrate_roles_plan(struct migrate_plan *plan);
+
+/* ---- migrate_ladder.c ---- */
+/* Binds the ladder's arrays. */
+void migrate_ladder_bind(struct migrate_plan *plan);
+/* Adds the steps for the ladder; `fresh`: its tables are not there yet. */
+RCPT_MUST_CHECK bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh);
+/* Refuses (EX_CONFIG, each status with its rows) a ladder that contradicts rows in use. */
+RCPT_MUST_CHECK bool migrate_ladder_check(struct migrate_plan *plan);
+
+#endif

@@ -1,0 +1,174 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "migrate.h"
+#include "postgres/array_text.h"
+#include "postgres/sql.h"
+
+/* The parameters of ladder_fill.sql, $1 … $9. */
+enum {
+    CODES,
+    NAMES,
+    PARENTS,
+    TERMINALS,
+    FLAG_BITS,
+    IMPLIED,
+    CHANNELS,
+    OVERRIDDEN,
+    BECOMING,
+    ARRAYS
+};
+static const char *const array_names[ARRAYS] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
+
+static void add_text(struct rcpt_array_text *array, const char *text)
+{
+    rcpt_array_text_add(array, text, strlen(text));
+}
+
+static void add_int_or_null(struct rcpt_array_text *array, bool is_null, int64_t value)
+{
+    if (is_null)
+        rcpt_array_text_add_null(array);
+    else
+        rcpt_array_text_add_int(array, value);
+}
+
+static void add_entry(struct rcpt_array_text arrays[ARRAYS], const struct rcpt_ladder_entry *entry)
+{
+    rcpt_array_text_add_int(&arrays[CODES], entry->code);
+    add_text(&arrays[NAMES], entry->name);
+    add_int_or_null(&arrays[PARENTS], entry->is_flag || entry->parent == RCPT_LADDER_NO_STATUS,
+                    entry->parent);
+    add_text(&arrays[TERMINALS], entry->terminal ? "t" : "f");
+    add_int_or_null(&arrays[FLAG_BITS], !entry->is_flag, entry->code - RCPT_LADDER_FIRST_FLAG_CODE);
+    add_int_or_null(&arrays[IMPLIED], !entry->is_flag || entry->top == 0, entry->top);
+}
+
+void migrate_ladder_bind(struct migrate_plan *plan)
+{
+    const struct rcpt_config *config = plan->context->config;
+    struct rcpt_array_text arrays[ARRAYS];
+    for (size_t index = 0; index < ARRAYS; index++)
+        rcpt_array_text_init(&arrays[index]);
+    for (size_t index = 0; index < rcpt_ladder_entry_count(config->ladder); index++)
+        add_entry(arrays, rcpt_ladder_entry(config->ladder, index));
+    for (size_t index = 0; index < config->ladder_definition.override_count; index++) {
+        const struct rcpt_override_definition *override =
+            &config->ladder_definition.overrides[index];
+        add_text(&arrays[CHANNELS], override->channel);
+        add_text(&arrays[OVERRIDDEN], override->status);
+        add_text(&arrays[BECOMING], override->becomes);
+    }
+    for (size_t index = 0; index < ARRAYS; index++) {
+        migrate_bind(plan, array_names[index], rcpt_array_text_finish(&arrays[index]));
+        rcpt_array_text_fini(&arrays[index]);
+    }
+    migrate_bind(plan, "ladder_hash", rcpt_ladder_hash(config->ladder));
+}
+
+/* ---- contradictions ---- */
+
+static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *rows)
+{
+    char list[400] = "";
+    size_t used = 0, count = rcpt_session_rows_count(rows);
+    for (size_t row = 0; row < count && used < 300; row++) {
+        int size = snprintf(list + used, sizeof(list) - used, "%s%s (%s, %s rows) %s",
+                            row > 0 ? "; " : "", rcpt_session_rows_text(rows, row, "name"),
+                            rcpt_session_rows_text(rows, row, "code"),
+                            rcpt_session_rows_text(rows, row, "rows"),
+                            rcpt_session_rows_text(rows, row, "problem"));
+        used += (size_t)size;
+    }
+    rcpt_error_fatal(&plan->context->error, EX_CONFIG, "the ladder contradicts rows in use: %s",
+                     list);
+    rcpt_error_hint(&plan->context->error,
+                    "%zu in all; keep code and parent of what is in use, add new ones beside it",
+                    count);
+}
+
+bool migrate_ladder_check(struct migrate_plan *plan)
+{
+    const char *const values[] = {
+        migrate_binding(plan, array_names[CODES]), migrate_binding(plan, array_names[NAMES]),
+        migrate_binding(plan, array_names[PARENTS]), migrate_binding(plan, array_names[FLAG_BITS])};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/ladder_check"), 4, values, &plan->context->error);
+    bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
+    if (rows != NULL && !good)
+        refuse(plan, rows);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+/* ---- steps ---- */
+
+/* Batches of a running daemon are waited for first: one of them could bring a status that is about
+ * to go. */
+static bool check_in_use(struct migrate_plan *plan)
+{
+    if (!plan->dry_run &&
+        !rcpt_session_execute(plan->context->session, rcpt_sql("migrate/progress_lock"),
+                              &plan->context->error))
+        return false;
+    return migrate_ladder_check(plan);
+}
+
+struct ladder_state { /* columns of ladder_state.sql */
+    bool filled, same, extends;
+    int64_t pins;
+};
+
+/* Where the ladder only grows, running daemons stay right: nobody is waited for or fenced off. */
+static bool plan_change(struct migrate_plan *plan, const struct ladder_state *state)
+{
+    size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);
+    const char *hash = migrate_binding(plan, "ladder_hash");
+    bool replaced = !state->same && !state->extends;
+    if (state->filled && (replaced || state->pins > 0) && !check_in_use(plan))
+        return false;
+    if (!state->same &&
+        !migrate_add(plan, "migrate/ladder_fill", "%s the ladder: %zu statuses and flags, hash %s",
+                     state->extends  ? "extend"
+                     : state->filled ? "replace"
+                                     : "fill",
+                     entries, hash))
+        return false;
+    if (state->extends && !migrate_add(plan, "migrate/ladder_extend",
+                                       "pin ladder %s for the topics of the one before; daemons "
+                                       "with that one go on, reload them",
+                                       hash))
+        return false;
+    if (!state->same &&
+        !migrate_add(plan, "migrate/ladder_store", "note that ladder %s is in the tables", hash))
+        return false;
+    return state->pins == 0 || migrate_add(plan, "migrate/ladder_pin",
+                                           "pin ladder %s for %" PRId64
+                                           " topics and raise their generation; daemons with "
+                                           "the old ladder stop",
+                                           hash, state->pins);
+}
+
+bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh)
+{
+    const char *values[ARRAYS + 1];
+    if (fresh)
+        return plan_change(plan, &(struct ladder_state){.filled = false});
+    for (size_t index = 0; index < ARRAYS; index++)
+        values[index] = migrate_binding(plan, array_names[index]);
+    values[ARRAYS] = migrate_binding(plan, "ladder_hash");
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(plan->context->session, rcpt_sql("migrate/ladder_state"), ARRAYS + 1,
+                           values, &plan->context->error);
+    if (rows == NULL)
+        return false;
+    const struct ladder_state state = {.filled = rcpt_session_rows_bool(rows, 0, "filled"),
+                                       .same = rcpt_session_rows_bool(rows, 0, "same"),
+                                       .extends = rcpt_session_rows_bool(rows, 0, "extends"),
+                                       .pins = rcpt_session_rows_int(rows, 0, "pins")};
+    rcpt_session_rows_free(rows);
+    return plan_change(plan, &state);
+}

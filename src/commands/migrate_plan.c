@@ -1,0 +1,391 @@
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "migrate.h"
+#include "postgres/sql.h"
+
+/* In order; a database that knows fewer gets the rest. Each file writes its own row into
+ * schema_version. */
+static const struct {
+    int version;
+    const char *file;
+} migrations[] = {
+    {1, "migrate/001_core"},
+    {2, "migrate/002_alias"},
+    {3, "migrate/003_timeline"},
+    {4, "migrate/004_folds"},
+    {5, "migrate/005_actions"},
+    {6, "migrate/006_flags"},
+    {7, "migrate/007_fold_fields"},
+    {8, "migrate/008_watch"},
+    {9, "migrate/009_intents"},
+    {10, "migrate/010_fold_sum"},
+    {11, "migrate/011_parked_gateway"},
+    {12, "migrate/012_fold_clock"},
+    {13, "migrate/013_fair_claims"},
+    {14, "migrate/014_raw_events"},
+    {15, "migrate/015_definers"},
+};
+#define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
+
+/* ---- bindings and steps ---- */
+
+void migrate_bind(struct migrate_plan *plan, const char *name, const char *value)
+{
+    RCPT_ASSERT(plan->binding_count < MIGRATE_MAX_BINDINGS);
+    char *copy = rcpt_strdup(value);
+    plan->owned[plan->owned_count++] = copy;
+    plan->bindings[plan->binding_count++] = (struct rcpt_pg_binding){.name = name, .value = copy};
+}
+
+const char *migrate_binding(const struct migrate_plan *plan, const char *name)
+{
+    size_t index = 0;
+    while (index < plan->binding_count && strcmp(plan->bindings[index].name, name) != 0)
+        index++;
+    RCPT_ASSERT(index < plan->binding_count);
+    return plan->bindings[index].value;
+}
+
+/* Appends an embedded file to the last step. */
+static bool append(struct migrate_plan *plan, const char *file)
+{
+    struct migrate_step *step = &plan->steps[plan->step_count - 1];
+    char *more =
+        rcpt_pg_bind(rcpt_sql(file), plan->bindings, plan->binding_count, &plan->context->error);
+    if (more == NULL)
+        return false;
+    size_t used = strlen(step->sql), added = strlen(more) + 1;
+    step->sql = rcpt_realloc(step->sql, used + added);
+    memcpy(step->sql + used, more, added);
+    free(more);
+    return true;
+}
+
+static bool add_bound(struct migrate_plan *plan, const char *file,
+                      const struct rcpt_pg_binding *bindings, size_t count, const char *what)
+{
+    RCPT_ASSERT(plan->step_count < MIGRATE_MAX_STEPS);
+    char *sql = rcpt_pg_bind(rcpt_sql(file), bindings, count, &plan->context->error);
+    if (sql == NULL)
+        return false;
+    plan->steps[plan->step_count++] = (struct migrate_step){.what = rcpt_strdup(what), .sql = sql};
+    return true;
+}
+
+bool migrate_add_bound(struct migrate_plan *plan, const char *file,
+                       const struct rcpt_pg_binding *bindings, size_t count, const char *format,
+                       ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    return add_bound(plan, file, bindings, count, what);
+}
+
+const char *migrate_option(const struct migrate_plan *plan, const char *name)
+{
+    return command_option(plan->call, name);
+}
+
+bool migrate_add(struct migrate_plan *plan, const char *file, const char *format, ...)
+{
+    char what[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof(what), format, arguments);
+    va_end(arguments);
+    return add_bound(plan, file, plan->bindings, plan->binding_count, what);
+}
+
+/* ---- the inbox ---- */
+
+static const struct rcpt_config *config_of(const struct migrate_plan *plan)
+{
+    return plan->context->config;
+}
+
+static bool is_mapped(const struct migrate_plan *plan)
+{
+    return config_of(plan)->inbox.table != NULL;
+}
+
+/* The base table and its columns; and all of them in one text, to see later whether the mapping has
+ * changed. */
+static void bind_inbox(struct migrate_plan *plan)
+{
+    const struct rcpt_config *config = config_of(plan);
+    const struct {
+        const char *name, *value;
+    } columns[] = {
+        {"message_id", config->inbox.message_id},   {"org_id", config->inbox.org_id},
+        {"campaign_id", config->inbox.campaign_id}, {"status", config->inbox.status},
+        {"prev_status", config->inbox.prev_status}, {"flags", config->inbox.flags},
+        {"prev_flags", config->inbox.prev_flags},   {"status_at", config->inbox.status_at},
+        {"updated_at", config->inbox.updated_at},
+    };
+    char mapping[2048], schema[256], fillfactor[16];
+    const char *table = is_mapped(plan) ? config->inbox.table : "message_inbox";
+    const char *dot = is_mapped(plan) ? strchr(table, '.') : NULL;
+    snprintf(schema, sizeof(schema), "%.*s",
+             dot != NULL ? (int)(dot - table) : (int)strlen(config->postgres.schema),
+             dot != NULL ? table : config->postgres.schema);
+    table = dot != NULL ? dot + 1 : table;
+    snprintf(fillfactor, sizeof(fillfactor), "%u", config->inbox.fillfactor);
+    migrate_bind(plan, "inbox_schema", schema);
+    migrate_bind(plan, "inbox_table", table);
+    migrate_bind(plan, "fillfactor", fillfactor);
+    size_t used =
+        (size_t)snprintf(mapping, sizeof(mapping), "receiptd inbox: %s.%s", schema, table);
+    for (size_t index = 0; index < sizeof(columns) / sizeof(columns[0]); index++) {
+        /* Names in our own table are fixed; the keys count for a mapped one only. */
+        const char *value = is_mapped(plan) ? columns[index].value : columns[index].name;
+        migrate_bind(plan, columns[index].name, value);
+        used += (size_t)snprintf(mapping + used, sizeof(mapping) - used, ", %s=%s",
+                                 columns[index].name, value);
+        RCPT_ASSERT(used < sizeof(mapping));
+    }
+    migrate_bind(plan, "mapping", mapping);
+}
+
+static bool is_mapping(const struct migrate_plan *plan, const char *stored)
+{
+    return stored != NULL && strcmp(stored, migrate_binding(plan, "mapping")) == 0;
+}
+
+static bool refuse_kind(struct migrate_plan *plan, bool is_view)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (is_view) {
+        rcpt_error_fatal(
+            error, EX_CONFIG,
+            "message_inbox is a view over an existing table, but inbox.table is not set");
+        rcpt_error_hint(
+            error,
+            "set inbox.table as it was, or drop the view if our own table is to take its place");
+    } else {
+        rcpt_error_fatal(
+            error, EX_CONFIG, "message_inbox is a table of its own, but inbox.table says %s.%s",
+            migrate_binding(plan, "inbox_schema"), migrate_binding(plan, "inbox_table"));
+        rcpt_error_hint(
+            error, "leave inbox.table out, or drop the table message_inbox if it is not in use");
+    }
+    return false;
+}
+
+static bool plan_own_inbox(struct migrate_plan *plan, const char *kind, int64_t fillfactor)
+{
+    if (kind != NULL && strcmp(kind, "v") == 0)
+        return refuse_kind(plan, true);
+    if (kind == NULL)
+        return migrate_add(plan, "migrate/inbox_table", "create table message_inbox, fillfactor %s",
+                           migrate_binding(plan, "fillfactor"));
+    /* A partitioned table has no pages of its own to fill. */
+    if (strcmp(kind, "r") == 0 && fillfactor != (int64_t)config_of(plan)->inbox.fillfactor)
+        return migrate_add(plan, "migrate/inbox_fillfactor",
+                           "set fillfactor of message_inbox to %s",
+                           migrate_binding(plan, "fillfactor"));
+    return true;
+}
+
+static bool check_base(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    struct rcpt_error *error = &plan->context->error;
+    const char *schema = migrate_binding(plan, "inbox_schema"),
+               *table = migrate_binding(plan, "inbox_table");
+    if (!rcpt_session_rows_bool(state, 0, "base_exists")) {
+        rcpt_error_fatal(error, EX_CONFIG, "inbox table %s.%s does not exist", schema, table);
+        rcpt_error_hint(error, "check inbox.table; it is written schema.table");
+        return false;
+    }
+    if (!rcpt_session_rows_bool(state, 0, "base_unique")) {
+        const char *column = migrate_binding(plan, "message_id");
+        rcpt_error_fatal(error, EX_CONFIG, "inbox table %s.%s has no unique index on %s", schema,
+                         table, column);
+        rcpt_error_hint(
+            error,
+            "each receipt finds its message by it: CREATE UNIQUE INDEX ON \"%s\".\"%s\" (\"%s\")",
+            schema, table, column);
+        return false;
+    }
+    return true;
+}
+
+static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    const char *kind = rcpt_session_rows_text(state, 0, "inbox_kind");
+    if (kind != NULL && strcmp(kind, "v") != 0)
+        return refuse_kind(plan, false);
+    if (!check_base(plan, state))
+        return false;
+    if (kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping")))
+        return true;
+    plan->maps_inbox = true;
+    return migrate_add(plan, "migrate/inbox_view",
+                       "%s view message_inbox over %s.%s, with its missing columns added",
+                       kind != NULL ? "replace" : "create", migrate_binding(plan, "inbox_schema"),
+                       migrate_binding(plan, "inbox_table")) &&
+           append(plan, "migrate/inbox_view_comment");
+}
+
+/* ---- the trigger ---- */
+
+static bool is_base(const struct migrate_plan *plan, const struct rcpt_session_rows *triggers,
+                    size_t row)
+{
+    return strcmp(rcpt_session_rows_text(triggers, row, "inbox_schema"),
+                  migrate_binding(plan, "inbox_schema")) == 0 &&
+           strcmp(rcpt_session_rows_text(triggers, row, "inbox_table"),
+                  migrate_binding(plan, "inbox_table")) == 0;
+}
+
+static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, const char *table)
+{
+    const struct rcpt_pg_binding bindings[] = {{"inbox_schema", schema}, {"inbox_table", table}};
+    return migrate_add_bound(plan, "migrate/inbox_trigger_drop", bindings, 2,
+                             "drop the trigger that counts TARGETED on %s.%s", schema, table);
+}
+
+static bool plan_triggers(struct migrate_plan *plan)
+{
+    bool wanted = config_of(plan)->inbox.count_targeted, found = false, good = true;
+    const char *const values[] = {config_of(plan)->postgres.schema};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/triggers"), 1, values, &plan->context->error);
+    if (rows == NULL)
+        return false;
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
+        bool keep = wanted && is_base(plan, rows, row);
+        if (keep)
+            found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
+                    rcpt_session_rows_bool(rows, row, "checks");
+        else
+            good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
+                                     rcpt_session_rows_text(rows, row, "inbox_table"));
+    }
+    if (good && wanted && !found)
+        good = migrate_add(plan, "migrate/inbox_trigger",
+                           "create the trigger that counts TARGETED on %s.%s",
+                           migrate_binding(plan, "inbox_schema"),
+                           migrate_binding(plan, "inbox_table")) &&
+               append(plan, "migrate/inbox_trigger_comment");
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+/* ---- the whole ---- */
+
+void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
+                       const struct command_call *call, bool dry_run)
+{
+    memset(plan, 0, sizeof(*plan));
+    plan->context = context;
+    plan->call = call;
+    plan->dry_run = dry_run;
+    migrate_bind(plan, "schema", context->config->postgres.schema);
+    bind_inbox(plan);
+    migrate_ladder_bind(plan);
+}
+
+void migrate_plan_fini(struct migrate_plan *plan)
+{
+    for (size_t index = 0; index < plan->step_count; index++) {
+        free(plan->steps[index].what);
+        free(plan->steps[index].sql);
+    }
+    for (size_t index = 0; index < plan->owned_count; index++)
+        free(plan->owned[index]);
+}
+
+static bool read_version(struct migrate_plan *plan, int64_t *version)
+{
+    struct rcpt_error *error = &plan->context->error;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, rcpt_sql("control/schema_check"), 0, NULL, error);
+    if (rows == NULL)
+        return false;
+    *version = rcpt_session_rows_int(rows, 0, "version");
+    rcpt_session_rows_free(rows);
+    if (*version > NEWEST) {
+        rcpt_error_fatal(error, EX_CONFIG,
+                         "schema %s has version %" PRId64 ", this receiptd knows %d",
+                         config_of(plan)->postgres.schema, *version, NEWEST);
+        rcpt_error_hint(error, "a newer receiptd has migrated it: install that one");
+        return false;
+    }
+    return true;
+}
+
+static bool plan_versions(struct migrate_plan *plan, int64_t version)
+{
+    bool good = true;
+    for (size_t index = 0; good && index < sizeof(migrations) / sizeof(migrations[0]); index++) {
+        if (migrations[index].version > version)
+            good = migrate_add(plan, migrations[index].file,
+                               "create tables, views and functions of version %d",
+                               migrations[index].version);
+    }
+    return good;
+}
+
+static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    int64_t version = 0;
+    if (!rcpt_session_rows_bool(state, 0, "schema_exists") &&
+        !migrate_add(plan, "migrate/schema", "create schema %s", config_of(plan)->postgres.schema))
+        return false;
+    if (rcpt_session_rows_bool(state, 0, "versions_exist") && !read_version(plan, &version))
+        return false;
+    bool good = plan_versions(plan, version);
+    /* The ladder's check reads the inbox as it is; a database of ours always has one. */
+    good = good && migrate_ladder_plan(plan, version == 0);
+    if (is_mapped(plan))
+        good = good && plan_mapped_inbox(plan, state);
+    else
+        good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
+                                      rcpt_session_rows_int(state, 0, "fillfactor"));
+    return good && migrate_definers_prepare(plan) && plan_triggers(plan) &&
+           migrate_definers_plan(plan) && migrate_roles_plan(plan);
+}
+
+/* Whatever a table of somebody else makes the session do, it would do as a superuser. */
+static bool check_session(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (plan->dry_run || !rcpt_session_rows_bool(state, 0, "superuser") ||
+        migrate_option(plan, "as-superuser") != NULL)
+        return true;
+    rcpt_error_fatal(
+        error, EX_NOPERM,
+        "role \"%s\" is a superuser: what a migration makes, or runs into in somebody's "
+        "table, would work with all rights",
+        rcpt_session_rows_text(state, 0, "session"));
+    rcpt_error_hint(error,
+                    "make an owner and run it as him: CREATE ROLE receiptd_owner LOGIN CREATEROLE; "
+                    "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; or, knowing that, add "
+                    "--as-superuser",
+                    rcpt_session_rows_text(state, 0, "database"));
+    return false;
+}
+
+bool migrate_plan_make(struct migrate_plan *plan)
+{
+    /* A policy is a function of the table's owner: rather an error than his function. */
+    if (!rcpt_session_execute(plan->context->session, "SET LOCAL row_security = off",
+                              &plan->context->error))
+        return false;
+    const char *const values[] = {
+        config_of(plan)->postgres.schema, migrate_binding(plan, "inbox_schema"),
+        migrate_binding(plan, "inbox_table"), migrate_binding(plan, "message_id")};
+    struct rcpt_session_rows *state = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/state"), 4, values, &plan->context->error);
+    bool good = state != NULL && check_session(plan, state) && plan_from(plan, state);
+    rcpt_session_rows_free(state);
+    return good;
+}

@@ -1,0 +1,77 @@
+/* migrate --role, --platform-role and --intake-role: the role is made where it is missing, and gets
+ * exactly the rights that sql/migrate/role.sql, platform_role.sql and intake_role.sql say. */
+#include <string.h>
+#include <sysexits.h>
+
+#include "migrate.h"
+#include "postgres/sql.h"
+
+#define ROLE_NAME_MAX 63u /* PostgreSQL cuts longer ones off */
+
+static bool check_name(struct migrate_plan *plan, const char *option, const char *name)
+{
+    size_t size = strlen(name);
+    if (size > 0 && size <= ROLE_NAME_MAX)
+        return true;
+    rcpt_error_fatal(&plan->context->error, EX_USAGE,
+                     "--%s: a name has 1 to %u bytes, this has %zu", option, ROLE_NAME_MAX, size);
+    return false;
+}
+
+static bool refuse_owner(struct migrate_plan *plan, const char *name, const char *owner)
+{
+    struct rcpt_error *error = &plan->context->error;
+    rcpt_error_fatal(error, EX_CONFIG,
+                     "role \"%s\" can act as \"%s\", which owns schema %s: no grant limits it",
+                     name, owner, plan->context->config->postgres.schema);
+    rcpt_error_hint(error, "name another role, one that is no superuser and no member of \"%s\"",
+                    owner);
+    return false;
+}
+
+static bool plan_creation(struct migrate_plan *plan, const char *name,
+                          const struct rcpt_session_rows *state)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (rcpt_session_rows_bool(state, 0, "role_exists"))
+        return true;
+    if (!rcpt_session_rows_bool(state, 0, "may_create")) {
+        rcpt_error_fatal(error, EX_NOPERM,
+                         "role \"%s\" does not exist, and role \"%s\" may not create it", name,
+                         rcpt_session_rows_text(state, 0, "session"));
+        rcpt_error_hint(error, "have an administrator do it: CREATE ROLE \"%s\" LOGIN", name);
+        return false;
+    }
+    const struct rcpt_pg_binding binding = {"role", name};
+    return migrate_add_bound(plan, "migrate/role_create", &binding, 1,
+                             "create role %s, without a password", name);
+}
+
+static bool plan_role(struct migrate_plan *plan, const char *option, const char *variable,
+                      const char *file)
+{
+    const char *role = migrate_option(plan, option);
+    if (role == NULL)
+        return true;
+    if (!check_name(plan, option, role))
+        return false;
+    const char *const values[] = {role, plan->context->config->postgres.schema};
+    struct rcpt_session_rows *state = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/role_state"), 2, values, &plan->context->error);
+    if (state == NULL)
+        return false;
+    bool good = rcpt_session_rows_bool(state, 0, "owns")
+                    ? refuse_owner(plan, role, rcpt_session_rows_text(state, 0, "owner"))
+                    : plan_creation(plan, role, state);
+    rcpt_session_rows_free(state);
+    migrate_bind(plan, variable, role);
+    return good && migrate_add(plan, file, "give role %s its rights, and no others, in schema %s",
+                               role, plan->context->config->postgres.schema);
+}
+
+bool migrate_roles_plan(struct migrate_plan *plan)
+{
+    return plan_role(plan, "role", "receiptd_role", "migrate/role") &&
+           plan_role(plan, "platform-role", "platform_role", "migrate/platform_role") &&
+           plan_role(plan, "intake-role", "intake_role", "migrate/intake_role");
+}

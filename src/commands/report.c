@@ -1,0 +1,158 @@
+#include "report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+void report_init(struct report *report, const struct report_column *columns, size_t column_count)
+{
+    memset(report, 0, sizeof(*report));
+    report->columns = columns;
+    report->column_count = column_count;
+}
+
+void report_fini(struct report *report)
+{
+    for (size_t index = 0; index < report->cell_count; index++)
+        free(report->cells[index]);
+    free(report->cells);
+}
+
+void report_add(struct report *report, const char *text)
+{
+    if (report->cell_count == report->capacity) {
+        report->capacity = report->capacity > 0 ? report->capacity * 2 : 64;
+        report->cells = rcpt_realloc(report->cells, report->capacity * sizeof(*report->cells));
+    }
+    report->cells[report->cell_count++] = text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+void report_add_int(struct report *report, int64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%" PRId64, value);
+    report_add(report, text);
+}
+
+size_t report_row_count(const struct report *report)
+{
+    RCPT_ASSERT(report->cell_count % report->column_count == 0);
+    return report->cell_count / report->column_count;
+}
+
+static const char *cell(const struct report *report, size_t row, size_t column)
+{
+    return report->cells[row * report->column_count + column];
+}
+
+size_t report_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text != '\0'; text++)
+        width += (*text & 0xc0) != 0x80;
+    return width;
+}
+
+void report_print_padded(FILE *out, const char *text, size_t width, bool right)
+{
+    size_t used = report_width(text);
+    int blanks = used < width ? (int)(width - used) : 0;
+    if (right)
+        fprintf(out, "%*s", blanks, "");
+    for (const char *byte = text; *byte != '\0'; byte++)
+        fputc((unsigned char)*byte < 0x20 || *byte == 0x7f ? '?' : *byte, out);
+    if (!right)
+        fprintf(out, "%*s", blanks, "");
+}
+
+static size_t column_width(const struct report *report, size_t column)
+{
+    size_t width = report_width(report->columns[column].name);
+    for (size_t row = 0; row < report_row_count(report); row++) {
+        const char *text = cell(report, row, column);
+        size_t here = text != NULL ? report_width(text) : 1;
+        width = here > width ? here : width;
+    }
+    return width;
+}
+
+/* The last column is not padded, so that no line ends with blanks. */
+static void print_table_cell(const struct report *report, size_t column, size_t width,
+                             const char *text, FILE *out)
+{
+    bool right = report->columns[column].kind == REPORT_NUMBER;
+    bool last = column + 1 == report->column_count;
+    report_print_padded(out, text != NULL ? text : "-", last && !right ? 0 : width, right);
+    fputs(last ? "\n" : "  ", out);
+}
+
+void report_print_table(const struct report *report, FILE *out)
+{
+    size_t rows = report_row_count(report);
+    if (rows == 0)
+        return;
+    size_t *widths = rcpt_malloc(report->column_count * sizeof(*widths));
+    for (size_t column = 0; column < report->column_count; column++) {
+        widths[column] = column_width(report, column);
+        print_table_cell(report, column, widths[column], report->columns[column].name, out);
+    }
+    for (size_t row = 0; row < rows; row++) {
+        for (size_t column = 0; column < report->column_count; column++)
+            print_table_cell(report, column, widths[column], cell(report, row, column), out);
+    }
+    free(widths);
+}
+
+static void print_csv_cell(const char *text, bool last, FILE *out)
+{
+    text = text != NULL ? text : "";
+    if (strpbrk(text, ",\"\r\n") == NULL) {
+        fputs(text, out);
+    } else {
+        fputc('"', out);
+        for (; *text != '\0'; text++) {
+            if (*text == '"')
+                fputc('"', out);
+            fputc(*text, out);
+        }
+        fputc('"', out);
+    }
+    fputs(last ? "\r\n" : ",", out);
+}
+
+void report_print_csv(const struct report *report, FILE *out)
+{
+    RCPT_ASSERT(report->column_count > 0);
+    for (size_t column = 0; column < report->column_count; column++)
+        print_csv_cell(report->columns[column].name, column + 1 == report->column_count, out);
+    for (size_t index = 0; index < report->cell_count; index++)
+        print_csv_cell(report->cells[index], (index + 1) % report->column_count == 0, out);
+}
+
+static void write_json_cell(struct rcpt_json *json, enum report_kind kind, const char *text)
+{
+    if (text == NULL)
+        rcpt_json_null(json);
+    else if (kind == REPORT_TEXT)
+        rcpt_json_text(json, text);
+    else if (strpbrk(text, ".eE") != NULL)
+        rcpt_json_double(json, strtod(text, NULL));
+    else
+        rcpt_json_int(json, strtoll(text, NULL, 10));
+}
+
+void report_write_json(const struct report *report, struct rcpt_json *json)
+{
+    rcpt_json_begin_array(json);
+    for (size_t row = 0; row < report_row_count(report); row++) {
+        rcpt_json_begin_object(json);
+        for (size_t column = 0; column < report->column_count; column++) {
+            rcpt_json_key(json, report->columns[column].name);
+            write_json_cell(json, report->columns[column].kind, cell(report, row, column));
+        }
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+}

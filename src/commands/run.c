@@ -1,0 +1,13 @@
+#include "app/run.h"
+#include "command.h"
+
+int command_run(const struct command_call *call)
+{
+    struct rcpt_error error = {0};
+    struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
+    if (config == NULL)
+        return command_fail(&error);
+    int exit_code = rcpt_app_run(config, call->config_path);
+    rcpt_config_free(config);
+    return exit_code;
+}

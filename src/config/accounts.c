@@ -1,0 +1,151 @@
+/* The fields of an entry of intake.accounts. What they mean together is checked by
+ * rcpt_intake_account_new. */
+#include "table.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define FIELD(member)                                                                              \
+    .offset = offsetof(struct rcpt_intake_account_config, member),                                 \
+    .size = sizeof(((struct rcpt_intake_account_config *)NULL)->member)
+#define LIST(member, count)                                                                        \
+    FIELD(member), .count_offset = offsetof(struct rcpt_intake_account_config, count),             \
+                   .count_size = sizeof(((struct rcpt_intake_account_config *)NULL)->count)
+#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
+#define TEMPLATE(path, member, meaning)                                                            \
+    {                                                                                              \
+        (path), RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(member), .min = 1, .max = 500,       \
+                                                                       .doc = (meaning)            \
+    }
+
+static const cyaml_strval_t verify_modes[] = {
+    {"required", RCPT_INTAKE_VERIFY_REQUIRED},
+    {"optional", RCPT_INTAKE_VERIFY_OPTIONAL},
+    {"off", RCPT_INTAKE_VERIFY_OFF},
+};
+static const cyaml_strval_t auths[] = {
+    {"gateway", RCPT_INTAKE_AUTH_GATEWAY},
+    {"shared", RCPT_INTAKE_AUTH_SHARED},
+    {"basic", RCPT_INTAKE_AUTH_BASIC},
+    {"bearer", RCPT_INTAKE_AUTH_BEARER},
+    {"header", RCPT_INTAKE_AUTH_HEADER},
+    {"query", RCPT_INTAKE_AUTH_QUERY},
+    {"hmac-hex", RCPT_INTAKE_AUTH_HMAC_HEX},
+    {"hmac-base64", RCPT_INTAKE_AUTH_HMAC_BASE64},
+    {"standard-webhooks", RCPT_INTAKE_AUTH_STANDARD},
+    {"telnyx", RCPT_INTAKE_AUTH_TELNYX},
+    {"url-hmac", RCPT_INTAKE_AUTH_URL_HMAC},
+    {"address", RCPT_INTAKE_AUTH_ADDRESS},
+};
+static const cyaml_strval_t time_formats[] = {
+    {"auto", RCPT_INTAKE_TIME_AUTO},
+    {"short", RCPT_INTAKE_TIME_SHORT},
+};
+static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
+static const cyaml_strval_t digests[] = {
+    {"any", RCPT_INTAKE_DIGEST_ANY},       {"md5hash", RCPT_INTAKE_DIGEST_MD5HASH},
+    {"md5", RCPT_INTAKE_DIGEST_MD5},       {"sha1", RCPT_INTAKE_DIGEST_SHA1},
+    {"sha256", RCPT_INTAKE_DIGEST_SHA256}, {"sha512", RCPT_INTAKE_DIGEST_SHA512},
+};
+static const cyaml_strval_t machine_opens[] = {
+    {"count", true},
+    {"flag", false},
+};
+
+/* The entries of custom.statuses after the check: what was a map is a list by then. */
+#define PAIR(member)                                                                               \
+    .offset = offsetof(struct rcpt_intake_pair, member),                                           \
+    .size = sizeof(((struct rcpt_intake_pair *)NULL)->member)
+static const struct rcpt_config_row pair_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, PAIR(name)},
+    {"value", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, PAIR(value)},
+    {"line", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, PAIR(line)},
+    {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, PAIR(column)},
+};
+#undef PAIR
+static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
+                                                     sizeof(struct rcpt_intake_pair)};
+
+static const struct rcpt_config_row rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
+     .doc = "the gateway calls `/dlr/NAME`; letters, digits, `-` and `_`"},
+    {"gateway", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(gateway), .min = 1, .max = 63,
+     .doc = "an adapter (docs/gateways.md lists them) or `custom`"},
+    {"org_id", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(org_id), .min = 1, .max = 255,
+     .doc = "organisation whose receipts come here"},
+    {"verify", RCPT_CONFIG_CHOICE, 0, FIELD(verify), .initial = "required", CHOICES(verify_modes),
+     .doc = "`required`: only with valid credentials; `optional`: also without any, but not with "
+            "wrong ones; `off`"},
+    {"auth", RCPT_CONFIG_CHOICE, 0, FIELD(auth), .initial = "gateway", CHOICES(auths),
+     .doc = "which credentials; `gateway`: its own signature, or `shared` where it has none"},
+    {"auth_name", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(auth_name), .min = 1, .max = 100,
+     .doc = "header or parameter that `auth` looks at"},
+    {"secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET, LIST(secrets, secrets_count), .initial = "[]",
+     .max = 20, .doc = "keys, all valid at once, so that they can be rotated"},
+    {"public_url", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(public_url), .min = 8, .max = 2000,
+     .doc = "URL that the gateway calls, up to and with `/dlr/NAME`; needed where URLs are signed"},
+    {"verify_token", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE | RCPT_CONFIG_SECRET,
+     FIELD(verify_token), .min = 1, .max = 500,
+     .doc = "`hub.verify_token` of Meta; not set: its challenge is refused"},
+    {"topic_arn", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic_arn), .min = 1, .max = 300,
+     .doc = "the only topic of Amazon SNS that may send; needed unless `verify: off`"},
+    {"certificates", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET, LIST(certificates, certificates_count),
+     .initial = "[]", .max = 20,
+     .doc = "certificates of Amazon SNS in PEM; empty: fetched from where the message says, when "
+            "that is Amazon's and in the topic's region"},
+    {"digest", RCPT_CONFIG_CHOICE, 0, FIELD(digest), .initial = "any", CHOICES(digests),
+     .doc = "the one signature of Vonage SMS that counts, as Vonage's dashboard has it; `md5hash` "
+            "and `md5` are weak"},
+    {"plivo_v2", RCPT_CONFIG_CHOICE, 0, FIELD(plivo_v2), .initial = "false", CHOICES(booleans),
+     .doc = "also Plivo's V2 signature, which covers none of the parameters: whoever has captured "
+            "one can write any receipt"},
+    {"unsigned_ids", RCPT_CONFIG_CHOICE, 0, FIELD(unsigned_ids), .initial = "false",
+     CHOICES(booleans),
+     .doc = "URL and headers count also where the signature covers the body alone: whoever has "
+            "captured a request can name any message"},
+    {"allow", RCPT_CONFIG_LIST, 0, LIST(allow, allow_count), .initial = "[]", .max = 200,
+     .doc = "addresses or networks that may send; empty: all"},
+    {"max_age", RCPT_CONFIG_DURATION, 0, FIELD(max_age_ms), .initial = "48h", .min = 0,
+     .max = 365LL * 24 * 3600 * 1000,
+     .doc = "signatures that carry a time are good for so long, and numbers used once are "
+            "remembered; longer than the gateway retries; 0: for ever"},
+    TEMPLATE("message_id", message_id, "template of our own message id, where requests carry it"),
+    TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),
+    {"channel", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(channel), .min = 1, .max = 63,
+     .doc = "channel of all receipts, instead of the adapter's"},
+    {"time_zone", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(time_zone), .min = 1, .max = 6,
+     .doc = "zone of times that come without one, such as `+05:30`"},
+    {"machine_opens", RCPT_CONFIG_CHOICE, 0, FIELD(machine_opens), .initial = "count",
+     CHOICES(machine_opens),
+     .doc = "an open that the gateway ascribes to a machine: `count` as OPENED with the flag "
+            "MACHINE_OPEN, or `flag` alone"},
+    TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),
+    TEMPLATE("custom.message_id", custom.message_id, "template of our message id"),
+    TEMPLATE("custom.status", custom.status, "template of the gateway's word for the status"),
+    {"custom.statuses", RCPT_CONFIG_MAP, 0, LIST(custom.statuses, custom.statuses_count),
+     .initial = "{}", .max = 500, .record = &pair_record,
+     .doc = "what each word means: `DELIVERED`, `DELIVERED+COMPLAINED` or `ignore`; a `*` at the "
+            "end of a word stands for anything"},
+    TEMPLATE("custom.json_in", custom.json_in, "parameter that holds the JSON"),
+    TEMPLATE("custom.items", custom.items,
+             "path to the receipts of a batch, `/events/*`; not set: a request is one receipt"),
+    TEMPLATE("custom.at", custom.at, "template of the event's time"),
+    {"custom.time_format", RCPT_CONFIG_CHOICE, 0, FIELD(custom.time_format), .initial = "auto",
+     CHOICES(time_formats),
+     .doc = "`auto`: RFC 3339, the same without zone, seconds or milliseconds since 1970; `short`: "
+            "YYMMDDhhmm and longer"},
+    TEMPLATE("custom.reason", custom.reason, "template of an error's code"),
+    TEMPLATE("custom.event_id", custom.event_id, "template of the event's id"),
+    TEMPLATE("custom.campaign_id", custom.campaign_id, "template of the campaign's id"),
+    TEMPLATE("custom.channel", custom.channel, "template of the channel"),
+    TEMPLATE("custom.part", custom.part, "template of the part's number, from 1"),
+    TEMPLATE("custom.client_ref", custom.client_ref, "template of what the sender put in"),
+    {"custom.answer_code", RCPT_CONFIG_INTEGER, 0, FIELD(custom.answer_code), .initial = "200",
+     .min = 200, .max = 299, .doc = "answer once everything is in Kafka"},
+    {"custom.answer_type", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(custom.answer_type),
+     .min = 1, .max = 100, .doc = "content type of the answer"},
+    {"custom.answer", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(custom.answer), .min = 1,
+     .max = 1000, .doc = "body of the answer"},
+};
+_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+
+const struct rcpt_config_table rcpt_config_account_record = {
+    rows, COUNT_OF(rows), sizeof(struct rcpt_intake_account_config)};

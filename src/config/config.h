@@ -1,0 +1,281 @@
+/* The configuration: one YAML file, declared once in a table (src/config/table.c).
+ *
+ * From the table come parsing (libcyaml), checks with line and column, `check-config --print`,
+ * docs/configuration.md and config/receiptd.yaml. `${NAME}` in a value is replaced from the
+ * environment, `file:PATH` in a secret is read from the file. Secrets are never printed. Immutable
+ * after loading.
+ */
+#ifndef RECEIPTD_CONFIG_CONFIG_H
+#define RECEIPTD_CONFIG_CONFIG_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "core/fold_kind.h"
+#include "core/ladder.h"
+#include "gateways/adapter.h"
+#include "http/webhook.h"
+
+enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
+enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
+enum rcpt_alias_policy { RCPT_ALIAS_OPTIONAL, RCPT_ALIAS_REQUIRED, RCPT_ALIAS_OFF };
+enum rcpt_letter_payload { RCPT_LETTER_RAW, RCPT_LETTER_MASKED, RCPT_LETTER_NONE };
+
+struct rcpt_config_pair {
+    char *name;
+    char *value;
+    unsigned line, column; /* of the value in the file, for errors found later */
+};
+
+enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
+struct rcpt_fold_collect_config { /* an entry of folds.collect */
+    char *name;
+    char *field; /* NULL: the same as the name */
+    enum rcpt_fold_kind kind;
+};
+
+#define RCPT_FOLD_COLUMN_PREFIX                                                                    \
+    "inbox." /* of fields of transitions that the platform's table has */
+
+struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
+    char *name;
+    enum rcpt_fold_source source;
+    char *topic;                    /* that is read; NULL unless source is topic */
+    struct rcpt_config_pair *match; /* field and values, separated by | */
+    size_t match_count;
+    char **group_key;
+    size_t group_key_count;
+    int64_t window_ms, max_hold_ms;
+    uint64_t max_events, max_values;
+    struct rcpt_fold_collect_config *collect;
+    size_t collect_count;
+    bool funnel;
+    struct {
+        struct {
+            char *topic, *key; /* topic NULL: a webhook */
+        } kafka;
+        struct {
+            char *url; /* NULL: Kafka */
+            char **secrets;
+            size_t secrets_count;
+            int64_t timeout_ms, retry_min_ms, retry_max_ms, max_age_ms;
+            unsigned concurrency;
+            bool allow_private;
+        } webhook;
+    } publish;
+};
+
+struct rcpt_config_endpoint { /* an entry of actions.endpoints */
+    char *name, *url;
+    char **secrets, **headers;
+    unsigned secrets_count, headers_count;
+    int64_t timeout_ms, connect_timeout_ms;
+    uint64_t max_answer_bytes;
+    unsigned concurrency;
+};
+
+/* A secret that is not kept as it should be, noted while it is read. */
+enum rcpt_secret_source { RCPT_SECRET_LITERAL, RCPT_SECRET_ENVIRONMENT, RCPT_SECRET_OPEN_FILE };
+#define RCPT_CONFIG_MOST_NOTES 20
+struct rcpt_secret_notes {
+    struct rcpt_secret_note {
+        char key[128];
+        enum rcpt_secret_source source;
+    } at[RCPT_CONFIG_MOST_NOTES];
+    unsigned count;
+};
+
+struct rcpt_config {
+    struct rcpt_fold_config *folds; /* folds */
+    size_t folds_count;
+    struct {
+        char *brokers; /* kafka.brokers */
+        char **topics; /* kafka.topics */
+        unsigned topics_count;
+        char *group;                         /* kafka.group */
+        char *instance_id;                   /* kafka.instance_id, NULL: dynamic member */
+        struct rcpt_config_pair *properties; /* kafka.properties */
+        unsigned properties_count;
+        uint64_t fetch_budget_bytes;           /* kafka.fetch_budget, default 16MiB */
+        uint64_t batch_limit_bytes;            /* kafka.batch_limit, default 32MiB */
+        int64_t commit_interval_ms;            /* kafka.commit_interval, 5s */
+        enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
+    } kafka;
+    struct {
+        char *dsn;            /* postgres.dsn, secret parts redacted when printed */
+        unsigned connections; /* postgres.connections, 2; 1…64, at most lanes */
+        unsigned
+            pipeline_depth; /* postgres.pipeline_depth, 2: transactions in flight on a connection */
+        char *schema;       /* postgres.schema, receiptd */
+        int64_t lock_timeout_ms;      /* 5s */
+        int64_t statement_timeout_ms; /* 30s */
+        int64_t connect_timeout_ms;   /* 10s */
+        int64_t zombie_timeout_ms;    /* 10s: own-role blockers older than this are terminated */
+        int64_t retry_min_ms, retry_max_ms; /* 100ms … 10s */
+    } postgres;
+    unsigned lanes;                   /* lanes, 8; power of two */
+    enum rcpt_unknown_policy unknown; /* unknown: park | insert | dead-letter */
+    char *pipelines;                  /* pipelines, JSON; src/config/pipelines.h */
+    struct {
+        uint64_t max_events; /* batch.max_events, 4000 */
+        uint64_t max_bytes;  /* batch.max_bytes, 4MiB */
+        unsigned catch_up;   /* batch.catch_up, 2 */
+        int64_t linger_ms;   /* batch.linger, 0 */
+    } batch;
+    struct {
+        uint64_t budget_bytes; /* memory.budget, 16MiB: records fetched, queued, in flight */
+    } memory;
+    struct {
+        int64_t verify_interval_ms; /* progress.verify_interval, 5s */
+        int64_t idle_interval_ms;   /* progress.idle_interval, 1s */
+        int64_t rewind_timeout_ms;  /* progress.rewind_timeout, 10s */
+    } progress;
+    struct {
+        int64_t max_age_ms;       /* parked.max_age, 24h */
+        uint64_t max_rows;        /* parked.max_rows, 1000000: above it nothing more is taken in */
+        int64_t poll_interval_ms; /* parked.poll_interval, 1s; grows with the cost of a look */
+        uint64_t wake_limit;      /* parked.wake_limit, 1000: rows of one waking transaction */
+    } parked;
+    struct {
+        int64_t rollup_interval_ms; /* counters.rollup_interval, 1s */
+        uint64_t rollup_rows;       /* counters.rollup_rows, 10000 */
+    } counters;
+    struct {
+        char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
+        char *message_id, *org_id, *campaign_id, *status, *prev_status, *flags, *prev_flags,
+            *status_at, *updated_at;
+        /* inbox.columns.*: names in that table, default the same name */
+        bool count_targeted; /* inbox.targeted: trigger | none */
+        unsigned fillfactor; /* inbox.fillfactor, 50 */
+    } inbox;
+    struct {
+        struct rcpt_intake_account_config *accounts; /* intake.accounts */
+        size_t accounts_count;
+        bool enabled;                          /* intake.enabled: beside `run` in one process */
+        char *listen;                          /* intake.listen, 127.0.0.1:8080 */
+        bool reuse_port;                       /* intake.reuse_port */
+        char *topic;                           /* intake.topic, NULL: the first of kafka.topics */
+        char *dead_letter_topic;               /* intake.dead_letter_topic, dlr-dead */
+        enum rcpt_letter_payload dead_letters; /* intake.dead_letters: raw | masked | none */
+        char *compression;                     /* intake.compression, lz4 */
+        uint64_t max_events, max_bytes;        /* intake.batch.max_events, max_bytes */
+        int64_t linger_ms;                     /* intake.batch.linger, 4ms */
+        uint64_t memory_bytes;                 /* intake.memory, 128MiB */
+        int64_t ack_timeout_ms;                /* intake.ack_timeout, 10s */
+        char *dsn;                             /* intake.dsn, NULL: postgres.dsn */
+        enum rcpt_alias_policy alias;          /* intake.alias: required | optional | off */
+        int64_t alias_timeout_ms;              /* intake.alias_timeout, 1s */
+        uint64_t alias_cache;                  /* intake.alias_cache, 100000 */
+        uint64_t replay_keys;                  /* intake.replay_keys, 200000 */
+        char *metrics_listen;                  /* intake.metrics_listen, 127.0.0.1:9465 */
+        char *trusted_proxies;                 /* intake.trusted_proxies, separated by commas */
+        char *tls_certificate, *tls_key;       /* intake.tls.* */
+        struct {
+            uint64_t body_bytes, header_bytes, connections, connections_per_source, pipelined;
+            unsigned rate_per_source, rate_per_account;
+            int64_t header_ms, body_ms, idle_ms, write_ms;
+        } limits; /* intake.limits.* */
+    } intake;
+    struct {
+        int64_t deadline_ms; /* shutdown.deadline, 20s */
+    } shutdown;
+    struct {
+        enum rcpt_log_level level;       /* log.level */
+        enum rcpt_log_format format;     /* log.format: logfmt | json */
+        int64_t stats_interval_ms;       /* log.stats_interval, 10s; 0: no statistics line */
+        struct rcpt_config_pair *levels; /* log.levels: room and level */
+        unsigned levels_count;
+        unsigned burst;         /* log.burst, 50; 0: no limit */
+        bool plain_message_ids; /* log.message_ids: hash | plain */
+    } log;
+    struct {
+        char *listen;                    /* http.listen, 127.0.0.1:9464; "": none */
+        char *tls_certificate, *tls_key; /* http.tls_*, files; NULL: plain HTTP */
+        char *token;                     /* http.token; NULL: open */
+        char *runs_token;                /* http.runs_token; NULL: POST /runs is refused */
+    } http;
+    struct {
+        char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
+    } control;
+    struct {
+        char *endpoint;             /* tracing.endpoint, NULL: nothing is traced */
+        char *token;                /* tracing.token; NULL: none */
+        uint64_t sample_millionths; /* tracing.sample, 0.01 */
+        uint64_t queue_bytes;       /* tracing.queue, 4MiB */
+        int64_t timeout_ms;         /* tracing.timeout, 10s */
+    } tracing;
+    struct {
+        int64_t retention_ms; /* timeline.retention, 0: not written */
+    } timeline;
+    struct {
+        struct rcpt_config_endpoint *endpoints; /* actions.endpoints */
+        size_t endpoints_count;
+        bool allow_private;     /* actions.allow_private */
+        char *ca_file;          /* actions.ca_file; NULL: the system's */
+        unsigned max_in_flight; /* actions.max_in_flight, 512 */
+        int64_t poll_interval_ms, lease_ms, lane_lease_ms, retry_min_ms, retry_max_ms, max_age_ms,
+            breaker_open_ms, disable_after_ms, retention_ms, once_retention_ms; /* actions.* */
+        unsigned max_attempts, breaker_failures;
+        unsigned begin_share; /* actions.begin_share, 15: percent of the scheduler's time */
+        unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
+        unsigned rate, burst, concurrency;
+    } actions;
+    struct rcpt_secret_notes secret_notes;
+    struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
+    struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
+};
+
+#define RCPT_CONFIG_DEFAULT_PATH "/etc/receiptd/receiptd.yaml"
+
+/* Loads and checks. Errors are FATAL with EX_CONFIG (78; EX_NOINPUT 66 if the file cannot be read)
+ * and begin with "FILE:LINE:COLUMN: "; unknown keys come with the nearest known one as hint. NULL
+ * on error. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error);
+/* The same for commands that need accounts and ladder only: other required keys may be missing, and
+ * are NULL then. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_load_for_try(const char *path,
+                                                             struct rcpt_error *error);
+/* The same from memory; `name` stands for the path in errors, and relative `file:` paths are taken
+ * from its folder. */
+RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const char *text,
+                                                      size_t size, struct rcpt_error *error);
+void rcpt_config_free(struct rcpt_config *config);
+
+bool rcpt_config_is_room(const char *name); /* that writes log lines */
+/* The levels of log.level and log.levels, log.format and the limits go into effect. */
+void rcpt_config_apply_log(const struct rcpt_config *config);
+/* Calls back for each setting that works and is weak: its key, what is wrong, what to do. */
+typedef void (*rcpt_config_on_weak)(void *context, const char *key, const char *what,
+                                    const char *hint);
+void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak on_weak,
+                           void *context);
+/* A warning for each of them; where logs go by now. */
+void rcpt_config_warn(const struct rcpt_config *config);
+/* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
+ */
+void rcpt_config_hash(const struct rcpt_config *config, char text[17]);
+
+/* ---- reload ---- */
+
+#define RCPT_CONFIG_MAX_CHANGES 160
+
+struct rcpt_config_changes { /* paths of keys whose values differ, in the order of the table */
+    const char *applied[RCPT_CONFIG_MAX_CHANGES];
+    const char *needs_restart[RCPT_CONFIG_MAX_CHANGES];
+    unsigned applied_count, needs_restart_count;
+};
+
+/* Exchanges the values of all keys that differ and may change while running; `config` then holds
+ * what is in effect, `fresh` what is to be freed. */
+void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
+                           struct rcpt_config_changes *changes);
+
+/* The effective configuration as YAML, every key, secrets as "<redacted>". Without secrets, loading
+ * the printed text gives the same configuration. */
+void rcpt_config_print(const struct rcpt_config *config, FILE *out);
+/* docs/configuration.md and config/receiptd.yaml, made from the table. */
+void rcpt_config_write_reference(FILE *out);
+void rcpt_config_write_example(FILE *out);
+
+#endif

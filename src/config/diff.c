@@ -1,0 +1,184 @@
+/* What two configurations have in common and what not: for a reload. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+
+static const void *member(const struct rcpt_config_row *row, const void *base)
+{
+    return (const char *)base + row->offset;
+}
+
+static const char *text_of(const struct rcpt_config_row *row, const void *base)
+{
+    const char *text;
+    memcpy(&text, member(row, base), sizeof(text));
+    return text;
+}
+
+static bool same_text(const char *left, const char *right)
+{
+    return left == right || (left != NULL && right != NULL && strcmp(left, right) == 0);
+}
+
+static size_t count_of(const struct rcpt_config_row *row, const void *base)
+{
+    unsigned count;
+    size_t large;
+    if (row->count_size == sizeof(large)) {
+        memcpy(&large, (const char *)base + row->count_offset, sizeof(large));
+        return large;
+    }
+    RCPT_ASSERT(row->count_size == sizeof(count));
+    memcpy(&count, (const char *)base + row->count_offset, sizeof(count));
+    return count;
+}
+
+static bool same_single(const struct rcpt_config_row *row, const void *left, const void *right)
+{
+    if (row->type <= RCPT_CONFIG_TABLE)
+        return same_text(text_of(row, left), text_of(row, right));
+    return memcmp(member(row, left), member(row, right), row->size) == 0;
+}
+
+static bool same_texts(char *const *left, char *const *right, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        if (strcmp(left[index], right[index]) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Where in the file a pair stands does not count. */
+static bool same_pairs(const struct rcpt_config_pair *left, const struct rcpt_config_pair *right,
+                       size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        if (strcmp(left[index].name, right[index].name) != 0 ||
+            strcmp(left[index].value, right[index].value) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right);
+
+static bool same_records(const struct rcpt_config_table *fields, const char *left,
+                         const char *right, size_t count)
+{
+    for (size_t index = 0; index < count; index++) {
+        const char *one = left + index * fields->record_size;
+        const char *other = right + index * fields->record_size;
+        for (size_t field = 0; field < fields->count; field++) {
+            if (!same_value(&fields->rows[field], one, other))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right)
+{
+    bool is_list = row->type == RCPT_CONFIG_TOPICS || row->type == RCPT_CONFIG_LIST;
+    if (row->type < RCPT_CONFIG_MAP && !is_list)
+        return same_single(row, left, right);
+    size_t count = count_of(row, left);
+    const void *ours = text_of(row, left), *theirs = text_of(row, right);
+    if (count != count_of(row, right))
+        return false;
+    if (is_list)
+        return same_texts(ours, theirs, count);
+    if (row->type == RCPT_CONFIG_MAP)
+        return same_pairs(ours, theirs, count);
+    return same_records(row->record, ours, theirs, count);
+}
+
+static void exchange(void *left, void *right, size_t size)
+{
+    char kept[16];
+    RCPT_ASSERT(size <= sizeof(kept));
+    memcpy(kept, left, size);
+    memcpy(left, right, size);
+    memcpy(right, kept, size);
+}
+
+static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config *left,
+                           struct rcpt_config *right)
+{
+    exchange((char *)left + row->offset, (char *)right + row->offset, row->size);
+    if (row->count_size > 0)
+        exchange((char *)left + row->count_offset, (char *)right + row->count_offset,
+                 row->count_size);
+}
+
+void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
+                           struct rcpt_config_changes *changes)
+{
+    const struct rcpt_config_table *table = rcpt_config_table();
+    memset(changes, 0, sizeof(*changes));
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        if (same_value(row, config, fresh))
+            continue;
+        if (row->flags & RCPT_CONFIG_RELOADABLE) {
+            exchange_value(row, config, fresh);
+            changes->applied[changes->applied_count++] = row->path;
+        } else {
+            changes->needs_restart[changes->needs_restart_count++] = row->path;
+        }
+    }
+}
+
+void rcpt_config_hash(const struct rcpt_config *config, char text[17])
+{
+    char *printed = NULL;
+    size_t size = 0;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    FILE *out = open_memstream(&printed, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_config_print(config, out);
+    RCPT_ASSERT(fclose(out) == 0);
+    for (size_t index = 0; index < size; index++)
+        hash = (hash ^ (unsigned char)printed[index]) * UINT64_C(0x100000001b3);
+    free(printed);
+    snprintf(text, 17, "%016" PRIx64, hash);
+}
+
+static const char *const rooms[] = {"app",   "core",   "http",     "intake",
+                                    "kafka", "outbox", "postgres", "trace"};
+
+bool rcpt_config_is_room(const char *name)
+{
+    for (size_t index = 0; index < sizeof(rooms) / sizeof(rooms[0]); index++) {
+        if (strcmp(rooms[index], name) == 0)
+            return true;
+    }
+    return false;
+}
+
+void rcpt_config_apply_log(const struct rcpt_config *config)
+{
+    rcpt_log_configure(config->log.level, config->log.format);
+    rcpt_log_set_limits(config->log.burst, config->log.plain_message_ids);
+    for (size_t index = 0; index < sizeof(rooms) / sizeof(rooms[0]); index++) {
+        enum rcpt_log_level level = RCPT_LOG_LEVEL__COUNT;
+        for (unsigned at = 0; at < config->log.levels_count; at++) {
+            if (strcmp(config->log.levels[at].name, rooms[index]) == 0)
+                level = rcpt_log_find_level(config->log.levels[at].value);
+        }
+        RCPT_ASSERT(rcpt_log_set_room(rooms[index], level));
+    }
+}
+
+static void warn(void *context, const char *key, const char *what, const char *hint)
+{
+    (void)context;
+    rcpt_log_warn("app", "%s: %s; HINT: %s", key, what, hint);
+}
+
+void rcpt_config_warn(const struct rcpt_config *config)
+{
+    rcpt_config_find_weak(config, warn, NULL);
+}

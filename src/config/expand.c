@@ -1,0 +1,184 @@
+#include "expand.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "value.h"
+
+struct text {
+    char *bytes;
+    size_t size, capacity;
+};
+
+static bool append(struct text *text, const char *bytes, size_t size)
+{
+    if (size > RCPT_CONFIG_MAX_VALUE - text->size)
+        return false;
+    while (text->size + size + 1 > text->capacity) {
+        text->capacity = text->capacity == 0 ? 256 : text->capacity * 2;
+        text->bytes = rcpt_realloc(text->bytes, text->capacity);
+    }
+    memcpy(text->bytes + text->size, bytes, size);
+    text->size += size;
+    text->bytes[text->size] = '\0';
+    return true;
+}
+
+static size_t name_size(const char *text)
+{
+    size_t size = 0;
+    if (isdigit((unsigned char)text[0]))
+        return 0;
+    while (isalnum((unsigned char)text[size]) || text[size] == '_')
+        size++;
+    return size;
+}
+
+/* `at` stands behind "${". Returns where the text goes on, or NULL. */
+static const char *expand_one(struct text *out, const char *at, char problem[160])
+{
+    size_t size = name_size(at);
+    const char *end = strchr(at, '}');
+    const char *fallback = strncmp(at + size, ":-", 2) == 0 ? at + size + 2 : NULL;
+    if (size == 0 || size > 100 || end == NULL || (fallback == NULL && at + size != end)) {
+        snprintf(problem, 160, "has a ${ that does not begin ${NAME} or ${NAME:-default}");
+        return NULL;
+    }
+    char name[101];
+    snprintf(name, sizeof(name), "%.*s", (int)size, at);
+    const char *value = getenv(name);
+    if (value == NULL && fallback == NULL) {
+        snprintf(problem, 160, "environment variable %s is not set", name);
+        return NULL;
+    }
+    bool done = value == NULL || (value[0] == '\0' && fallback != NULL)
+                    ? append(out, fallback, (size_t)(end - fallback))
+                    : append(out, value, strlen(value));
+    if (!done) {
+        snprintf(problem, 160, "is longer than 64 KiB with ${%.100s}", name);
+        return NULL;
+    }
+    return end + 1;
+}
+
+char *rcpt_config_expand(const char *text, char problem[160])
+{
+    struct text out = {0};
+    bool fits = append(&out, "", 0);
+    while (*text != '\0' && fits) {
+        if (strncmp(text, "$${", 3) == 0) {
+            fits = append(&out, "${", 2);
+            text += 3;
+        } else if (strncmp(text, "${", 2) == 0) {
+            text = expand_one(&out, text + 2, problem);
+            if (text == NULL)
+                goto failed;
+        } else {
+            fits = append(&out, text++, 1);
+        }
+    }
+    if (!fits) {
+        snprintf(problem, 160, "is longer than 64 KiB");
+        goto failed;
+    }
+    if (!rcpt_config_is_utf8(out.bytes, out.size)) {
+        snprintf(problem, 160, "is not valid UTF-8 once the environment is put in");
+        goto failed;
+    }
+    return out.bytes;
+failed:
+    free(out.bytes);
+    return NULL;
+}
+
+bool rcpt_config_uses_environment(const char *text)
+{
+    char name[101];
+    while ((text = strstr(text, "${")) != NULL) {
+        text += 2;
+        size_t size = name_size(text);
+        snprintf(name, sizeof(name), "%.*s", (int)size, text);
+        const char *value = getenv(name);
+        if (size > 0 && value != NULL && value[0] != '\0')
+            return true;
+    }
+    return false;
+}
+
+static char *absolute_path(const char *path, const char *config_name)
+{
+    const char *slash = strrchr(config_name, '/');
+    if (path[0] == '/' || slash == NULL)
+        return rcpt_strdup(path);
+    size_t folder = (size_t)(slash - config_name) + 1;
+    char *joined = rcpt_malloc(folder + strlen(path) + 1);
+    memcpy(joined, config_name, folder);
+    memcpy(joined + folder, path, strlen(path) + 1);
+    return joined;
+}
+
+/* Without O_NONBLOCK a named pipe would hold up the start for ever. */
+static int open_regular(const char *path, bool *is_open, const char **problem)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        *problem = strerror(errno);
+        return -1;
+    }
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+        *problem = "not a regular file";
+        close(fd);
+        return -1;
+    }
+    *is_open = (status.st_mode & S_IRWXO) != 0;
+    return fd;
+}
+
+static char *read_secret(int fd, const char **problem)
+{
+    char *bytes = rcpt_malloc(RCPT_CONFIG_MAX_VALUE + 1);
+    size_t size = 0;
+    ssize_t got = 1;
+    while (got > 0 && size <= RCPT_CONFIG_MAX_VALUE) {
+        got = read(fd, bytes + size, RCPT_CONFIG_MAX_VALUE + 1 - size);
+        size += got > 0 ? (size_t)got : 0;
+    }
+    if (got < 0)
+        *problem = strerror(errno);
+    else if (size > RCPT_CONFIG_MAX_VALUE)
+        *problem = "larger than 64 KiB";
+    else if (memchr(bytes, '\0', size) != NULL || !rcpt_config_is_utf8(bytes, size))
+        *problem = "not UTF-8 text";
+    if (*problem != NULL) {
+        free(bytes);
+        return NULL;
+    }
+    if (size > 0 && bytes[size - 1] == '\n')
+        size--;
+    bytes[size] = '\0';
+    return bytes;
+}
+
+char *rcpt_config_read_secret(const char *path, const char *config_name, bool *is_open,
+                              char problem[160])
+{
+    const char *reason = NULL;
+    char *contents = NULL;
+    char *absolute = absolute_path(path, config_name);
+    int fd = open_regular(absolute, is_open, &reason);
+    if (fd >= 0) {
+        contents = read_secret(fd, &reason);
+        close(fd);
+    }
+    if (contents == NULL)
+        snprintf(problem, 160, "cannot read file %.100s: %s", absolute, reason);
+    free(absolute);
+    return contents;
+}

@@ -1,0 +1,26 @@
+/* Values that come from elsewhere: ${NAME} from the environment, file:PATH from a file. */
+#ifndef RECEIPTD_CONFIG_EXPAND_H
+#define RECEIPTD_CONFIG_EXPAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+#define RCPT_CONFIG_MAX_VALUE 65536u /* bytes of one value after expansion */
+
+/* Replaces ${NAME} and ${NAME:-default}; $${ stands for a literal ${. Returns a new text, or NULL
+ * with the reason in `problem` (names the variable, never a value). */
+RCPT_MUST_CHECK char *rcpt_config_expand(const char *text, char problem[160]);
+
+/* Whether one of its variables is set, so that what it stands for is not in the text itself. */
+bool rcpt_config_uses_environment(const char *text);
+
+/* Contents of a regular file without one trailing newline. A relative path is taken from the folder
+ * of `config_name`. `is_open`: users that neither own it nor are of its group may read or change
+ * it. Returns a new text, or NULL with the reason in `problem` (names the path, never
+ * the contents). */
+RCPT_MUST_CHECK char *rcpt_config_read_secret(const char *path, const char *config_name,
+                                              bool *is_open, char problem[160]);
+
+#endif

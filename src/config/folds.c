@@ -1,0 +1,316 @@
+/* The fields of an entry of folds, and what they mean together. */
+#include "folds.h"
+
+#include <string.h>
+
+#include "http/webhook.h"
+#include "value.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define MEMBER(type, member)                                                                       \
+    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define FIELD(member) MEMBER(struct rcpt_fold_config, member)
+#define LIST(member, count)                                                                        \
+    FIELD(member), .count_offset = offsetof(struct rcpt_fold_config, count),                       \
+                   .count_size = sizeof(((struct rcpt_fold_config *)NULL)->count)
+#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
+
+#define SECOND 1000LL
+#define DAY    (24 * 3600 * SECOND)
+
+static const cyaml_strval_t sources[] = {
+    {"transitions", RCPT_FOLD_TRANSITIONS},
+    {"topic", RCPT_FOLD_TOPIC},
+};
+static const cyaml_strval_t kinds[] = {
+    {"set", RCPT_FOLD_SET},   {"sum", RCPT_FOLD_SUM},     {"min", RCPT_FOLD_MIN},
+    {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
+    {"last", RCPT_FOLD_LAST},
+};
+static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
+
+/* The entries of match after the check: what was a map is a list by then. */
+static const struct rcpt_config_row pair_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, name)},
+    {"value", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, value)},
+    {"line", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, line)},
+    {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, column)},
+};
+static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
+                                                     sizeof(struct rcpt_config_pair)};
+
+#define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
+static const struct rcpt_config_row collect_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, COLLECT(name), .min = 1, .max = 63,
+     .doc = "name in the publication"},
+    {"field", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, COLLECT(field), .min = 1, .max = 255,
+     .doc = "field of the event, `a.b` inside an object; not set: as the name"},
+    {"kind", RCPT_CONFIG_CHOICE, RCPT_CONFIG_REQUIRED, COLLECT(kind), CHOICES(kinds),
+     .doc = "what is kept of its values"},
+};
+static const struct rcpt_config_table collect_record = {collect_rows, COUNT_OF(collect_rows),
+                                                        sizeof(struct rcpt_fold_collect_config)};
+
+static const struct rcpt_config_row rows[] = {
+    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
+     .doc = "name of the rule, for ever: groups belong to it"},
+    {"source", RCPT_CONFIG_CHOICE, 0, FIELD(source), .initial = "transitions", CHOICES(sources),
+     .doc = "what the core changed, or events of a topic"},
+    {"topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic), .min = 1, .max = 249,
+     .doc = "topic of JSON objects (`source: topic`)"},
+    {"match", RCPT_CONFIG_MAP, 0, LIST(match, match_count), .initial = "{}", .max = 16,
+     .record = &pair_record,
+     .doc = "fields and the values, separated by `|`, one of which they must have"},
+    {"group_key", RCPT_CONFIG_LIST, RCPT_CONFIG_REQUIRED, LIST(group_key, group_key_count),
+     .min = 1, .max = 8,
+     .doc = "fields that make a group, `[campaign_id]`; of transitions also `org_id`, `status`, "
+            "`prev_status`, `flags`, `inbox.COLUMN`"},
+    {"window", RCPT_CONFIG_DURATION, 0, FIELD(window_ms), .initial = "5s", .min = 100, .max = DAY,
+     .doc = "published when nothing came for so long"},
+    {"max_hold", RCPT_CONFIG_DURATION, 0, FIELD(max_hold_ms), .initial = "1m", .min = 100,
+     .max = 30 * DAY, .doc = "published so long after its first event at the latest"},
+    {"max_events", RCPT_CONFIG_INTEGER, 0, FIELD(max_events), .initial = "1000000", .min = 1,
+     .max = 1000000000, .doc = "published when it has so many events"},
+    {"max_values", RCPT_CONFIG_INTEGER, 0, FIELD(max_values), .initial = "1000", .min = 1,
+     .max = 10000, .doc = "size of a collected set; what has no room is counted"},
+    {"collect", RCPT_CONFIG_RECORDS, RCPT_CONFIG_NAMED, LIST(collect, collect_count),
+     .initial = "[]", .max = 16, .record = &collect_record,
+     .doc = "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
+            "first, last"},
+    {"funnel", RCPT_CONFIG_CHOICE, 0, FIELD(funnel), .initial = "false", CHOICES(booleans),
+     .doc = "with the campaign's funnel as of the claim"},
+    {"publish.kafka.topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(publish.kafka.topic),
+     .min = 1, .max = 249, .doc = "topic of the publications; or:"},
+    {"publish.kafka.key", RCPT_CONFIG_TEXT, 0, FIELD(publish.kafka.key), .initial = "group",
+     .min = 1, .max = 255, .doc = "their key: `group`, `id`, or a field of the group key"},
+    {"publish.webhook.url", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE | RCPT_CONFIG_SECRET,
+     FIELD(publish.webhook.url), .min = 8, .max = 2000, .doc = "who is to be called"},
+    {"publish.webhook.secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET,
+     LIST(publish.webhook.secrets, publish.webhook.secrets_count), .initial = "[]", .max = 8,
+     .doc = "`whsec_…`: each signs, so that they can be rotated"},
+    {"publish.webhook.timeout", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.timeout_ms),
+     .initial = "10s", .min = 100, .max = 60 * SECOND, .doc = "of one attempt"},
+    {"publish.webhook.concurrency", RCPT_CONFIG_INTEGER, 0, FIELD(publish.webhook.concurrency),
+     .initial = "8", .min = 1, .max = 256, .doc = "attempts at once, of one instance"},
+    {"publish.webhook.retry_min", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_min_ms),
+     .initial = "1s", .min = 10, .max = DAY, .doc = "shortest wait before another attempt"},
+    {"publish.webhook.retry_max", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.retry_max_ms),
+     .initial = "10m", .min = 10, .max = DAY, .doc = "longest wait"},
+    {"publish.webhook.max_age", RCPT_CONFIG_DURATION, 0, FIELD(publish.webhook.max_age_ms),
+     .initial = "1d", .min = SECOND, .max = 30 * DAY, .doc = "given up after it"},
+    {"publish.webhook.allow_private", RCPT_CONFIG_CHOICE, 0, FIELD(publish.webhook.allow_private),
+     .initial = "false", CHOICES(booleans),
+     .doc = "whether its address may be one that is not public"},
+};
+
+const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
+                                                          sizeof(struct rcpt_fold_config)};
+
+/* ---- what they mean together ---- */
+
+static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, const char *what,
+                 const char *value)
+{
+    return rcpt_error_fatal(error, 78, "folds: rule \"%.63s\": %s%s%.63s%s", fold->name, what,
+                            value != NULL ? " \"" : "", value != NULL ? value : "",
+                            value != NULL ? "\"" : "");
+}
+
+enum field { /* of a transition */
+             FIELD_KNOWN,
+             FIELD_UNKNOWN,
+             FIELD_OF_RECEIPT, /* the core reads it and keeps it not */
+             FIELD_MOVING,     /* a column that the transition itself changes */
+};
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t index = 0; index < count; index++)
+        if (strcmp(names[index], name) == 0)
+            return true;
+    return false;
+}
+
+static enum field transition_field(const char *name)
+{
+    static const char *const known[] = {"campaign_id", "org_id", "status", "prev_status", "flags"};
+    static const char *const receipt[] = {"channel", "gateway", "at", "message_id", "provider"};
+    static const char *const moving[] = {"status",    "prev_status", "flags",  "prev_flags",
+                                         "status_at", "updated_at",  "org_id", "campaign_id"};
+    size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
+    if (is_one_of(name, known, COUNT_OF(known)))
+        return FIELD_KNOWN;
+    if (is_one_of(name, receipt, COUNT_OF(receipt)))
+        return FIELD_OF_RECEIPT;
+    if (strncmp(name, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0 || name[prefix] == '\0')
+        return FIELD_UNKNOWN;
+    return is_one_of(name + prefix, moving, COUNT_OF(moving)) ? FIELD_MOVING : FIELD_KNOWN;
+}
+
+static bool check_field(const struct rcpt_fold_config *fold, const char *where, const char *name,
+                        struct rcpt_error *error)
+{
+    static const char *const said[] = {
+        [FIELD_UNKNOWN] = "transitions have no field",
+        [FIELD_OF_RECEIPT] = "transitions are of messages and have no field of the receipt",
+        [FIELD_MOVING] = "the transition has this as a field of its own, without inbox.:",
+    };
+    char what[120];
+    enum field kind = transition_field(name);
+    if (kind == FIELD_KNOWN)
+        return true;
+    snprintf(what, sizeof(what), "%s: %s", where, said[kind]);
+    fail(error, fold, what, name);
+    rcpt_error_hint(error, "transitions have campaign_id, org_id, status, prev_status, flags, and "
+                           "inbox.COLUMN for what your table says of the message");
+    return false;
+}
+
+static bool is_key_field(const struct rcpt_fold_config *fold, const char *name)
+{
+    for (size_t index = 0; index < fold->group_key_count; index++)
+        if (strcmp(fold->group_key[index], name) == 0)
+            return true;
+    return false;
+}
+
+/* A status may be matched by a flag too: the name says which it is. */
+static bool check_statuses(const struct rcpt_fold_config *fold,
+                           const struct rcpt_config_pair *match, const struct rcpt_ladder *ladder,
+                           struct rcpt_error *error)
+{
+    const char *values = match->value;
+    bool wants_flag = strcmp(match->name, "flags") == 0;
+    bool wants_status = strcmp(match->name, "prev_status") == 0;
+    for (;;) {
+        size_t size = strcspn(values, "|");
+        char name[64];
+        snprintf(name, sizeof(name), "%.*s", (int)size, values);
+        int entry = rcpt_ladder_find_name(ladder, name, strlen(name), NULL, 0);
+        bool is_flag = entry >= 0 && rcpt_ladder_entry(ladder, (size_t)entry)->is_flag;
+        if (entry < 0)
+            return fail(error, fold, "match: the ladder has no status", name);
+        if ((wants_flag && !is_flag) || (wants_status && is_flag))
+            return fail(error, fold,
+                        wants_flag ? "match: flags: a status, not a flag:"
+                                   : "match: prev_status: a flag, not a status:",
+                        name);
+        if (values[size] == '\0')
+            return true;
+        values += size + 1;
+    }
+}
+
+static bool is_of_ladder(const char *name)
+{
+    return strcmp(name, "status") == 0 || strcmp(name, "prev_status") == 0 ||
+           strcmp(name, "flags") == 0;
+}
+
+static bool check_matches(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
+                          struct rcpt_error *error)
+{
+    for (size_t index = 0; index < fold->match_count; index++) {
+        const struct rcpt_config_pair *match = &fold->match[index];
+        if (!check_field(fold, "match", match->name, error) ||
+            (is_of_ladder(match->name) && !check_statuses(fold, match, ladder, error)))
+            return false;
+    }
+    return true;
+}
+
+static bool check_transitions(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
+                              struct rcpt_error *error)
+{
+    if (fold->topic != NULL)
+        return fail(error, fold, "topic goes with source: topic only", NULL);
+    for (size_t index = 0; index < fold->group_key_count; index++)
+        if (!check_field(fold, "group_key", fold->group_key[index], error))
+            return false;
+    for (size_t index = 0; index < fold->collect_count; index++) {
+        const struct rcpt_fold_collect_config *collect = &fold->collect[index];
+        const char *field = collect->field != NULL ? collect->field : collect->name;
+        if (collect->kind != RCPT_FOLD_SET && collect->kind != RCPT_FOLD_COUNT)
+            return fail(error, fold, "collect: transitions have sets and counts only, not",
+                        collect->name);
+        if (collect->kind == RCPT_FOLD_SET && !check_field(fold, "collect", field, error))
+            return false;
+    }
+    return check_matches(fold, ladder, error);
+}
+
+static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    if (fold->topic == NULL || !rcpt_config_is_topic(fold->topic)) {
+        fail(error, fold, "source: topic needs the name of a topic", fold->topic);
+        rcpt_error_hint(error, "for example topic: account-events");
+        return false;
+    }
+    if (fold->publish.kafka.topic != NULL && strcmp(fold->topic, fold->publish.kafka.topic) == 0)
+        return fail(error, fold, "it would read what it publishes, topic", fold->topic);
+    if (fold->funnel)
+        return fail(error, fold, "funnel goes with source: transitions only", NULL);
+    return true;
+}
+
+static bool check_collect(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    for (size_t index = 0; index < fold->collect_count; index++) {
+        if (strcmp(fold->collect[index].name, "traces") == 0)
+            return fail(error, fold, "collect: the name is taken:", "traces");
+        for (size_t other = 0; other < index; other++)
+            if (strcmp(fold->collect[index].name, fold->collect[other].name) == 0)
+                return fail(error, fold, "collect: is named twice:", fold->collect[index].name);
+    }
+    return true;
+}
+
+static bool check_webhook(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    struct rcpt_webhook_secret secret;
+    if (!rcpt_webhook_url_is_valid(fold->publish.webhook.url))
+        return fail(error, fold, "publish.webhook.url is no http or https URL", NULL);
+    for (size_t index = 0; index < fold->publish.webhook.secrets_count; index++)
+        if (!rcpt_webhook_secret_parse(&secret, fold->publish.webhook.secrets[index])) {
+            fail(error, fold, "publish.webhook.secrets: one of them is no secret", NULL);
+            rcpt_error_hint(error, "whsec_ and the base64 of 24 to 64 bytes");
+            return false;
+        }
+    return fold->publish.webhook.retry_min_ms <= fold->publish.webhook.retry_max_ms ||
+           fail(error, fold, "publish.webhook: retry_min is more than retry_max", NULL);
+}
+
+static bool check_publish(const struct rcpt_fold_config *fold, struct rcpt_error *error)
+{
+    const char *key = fold->publish.kafka.key;
+    if ((fold->publish.kafka.topic == NULL) == (fold->publish.webhook.url == NULL))
+        return fail(error, fold, "publish is either kafka with a topic or webhook with a url",
+                    NULL);
+    if (fold->publish.webhook.url != NULL && !check_webhook(fold, error))
+        return false;
+    if (fold->publish.kafka.topic != NULL && !rcpt_config_is_topic(fold->publish.kafka.topic))
+        return fail(error, fold,
+                    "publish.kafka.topic: no name of a topic:", fold->publish.kafka.topic);
+    if (strcmp(key, "group") != 0 && strcmp(key, "id") != 0 && !is_key_field(fold, key)) {
+        fail(error, fold, "publish.kafka.key: no field of the group key:", key);
+        rcpt_error_hint(error, "group, id, or one of group_key");
+        return false;
+    }
+    if (fold->funnel && !is_key_field(fold, "campaign_id"))
+        return fail(error, fold, "funnel needs campaign_id in group_key", NULL);
+    if (fold->max_hold_ms < fold->window_ms)
+        return fail(error, fold, "max_hold is less than window", NULL);
+    return true;
+}
+
+bool rcpt_config_check_fold(const struct rcpt_fold_config *folds, size_t index,
+                            const struct rcpt_ladder *ladder, struct rcpt_error *error)
+{
+    const struct rcpt_fold_config *fold = &folds[index];
+    for (size_t other = 0; other < index; other++)
+        if (strcmp(folds[other].name, fold->name) == 0)
+            return fail(error, fold, "is named twice", NULL);
+    return (fold->source == RCPT_FOLD_TOPIC ? check_topic(fold, error)
+                                            : check_transitions(fold, ladder, error)) &&
+           check_collect(fold, error) && check_publish(fold, error);
+}

@@ -1,0 +1,168 @@
+#include "keys.h"
+
+#include <string.h>
+
+#include "value.h"
+
+#define PATH_BYTES 128
+
+static const char *dot(const char *path)
+{
+    return path[0] == '\0' ? "" : ".";
+}
+
+/* Name of the row's ancestor, or of the row itself, that stands directly in the section; false: not
+ * in it. */
+static bool name_in_section(const char *path, const char *section, char name[PATH_BYTES])
+{
+    size_t size = strlen(section);
+    if (size > 0 && (strncmp(path, section, size) != 0 || path[size] != '.'))
+        return false;
+    const char *rest = path + size + (size > 0);
+    snprintf(name, PATH_BYTES, "%.*s", (int)strcspn(rest, "."), rest);
+    return true;
+}
+
+static bool find_nearest(const struct rcpt_config_table *table, const char *section,
+                         const char *key, char best[PATH_BYTES])
+{
+    char name[PATH_BYTES];
+    best[0] = '\0';
+    for (size_t index = 0; index < table->count; index++) {
+        if (!name_in_section(table->rows[index].path, section, name))
+            continue;
+        if (rcpt_config_nearer(key, best[0] != '\0' ? best : NULL, name) == name)
+            memcpy(best, name, PATH_BYTES);
+    }
+    return best[0] != '\0';
+}
+
+/* A row of that name in another section. */
+static const char *find_elsewhere(const struct rcpt_config_table *table, const char *key)
+{
+    for (size_t index = 0; index < table->count; index++) {
+        const char *last = strrchr(table->rows[index].path, '.');
+        if (last != NULL && strcmp(last + 1, key) == 0)
+            return table->rows[index].path;
+    }
+    return NULL;
+}
+
+static bool fail_unknown(const struct rcpt_config_keys *keys, const char *section,
+                         const yaml_node_t *key, struct rcpt_error *error)
+{
+    const char *name = rcpt_config_scalar(key), *elsewhere;
+    char best[PATH_BYTES], part[64];
+    rcpt_config_error(error, keys->name, rcpt_config_place_of(key), "%s%s%s%s%s: unknown key",
+                      keys->label, dot(keys->label), section, dot(section),
+                      rcpt_config_shown(name, part));
+    if (find_nearest(keys->table, section, name, best))
+        rcpt_error_hint(error, "did you mean \"%s\"?", best);
+    else if ((elsewhere = find_elsewhere(keys->table, name)) != NULL)
+        rcpt_error_hint(error, "did you mean %s? keys stand indented below their section",
+                        elsewhere);
+    else if (rcpt_config_find(keys->table, name) >= 0)
+        rcpt_error_hint(error,
+                        "keys stand indented below their section: not a.b: c, but a: {b: c}");
+    else
+        rcpt_error_hint(error, "docs/configuration.md lists all keys");
+    return false;
+}
+
+unsigned rcpt_config_first_line(yaml_document_t *document, const yaml_node_t *mapping,
+                                const yaml_node_pair_t *pair)
+{
+    const char *name = rcpt_config_scalar(yaml_document_get_node(document, pair->key));
+    for (const yaml_node_pair_t *other = mapping->data.mapping.pairs.start; other < pair; other++) {
+        const yaml_node_t *key = yaml_document_get_node(document, other->key);
+        if (strcmp(rcpt_config_scalar(key), name) == 0)
+            return rcpt_config_place_of(key).line;
+    }
+    return 0;
+}
+
+static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
+                            const char *section, struct rcpt_error *error);
+
+static bool collect_pair(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
+                         const yaml_node_pair_t *pair, const char *section,
+                         struct rcpt_error *error)
+{
+    const yaml_node_t *key = yaml_document_get_node(keys->document, pair->key);
+    struct rcpt_config_place place = rcpt_config_place_of(key);
+    char path[PATH_BYTES];
+    if (key->type != YAML_SCALAR_NODE)
+        return rcpt_config_error(error, keys->name, place, "%s: a key must be plain text",
+                                 section[0] != '\0' ? section : "configuration");
+    const char *name = rcpt_config_scalar(key);
+    int size = snprintf(path, sizeof(path), "%s%s%s", section, dot(section), name);
+    bool known = size < PATH_BYTES && name[0] != '\0' && strchr(name, '.') == NULL;
+    int index = known ? rcpt_config_find(keys->table, path) : -1;
+    if (!known || (index < 0 && !rcpt_config_is_section(keys->table, path)))
+        return fail_unknown(keys, section, key, error);
+    unsigned line = rcpt_config_first_line(keys->document, mapping, pair);
+    if (line > 0) {
+        rcpt_config_error(error, keys->name, place, "%s%s%s: is given twice", keys->label,
+                          dot(keys->label), path);
+        rcpt_error_hint(error, "it stands at line %u too", line);
+        return false;
+    }
+    yaml_node_t *value = yaml_document_get_node(keys->document, pair->value);
+    if (index < 0)
+        return collect_section(keys, value, path, error);
+    keys->nodes[index] = value;
+    return true;
+}
+
+static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
+                            const char *section, struct rcpt_error *error)
+{
+    if (mapping == NULL || rcpt_config_is_null(mapping))
+        return true;
+    if (mapping->type != YAML_MAPPING_NODE)
+        return rcpt_config_error(error, keys->name, rcpt_config_place_of(mapping),
+                                 "%s: expected keys with values, found %s",
+                                 section[0] != '\0' ? section : "configuration",
+                                 mapping->type == YAML_SEQUENCE_NODE ? "a list" : "a single value");
+    for (const yaml_node_pair_t *pair = mapping->data.mapping.pairs.start;
+         pair < mapping->data.mapping.pairs.top; pair++)
+        if (!collect_pair(keys, mapping, pair, section, error))
+            return false;
+    return true;
+}
+
+/* All that is missing at once; the hint shows how the first of them looks. */
+static bool check_missing(const struct rcpt_config_keys *keys, const yaml_node_t *mapping,
+                          struct rcpt_error *error)
+{
+    const struct rcpt_config_row *first = NULL;
+    char missing[256] = "";
+    for (size_t index = 0; index < keys->table->count; index++) {
+        const struct rcpt_config_row *row = &keys->table->rows[index];
+        if (!(row->flags & RCPT_CONFIG_REQUIRED) || keys->nodes[index] != NULL)
+            continue;
+        size_t used = strlen(missing);
+        snprintf(missing + used, sizeof(missing) - used, "%s %s%s%s", used > 0 ? "," : "",
+                 keys->label, dot(keys->label), row->path);
+        first = first != NULL ? first : row;
+    }
+    if (first == NULL)
+        return true;
+    struct rcpt_config_place place = {1, 1};
+    if (mapping != NULL)
+        place = rcpt_config_place_of(mapping);
+    rcpt_config_error(error, keys->name, place, "missing required key%s%s",
+                      strchr(missing, ',') != NULL ? "s" : "", missing);
+    if (first->example != NULL)
+        rcpt_error_hint(error, "for example %s: %s", first->path, first->example);
+    else
+        rcpt_error_hint(error, "%s: %s", first->path, first->doc);
+    return false;
+}
+
+bool rcpt_config_collect(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
+                         struct rcpt_error *error)
+{
+    return collect_section(keys, mapping, "", error) &&
+           (keys->partial || check_missing(keys, mapping, error));
+}

@@ -1,0 +1,310 @@
+/* The pages that are made from the table: docs/configuration.md and config/receiptd.yaml. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "print.h"
+#include "value.h"
+
+#define PATH_BYTES 128
+
+/* "kafka" for "kafka.brokers", "" for "lanes". */
+static void section_of(const char *path, char section[PATH_BYTES])
+{
+    const char *dot = strchr(path, '.');
+    snprintf(section, PATH_BYTES, "%.*s", dot != NULL ? (int)(dot - path) : 0, path);
+}
+
+static bool is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
+{
+    char name[PATH_BYTES];
+    section_of(row->path, name);
+    return strcmp(name, section->path) == 0;
+}
+
+/* ---- docs/configuration.md ---- */
+
+static const char introduction[] =
+    "# Configuration\n"
+    "\n"
+    "<!-- Made by scripts/update-docs from src/config/table.c. Change it there. -->\n"
+    "\n"
+    "`receiptd` reads one YAML file, `/etc/receiptd/receiptd.yaml` or what `--config` names. Only "
+    "the brokers, the topics\nand the connection string have to be given:\n"
+    "\n"
+    "```yaml\n"
+    "kafka:\n"
+    "  brokers: \"127.0.0.1:9092\"\n"
+    "  topics: [dlr-events]\n"
+    "postgres:\n"
+    "  dsn: \"host=/run/postgresql dbname=receiptd\"\n"
+    "```\n"
+    "\n"
+    "`receiptd check-config` says whether a file is good; with `--print` it shows every key with "
+    "the value that is in\neffect. `config/receiptd.yaml` is an example that holds every key.\n"
+    "\n"
+    "## How values are written\n"
+    "\n"
+    "* **Sizes** take `KiB`, `MiB`, `GiB` (powers of 1024) or `kB`, `MB`, `GB` (powers of 1000). A "
+    "plain number is bytes.\n"
+    "* **Durations** take `ms`, `s`, `m`, `h` or `d`. The unit is needed, except for 0.\n"
+    "* **SQL names** have 1 to 63 letters, digits and underscores, and no digit first.\n"
+    "* **`${NAME}`** in any value is replaced by the environment variable; it is an error if that "
+    "is not set.\n"
+    "  `${NAME:-text}` gives the text instead where the variable is not set or empty. `$${` stands "
+    "for a literal `${`.\n"
+    "  Put such a value in quotes when it stands between brackets: `[\"${TOPIC}\"]`.\n"
+    "* **`file:PATH`** as a secret is replaced by the contents of the file, without one trailing "
+    "newline. A relative path\n"
+    "  starts in the folder of the configuration file. Secrets are `postgres.dsn`, `intake.dsn`, "
+    "the "
+    "secrets and tokens of\n"
+    "  `intake.accounts` and those `kafka.properties` whose\n"
+    "  name contains `password`, `secret`, `key`, `token`, `jaas` or `oauth`. They are never "
+    "printed or logged.\n"
+    "\n"
+    "An error names the place and, where it can, what was probably meant:\n"
+    "\n"
+    "```\n"
+    "receiptd.yaml:2:3: kafka.brokerz: unknown key\n"
+    "HINT: did you mean \"brokers\"?\n"
+    "```\n"
+    "\n"
+    "The file is YAML without aliases and tags, of at most 1 MiB. The exit code is 78 for a "
+    "mistake in the file and 66\nfor a file that cannot be read.\n"
+    "\n"
+    "The column *Reloadable* says which keys a reload (SIGHUP or `receiptd ctl reload`) changes; "
+    "the "
+    "others need a restart, and\nthe reload says so. After a mistake in the file all stays as it "
+    "was.\n";
+
+static const char *type_name(enum rcpt_config_type type)
+{
+    static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
+        [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
+        [RCPT_CONFIG_TABLE] = "SQL table",    [RCPT_CONFIG_TOPICS] = "list of topics",
+        [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
+        [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
+        [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
+        [RCPT_CONFIG_RECORDS] = "list",       [RCPT_CONFIG_RATIO] = "ratio",
+        [RCPT_CONFIG_TREE] = "list",
+    };
+    return names[type];
+}
+
+static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
+{
+    if (row->flags & RCPT_CONFIG_REQUIRED)
+        fputs("**required**", out);
+    else if (row->flags & RCPT_CONFIG_NULLABLE)
+        fputs("not set", out);
+    else if (rcpt_config_is_ladder(row))
+        fputs("default ladder", out);
+    else
+        fprintf(out, "`%s`", row->initial);
+}
+
+static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
+{
+    char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
+    rcpt_config_format_number(row->type, row->min, min);
+    rcpt_config_format_number(row->type, row->max, max);
+    if (row->type == RCPT_CONFIG_CHOICE)
+        for (unsigned index = 0; index < row->choice_count; index++)
+            fprintf(out, "%s`%s`", index > 0 ? ", " : "", row->choices[index].str);
+    else if (row->type >= RCPT_CONFIG_MAP || row->type == RCPT_CONFIG_TOPICS ||
+             row->type == RCPT_CONFIG_LIST || row->type == RCPT_CONFIG_TREE)
+        fprintf(out, "%s to %s entries", min, max);
+    else if (row->type > RCPT_CONFIG_TABLE)
+        fprintf(out, "%s to %s", min, max);
+    else
+        fprintf(out, "up to %s bytes", max);
+}
+
+static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
+{
+    fprintf(out, "| `%s` | %s%s | ", row->path, type_name(row->type),
+            row->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
+    write_default_cell(row, out);
+    fputs(" | ", out);
+    write_range_cell(row, out);
+    fprintf(out, " | %s | %s |\n", row->flags & RCPT_CONFIG_RELOADABLE ? "yes" : "no", row->doc);
+}
+
+static void write_field_cell(const struct rcpt_config_row *field, FILE *out)
+{
+    if (field->flags & RCPT_CONFIG_REQUIRED)
+        fputs("required", out);
+    else if (field->initial == NULL)
+        fputs("optional", out);
+    else
+        fprintf(out, "`%s`", field->initial);
+    for (unsigned index = 0; field->initial != NULL && index < field->choice_count; index++)
+        if (strcmp(field->choices[index].str, field->initial) != 0)
+            fprintf(out, ", `%s`", field->choices[index].str);
+}
+
+static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
+{
+    const struct rcpt_config_table *fields = row->record;
+    fprintf(out, "\nAn entry of `%s`:\n\n| Field | Type | | Meaning |\n|---|---|---|---|\n",
+            row->path);
+    for (size_t index = 0; index < fields->count; index++) {
+        const struct rcpt_config_row *field = &fields->rows[index];
+        fprintf(out, "| `%s` | %s%s | ", field->path, type_name(field->type),
+                field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
+        write_field_cell(field, out);
+        fprintf(out, " | %s |\n", field->doc);
+    }
+}
+
+static void write_reference_section(const struct rcpt_config_section *section, FILE *out)
+{
+    const struct rcpt_config_table *table = rcpt_config_table();
+    if (section->path[0] != '\0')
+        fprintf(out, "\n## %s\n\n%s\n\n", section->path, section->doc);
+    else
+        fprintf(out, "\n## lanes and unknown\n\n%s\n\n", section->doc);
+    fputs("| Key | Type | Default | Range | Reloadable | Meaning |\n|---|---|---|---|---|---|\n",
+          out);
+    for (size_t index = 0; index < table->count; index++)
+        if (is_in(&table->rows[index], section))
+            write_reference_row(&table->rows[index], out);
+    for (size_t index = 0; index < table->count; index++)
+        if (is_in(&table->rows[index], section) && table->rows[index].type == RCPT_CONFIG_RECORDS)
+            write_record_fields(&table->rows[index], out);
+}
+
+void rcpt_config_write_reference(FILE *out)
+{
+    size_t count;
+    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    fputs(introduction, out);
+    for (size_t index = 0; index < count; index++)
+        write_reference_section(&sections[index], out);
+}
+
+/* ---- config/receiptd.yaml ----
+ *
+ * A comment is "# text". A setting that is commented out has no blank behind the #, or more than
+ * one, so that taking the # away gives a line that is indented as it should be. */
+
+static bool is_active(const struct rcpt_config_section *section)
+{
+    const struct rcpt_config_table *table = rcpt_config_table();
+    for (size_t index = 0; index < table->count; index++)
+        if (is_in(&table->rows[index], section) && table->rows[index].flags & RCPT_CONFIG_ACTIVE)
+            return true;
+    return false;
+}
+
+/* How lines of one row begin. */
+struct margin {
+    const char *outer; /* "#" in a section that is commented out as a whole */
+    int indent;
+    const char *inner; /* "#" for a setting that is commented out in an active section */
+};
+
+static void write_default_ladder(const struct rcpt_config_row *row, const struct margin *margin,
+                                 FILE *out)
+{
+    struct rcpt_config defaults = {.ladder_definition = *rcpt_ladder_default_definition()};
+    struct rcpt_config_writer writer;
+    char *text = NULL, *rest = NULL;
+    size_t size = 0;
+    FILE *lines = open_memstream(&text, &size);
+    RCPT_ASSERT(lines != NULL);
+    rcpt_config_writer_init(&writer, lines);
+    rcpt_config_write_records(&writer, row, &defaults);
+    rcpt_config_writer_fini(&writer);
+    fclose(lines);
+    for (char *line = strtok_r(text, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        fprintf(out, "%s%*s%s  %s\n", margin->outer, margin->indent, "", margin->inner, line);
+    free(text);
+}
+
+static void write_example_value(const struct rcpt_config_row *row, const struct margin *margin,
+                                FILE *out)
+{
+    const char *value = row->example != NULL ? row->example : row->initial;
+    if (rcpt_config_is_ladder(row)) {
+        fputc('\n', out);
+        write_default_ladder(row, margin, out);
+    } else if (strpbrk(value, ": ") != NULL) {
+        fprintf(out, " \"%s\"\n", value);
+    } else {
+        fprintf(out, " %s\n", value);
+    }
+}
+
+/* A comment in lines of about 100 columns. */
+static void write_comment(const char *text, const struct margin *margin, FILE *out)
+{
+    int width = 96 - (int)strlen(margin->outer) - margin->indent;
+    while (*text != '\0') {
+        int size = (int)strlen(text);
+        if (size > width)
+            for (size = width; size > 0 && text[size] != ' ';)
+                size--;
+        RCPT_ASSERT(size > 0);
+        fprintf(out, "%s%*s# %.*s\n", margin->outer, margin->indent, "", size, text);
+        text += size + (text[size] == ' ');
+    }
+}
+
+/* Depth of the row's name below its section: inbox.columns.status has one group between. */
+static void write_group(const struct rcpt_config_row *row, const struct margin *margin,
+                        char group[PATH_BYTES], FILE *out)
+{
+    const char *dot = strchr(row->path, '.'), *last = strrchr(row->path, '.');
+    if (dot == last) {
+        group[0] = '\0';
+        return;
+    }
+    char name[PATH_BYTES];
+    snprintf(name, sizeof(name), "%.*s", (int)(last - dot - 1), dot + 1);
+    if (strcmp(name, group) == 0)
+        return;
+    memcpy(group, name, sizeof(name));
+    fprintf(out, "%s%*s%s%s:\n", margin->outer, margin->indent, "", margin->inner, name);
+}
+
+static void write_example_row(const struct rcpt_config_row *row, bool active,
+                              char group[PATH_BYTES], FILE *out)
+{
+    bool commented = !(row->flags & RCPT_CONFIG_ACTIVE);
+    const char *dot = strrchr(row->path, '.');
+    struct margin margin = {active ? "" : "#", dot != NULL ? 2 : 0, active && commented ? "#" : ""};
+    write_group(row, &margin, group, out);
+    margin.indent += group[0] != '\0' ? 2 : 0;
+    write_comment(row->doc, &margin, out);
+    fprintf(out, "%s%*s%s%s:", margin.outer, margin.indent, "", margin.inner,
+            dot != NULL ? dot + 1 : row->path);
+    write_example_value(row, &margin, out);
+}
+
+static void write_example_section(const struct rcpt_config_section *section, FILE *out)
+{
+    const struct rcpt_config_table *table = rcpt_config_table();
+    bool active = is_active(section);
+    char group[PATH_BYTES] = "";
+    fputc('\n', out);
+    write_comment(section->doc, &(struct margin){"", 0, ""}, out);
+    if (section->path[0] != '\0')
+        fprintf(out, "%s%s:\n", active ? "" : "#", section->path);
+    for (size_t index = 0; index < table->count; index++)
+        if (is_in(&table->rows[index], section))
+            write_example_row(&table->rows[index], active, group, out);
+}
+
+void rcpt_config_write_example(FILE *out)
+{
+    size_t count;
+    const struct rcpt_config_section *sections = rcpt_config_sections(&count);
+    fputs("# receiptd.yaml: the smallest configuration, and every other key with its default.\n"
+          "# Take away a # to change a setting. docs/configuration.md tells more.\n"
+          "# Made by scripts/update-docs from src/config/table.c.\n",
+          out);
+    for (size_t index = 0; index < count; index++)
+        write_example_section(&sections[index], out);
+}

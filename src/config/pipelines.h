@@ -1,0 +1,35 @@
+/* `pipelines` of the configuration: checked, and turned into the steps that sql/migrate/005
+ * stores. Private to the room. */
+#ifndef RECEIPTD_CONFIG_PIPELINES_H
+#define RECEIPTD_CONFIG_PIPELINES_H
+
+#include "config.h"
+#include "yaml.h"
+
+#define PIPELINES_MAX         200u
+#define PIPELINES_MAX_ACTIONS 200u /* of a pipeline */
+#define PIPELINES_MAX_TOPICS  8u   /* that are produced to, and that are read, over all pipelines */
+
+struct pipelines_topics {
+    char *names[PIPELINES_MAX_TOPICS];
+    size_t count;
+};
+
+struct pipelines {
+    char *definitions; /* JSON for pipelines_store() */
+    size_t count;
+    struct pipelines_topics topics;  /* that are produced to */
+    struct pipelines_topics sources; /* whose records begin runs */
+};
+
+/* Statuses and flags are those of the configuration's ladder, endpoints those of
+ * actions.endpoints. NULL with the place of what is wrong. */
+RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
+                                                    yaml_node_t *node,
+                                                    const struct rcpt_config *config,
+                                                    struct rcpt_error *error);
+/* Of a configuration that is loaded, so there is no error. */
+struct pipelines *pipelines_of(const struct rcpt_config *config);
+void pipelines_free(struct pipelines *pipelines); /* NULL is fine */
+
+#endif

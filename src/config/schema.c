@@ -1,0 +1,165 @@
+#include "schema.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+#include "yaml.h"
+
+#define MAX_RECORDS 16u
+#define MAX_FIELDS  48
+
+/* libcyaml's view of the table. Points into itself: build it where it stays. */
+struct schema {
+    cyaml_schema_value_t top;
+    cyaml_schema_field_t fields[RCPT_CONFIG_MAX_ROWS + 1];
+    cyaml_schema_value_t text; /* entry of a list of texts */
+    struct {
+        cyaml_schema_value_t value;
+        cyaml_schema_field_t fields[MAX_FIELDS + 1];
+    } records[MAX_RECORDS];
+    size_t record_count;
+};
+
+static void *allocate(void *context, void *pointer, size_t size)
+{
+    (void)context;
+    if (size > 0)
+        return rcpt_realloc(pointer, size);
+    free(pointer);
+    return NULL;
+}
+
+static const cyaml_config_t settings = {
+    .mem_fn = allocate,
+    .log_level = CYAML_LOG_ERROR,
+    .flags = CYAML_CFG_NO_ALIAS,
+};
+
+static cyaml_schema_value_t text_value(void)
+{
+    return (cyaml_schema_value_t){
+        .type = CYAML_STRING,
+        .flags = CYAML_FLAG_POINTER,
+        .data_size = sizeof(char *),
+        .string = {.min = 0, .max = CYAML_UNLIMITED},
+    };
+}
+
+static cyaml_schema_value_t number_value(const struct rcpt_config_row *row)
+{
+    /* What is never negative fits either type; unsigned members of four bytes hold no more than
+     * INT32_MAX here. */
+    return (cyaml_schema_value_t){.type = CYAML_INT, .data_size = (uint32_t)row->size};
+}
+
+static cyaml_schema_value_t choice_value(const struct rcpt_config_row *row)
+{
+    return (cyaml_schema_value_t){
+        .type = CYAML_ENUM,
+        .flags = CYAML_FLAG_STRICT,
+        .data_size = (uint32_t)row->size,
+        .enumeration = {.strings = row->choices, .count = row->choice_count},
+    };
+}
+
+static cyaml_schema_value_t list_value(const cyaml_schema_value_t *entry, size_t entry_size)
+{
+    return (cyaml_schema_value_t){
+        .type = CYAML_SEQUENCE,
+        .flags = CYAML_FLAG_POINTER,
+        .data_size = (uint32_t)entry_size,
+        .sequence = {.entry = entry, .min = 0, .max = CYAML_UNLIMITED},
+    };
+}
+
+static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
+                         cyaml_schema_field_t *fields);
+
+static cyaml_schema_value_t records_value(struct schema *schema, const struct rcpt_config_row *row)
+{
+    RCPT_ASSERT(schema->record_count < MAX_RECORDS && row->record->count <= MAX_FIELDS);
+    size_t index = schema->record_count++;
+    cyaml_schema_value_t *entry = &schema->records[index].value;
+    *entry = (cyaml_schema_value_t){
+        .type = CYAML_MAPPING,
+        .data_size = (uint32_t)row->record->record_size,
+        .mapping = {.fields = schema->records[index].fields},
+    };
+    build_fields(schema, row->record, schema->records[index].fields);
+    return list_value(entry, row->record->record_size);
+}
+
+static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_config_row *row)
+{
+    switch (row->type) {
+    case RCPT_CONFIG_TEXT:
+    case RCPT_CONFIG_IDENTIFIER:
+    case RCPT_CONFIG_TREE:
+    case RCPT_CONFIG_TABLE:
+        return text_value();
+    case RCPT_CONFIG_TOPICS:
+    case RCPT_CONFIG_LIST:
+        return list_value(&schema->text, sizeof(char *));
+    case RCPT_CONFIG_CHOICE:
+        return choice_value(row);
+    case RCPT_CONFIG_MAP:
+    case RCPT_CONFIG_RECORDS:
+        return records_value(schema, row);
+    default:
+        return number_value(row);
+    }
+}
+
+static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
+                         cyaml_schema_field_t *fields)
+{
+    for (size_t index = 0; index < table->count; index++) {
+        const struct rcpt_config_row *row = &table->rows[index];
+        fields[index] = (cyaml_schema_field_t){
+            .key = row->path,
+            .data_offset = (uint32_t)row->offset,
+            .count_offset = (uint32_t)row->count_offset,
+            .count_size = (uint8_t)row->count_size,
+            .value = value_of(schema, row),
+        };
+        if (row->flags & (RCPT_CONFIG_NULLABLE | RCPT_CONFIG_REQUIRED))
+            fields[index].value.flags |= CYAML_FLAG_OPTIONAL;
+    }
+}
+
+static void build(struct schema *schema)
+{
+    const struct rcpt_config_table *table = rcpt_config_table();
+    memset(schema, 0, sizeof(*schema));
+    schema->text = text_value();
+    schema->top = (cyaml_schema_value_t){
+        .type = CYAML_MAPPING,
+        .flags = CYAML_FLAG_POINTER,
+        .data_size = (uint32_t)table->record_size,
+        .mapping = {.fields = schema->fields},
+    };
+    build_fields(schema, table, schema->fields);
+}
+
+struct rcpt_config *rcpt_config_load_normal(const char *name, const char *normal, size_t size,
+                                            struct rcpt_error *error)
+{
+    struct schema schema;
+    cyaml_data_t *config = NULL;
+    build(&schema);
+    cyaml_err_t result =
+        cyaml_load_data((const uint8_t *)normal, size, &settings, &schema.top, &config, NULL);
+    if (result == CYAML_OK)
+        return config;
+    rcpt_config_error(error, name, (struct rcpt_config_place){0}, "libcyaml cannot load it: %s",
+                      cyaml_strerror(result));
+    return NULL;
+}
+
+void rcpt_config_free_loaded(struct rcpt_config *config)
+{
+    struct schema schema;
+    build(&schema);
+    cyaml_free(&settings, &schema.top, config, 0);
+}

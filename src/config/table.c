@@ -1,0 +1,594 @@
+#include "table.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "folds.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+#define MEMBER(type, member)                                                                       \
+    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
+#define MEMBER_COUNT(type, member)                                                                 \
+    .count_offset = offsetof(type, member), .count_size = sizeof(((type *)NULL)->member)
+
+#define AT(member)            MEMBER(struct rcpt_config, member)
+#define LIST_AT(member, size) AT(member), MEMBER_COUNT(struct rcpt_config, size)
+#define CHOICES(array)        .choices = (array), .choice_count = COUNT_OF(array)
+
+#define SECOND 1000
+#define MINUTE (60 * SECOND)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24LL * HOUR)
+#define KIB    1024LL
+#define MIB    (1024 * KIB)
+#define GIB    (1024 * MIB)
+
+enum {
+    REQUIRED = RCPT_CONFIG_REQUIRED,
+    NULLABLE = RCPT_CONFIG_NULLABLE,
+    RELOADABLE = RCPT_CONFIG_RELOADABLE,
+    SECRET = RCPT_CONFIG_SECRET,
+    ACTIVE = RCPT_CONFIG_ACTIVE,
+};
+
+static const cyaml_strval_t gap_policies[] = {
+    {"halt", RCPT_GAP_HALT},
+    {"skip", RCPT_GAP_SKIP},
+};
+static const cyaml_strval_t unknown_policies[] = {
+    {"park", RCPT_UNKNOWN_PARK},
+    {"insert", RCPT_UNKNOWN_INSERT},
+    {"dead-letter", RCPT_UNKNOWN_DEAD_LETTER},
+};
+static const cyaml_strval_t targeted_policies[] = {
+    {"trigger", true},
+    {"none", false},
+};
+static const cyaml_strval_t log_levels[] = {
+    {"error", RCPT_LOG_ERROR},
+    {"warn", RCPT_LOG_WARN},
+    {"info", RCPT_LOG_INFO},
+    {"debug", RCPT_LOG_DEBUG},
+};
+static const cyaml_strval_t log_formats[] = {
+    {"logfmt", RCPT_LOG_LOGFMT},
+    {"json", RCPT_LOG_JSON},
+};
+static const cyaml_strval_t alias_policies[] = {
+    {"optional", RCPT_ALIAS_OPTIONAL},
+    {"required", RCPT_ALIAS_REQUIRED},
+    {"off", RCPT_ALIAS_OFF},
+};
+static const cyaml_strval_t letter_payloads[] = {
+    {"raw", RCPT_LETTER_RAW},
+    {"masked", RCPT_LETTER_MASKED},
+    {"none", RCPT_LETTER_NONE},
+};
+static const cyaml_strval_t message_id_forms[] = {
+    {"hash", false},
+    {"plain", true},
+};
+static const cyaml_strval_t booleans[] = {
+    {"true", true},
+    {"false", false},
+};
+
+/* The entries of kafka.properties after the check: what was a map is a list by then. */
+static const struct rcpt_config_row property_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, REQUIRED, MEMBER(struct rcpt_config_pair, name)},
+    {"value", RCPT_CONFIG_TEXT, REQUIRED, MEMBER(struct rcpt_config_pair, value)},
+    {"line", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, line)},
+    {"column", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, column)},
+};
+static const struct rcpt_config_table property_record = {property_rows, COUNT_OF(property_rows),
+                                                         sizeof(struct rcpt_config_pair)};
+
+#define FIELD(member) MEMBER(struct rcpt_status_definition, member)
+static const struct rcpt_config_row status_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "name of the status: capitals, digits and `_`"},
+    {"code", RCPT_CONFIG_INTEGER, REQUIRED, FIELD(code), .max = RCPT_LADDER_FIRST_FLAG_CODE - 1,
+     .doc = "stored number and priority at once: of two statuses the larger code wins"},
+    {"parent", RCPT_CONFIG_TEXT, NULLABLE, FIELD(parent), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "the stage that a message in this status has certainly passed; only the root has none"},
+    {"terminal", RCPT_CONFIG_CHOICE, NULLABLE, FIELD(terminal), CHOICES(booleans),
+     .doc = "for readers: nothing more is expected"},
+};
+#undef FIELD
+static const struct rcpt_config_table status_record = {status_rows, COUNT_OF(status_rows),
+                                                       sizeof(struct rcpt_status_definition)};
+
+#define FIELD(member) MEMBER(struct rcpt_flag_definition, member)
+static const struct rcpt_config_row flag_rows[] = {
+    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "name of the flag; the first in the list has code 9001, the next 9002 and so on"},
+    {"implies", RCPT_CONFIG_TEXT, NULLABLE, FIELD(implies), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "status that a receipt of this flag brings with it"},
+};
+#undef FIELD
+static const struct rcpt_config_table flag_record = {flag_rows, COUNT_OF(flag_rows),
+                                                     sizeof(struct rcpt_flag_definition)};
+
+#define FIELD(member) MEMBER(struct rcpt_override_definition, member)
+static const struct rcpt_config_row override_rows[] = {
+    {"channel", RCPT_CONFIG_TEXT, REQUIRED, FIELD(channel), .min = 1, .max = 255,
+     .doc = "value of the receipt's `channel`"},
+    {"status", RCPT_CONFIG_TEXT, REQUIRED, FIELD(status), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "status that the receipt names"},
+    {"becomes", RCPT_CONFIG_TEXT, REQUIRED, FIELD(becomes), .min = 1, .max = RCPT_LADDER_MAX_NAME,
+     .doc = "status that it means on this channel"},
+};
+#undef FIELD
+static const struct rcpt_config_table override_record = {override_rows, COUNT_OF(override_rows),
+                                                         sizeof(struct rcpt_override_definition)};
+
+static const struct rcpt_config_section sections[] = {
+    {"kafka", "Where the receipts come from."},
+    {"postgres", "Where statuses and counters go."},
+    {"", "How receipts are spread, and what happens to those of messages that nobody knows."},
+    {"batch", "Whatever arrived while the last transaction ran is the next batch, up to these "
+              "limits."},
+    {"memory", "Back-pressure begins where the budget ends."},
+    {"progress", "How positions are kept moving and compared with the database."},
+    {"parked", "Receipts whose message row does not exist yet."},
+    {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
+    {"inbox", "The table of messages: receiptd's own, or one that exists."},
+    {"intake",
+     "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
+     "where it is enabled."},
+    {"shutdown", "How the process ends."},
+    {"log", "Log lines go to the standard error output."},
+    {"http", "Metrics, health and status for machines."},
+    {"control", "The socket that `receiptd ctl` talks to."},
+    {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP."},
+    {"timeline", "What every receipt did, kept for `receiptd explain`."},
+    {"actions", "How the actions of `pipelines` are carried out; docs/actions.md."},
+    {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
+               "flags and overrides included. A reload takes over what is added, after "
+               "`receiptd migrate` has brought it into the database, and refuses other changes."},
+};
+
+static const struct rcpt_config_row rows[] = {
+    {"kafka.brokers", RCPT_CONFIG_TEXT, REQUIRED | ACTIVE, AT(kafka.brokers), .min = 1, .max = 4096,
+     .example = "127.0.0.1:9092",
+     .doc = "brokers to ask for the cluster: `host:port`, separated by commas"},
+    {"kafka.topics", RCPT_CONFIG_TOPICS, REQUIRED | ACTIVE,
+     LIST_AT(kafka.topics, kafka.topics_count), .min = 1, .max = 100, .example = "[dlr-events]",
+     .doc = "topics that carry receipts"},
+    {"kafka.group", RCPT_CONFIG_TEXT, ACTIVE, AT(kafka.group), .initial = "receiptd", .min = 1,
+     .max = 249, .doc = "consumer group: instances of one group share the partitions"},
+    {"kafka.instance_id", RCPT_CONFIG_TEXT, NULLABLE, AT(kafka.instance_id), .min = 1, .max = 249,
+     .example = "receiptd-0",
+     .doc = "static membership: a restart within the session time-out moves no partitions; unique "
+            "for each instance"},
+    {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
+     .initial = "{}", .max = 200, .record = &property_record,
+     .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
+    {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
+     .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
+    {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
+     .min = 8 * MIB, .max = GIB,
+     .doc =
+         "what a compressed batch of records may inflate to; a larger one is passed over, as one "
+         "dead letter"},
+    {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
+     .initial = "5s", .min = 100, .max = HOUR,
+     .doc = "how often positions are told to Kafka, for tools that show lag; never read back"},
+    {"kafka.on_retention_gap", RCPT_CONFIG_CHOICE, 0, AT(kafka.on_retention_gap), .initial = "halt",
+     CHOICES(gap_policies),
+     .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
+            "`skip` counts them and goes on"},
+
+    {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn),
+     .min = 1, .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
+     .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
+    {"postgres.connections", RCPT_CONFIG_INTEGER, ACTIVE | RELOADABLE, AT(postgres.connections),
+     .initial = "2", .min = 1, .max = 64,
+     .doc = "connections that write, at most as many as there are lanes"},
+    {"postgres.pipeline_depth", RCPT_CONFIG_INTEGER, 0, AT(postgres.pipeline_depth), .initial = "2",
+     .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
+    {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
+     .min = 1, .max = 63, .doc = "schema of receiptd's own tables"},
+    {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
+     .initial = "5s", .min = 10, .max = 10 * MINUTE,
+     .doc = "a transaction that waits longer for a lock is rolled back, and who blocks it is "
+            "looked at"},
+    {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
+     .initial = "30s", .min = 100, .max = HOUR,
+     .doc = "a statement that runs longer is cancelled by the server"},
+    {"postgres.connect_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.connect_timeout_ms),
+     .initial = "10s", .min = 100, .max = 10 * MINUTE, .doc = "limit for making a connection"},
+    {"postgres.zombie_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.zombie_timeout_ms),
+     .initial = "10s", .min = 100, .max = HOUR,
+     .doc = "a session of the same role that has blocked a lane for longer is terminated"},
+    {"postgres.retry_min", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_min_ms), .initial = "100ms",
+     .min = 1, .max = HOUR, .doc = "shortest back-off before the next attempt"},
+    {"postgres.retry_max", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_max_ms), .initial = "10s",
+     .min = 1, .max = HOUR, .doc = "longest back-off before the next attempt"},
+
+    {"lanes", RCPT_CONFIG_INTEGER, ACTIVE, AT(lanes), .initial = "8", .min = 1, .max = 256,
+     .doc = "unit of order and of parallelism, a power of two; pinned in the database at the first "
+            "start"},
+    {"unknown", RCPT_CONFIG_CHOICE, ACTIVE, AT(unknown), .initial = "park",
+     CHOICES(unknown_policies),
+     .doc = "a receipt whose message row does not exist: `park` keeps it until the row lands, "
+            "`insert` makes the row, `dead-letter` sets it aside"},
+
+    {"pipelines", RCPT_CONFIG_TREE, RELOADABLE, AT(pipelines), .initial = "[]", .max = 200,
+     .doc = "what happens after a status change, or without one; docs/actions.md has the grammar"},
+
+    {"batch.max_events", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.max_events), .initial = "4000",
+     .min = 1, .max = 100000, .doc = "receipts of one transaction; a larger record goes alone"},
+    {"batch.max_bytes", RCPT_CONFIG_SIZE, RELOADABLE, AT(batch.max_bytes), .initial = "4MiB",
+     .min = 4 * KIB, .max = 256 * MIB,
+     .doc = "bytes of one transaction; a larger record goes alone"},
+    {"batch.catch_up", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.catch_up), .initial = "2",
+     .min = 1, .max = 16,
+     .doc = "how many times as many receipts a transaction may have while every partition is two "
+            "seconds behind or more: then nobody waits for it, and more receipts of a message meet "
+            "in it; 1: no more than ever"},
+    {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
+     .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
+
+    {"memory.budget", RCPT_CONFIG_SIZE, RELOADABLE, AT(memory.budget_bytes), .initial = "16MiB",
+     .min = 64 * KIB, .max = 64 * GIB,
+     .doc = "memory for records that are queued or in flight; above it nothing more is taken in"},
+
+    {"progress.verify_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.verify_interval_ms),
+     .initial = "5s", .min = 100, .max = HOUR,
+     .doc = "how often a lane without work compares its positions with the database"},
+    {"progress.idle_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.idle_interval_ms),
+     .initial = "1s", .min = 10, .max = HOUR,
+     .doc = "how often a lane without receipts moves its positions"},
+    {"progress.rewind_timeout", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.rewind_timeout_ms),
+     .initial = "10s", .min = 100, .max = HOUR,
+     .doc = "a rewind that has brought no record for so long is done again, by assigning anew"},
+
+    {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
+     .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
+    {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
+     .min = 1, .max = 1000000000,
+     .doc = "when more are parked, nothing more is taken in until some have gone"},
+    {"parked.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.poll_interval_ms),
+     .initial = "1s", .min = 10, .max = HOUR,
+     .doc = "how often to look for parked receipts whose row has come; grows with the cost of a "
+            "look"},
+    {"parked.wake_limit", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.wake_limit), .initial = "1000",
+     .min = 1, .max = 100000, .doc = "parked receipts of one transaction"},
+
+    {"counters.rollup_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(counters.rollup_interval_ms),
+     .initial = "1s", .min = 10, .max = HOUR,
+     .doc = "how often appended counts are added to the totals; less often where that takes long"},
+    {"counters.rollup_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(counters.rollup_rows),
+     .initial = "10000", .min = 1, .max = 10000000, .doc = "appended rows of one roll-up"},
+
+    {"inbox.table", RCPT_CONFIG_TABLE, NULLABLE, AT(inbox.table), .min = 3, .max = 127,
+     .example = "messaging.outbound",
+     .doc = "an existing table of messages, `schema.table`; not set: `message_inbox` in "
+            "`postgres.schema`"},
+#define COLUMN(column, meaning)                                                                    \
+    {                                                                                              \
+        "inbox.columns." #column, RCPT_CONFIG_IDENTIFIER, 0, AT(inbox.column),                     \
+            .initial = #column, .min = 1, .max = 63, .doc = (meaning)                              \
+    }
+    COLUMN(message_id, "column of the message's id, the key"),
+    COLUMN(org_id, "column of the organisation"),
+    COLUMN(campaign_id, "column of the campaign"),
+    COLUMN(status, "column of the status code"),
+    COLUMN(prev_status, "column of the status before"),
+    COLUMN(flags, "column of the flags, a bit set"),
+    COLUMN(prev_flags, "column of the flags before"),
+    COLUMN(status_at, "column of the time of the receipt that won"),
+    COLUMN(updated_at, "column of the time of the last change"),
+#undef COLUMN
+    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
+     CHOICES(targeted_policies),
+     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+            "TARGETED uncounted"},
+    {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
+     .max = 100,
+     .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "
+            "each row, so that updates need no new index entries"},
+
+    {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",
+     CHOICES(booleans), .doc = "whether `receiptd run` takes webhooks as well, in one process"},
+    {"intake.listen", RCPT_CONFIG_TEXT, 0, AT(intake.listen), .initial = "127.0.0.1:8080", .min = 2,
+     .max = 120, .doc = "address to listen on: `host:port`, `[IPv6]:port`, `:port` for all"},
+    {"intake.metrics_listen", RCPT_CONFIG_TEXT, 0, AT(intake.metrics_listen),
+     .initial = "127.0.0.1:9465", .min = 0, .max = 255,
+     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz of "
+            "`receiptd intake`, with the token and the certificate of `http`; \"\": none. In one "
+            "process "
+            "with `receiptd run`: on http.listen"},
+    {"intake.reuse_port", RCPT_CONFIG_CHOICE, 0, AT(intake.reuse_port), .initial = "false",
+     CHOICES(booleans),
+     .doc = "several processes share the address: the kernel spreads connections over them"},
+    {"intake.topic", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.topic), .min = 1, .max = 249,
+     .example = "dlr-events",
+     .doc = "topic that the receipts go to; not set: the first of `kafka.topics`"},
+    {"intake.dead_letter_topic", RCPT_CONFIG_TEXT, 0, AT(intake.dead_letter_topic),
+     .initial = "dlr-dead", .min = 1, .max = 249,
+     .doc = "topic for what cannot be understood, with the reason in a header"},
+    {"intake.dead_letters", RCPT_CONFIG_CHOICE, 0, AT(intake.dead_letters), .initial = "raw",
+     CHOICES(letter_payloads),
+     .doc = "what a dead letter holds: the bytes as they came (`raw`), with every run of seven or "
+            "more digits hidden (`masked`), or nothing (`none`)"},
+    {"intake.compression", RCPT_CONFIG_TEXT, 0, AT(intake.compression), .initial = "lz4", .min = 2,
+     .max = 6, .doc = "codec of the records: none, gzip, snappy, lz4 or zstd"},
+    {"intake.batch.max_events", RCPT_CONFIG_INTEGER, 0, AT(intake.max_events), .initial = "1000",
+     .min = 1, .max = 10000, .doc = "receipts of one record"},
+    {"intake.batch.max_bytes", RCPT_CONFIG_SIZE, 0, AT(intake.max_bytes), .initial = "512KiB",
+     .min = 4 * KIB, .max = 8 * MIB,
+     .doc = "bytes of one record, below the topic's `max.message.bytes`"},
+    {"intake.batch.linger", RCPT_CONFIG_DURATION, 0, AT(intake.linger_ms), .initial = "4ms",
+     .min = 0, .max = SECOND,
+     .doc = "how long a receipt may wait for others while its partition is busy; never when idle"},
+    {"intake.memory", RCPT_CONFIG_SIZE, 0, AT(intake.memory_bytes), .initial = "128MiB",
+     .min = 4 * MIB, .max = 16 * GIB,
+     .doc = "bodies of requests (half of it), what is made of them and records that wait for Kafka "
+            "(the other "
+            "half); above it requests are answered with 503"},
+    {"intake.ack_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.ack_timeout_ms), .initial = "8s",
+     .min = 100, .max = 5 * MINUTE,
+     .doc =
+         "how long Kafka may take to acknowledge before the gateway is told to come again; below "
+         "the gateways' own time-outs"},
+    {"intake.dsn", RCPT_CONFIG_TEXT, NULLABLE | SECRET | RELOADABLE, AT(intake.dsn), .min = 1,
+     .max = 65536, .example = "host=/run/postgresql dbname=receiptd user=receiptd_intake",
+     .doc = "connection string for the look-ups of aliases, as the role of `receiptd migrate "
+            "--intake-role`; not set: `postgres.dsn`. New connections of `receiptd run` take a new "
+            "one, `receiptd intake` needs a restart"},
+    {"intake.alias", RCPT_CONFIG_CHOICE, 0, AT(intake.alias), .initial = "optional",
+     CHOICES(alias_policies),
+     .doc =
+         "receipts that carry only the gateway's id are looked up in `message_alias`: `optional` "
+         "goes on with the gateway's id while the database is away, `required` answers 503, `off` "
+         "never looks"},
+    {"intake.alias_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.alias_timeout_ms), .initial = "1s",
+     .min = 10, .max = MINUTE, .doc = "limit for one look-up"},
+    {"intake.alias_cache", RCPT_CONFIG_INTEGER, 0, AT(intake.alias_cache), .initial = "100000",
+     .min = 20000, .max = 100000000, .doc = "aliases that are remembered"},
+    {"intake.replay_keys", RCPT_CONFIG_INTEGER, 0, AT(intake.replay_keys), .initial = "200000",
+     .min = 1000, .max = 100000000,
+     .doc =
+         "signed requests that are remembered, so that a copy is answered and not counted again"},
+    {"intake.trusted_proxies", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.trusted_proxies), .min = 1,
+     .max = 1024, .example = "10.0.0.0/8, ::1",
+     .doc = "addresses or networks whose `X-Forwarded-For` is believed, separated by commas"},
+    {"intake.tls.certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_certificate), .min = 1,
+     .max = 4096, .example = "/etc/receiptd/tls/fullchain.pem",
+     .doc = "file with the certificate and its chain (PEM); looked at again every 10 s"},
+    {"intake.tls.key", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_key), .min = 1, .max = 4096,
+     .example = "/etc/receiptd/tls/key.pem",
+     .doc = "file with the private key (PEM); not set: that of the certificate"},
+    {"intake.limits.body", RCPT_CONFIG_SIZE, 0, AT(intake.limits.body_bytes), .initial = "1MiB",
+     .min = KIB, .max = 8 * MIB, .doc = "bytes of a request, sent and decompressed: 413 above"},
+    {"intake.limits.headers", RCPT_CONFIG_SIZE, 0, AT(intake.limits.header_bytes),
+     .initial = "16KiB", .min = KIB, .max = 64 * KIB,
+     .doc = "bytes of request line and headers: 414 or 431 above"},
+    {"intake.limits.connections", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.connections),
+     .initial = "4096", .min = 1, .max = 1000000,
+     .doc =
+         "connections at once; above it those that never end a request make room, then the idlest"},
+    {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
+     AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
+     .doc =
+         "connections of one address; 0: no limit, for behind a proxy all connections are its own"},
+    {"intake.limits.pipelined", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.pipelined),
+     .initial = "16", .min = 1, .max = 1000,
+     .doc = "requests of one connection that may wait for their answers"},
+    {"intake.limits.rate_per_source", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_source),
+     .initial = "50", .min = 0, .max = 1000000,
+     .doc =
+         "requests of one address (IPv6: of its /64) and second that are not verified: 429 for all "
+         "of "
+         "the address above it, before anything is read; addresses of private networks that are no "
+         "trusted proxies are not counted; 0: no limit"},
+    {"intake.limits.rate_per_account", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.rate_per_account),
+     .initial = "0", .min = 0, .max = 1000000,
+     .doc = "verified requests of one account and second: 429 above; 0: no limit"},
+    {"intake.limits.header_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.header_ms),
+     .initial = "10s", .min = 100, .max = 10 * MINUTE,
+     .doc = "from connecting or the first byte to the end of the headers: 408 after it"},
+    {"intake.limits.body_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.body_ms),
+     .initial = "30s", .min = 100, .max = 10 * MINUTE, .doc = "for the body: 408 after it"},
+    {"intake.limits.idle_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.idle_ms),
+     .initial = "75s", .min = 100, .max = HOUR,
+     .doc = "a connection without a request is closed after it"},
+    {"intake.limits.write_time", RCPT_CONFIG_DURATION, 0, AT(intake.limits.write_ms),
+     .initial = "20s", .min = 100, .max = 10 * MINUTE,
+     .doc = "a client that takes nothing of an answer for so long is cut off"},
+
+    {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
+     .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
+     .doc = "one entry for each gateway and tenant; docs/gateways.md shows some"},
+
+    {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
+     .initial = "20s", .min = 100, .max = HOUR,
+     .doc = "after SIGTERM: how long open batches may take to finish"},
+
+    {"log.level", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.level), .initial = "info",
+     CHOICES(log_levels), .doc = "least severe kind of line that is written"},
+    {"log.format", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.format), .initial = "logfmt",
+     CHOICES(log_formats), .doc = "shape of a line"},
+    {"log.stats_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(log.stats_interval_ms),
+     .initial = "10s", .min = 0, .max = DAY,
+     .doc = "how often a line of figures is written; 0s: never"},
+    {"log.levels", RCPT_CONFIG_MAP, RELOADABLE, LIST_AT(log.levels, log.levels_count),
+     .initial = "{}", .max = RCPT_LOG_MAX_ROOMS, .record = &property_record,
+     .doc = "levels of single rooms, `kafka: debug`; rooms are app, core, http, intake, kafka, "
+            "outbox, postgres and trace"},
+    {"log.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(log.burst), .initial = "50", .min = 0,
+     .max = 1000000,
+     .doc = "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"},
+    {"log.message_ids", RCPT_CONFIG_CHOICE, RELOADABLE, AT(log.plain_message_ids),
+     .initial = "hash", CHOICES(message_id_forms),
+     .doc = "how message ids appear in log lines: as a `hash`, or `plain`"},
+
+    {"http.listen", RCPT_CONFIG_TEXT, ACTIVE, AT(http.listen), .initial = "127.0.0.1:9464",
+     .min = 0, .max = 255,
+     .doc = "address and port of /metrics, /livez, /readyz, /startupz and /statusz; \"\": none"},
+    {"http.tls_certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_certificate), .min = 1,
+     .max = 4096, .example = "/etc/receiptd/tls.crt",
+     .doc = "PEM file with the certificate and its chain: HTTPS; read again at a reload"},
+    {"http.tls_key", RCPT_CONFIG_TEXT, NULLABLE, AT(http.tls_key), .min = 1, .max = 4096,
+     .example = "/etc/receiptd/tls.key", .doc = "PEM file with its private key"},
+    {"http.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.token), .min = 16, .max = 4096,
+     .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}http-token",
+     .doc = "bearer token that /metrics and /statusz ask for; the probes stay open"},
+    {"http.runs_token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(http.runs_token), .min = 16,
+     .max = 4096, .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}runs-token",
+     .doc = "bearer token that POST /runs asks for; not set: it begins none"},
+
+    {"control.socket", RCPT_CONFIG_TEXT, 0, AT(control.socket),
+     .initial = "/run/receiptd/control.sock", .min = 0, .max = 96,
+     .doc = "path of the socket, for the same user only; \"\": none; without its folder there is "
+            "none either"},
+
+    {"tracing.endpoint", RCPT_CONFIG_TEXT, NULLABLE, AT(tracing.endpoint), .min = 8, .max = 2048,
+     .example = "http://127.0.0.1:4318/v1/traces",
+     .doc = "URL that takes OTLP over HTTP (JSON), with its path; not set: nothing is traced"},
+    {"tracing.sample", RCPT_CONFIG_RATIO, RELOADABLE, AT(tracing.sample_millionths),
+     .initial = "0.01", .min = 0, .max = 1000000,
+     .doc = "share that is traced of what has no sampled parent; what has one is traced always"},
+    {"tracing.token", RCPT_CONFIG_TEXT, NULLABLE | SECRET, AT(tracing.token), .min = 1, .max = 4096,
+     .example = "file:${RECEIPTD_SECRETS:-/etc/receiptd/secrets/}tracing-token",
+     .doc = "bearer token that the collector asks for"},
+    {"tracing.queue", RCPT_CONFIG_SIZE, 0, AT(tracing.queue_bytes), .initial = "4MiB",
+     .min = 64 * KIB, .max = GIB,
+     .doc = "memory for spans that wait for the collector; what does not fit is dropped and "
+            "counted"},
+    {"tracing.timeout", RCPT_CONFIG_DURATION, 0, AT(tracing.timeout_ms), .initial = "10s",
+     .min = 100, .max = 10 * MINUTE, .doc = "limit of one request to the collector"},
+
+    {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
+     .initial = "0s", .min = 0, .max = 365 * DAY,
+     .doc = "how long to keep what each receipt did; 0s: nothing is written"},
+
+    {"folds", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(folds, folds_count), .initial = "[]",
+     .max = 100, .record = &rcpt_config_fold_record,
+     .doc = "rules that tell others once when many things have changed; docs/folds.md shows some"},
+    {"actions.endpoints", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(actions.endpoints, actions.endpoints_count), .initial = "[]", .max = 1000,
+     .record = &rcpt_config_endpoint_record, .doc = "receivers of webhooks"},
+    {"actions.allow_private", RCPT_CONFIG_CHOICE, RELOADABLE, AT(actions.allow_private),
+     .initial = "false", CHOICES(booleans),
+     .doc = "whether webhooks may go to addresses that are not public"},
+    {"actions.ca_file", RCPT_CONFIG_TEXT, NULLABLE | RELOADABLE, AT(actions.ca_file), .min = 1,
+     .max = 4096, .example = "/etc/ssl/certs/ca-certificates.crt",
+     .doc = "PEM file of the authorities that certify receivers; not set: the system's"},
+    {"actions.max_in_flight", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.max_in_flight),
+     .initial = "512", .min = 1, .max = 100000, .doc = "actions that one instance carries out"},
+    {"actions.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.poll_interval_ms),
+     .initial = "200ms", .min = 10, .max = 10 * SECOND,
+     .doc = "how often a lane without work looks for due actions"},
+    {"actions.begin_share", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.begin_share),
+     .initial = "15", .min = 1, .max = 100,
+     .doc = "percent of its time in which an instance makes runs of what receipts began, while "
+            "more receipts wait; 100: as fast as it can, which slows receipts down"},
+    {"actions.lease", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.lease_ms), .initial = "60s",
+     .min = 200, .max = HOUR,
+     .doc = "an action without a result for so long is claimed again; more than twice any "
+            "time-out of an endpoint"},
+    {"actions.lane_lease", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.lane_lease_ms),
+     .initial = "10s", .min = 200, .max = 10 * MINUTE,
+     .doc = "lanes of an instance that has not been seen for so long go to the others"},
+    {"actions.retry_min", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retry_min_ms),
+     .initial = "1s", .min = 1, .max = HOUR, .doc = "shortest wait before another attempt"},
+    {"actions.retry_max", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retry_max_ms),
+     .initial = "1h", .min = SECOND, .max = 30 * DAY,
+     .doc = "longest wait, also where the receiver asks for more"},
+    {"actions.max_attempts", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.max_attempts),
+     .initial = "12", .min = 1, .max = 1000, .doc = "then the action is dead"},
+    {"actions.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.max_age_ms), .initial = "3d",
+     .min = SECOND, .max = 365 * DAY, .doc = "an older action that fails is dead"},
+    {"actions.breaker_failures", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.breaker_failures),
+     .initial = "5", .min = 1, .max = 100000,
+     .doc = "failures in a row after which an endpoint is left alone"},
+    {"actions.breaker_open", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.breaker_open_ms),
+     .initial = "30s", .min = 10, .max = HOUR, .doc = "for how long, before one call tries again"},
+    {"actions.disable_after", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.disable_after_ms),
+     .initial = "5d", .min = 0, .max = 365 * DAY,
+     .doc = "an endpoint that has failed for so long is disabled until a restart or reload; 0: "
+            "never"},
+    {"actions.org_rate", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.org_rate), .initial = "0",
+     .min = 0, .max = 60000000, .doc = "attempts per minute of each organisation; 0: no limit"},
+    {"actions.org_burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.org_burst), .initial = "1",
+     .min = 1, .max = 1000000, .doc = "how many of them may come at once"},
+    {"actions.org_concurrency", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.org_concurrency),
+     .initial = "0", .min = 0, .max = 1000000,
+     .doc = "actions of an organisation that run at once, over all instances; 0: no limit"},
+    {"actions.rate", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.rate), .initial = "0", .min = 0,
+     .max = 60000000, .doc = "attempts per minute of all organisations together; 0: no limit"},
+    {"actions.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.burst), .initial = "1", .min = 1,
+     .max = 1000000, .doc = "how many of them may come at once"},
+    {"actions.concurrency", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.concurrency),
+     .initial = "0", .min = 0, .max = 1000000,
+     .doc = "actions that run at once, over all instances; 0: no limit"},
+    {"actions.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.retention_ms),
+     .initial = "7d", .min = 0, .max = 3650 * DAY,
+     .doc = "how long actions and runs that are done are kept; dead ones stay"},
+    {"actions.once_retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.once_retention_ms),
+     .initial = "0s", .min = 0, .max = 3650 * DAY,
+     .doc = "how long once_per remembers a run that is done, at least actions.retention; then its "
+            "values may begin another; 0s: for ever"},
+
+    {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
+     .max = RCPT_LADDER_MAX_STATUSES, .record = &status_record,
+     .doc = "statuses, parents before or after their children"},
+    {"ladder.flags", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(ladder_definition.flags, ladder_definition.flag_count), .max = RCPT_LADDER_MAX_FLAGS,
+     .record = &flag_record, .doc = "marks that a message can bear beside its status"},
+    {"ladder.overrides", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(ladder_definition.overrides, ladder_definition.override_count),
+     .max = RCPT_LADDER_MAX_OVERRIDES, .record = &override_record,
+     .doc = "statuses that mean another one on some channel"},
+};
+static const struct rcpt_config_table table = {rows, COUNT_OF(rows), sizeof(struct rcpt_config)};
+
+_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+
+const struct rcpt_config_table *rcpt_config_table(void)
+{
+    return &table;
+}
+
+const struct rcpt_config_section *rcpt_config_sections(size_t *count)
+{
+    *count = COUNT_OF(sections);
+    return sections;
+}
+
+int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
+{
+    for (size_t index = 0; index < where->count; index++)
+        if (strcmp(where->rows[index].path, path) == 0)
+            return (int)index;
+    return -1;
+}
+
+bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path)
+{
+    size_t size = strlen(path);
+    for (size_t index = 0; index < where->count; index++)
+        if (strncmp(where->rows[index].path, path, size) == 0 &&
+            where->rows[index].path[size] == '.')
+            return true;
+    return false;
+}
+
+bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
+{
+    return strncmp(row->path, "ladder.", 7) == 0;
+}
+
+bool rcpt_config_is_secret_property(const char *name)
+{
+    static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
+    for (size_t index = 0; index < COUNT_OF(words); index++)
+        if (strcasestr(name, words[index]) != NULL)
+            return true;
+    return false;
+}

@@ -1,0 +1,87 @@
+/* The table that declares the configuration: one row per key.
+ *
+ * Everything about a key is in its row, and everything else is derived: the checks
+ * (config_check.c), libcyaml's schema (config_schema.c), `check-config --print` (config_print.c),
+ * the reference page and the example (config_pages.c).
+ */
+#ifndef RECEIPTD_CONFIG_TABLE_H
+#define RECEIPTD_CONFIG_TABLE_H
+
+#include <cyaml/cyaml.h>
+
+#include "config.h"
+
+enum rcpt_config_type {
+    RCPT_CONFIG_TEXT,       /* char *; range: bytes */
+    RCPT_CONFIG_IDENTIFIER, /* char *; an SQL name of letters, digits and _ */
+    RCPT_CONFIG_TREE,       /* char *: JSON of a list with a grammar of its own; range: how many */
+    RCPT_CONFIG_TABLE,      /* char *; two identifiers: schema.table */
+    RCPT_CONFIG_TOPICS,     /* char **; distinct names of Kafka topics; range: how many */
+    RCPT_CONFIG_LIST,       /* char **; texts; range: how many */
+    RCPT_CONFIG_INTEGER,
+    RCPT_CONFIG_SIZE,     /* bytes; written with a unit */
+    RCPT_CONFIG_DURATION, /* milliseconds; written with a unit */
+    RCPT_CONFIG_RATIO,    /* 0 to 1 as a decimal fraction; kept in millionths */
+    RCPT_CONFIG_CHOICE,   /* an enum or a bool; `choices` */
+    RCPT_CONFIG_MAP,      /* free names with values: struct rcpt_config_pair * */
+    RCPT_CONFIG_RECORDS,  /* a list of records that have their own rows: `record` */
+    RCPT_CONFIG_TYPE__COUNT,
+};
+
+enum {
+    RCPT_CONFIG_REQUIRED = 1,   /* no default */
+    RCPT_CONFIG_NULLABLE = 2,   /* default: not set (NULL, false) */
+    RCPT_CONFIG_RELOADABLE = 4, /* may change while running */
+    RCPT_CONFIG_SECRET = 8,     /* may be file:PATH, is never shown */
+    RCPT_CONFIG_ACTIVE = 16,    /* not commented out in config/receiptd.yaml */
+    RCPT_CONFIG_NAMED = 32,     /* records: may be a mapping from their first field to the rest */
+};
+
+struct rcpt_config_row {
+    const char *path; /* "kafka.brokers"; in a record: the field's name */
+    enum rcpt_config_type type;
+    unsigned flags;
+    size_t offset, size;             /* of the member in struct rcpt_config, or in the record */
+    size_t count_offset, count_size; /* of its count, for lists */
+    const char *initial; /* default, as one would write it; NULL: none, or the default ladder */
+    int64_t min, max;    /* both inclusive; of the value, the text's length or the list's count */
+    const cyaml_strval_t *choices;
+    unsigned choice_count;
+    const struct rcpt_config_table *record;
+    const char *example; /* value in config/receiptd.yaml where it is not the default */
+    const char *doc;     /* one line */
+};
+
+struct rcpt_config_table {
+    const struct rcpt_config_row *rows;
+    size_t count;
+    size_t record_size; /* of the struct that the rows describe */
+};
+
+struct rcpt_config_section {
+    const char *path; /* "kafka"; "" for the keys that stand in no section */
+    const char *doc;  /* a sentence or two */
+};
+
+/* Fields of an entry of intake.accounts (config_accounts.c) and of actions.endpoints
+ * (config_endpoints.c). */
+extern const struct rcpt_config_table rcpt_config_account_record;
+extern const struct rcpt_config_table rcpt_config_endpoint_record;
+
+#define RCPT_CONFIG_MAX_ROWS 160 /* asserted; sizes of arrays that have one entry per row */
+
+const struct rcpt_config_table *rcpt_config_table(void);
+const struct rcpt_config_section *rcpt_config_sections(size_t *count);
+
+/* Index of a row, -1 if there is none. */
+int rcpt_config_find(const struct rcpt_config_table *where, const char *path);
+/* Whether some row stands below this path: "kafka", "inbox.columns". */
+bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path);
+
+/* Whether it is one of the three lists that make a ladder and are looked at together. */
+bool rcpt_config_is_ladder(const struct rcpt_config_row *row);
+
+/* Whether the value of a kafka.properties entry is a secret, judged by its name. */
+bool rcpt_config_is_secret_property(const char *name);
+
+#endif

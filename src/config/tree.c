@@ -1,0 +1,77 @@
+#include "tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static void write_json(struct rcpt_json *json, yaml_document_t *document, yaml_node_t *node)
+{
+    if (node->type == YAML_SEQUENCE_NODE) {
+        rcpt_json_begin_array(json);
+        for (const yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++)
+            write_json(json, document, yaml_document_get_node(document, *item));
+        rcpt_json_end_array(json);
+    } else if (node->type == YAML_MAPPING_NODE) {
+        rcpt_json_begin_object(json);
+        for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             pair < node->data.mapping.pairs.top; pair++) {
+            yaml_node_t *key = yaml_document_get_node(document, pair->key);
+            rcpt_json_key(json, key->type == YAML_SCALAR_NODE ? rcpt_config_scalar(key) : "");
+            write_json(json, document, yaml_document_get_node(document, pair->value));
+        }
+        rcpt_json_end_object(json);
+    } else if (rcpt_config_is_null(node)) {
+        rcpt_json_null(json);
+    } else {
+        rcpt_json_text(json, rcpt_config_scalar(node));
+    }
+}
+
+char *rcpt_config_tree_text(yaml_document_t *document, yaml_node_t *node)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct rcpt_json json;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    rcpt_json_init(&json, out);
+    write_json(&json, document, node);
+    RCPT_ASSERT(fclose(out) == 0);
+    return text;
+}
+
+static void write_node(struct rcpt_config_writer *writer, yaml_document_t *document,
+                       yaml_node_t *node)
+{
+    if (node->type == YAML_SEQUENCE_NODE) {
+        rcpt_config_write_list(writer, RCPT_CONFIG_BLOCK);
+        for (const yaml_node_item_t *item = node->data.sequence.items.start;
+             item < node->data.sequence.items.top; item++)
+            write_node(writer, document, yaml_document_get_node(document, *item));
+        rcpt_config_write_list_end(writer);
+    } else if (node->type == YAML_MAPPING_NODE) {
+        rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
+        for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
+             pair < node->data.mapping.pairs.top; pair++) {
+            rcpt_config_write_text(writer,
+                                   rcpt_config_scalar(yaml_document_get_node(document, pair->key)));
+            write_node(writer, document, yaml_document_get_node(document, pair->value));
+        }
+        rcpt_config_write_map_end(writer);
+    } else if (rcpt_config_is_null(node)) {
+        rcpt_config_write_plain(writer, "null");
+    } else {
+        rcpt_config_write_text(writer, rcpt_config_scalar(node));
+    }
+}
+
+void rcpt_config_tree_write(struct rcpt_config_writer *writer, const char *text)
+{
+    yaml_document_t document;
+    struct rcpt_error error;
+    RCPT_ASSERT(rcpt_config_read_yaml("pipelines", text, strlen(text), &document, &error));
+    write_node(writer, &document, yaml_document_get_root_node(&document));
+    yaml_document_delete(&document);
+}

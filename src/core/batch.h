@@ -1,0 +1,106 @@
+/* The content of one transaction of one lane: raw events folded per message, positions to move,
+ * dead letters.
+ *
+ * Built by the engine from raw events each time it is sent (a folded batch is never sent twice);
+ * encoded by the postgres room. Pure data; everything in it is valid until the batch is reset.
+ * invariant (batch content): for every position it moves, a batch holds exactly the lane's events
+ * with expected <= offset < next, each once.
+ */
+#ifndef RECEIPTD_CORE_BATCH_H
+#define RECEIPTD_CORE_BATCH_H
+
+#include "base/arena.h"
+#include "record.h"
+
+enum rcpt_batch_kind {
+    RCPT_BATCH_APPLY, /* fence, apply, park, letters */
+    RCPT_BATCH_PROBE, /* the same without letters and moves, always rolled back: looks for a row
+                         that PostgreSQL refuses */
+    RCPT_BATCH_WAKE,  /* fence with next = expected; parked rows whose message exists are applied */
+    RCPT_BATCH_DISCARD, /* as WAKE for one row that PostgreSQL refuses: to dead_letter instead */
+    RCPT_BATCH_EXPIRE,  /* fence as WAKE; parked rows older than parked.max_age go to dead_letter */
+    RCPT_BATCH_KIND__COUNT,
+};
+
+/* Messages are sorted by id (memcmp, shorter first), one entry per id: the order in which rows are
+ * locked. */
+struct rcpt_batch_message {
+    const char *id;
+    int64_t at_us; /* event time of the receipt that gives `top`, the smallest among equals */
+    uint32_t id_size;
+    uint32_t mask; /* flags */
+    int32_t
+        signature; /* index into signatures: which statuses its receipts named, how often each */
+    uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
+    int16_t top;          /* highest status carried */
+};
+
+/* A multiset of (status or flag code, count), shared by all messages with the same receipts; codes
+ * ascending. */
+struct rcpt_batch_signature {
+    uint32_t first; /* into codes / counts */
+    uint32_t size;
+    uint8_t gateway; /* that all its receipts name; RCPT_RECORD_OTHER_GATEWAY where they differ */
+};
+
+/* A raw event, grouped by message: what a parked row or a dead letter needs. */
+struct rcpt_batch_event {
+    const struct rcpt_record *record;
+    const struct rcpt_event *event;
+    uint32_t record_index; /* into records */
+    int16_t code;          /* status or flag code that it names */
+};
+
+struct rcpt_batch_move {
+    const char *topic;
+    int32_t partition;
+    uint32_t slot, epoch;
+    int64_t generation;
+    int64_t expected, next;
+    int64_t anchor_offset; /* last delivered record below next; -1: none known, leave as it is */
+    int64_t anchor_timestamp_ms;
+    uint32_t anchor_crc;
+};
+
+struct rcpt_batch_letter {
+    const struct rcpt_record *record;
+    const char *topic;
+    int32_t partition;
+    int32_t index; /* -1: the whole record */
+    enum rcpt_reject_reason reason;
+    const char *detail;
+    const char *payload;
+    uint32_t payload_size; /* written up to RCPT_RECORD_MAX_LETTER_BYTES */
+    uint32_t full_size;    /* larger: the payload was cut already */
+};
+
+struct rcpt_batch {
+    enum rcpt_batch_kind kind;
+    uint32_t lane;
+    uint64_t number;     /* of this process, for logs and traces */
+    uint32_t wake_limit; /* WAKE, DISCARD, EXPIRE: most rows */
+
+    struct rcpt_batch_message *messages;
+    uint32_t message_count;
+    struct rcpt_batch_signature *signatures;
+    uint32_t signature_count;
+    int16_t *signature_codes; /* flat */
+    int32_t *signature_counts;
+    uint32_t signature_code_count;
+    struct rcpt_batch_event *events;
+    uint32_t event_count;
+    bool has_flags;         /* an event names flags beside its status */
+    uint64_t payload_bytes; /* sum over events */
+    const struct rcpt_record **records;
+    const char **record_topics; /* topic and partition of records[i] */
+    int32_t *record_partitions;
+    uint32_t record_count;
+    struct rcpt_batch_move *moves; /* sorted by (topic, partition) */
+    uint32_t move_count;
+    struct rcpt_batch_letter *letters;
+    uint32_t letter_count;
+
+    struct rcpt_arena arena; /* owns all of the above */
+};
+
+#endif

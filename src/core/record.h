@@ -1,0 +1,137 @@
+/* One Kafka record, decoded completely before anything of it is routed.
+ *
+ * Decoding is a pure function of the bytes, the ladder and the number of lanes. What cannot be
+ * understood becomes a reject beside the events that can (its neighbours land). A decoded record
+ * owns a copy of the value; events and rejects point into it. Formats: docs/semantics.md, "The
+ * record".
+ */
+#ifndef RECEIPTD_CORE_RECORD_H
+#define RECEIPTD_CORE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ladder.h"
+
+#define RCPT_RECORD_MAX_EVENTS        10000
+#define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
+#define RCPT_RECORD_MAX_LETTER_BYTES  (64u * 1024) /* of a dead letter; the topic has the rest */
+#define RCPT_RECORD_MAX_ID_BYTES      255
+#define RCPT_RECORD_MAX_DEPTH         32
+#define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
+
+/* Gateways are told apart for figures only: by number, in order of appearance. */
+#define RCPT_RECORD_MAX_GATEWAYS      16
+#define RCPT_RECORD_MAX_GATEWAY_BYTES 40
+#define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */
+#define RCPT_RECORD_OTHER_GATEWAY     (RCPT_RECORD_MAX_GATEWAYS - 1) /* too many, too long, mixed */
+
+/* Why something is a dead letter. The names (rcpt_reject_name) are what `dead_letter.reason` holds.
+ */
+enum rcpt_reject_reason {
+    RCPT_REJECT_EMPTY_RECORD, /* tombstone or zero bytes */
+    RCPT_REJECT_INVALID_JSON, /* also trailing bytes, nesting too deep, invalid UTF-8 outside of
+                                 events */
+    RCPT_REJECT_INVALID_UTF8, /* inside one event: its neighbours land */
+    RCPT_REJECT_NOT_AN_EVENT, /* JSON, but no object, array or {"events": […]} where one must be */
+    RCPT_REJECT_TOO_MANY_EVENTS,  /* more than 10 000 in one record */
+    RCPT_REJECT_RECORD_TOO_LARGE, /* value above 8 MiB, or in a batch that is not inflated */
+    RCPT_REJECT_MISSING_ID,       /* no message_id, null or "" */
+    RCPT_REJECT_INVALID_ID,       /* not a string, or with a NUL or half a surrogate pair */
+    RCPT_REJECT_ID_TOO_LONG,      /* above 255 bytes */
+    RCPT_REJECT_MISSING_STATUS,
+    RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
+    RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
+    RCPT_REJECT_UNKNOWN_MESSAGE, /* `unknown: dead-letter`: no row with this id (set by SQL) */
+    RCPT_REJECT_AGED_OUT,        /* parked longer than parked.max_age (set by SQL) */
+    RCPT_REJECT_DATABASE,        /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
+    RCPT_REJECT_NO_GROUP_KEY, /* of a folded topic: a rule that it matches finds no group in it */
+    RCPT_REJECT_REASON__COUNT,
+};
+
+const char *rcpt_reject_name(
+    enum rcpt_reject_reason reason); /* "empty_record", "invalid_json", … */
+
+struct rcpt_event {
+    const char *id;        /* message id, not terminated; inside the record's memory */
+    uint64_t hash;         /* rcpt_hash_text_extended(id, 0) */
+    int64_t at_us;         /* event time, microseconds since 1970 UTC */
+    uint32_t payload;      /* offset of the event's own JSON text in the record's value … */
+    uint32_t payload_size; /* … and its size in bytes */
+    uint32_t index;        /* position in the record, from 0 */
+    uint32_t flags;        /* bits of the ladder's flags that it names beside its status */
+    uint8_t id_size;       /* 1…255 */
+    uint8_t entry;         /* ladder entry that it names, overrides applied */
+    uint8_t gateway;       /* the decoder's number of the gateway that it names */
+    bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
+};
+
+struct rcpt_reject {
+    enum rcpt_reject_reason reason;
+    int32_t index;    /* position of the event in the record; -1: the whole record */
+    uint32_t payload; /* as for events; the value's first bytes when index is -1 */
+    uint32_t payload_size;
+    uint32_t full_size; /* what it had before it was cut */
+    char detail[120];   /* what exactly, without the id's or any other value that may be personal */
+};
+
+struct rcpt_record {
+    /* Position and epoch: filled by the caller of decode, opaque to it. */
+    uint32_t slot;   /* the engine's number of (topic, partition) */
+    uint32_t epoch;  /* assignment that delivered it */
+    uint32_t refs;   /* lanes that hold it */
+    bool unreadable; /* of the input */
+    int64_t offset;
+    int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
+    uint32_t crc;         /* rcpt_hash_record */
+    char traceparent[RCPT_RECORD_TRACEPARENT_BYTES + 1]; /* "" if none or malformed */
+    const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
+    uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
+
+    const char *value; /* the record's own copy; the first bytes only of one refused as a whole */
+    uint32_t value_size;
+    uint32_t memory_bytes; /* all that this record holds in memory, for the budget */
+
+    uint32_t event_count, reject_count;
+    struct rcpt_event *events; /* grouped by lane, in record order within a lane */
+    const uint32_t
+        *lane_events; /* lanes + 1: events of lane l are [lane_events[l], lane_events[l + 1]) */
+    struct rcpt_reject
+        *rejects; /* likewise; lane of a reject = rcpt_hash_position(…) & (lanes - 1) */
+    const uint32_t *lane_rejects;
+};
+
+struct rcpt_record_input {
+    const char *topic;
+    int32_t partition;
+    int64_t offset;
+    int64_t timestamp_ms; /* negative: the broker gave none, 1970 is used */
+    const void *key;      /* may be NULL */
+    size_t key_size;
+    const void *value; /* NULL: tombstone */
+    size_t value_size;
+    const char *unreadable;  /* NULL; else there is no value, and this says why */
+    const char *traceparent; /* NULL: none; checked for form */
+    size_t traceparent_size;
+    const char *tracestate; /* NULL: none, or of no interest; checked for form */
+    size_t tracestate_size;
+};
+
+struct rcpt_decoder; /* reusable scratch memory around one ladder; not for two threads at once */
+
+struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder,
+                                      uint32_t lanes /* power of two, 1…256 */);
+void rcpt_decoder_free(struct rcpt_decoder *decoder);
+
+/* Name of a gateway's number ("" for none, "other"), NULL for a number that is not in use; and how
+ * many events have named it since the start. */
+const char *rcpt_decoder_gateway(const struct rcpt_decoder *decoder, uint32_t gateway);
+uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_t gateway);
+
+/* Never fails: whatever comes gives a record. The caller owns it and frees it with
+ * rcpt_record_free. */
+struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
+                                       const struct rcpt_record_input *input);
+void rcpt_record_free(struct rcpt_record *record);
+
+#endif

@@ -1,0 +1,367 @@
+/* Folds as a whole: the subscription to transitions, the connection with its rules and totals,
+ * start, reload and end. They run (struct app_folds) from the first rule, or from what an earlier
+ * one has left, until the process ends. Called by run.c and reload.c. */
+#include "internal.h"
+
+#include <stdlib.h>
+
+#include "postgres/sql.h"
+
+#define TICK_MS   100
+#define TOTALS_MS 2000
+
+struct folds {
+    struct app_context *context;
+    struct receipts *receipts;
+    struct transition_subscriber subscriber;
+    struct control_listener listener;
+    struct app_folds *running; /* NULL: never configured, and nothing is left */
+};
+
+/* ---- rules ---- */
+
+enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN }; /* columns of rules */
+
+static void on_rules(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct app_folds *folds = context;
+    folds->rules_stored = !folds->rules_again;
+    folds->rules_again = false;
+    int64_t removed = rcpt_pg_rows_int(rows, 0, RULES_REMOVED);
+    const char *unknown = rcpt_pg_rows_text(rows, 0, RULES_UNKNOWN);
+    if (unknown != NULL)
+        rcpt_log_error("app",
+                       "folds: the inbox has no such column: %s; it is null in every event, so "
+                       "nothing matches it; HINT: add it to the table, then reload",
+                       unknown);
+    if (removed > 0)
+        rcpt_log_info("app",
+                      "folds: %lld rules are removed; their %lld open groups are published at once",
+                      (long long)removed, (long long)rcpt_pg_rows_int(rows, 0, RULES_OPEN));
+    folds_gather_rules_changed(&folds->lanes[0].gatherer);
+    receipts_apply_subscriptions(folds->folds->receipts);
+}
+
+static void store_rules(struct app_folds *folds)
+{
+    struct rcpt_pg_encoder *encoder = folds->rules_stored ? NULL : rcpt_ask_begin(&folds->rules);
+    if (encoder == NULL)
+        return;
+    char *text = folds_rules_text(folds->context->config);
+    rcpt_pg_add_text(encoder, text);
+    rcpt_ask_send(&folds->rules);
+    free(text);
+}
+
+/* ---- totals ---- */
+
+enum {
+    TOTAL_RULE,
+    TOTAL_EVENTS,
+    TOTAL_GROUPS,
+    TOTAL_QUIET,
+    TOTAL_HOLD,
+    TOTAL_FULL,
+    TOTAL_REMOVED,
+    TOTAL_AVOIDABLE,
+    TOTAL_OPEN
+};
+
+static void show(struct app_folds *folds, enum rcpt_metric metric, const char *const *labels,
+                 const struct rcpt_pg_rows *rows, size_t row, int column)
+{
+    rcpt_metrics_set(folds->context->metrics, metric, labels,
+                     (double)rcpt_pg_rows_int(rows, row, column));
+}
+
+static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, size_t row)
+{
+    static const struct {
+        const char *cause;
+        int column;
+    } causes[] = {{"quiet", TOTAL_QUIET},
+                  {"hold", TOTAL_HOLD},
+                  {"full", TOTAL_FULL},
+                  {"removed", TOTAL_REMOVED}};
+    const char *rule = rcpt_pg_rows_text(rows, row, TOTAL_RULE);
+    int64_t published = 0, events = rcpt_pg_rows_int(rows, row, TOTAL_EVENTS);
+    show(folds, RCPT_METRIC_FOLD_EVENTS, RCPT_LABELS(rule), rows, row, TOTAL_EVENTS);
+    show(folds, RCPT_METRIC_FOLD_GROUPS, RCPT_LABELS(rule), rows, row, TOTAL_GROUPS);
+    show(folds, RCPT_METRIC_FOLD_AVOIDABLE, RCPT_LABELS(rule), rows, row, TOTAL_AVOIDABLE);
+    show(folds, RCPT_METRIC_FOLD_OPEN, RCPT_LABELS(rule), rows, row, TOTAL_OPEN);
+    for (size_t index = 0; index < sizeof(causes) / sizeof(causes[0]); index++) {
+        show(folds, RCPT_METRIC_FOLD_PUBLISHED, RCPT_LABELS(rule, causes[index].cause), rows, row,
+             causes[index].column);
+        published += rcpt_pg_rows_int(rows, row, causes[index].column);
+    }
+    int64_t groups = published + rcpt_pg_rows_int(rows, row, TOTAL_OPEN);
+    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_FOLDED, RCPT_LABELS(rule),
+                     (double)(events - groups));
+    rcpt_metrics_set(folds->context->metrics, RCPT_METRIC_FOLD_RATIO, RCPT_LABELS(rule),
+                     events > 0 ? (double)(events - groups) / (double)events : 0);
+}
+
+static void on_totals(void *context, const struct rcpt_pg_rows *rows)
+{
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
+        show_rule(context, rows, row);
+}
+
+static void read_totals(struct app_folds *folds)
+{
+    if (rcpt_ask_begin(&folds->totals) != NULL)
+        rcpt_ask_send(&folds->totals);
+}
+
+/* ---- the connection ---- */
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct app_folds *folds = context;
+    (void)pg;
+    folds->asker.up = true;
+    folds->rules_stored = false; /* the database may have gone back */
+    rcpt_log_info("postgres", "folds is connected");
+    store_rules(folds);
+}
+
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct app_folds *folds = context;
+    (void)pg;
+    folds->asker.up = false;
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        folds_lane_down(&folds->lanes[index]);
+    rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
+                     1);
+    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "folds is not connected");
+}
+
+static void on_reader_ready(void *context, struct rcpt_pg *pg)
+{
+    struct folds_reader *reader = context;
+    (void)pg;
+    reader->up = true;
+    rcpt_log_info("postgres", "fold-topics is connected");
+    folds_reader_up(reader);
+}
+
+static void on_reader_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct folds_reader *reader = context;
+    (void)pg;
+    reader->up = false;
+    rcpt_metrics_add(reader->folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS("fold-topics"), 1);
+    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "fold-topics is not connected");
+}
+
+static void start_reader(struct app_folds *folds)
+{
+    struct folds_reader *reader = &folds->reader;
+    struct rcpt_pg_settings settings = app_pg_settings(folds->context, "fold-topics");
+    reader->folds = folds;
+    reader->encoder = rcpt_pg_encoder_new();
+    settings.context = reader;
+    settings.on_ready = on_reader_ready;
+    settings.on_down = on_reader_down;
+    settings.statements = rcpt_fold_topic_statements(&settings.statement_count);
+    reader->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(reader->pg);
+    folds_reader_start(reader);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct app_folds *folds = timer->data;
+    store_rules(folds);
+    read_totals(folds);
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        folds_lane_tick(&folds->lanes[index]);
+    folds_reader_tick(&folds->reader);
+    if (folds->asker.closed)
+        app_check_drain(folds->context);
+}
+
+/* ---- start ---- */
+
+/* A failure that comes while folds end is not worth a line: they are asked for nothing more. */
+static void make_asks(struct app_folds *folds)
+{
+    folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
+                                       .room = "app",
+                                       .prefix = "folds: ",
+                                       .encoder = rcpt_pg_encoder_new()};
+    folds->rules = (struct rcpt_ask){.asker = &folds->asker,
+                                     .statement = "rules",
+                                     .what = "storing the rules",
+                                     .context = folds,
+                                     .on_answer = on_rules};
+    folds->totals = (struct rcpt_ask){.asker = &folds->asker,
+                                      .statement = "totals",
+                                      .what = "reading the totals",
+                                      .context = folds,
+                                      .on_answer = on_totals,
+                                      .every_ms = TOTALS_MS};
+}
+
+static void start(struct folds *module)
+{
+    struct app_folds *folds = rcpt_calloc(1, sizeof(*folds));
+    struct rcpt_pg_settings settings = app_pg_settings(module->context, "folds");
+    module->running = folds;
+    folds->folds = module;
+    folds->context = module->context;
+    folds->receipts = module->receipts;
+    make_asks(folds);
+    settings.context = folds;
+    settings.synchronous_commit = true; /* claims precede an effect outside the database */
+    settings.on_ready = on_ready;
+    settings.on_down = on_down;
+    settings.statements = rcpt_fold_statements(&settings.statement_count);
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        folds_lane_init(folds, index);
+    uv_timer_init(folds->context->loop, &folds->tick);
+    folds->tick.data = folds;
+    uv_timer_start(&folds->tick, on_tick, TICK_MS, TICK_MS);
+    folds->asker.pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(folds->asker.pg);
+    start_reader(folds);
+    folds->calls.folds = folds;
+    folds_calls_configure(&folds->calls);
+}
+
+void folds_start(struct folds *folds)
+{
+    if (folds->context->config->folds_count > 0)
+        start(folds);
+}
+
+static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                    const struct rcpt_error *error)
+{
+    struct folds *folds = context;
+    if (error != NULL || folds->running != NULL || app_is_stopping(folds->context))
+        return; /* asked again on the next connection */
+    RCPT_ASSERT(row_count == 1);
+    if (!rcpt_pg_rows_bool(rows[0], 0, 0))
+        return;
+    rcpt_log_info("app", "folds: no rule is configured; what is left of earlier ones is published");
+    start(folds);
+}
+
+/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+static void on_control_ready(void *context, struct rcpt_pg *pg)
+{
+    struct folds *folds = context;
+    struct rcpt_pg_query query = {.statement = "folds_left"};
+    if (folds->running == NULL)
+        rcpt_pg_submit(pg, &query, 1, on_left, folds);
+}
+
+/* ---- the subscription ---- */
+
+static const char *block_of(const void *context)
+{
+    const struct folds *folds = context;
+    const struct rcpt_config *config = folds->context->config;
+    const char *block = NULL;
+    for (size_t index = 0; index < config->folds_count; index++) {
+        const struct rcpt_fold_config *fold = &config->folds[index];
+        if (fold->source != RCPT_FOLD_TRANSITIONS)
+            continue;
+        if (folds_columns(fold, NULL, NULL) > 0)
+            return rcpt_sql("lane/apply_folds_columns");
+        block = rcpt_sql("lane/apply_folds");
+    }
+    return block;
+}
+
+struct folds *folds_new(struct app_context *context, struct receipts *receipts)
+{
+    struct folds *folds = rcpt_calloc(1, sizeof(*folds));
+    *folds = (struct folds){.context = context,
+                            .receipts = receipts,
+                            .subscriber = {.context = folds, .block = block_of},
+                            .listener = {.context = folds, .on_ready = on_control_ready}};
+    receipts_subscribe(receipts, &folds->subscriber);
+    receipts_listen_control(receipts, &folds->listener);
+    return folds;
+}
+
+/* ---- reload, end ---- */
+
+void folds_apply_config(struct folds *folds, bool rules_changed)
+{
+    struct app_folds *running = folds->running;
+    if (running == NULL) {
+        folds_start(folds);
+        return;
+    }
+    rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
+    rcpt_pg_set_dsn(running->reader.pg, folds->context->config->postgres.dsn);
+    if (!rules_changed)
+        return;
+    running->rules_again = running->rules.in_flight;
+    running->rules_stored = false;
+    store_rules(running);
+    folds_reader_reload(&running->reader);
+    folds_calls_configure(&running->calls);
+}
+
+void folds_stop(struct folds *folds)
+{
+    if (folds->running == NULL)
+        return;
+    folds->running->asker.closed = true;
+    folds_reader_stop(&folds->running->reader);
+}
+
+bool folds_are_settled(const struct folds *folds)
+{
+    const struct app_folds *running = folds->running;
+    for (uint32_t index = 0; running != NULL && index < FOLDS_LANES; index++)
+        if (!folds_lane_is_settled(&running->lanes[index]))
+            return false;
+    return running == NULL || folds_reader_is_settled(&running->reader);
+}
+
+static void on_part_closed(void *context)
+{
+    struct app_folds *folds = context;
+    struct app_context *app = folds->context;
+    if (--folds->closing > 0)
+        return;
+    rcpt_pg_encoder_free(folds->asker.encoder);
+    rcpt_pg_encoder_free(folds->reader.encoder);
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        folds_gather_fini(&folds->lanes[index].gatherer);
+    folds->folds->running = NULL;
+    free(folds);
+    app_closed(app);
+}
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+void folds_close(struct folds *folds)
+{
+    struct app_folds *running = folds->running;
+    if (running == NULL)
+        return;
+    app_open(folds->context);
+    running->closing = FOLDS_LANES + 4;
+    uv_close((uv_handle_t *)&running->tick, on_tick_closed);
+    rcpt_pg_close(running->asker.pg, on_part_closed, running);
+    rcpt_pg_close(running->reader.pg, on_part_closed, running);
+    folds_calls_close(&running->calls, on_part_closed);
+    for (uint32_t index = 0; index < FOLDS_LANES; index++)
+        rcpt_transactor_close(running->lanes[index].transactor, on_part_closed, running);
+}
+
+void folds_free(struct folds *folds)
+{
+    free(folds);
+}

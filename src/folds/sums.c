@@ -1,0 +1,142 @@
+/* Sums of transitions as they lie in fold_event: as parameters of gather.sql and keep.sql, and as
+ * rows of events.sql. */
+#include "internal.h"
+#include "postgres/array_text.h"
+
+/* ---- to the database ---- */
+
+struct numbers { /* of entries: a parameter each */
+    struct rcpt_pg_encoder *encoder;
+    const struct rcpt_fold_transition *const *entries;
+    size_t count;
+};
+
+static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
+{
+    if (text.at == NULL)
+        rcpt_pg_put_null(encoder);
+    else
+        rcpt_pg_put_bytes(encoder, text.at, text.size);
+}
+
+static void add_texts(const struct numbers *of, size_t offset)
+{
+    rcpt_pg_begin_text_array(of->encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        put_text(
+            of->encoder,
+            *(const struct rcpt_text *)(const void *)((const char *)of->entries[index] + offset));
+}
+
+static void add_counts(const struct numbers *of, bool only_asked)
+{
+    rcpt_pg_begin_int8_array(of->encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int8(of->encoder, only_asked ? 0 : of->entries[index]->count);
+}
+
+void folds_sums_add(struct rcpt_pg_encoder *encoder,
+                    const struct rcpt_fold_transition *const *entries, size_t count,
+                    bool only_asked)
+{
+    struct numbers numbers = {encoder, entries, count}, *of = &numbers;
+    add_texts(of, offsetof(struct rcpt_fold_transition, org));
+    add_texts(of, offsetof(struct rcpt_fold_transition, campaign));
+    rcpt_pg_begin_int2_array(encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int2(encoder, of->entries[index]->old);
+    rcpt_pg_begin_int2_array(encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int2(encoder, of->entries[index]->new);
+    rcpt_pg_begin_int4_array(encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int4(encoder, of->entries[index]->gained);
+    add_texts(of, offsetof(struct rcpt_fold_transition, columns));
+    add_counts(of, only_asked);
+    rcpt_pg_begin_int8_array(encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int8(encoder, of->entries[index]->first_us);
+    rcpt_pg_begin_int8_array(encoder, of->count);
+    for (size_t index = 0; index < of->count; index++)
+        rcpt_pg_put_int8(encoder, of->entries[index]->last_us);
+    add_texts(of, offsetof(struct rcpt_fold_transition, link));
+}
+
+/* ---- from the database ---- */
+
+enum {
+    AT_ID,
+    AT_TIME,
+    AT_SIZE,
+    AT_ORG,
+    AT_CAMPAIGN,
+    AT_OLD,
+    AT_NEW,
+    AT_GAINED,
+    AT_N,
+    AT_COLUMNS,
+    AT_LINK,
+    AT_FIRSTS,
+    AT_LASTS
+};
+
+/* An array of the row. Where all elements were one value only this is in it: the last one goes for
+ * what follows. */
+struct column {
+    struct rcpt_array_reader reader;
+    struct rcpt_text text;
+    int64_t number;
+};
+
+static struct column column_of(const struct rcpt_pg_rows *rows, size_t row, int index)
+{
+    struct column column = {.text = {NULL, 0}};
+    rcpt_array_reader_init(&column.reader, rcpt_pg_rows_text(rows, row, index));
+    return column;
+}
+
+static struct rcpt_text next_text(struct column *column, struct rcpt_arena *arena)
+{
+    struct rcpt_text text;
+    if (rcpt_array_reader_next(&column->reader, arena, &text))
+        column->text = text;
+    return column->text;
+}
+
+static int64_t next_number(struct column *column)
+{
+    int64_t number;
+    if (rcpt_array_reader_next_int(&column->reader, &number))
+        column->number = number;
+    return column->number;
+}
+
+int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
+                        const struct rcpt_pg_rows *rows, size_t row, int64_t *id)
+{
+    struct column orgs = column_of(rows, row, AT_ORG),
+                  campaigns = column_of(rows, row, AT_CAMPAIGN);
+    struct column old = column_of(rows, row, AT_OLD), new = column_of(rows, row, AT_NEW);
+    struct column gained = column_of(rows, row, AT_GAINED), counts = column_of(rows, row, AT_N);
+    struct column columns = column_of(rows, row, AT_COLUMNS), links = column_of(rows, row, AT_LINK);
+    struct column firsts = column_of(rows, row, AT_FIRSTS), lasts = column_of(rows, row, AT_LASTS);
+    firsts.number = lasts.number = rcpt_pg_rows_int(rows, row, AT_TIME);
+    int64_t count = rcpt_pg_rows_int(rows, row, AT_SIZE);
+    for (int64_t left = count; left > 0; left--) {
+        struct rcpt_fold_transition entry = {
+            .org = next_text(&orgs, arena),
+            .campaign = next_text(&campaigns, arena),
+            .columns = next_text(&columns, arena),
+            .link = next_text(&links, arena),
+            .old = (int16_t)next_number(&old),
+            .new = (int16_t)next_number(&new),
+            .gained = (int32_t)next_number(&gained),
+            .count = next_number(&counts),
+            .first_us = next_number(&firsts),
+            .last_us = next_number(&lasts),
+        };
+        rcpt_fold_pending_add(pending, &entry);
+    }
+    *id = rcpt_pg_rows_int(rows, row, AT_ID);
+    return count;
+}

@@ -1,0 +1,28 @@
+/* A text that grows, and scalars in it as JSON that PostgreSQL takes. Private to src/outbox: what
+ * is written for each event must cost little, so nothing here is a stream. */
+#ifndef RECEIPTD_FOLDS_TEXT_H
+#define RECEIPTD_FOLDS_TEXT_H
+
+#include "base/document.h"
+
+struct fold_text {
+    char *at;
+    size_t size, capacity;
+};
+
+void fold_text_free(struct fold_text *text);
+void fold_text_put(struct fold_text *text, const char *bytes, size_t size);
+void fold_text_put_char(struct fold_text *text, char byte);
+void fold_text_put_words(struct fold_text *text, const char *words); /* terminated */
+
+/* A JSON string; cut at 1 000 bytes, and where a NUL is, which no text of PostgreSQL holds. */
+void fold_text_put_string(struct fold_text *text, struct rcpt_text string);
+
+/* A scalar as JSON; what is nested is told as a text. False: null, nothing was written. */
+bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node);
+
+/* PostgreSQL takes no number without bounds. */
+bool fold_number(const struct rcpt_node *node, double *number);
+bool fold_integer(const struct rcpt_node *node, int64_t *integer); /* of up to 18 digits */
+
+#endif

@@ -1,0 +1,48 @@
+/* An account as the adapters see it: its configuration checked, copied and compiled. */
+#ifndef RECEIPTD_GATEWAYS_ACCOUNT_H
+#define RECEIPTD_GATEWAYS_ACCOUNT_H
+
+#include "gateway.h"
+
+/* A network or address; IPv4 as mapped IPv6. */
+struct rcpt_network {
+    unsigned char address[16];
+    unsigned bits;
+};
+
+struct rcpt_intake_account {
+    char *name, *org_id, *public_url, *verify_token, *topic_arn, *channel, *auth_name;
+    const char *time_zone;
+    char *own_time_zone;
+    enum rcpt_intake_verify verify;
+    enum rcpt_intake_auth auth;
+    const struct rcpt_scheme *scheme; /* what `auth` comes to */
+    char **certificates;
+    size_t certificate_count;
+    enum rcpt_intake_digest digest;
+    bool plivo_v2, unsigned_ids;
+    struct rcpt_text *secrets;
+    size_t secret_count;
+    struct rcpt_network *allow;
+    size_t allow_count;
+    int64_t max_age_us;
+    bool machine_opens;
+    const struct rcpt_ladder *ladder;
+    const struct rcpt_gateway *gateway;
+    struct rcpt_gateway own; /* `gateway: custom` */
+    char **own_texts;        /* what `own` points to */
+    size_t own_text_count;
+    struct rcpt_mapping *own_statuses;
+    unsigned own_answer_code;
+    struct {
+        struct rcpt_template *id, *status, *reason, *at, *event_id, *message_id, *campaign_id,
+            *channel, *client_ref, *part, *link, *cost;
+    } fields;
+    struct rcpt_template *url_message_id, *url_campaign_id;
+};
+
+/* "192.0.2.0/24", "2001:db8::1"; false: neither address nor network. */
+RCPT_MUST_CHECK bool rcpt_network_parse(const char *text, struct rcpt_network *network);
+bool rcpt_network_has(const struct rcpt_network *network, struct rcpt_text address);
+
+#endif

@@ -1,0 +1,18 @@
+/* Africa's Talking, SMS: a form with one receipt. Signs nothing, sends no time.
+ * developers.africastalking.com/docs/sms/notifications */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"Success", NULL, "DELIVERED", NULL}, {"Sent", NULL, "SENT", NULL},
+    {"Submitted", NULL, "SENT", NULL},    {"Buffered", NULL, "DEFERRED", NULL},
+    {"Rejected", NULL, "REJECTED", NULL}, {"Failed", NULL, "FAILED", NULL},
+    {"Expired", NULL, "EXPIRED", NULL},   {"AbsentSubscriber", NULL, "FAILED", NULL},
+};
+
+const struct rcpt_gateway rcpt_gateway_africastalking = {
+    .name = "africastalking",
+    .channel = "sms",
+    .fields = {.id = "id", .status = "status", .reason = "failureReason"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+};

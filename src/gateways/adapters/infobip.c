@@ -1,0 +1,64 @@
+/* Infobip, all channels: up to 100 reports as JSON. The status's name counts, not its group:
+ * DELIVERED_TO_OPERATOR is in the group DELIVERED, but a report of the handset follows.
+ * Seen reports are webhooks of their own. infobip.com/docs/api */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"PENDING_ENROUTE", NULL, "SENT", NULL}, {"PENDING_WAITING_DELIVERY", NULL, "SENT", NULL},
+    {"PENDING*", NULL, "IN_GTW", NULL},      {"DELIVERED_TO_OPERATOR", NULL, "SENT", NULL},
+    {"DELIVERED*", NULL, "DELIVERED", NULL}, {"UNDELIVERABLE*", NULL, "FAILED", NULL},
+    {"EXPIRED*", NULL, "EXPIRED", NULL},     {"REJECTED*", NULL, "REJECTED", NULL},
+    {"SEEN", NULL, "OPENED", NULL},
+};
+
+static bool ends_in(struct rcpt_text text, const char *end)
+{
+    size_t size = strlen(end);
+    return text.size >= size && rcpt_text_is(rcpt_text_part(text, text.size - size, size), end);
+}
+
+static void refine_undeliverable(struct rcpt_draft *draft)
+{
+    const struct rcpt_node *error = rcpt_node_get(draft->item, "error");
+    bool permanent = rcpt_node_is_true(rcpt_node_get(error, "permanent"));
+    if (!rcpt_text_begins(draft->status, "UNDELIVERABLE"))
+        return;
+    if (ends_in(draft->status, "_DND") || ends_in(draft->status, "_REJECTED_OPERATOR"))
+        draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BLOCKED"};
+    else if (permanent && ends_in(draft->reason, "UNKNOWN_SUBSCRIBER"))
+        draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BOUNCED_HARD"};
+}
+
+static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    struct rcpt_text seen = rcpt_node_text_of(draft->item, "seenAt");
+    if (draft->status.size == 0 && seen.size > 0) {
+        draft->status = RCPT_TEXT("SEEN");
+        draft->at = seen;
+    }
+    if (rcpt_text_is(draft->reason, "NO_ERROR"))
+        draft->reason.size = 0;
+    /* "WHATSAPP": the ladder's channels are written small. */
+    char *channel = rcpt_text_terminated(reading->arena, draft->channel);
+    for (size_t index = 0; index < draft->channel.size; index++)
+        if (channel[index] >= 'A' && channel[index] <= 'Z')
+            channel[index] = (char)(channel[index] | 0x20);
+    draft->channel.at = channel;
+    refine_undeliverable(draft);
+}
+
+const struct rcpt_gateway rcpt_gateway_infobip = {
+    .name = "infobip",
+    .items = "/results/*",
+    .fields = {.cost = "/price/pricePerMessage",
+               .id = "/messageId",
+               .status = "/status/name,/status/groupName",
+               .reason = "/error/name,/error/id",
+               .at = "/doneAt",
+               .event_id = "{/messageId}:{/status/id}",
+               .channel = "/channel",
+               .client_ref = "/callbackData"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .item = take_report,
+};

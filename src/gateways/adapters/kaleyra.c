@@ -1,0 +1,28 @@
+/* Kaleyra: GET or POST; the body is a template of the customer's, here with the documented
+ * variables. Its times are Indian ones without saying so. A WhatsApp id ends in ":part".
+ * developers.kaleyra.io/docs/sms-callback */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"sent", NULL, "SENT", NULL},
+    {"submitted", NULL, "SENT", NULL},
+    {"queued", NULL, "IN_GTW", NULL},
+    {"accepted", NULL, "IN_GTW", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},
+    {"failed", NULL, "FAILED", NULL},
+    {"undelivered", NULL, "FAILED", NULL},
+    {"0", NULL, "FAILED", NULL},
+};
+
+const struct rcpt_gateway rcpt_gateway_kaleyra = {
+    .name = "kaleyra",
+    .fields = {.id = "id,kid",
+               .status = "status",
+               .reason = "status_trace,description",
+               .at = "timestamp"},
+    .time_zone = "+05:30",
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .smpp_words = true,
+};

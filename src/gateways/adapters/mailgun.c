@@ -1,0 +1,70 @@
+/* Mailgun: one event as JSON, by some accounts without its wrapper; formerly a form with the user's
+ * variables among the fields. `delivered` is never sent twice. The signature covers a timestamp and
+ * a token, not the event. documentation.mailgun.com/docs/mailgun/user-manual/events/webhooks */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"accepted", NULL, "IN_GTW", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"opened", NULL, "OPENED", NULL},
+    {"clicked", NULL, "CLICKED", NULL},
+    {"rejected", NULL, "REJECTED", NULL},
+    {"failed/temporary*", NULL, "DEFERRED", NULL},
+    {"failed/permanent/suppress-*", NULL, "REJECTED", NULL},
+    {"failed/permanent*", NULL, "BOUNCED_HARD", NULL},
+    {"failed", NULL, "FAILED", NULL},
+    {"bounced", NULL, "BOUNCED_HARD", NULL}, /* of the old form, as is the next */
+    {"dropped", NULL, "REJECTED", NULL},
+    {"complained", NULL, "DELIVERED", "COMPLAINED"},
+    {"unsubscribed", NULL, "DELIVERED", "UNSUBSCRIBED"},
+    {"stored", NULL, NULL, NULL},
+};
+
+static const struct rcpt_node *event_of(const struct rcpt_draft *draft)
+{
+    const struct rcpt_node *event = rcpt_node_get(draft->item, "event-data");
+    return event != NULL ? event : draft->item;
+}
+
+static void compose_status(struct rcpt_reading *reading, struct rcpt_draft *draft,
+                           const struct rcpt_node *event)
+{
+    struct rcpt_text severity = rcpt_node_text_of(event, "severity");
+    struct rcpt_text reason = rcpt_node_text_of(event, "reason");
+    if (!rcpt_text_is(draft->status, "failed") || severity.size == 0)
+        return;
+    draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), severity);
+    if (rcpt_text_begins(reason, "suppress-"))
+        draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), reason);
+}
+
+static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    const struct rcpt_node *event = event_of(draft);
+    if (draft->id.size > 1 && draft->id.at[0] == '<' && draft->id.at[draft->id.size - 1] == '>')
+        draft->id = rcpt_text_part(draft->id, 1, draft->id.size - 2);
+    compose_status(reading, draft, event);
+    if (rcpt_node_text_of(rcpt_node_get(event, "client-info"), "bot").size > 0)
+        draft->flag = rcpt_text_is(draft->status, "clicked") ? "BOT_CLICK" : "MACHINE_OPEN";
+}
+
+const struct rcpt_gateway rcpt_gateway_mailgun = {
+    .name = "mailgun",
+    .channel = "email",
+    .fields = {.link = "/event-data/url,url",
+               .id = "/event-data/message/headers/message-id,/message/headers/message-id,"
+                     "Message-Id,message-id",
+               .status = "/event-data/event,event",
+               .reason = "/event-data/delivery-status/code,/event-data/reason,"
+                         "/delivery-status/code,/reason,code,error,reason",
+               .at = "/event-data/timestamp,timestamp",
+               .event_id = "/signature/token,token,/event-data/id,/id",
+               .message_id = "/event-data/user-variables/message_id,/user-variables/message_id,"
+                             "message_id",
+               .campaign_id = "/event-data/user-variables/campaign_id,"
+                              "/user-variables/campaign_id,campaign_id"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .verify = rcpt_verify_mailgun,
+    .item = take_event,
+};

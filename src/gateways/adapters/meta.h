@@ -1,0 +1,10 @@
+/* What Meta's products share. Private to the room. */
+#ifndef RECEIPTD_GATEWAYS_ADAPTERS_META_H
+#define RECEIPTD_GATEWAYS_ADAPTERS_META_H
+
+#include "gateways/gateway.h"
+
+/* GET with hub.challenge: echoes it when the token is right. */
+bool rcpt_meta_challenge(struct rcpt_reading *reading);
+
+#endif

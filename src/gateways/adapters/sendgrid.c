@@ -1,0 +1,67 @@
+/* SendGrid Event Webhook: a JSON array, up to 768 KB. Events come more than once and in any order;
+ * sg_event_id tells them apart. A bounce after delivery has no sg_message_id, so that only a custom
+ * argument of our own (message_id) finds the message. docs.sendgrid.com, "Event Webhook Reference"
+ */
+#include "gateways/account.h"
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"processed", NULL, "IN_GTW", NULL},
+    {"dropped", NULL, "REJECTED", NULL},
+    {"deferred", NULL, "DEFERRED", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"bounce/blocked", NULL, "BLOCKED", NULL},
+    {"bounce*", NULL, "BOUNCED_HARD", NULL},
+    {"blocked", NULL, "BLOCKED", NULL},
+    {"open", NULL, "OPENED", NULL},
+    {"click", NULL, "CLICKED", NULL},
+    {"spamreport", NULL, "DELIVERED", "COMPLAINED"},
+    {"unsubscribe", NULL, "DELIVERED", "UNSUBSCRIBED"},
+    {"group_unsubscribe", NULL, "DELIVERED", "UNSUBSCRIBED"},
+    {"group_resubscribe", NULL, "DELIVERED", "RESUBSCRIBED"},
+    {"account_status_change", NULL, NULL, NULL},
+};
+
+/* X-Message-Id of the send, behind which SendGrid puts where the message went through. */
+static struct rcpt_text message_part(struct rcpt_text id)
+{
+    for (size_t at = 0; at < id.size; at++) {
+        struct rcpt_text rest = rcpt_text_part(id, at, id.size);
+        if (id.at[at] == '.' &&
+            (rcpt_text_begins(rest, ".filter") || rcpt_text_begins(rest, ".recvd")))
+            return rcpt_text_part(id, 0, at);
+    }
+    return id;
+}
+
+static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    struct rcpt_text type = rcpt_node_text_of(draft->item, "type");
+    draft->id = message_part(draft->id);
+    if (rcpt_text_is(draft->status, "bounce") && type.size > 0)
+        draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), type);
+    if (!rcpt_text_is(draft->status, "open") ||
+        !rcpt_node_is_true(rcpt_node_get(draft->item, "sg_machine_open")))
+        return;
+    draft->flag = "MACHINE_OPEN";
+    if (!reading->account->machine_opens)
+        draft->mapped = (struct rcpt_mapping){.raw = "open", .status = "DELIVERED"};
+}
+
+const struct rcpt_gateway rcpt_gateway_sendgrid = {
+    .name = "sendgrid",
+    .channel = "email",
+    .items = "/*",
+    .fields = {.link = "/url",
+               .id = "/sg_message_id",
+               .status = "/event",
+               .reason = "/status,/bounce_classification,/reason",
+               .at = "/timestamp",
+               .event_id = "/sg_event_id",
+               .message_id = "/message_id",
+               .campaign_id = "/campaign_id,/marketing_campaign_id"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .verify = rcpt_verify_sendgrid,
+    .item = take_event,
+};

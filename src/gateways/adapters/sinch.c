@@ -1,0 +1,41 @@
+/* Sinch SMS (formerly mblox, CLX): one recipient as JSON, or a summary of a batch. The key is
+ * (batch_id, recipient); a summary without recipients belongs to no message.
+ * developers.sinch.com/docs/sms/api-reference/sms/tag/Webhooks */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"Queued", NULL, "IN_GTW", NULL},       {"Dispatched", NULL, "SENT", NULL},
+    {"Delivered", NULL, "DELIVERED", NULL}, {"Failed", NULL, "FAILED", NULL},
+    {"Expired", NULL, "EXPIRED", NULL},     {"Rejected", NULL, "REJECTED", NULL},
+    {"Aborted", NULL, "REJECTED", NULL},    {"Cancelled", NULL, "SKIPPED", NULL},
+    {"Deleted", NULL, "SKIPPED", NULL},     {"Unknown", NULL, "UNKNOWN", NULL},
+};
+
+static void check_report(struct rcpt_reading *reading)
+{
+    const struct rcpt_node *root = reading->source.root;
+    const struct rcpt_node *groups = rcpt_node_get(root, "statuses");
+    struct rcpt_text body = reading->source.request->body;
+    if (rcpt_text_begins(rcpt_node_text_of(root, "type"), "mo_")) {
+        rcpt_reading_ignore(reading, "inbound");
+        return;
+    }
+    for (const struct rcpt_node *group = groups != NULL ? groups->first : NULL;
+         group != NULL && !reading->answered; group = group->next)
+        if (rcpt_node_get(group, "recipients") == NULL)
+            rcpt_reading_reject(reading, "summary_without_recipients", body);
+}
+
+const struct rcpt_gateway rcpt_gateway_sinch = {
+    .name = "sinch",
+    .channel = "sms",
+    .items = "/statuses/*/recipients/* /",
+    .fields = {.id = "{^/batch_id}|{/recipient,.}",
+               .status = "/status,../status",
+               .reason = "/code,../code",
+               .at = "/at",
+               .client_ref = "^/client_reference"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .open = check_report,
+};

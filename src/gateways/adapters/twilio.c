@@ -1,0 +1,49 @@
+/* Twilio Programmable Messaging: a form with one receipt, in no kept order and without a time; a
+ * carrier's date may come, to the minute and without zone. New fields appear without notice.
+ * twilio.com/docs/messaging/guides/track-outbound-message-status */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"accepted", NULL, "IN_GTW", NULL},
+    {"scheduled", NULL, "IN_GTW", NULL},
+    {"queued", NULL, "IN_GTW", NULL},
+    {"sending", NULL, "IN_GTW", NULL},
+    {"sent", NULL, "SENT", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},
+    {"undelivered", "30005", "BOUNCED_HARD", NULL}, /* unknown handset */
+    {"undelivered", "30006", "BOUNCED_HARD", NULL}, /* landline */
+    {"undelivered", "30004", "BLOCKED", NULL},
+    {"undelivered", "30007", "BLOCKED", NULL}, /* carrier's filter */
+    {"undelivered", NULL, "FAILED", NULL},
+    {"failed", "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */
+    {"failed", NULL, "REJECTED", NULL},
+    {"canceled", NULL, "SKIPPED", NULL},
+};
+
+/* "whatsapp:+1555…" */
+static void find_channel(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    static const char *const channels[] = {"whatsapp", "messenger", "rcs"};
+    struct rcpt_text to = rcpt_reading_value(reading, "To");
+    struct rcpt_text scheme = rcpt_text_part(to, 0, rcpt_text_find(to, ":"));
+    for (size_t index = 0; index < RCPT_COUNT_OF(channels); index++)
+        if (scheme.size < to.size && rcpt_text_is(scheme, channels[index]))
+            draft->channel = rcpt_text_of(channels[index]);
+}
+
+const struct rcpt_gateway rcpt_gateway_twilio = {
+    .name = "twilio",
+    .channel = "sms",
+    .fields = {.id = "MessageSid,SmsSid",
+               .status = "MessageStatus,SmsStatus",
+               .reason = "ErrorCode",
+               .at = "RawDlrDoneDate",
+               .event_id = "@i-twilio-idempotency-token",
+               .channel = "ChannelPrefix"},
+    .time_format = RCPT_INTAKE_TIME_SHORT,
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .verify = rcpt_verify_twilio,
+    .item = find_channel,
+};

@@ -1,0 +1,31 @@
+/* Vonage Messages API, all channels: one receipt as JSON. `rejected` may mean expired, too.
+ * developer.vonage.com/en/messages/concepts/sms-status-callbacks */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"submitted", NULL, "SENT", NULL},       {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},          {"rejected", NULL, "REJECTED", NULL},
+    {"undeliverable", NULL, "FAILED", NULL},
+};
+
+static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    if (draft->status.size == 0 && rcpt_node_get(draft->item, "message_type") != NULL)
+        rcpt_draft_ignore(reading, draft, "inbound");
+}
+
+const struct rcpt_gateway rcpt_gateway_vonage_messages = {
+    .name = "vonage_messages",
+    .fields = {.cost = "/usage/price",
+               .id = "/message_uuid",
+               .status = "/status",
+               .reason = "/error/title,/error/code,/error/type",
+               .at = "/timestamp",
+               .event_id = "{/message_uuid}:{/status}",
+               .channel = "/channel,/to/type",
+               .client_ref = "/client_ref"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .verify = rcpt_verify_vonage_messages,
+    .item = skip_inbound,
+};

@@ -1,0 +1,73 @@
+/* WhatsApp Cloud API (Meta): nested arrays, each of which may hold several. `delivered` may never
+ * come when `read` does. biz_opaque_callback_data gives back what the sender put in.
+ * developers.facebook.com/documentation/business-messaging/whatsapp/webhooks/reference/messages/status
+ */
+#include "gateways/account.h"
+#include "gateways/crypto.h"
+#include "gateways/gateways.h"
+#include "meta.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"sent", NULL, "SENT", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},
+    {"played", NULL, "OPENED", NULL},
+    {"failed*", "131026", "BOUNCED_HARD", NULL}, /* not on WhatsApp */
+    {"failed*", "131049", "BLOCKED", NULL},      /* cap of marketing messages per user */
+    {"failed*", "130472", "BLOCKED", NULL},      /* the user is in an experiment */
+    {"failed*", NULL, "FAILED", NULL},
+    {"deleted", NULL, NULL, NULL},
+    {"warning", NULL, NULL, NULL},
+};
+
+/* The token is in a URL, so that no secret may take its place. */
+static bool is_token(const struct rcpt_reading *reading, struct rcpt_text given)
+{
+    const char *token = reading->account->verify_token;
+    return token != NULL && rcpt_same(rcpt_text_of(token), given);
+}
+
+bool rcpt_meta_challenge(struct rcpt_reading *reading)
+{
+    const struct rcpt_form *query = &reading->source.query;
+    struct rcpt_text challenge = rcpt_form_get(query, RCPT_TEXT("hub.challenge"));
+    if (!rcpt_text_is(reading->source.request->method, "GET") || challenge.at == NULL)
+        return false;
+    bool good = is_token(reading, rcpt_form_get(query, RCPT_TEXT("hub.verify_token"))) &&
+                rcpt_text_is(rcpt_form_get(query, RCPT_TEXT("hub.mode")), "subscribe");
+    reading->result->verdict = good ? RCPT_INTAKE_VERIFIED : RCPT_INTAKE_BAD;
+    reading->result->verdict_reason = good ? "hub.verify_token"
+                                      : reading->account->verify_token == NULL
+                                          ? "verify_token is not configured"
+                                          : "hub.verify_token is another";
+    reading->result->answer = (struct rcpt_intake_answer){.code = good ? 200 : 403};
+    if (good) {
+        reading->result->answer.content_type = "text/plain";
+        reading->result->answer.body = challenge;
+    }
+    return true;
+}
+
+static void add_code(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    if (rcpt_text_is(draft->status, "failed") && draft->reason.size > 0)
+        draft->status =
+            RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), draft->reason);
+}
+
+const struct rcpt_gateway rcpt_gateway_whatsapp_cloud = {
+    .name = "whatsapp_cloud",
+    .channel = "whatsapp",
+    .items = "/entry/*/changes/*/value/statuses/*",
+    .fields = {.id = "/id",
+               .status = "/status",
+               .reason = "/errors/0/code",
+               .at = "/timestamp",
+               .event_id = "{/id}:{/status}",
+               .client_ref = "/biz_opaque_callback_data"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .verify = rcpt_verify_meta,
+    .challenge = rcpt_meta_challenge,
+    .item = add_code,
+};

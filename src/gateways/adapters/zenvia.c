@@ -1,0 +1,28 @@
+/* Zenvia: one event as JSON, with an id of its own. */
+#include "gateways/gateways.h"
+
+static const struct rcpt_mapping statuses[] = {
+    {"SENT", NULL, "SENT", NULL},         {"DELIVERED", NULL, "DELIVERED", NULL},
+    {"READ", NULL, "OPENED", NULL},       {"CLICKED", NULL, "CLICKED", NULL},
+    {"REJECTED", NULL, "REJECTED", NULL}, {"NOT_DELIVERED", NULL, "FAILED", NULL},
+};
+
+static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    struct rcpt_text type = rcpt_node_text_of(draft->item, "type");
+    if (type.size > 0 && !rcpt_text_is(type, "MESSAGE_STATUS"))
+        rcpt_draft_ignore(reading, draft, "inbound");
+}
+
+const struct rcpt_gateway rcpt_gateway_zenvia = {
+    .name = "zenvia",
+    .fields = {.id = "/messageId",
+               .status = "/messageStatus/code",
+               .reason = "/messageStatus/causes/0/channelErrorCode",
+               .at = "/messageStatus/timestamp",
+               .event_id = "/id",
+               .channel = "/channel"},
+    .statuses = statuses,
+    .status_count = RCPT_COUNT_OF(statuses),
+    .item = skip_inbound,
+};

@@ -1,0 +1,143 @@
+/* What an adapter is, and what it may use. Private to the room.
+ *
+ * One adapter is one file in gateways/: a `struct rcpt_gateway` with tables, and hooks only where
+ * the format demands code. Everything else (parsing, times, limits, events) is done by the reader
+ * for all adapters alike.
+ */
+#ifndef RECEIPTD_GATEWAYS_GATEWAY_H
+#define RECEIPTD_GATEWAYS_GATEWAY_H
+
+#include "template.h"
+#include "verify.h"
+
+#define RCPT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* What a gateway says, what it means. The first row that fits counts; letters' case does not. */
+struct rcpt_mapping {
+    const char *raw;    /* a * at the end stands for anything */
+    const char *code;   /* the receipt's reason, as above; NULL: any */
+    const char *status; /* NULL: of no interest, ignored */
+    const char *flag;   /* NULL: none */
+};
+
+/* Templates (template.h). */
+struct rcpt_fields {
+    const char *id;     /* the gateway's id of the message */
+    const char *status; /* its word */
+    const char *reason; /* code of an error, kept for all but successes */
+    const char *at, *event_id, *message_id, *campaign_id, *channel, *client_ref, *part;
+    const char *link, *cost;
+};
+
+struct rcpt_reading;
+struct rcpt_draft;
+
+struct rcpt_gateway {
+    const char *name;    /* of the file in gateways/, and in the configuration */
+    const char *channel; /* where the receipt does not tell; NULL: unknown */
+    const char *json_in; /* parameter that holds the JSON */
+    const char *items;   /* path; several, parted by blanks: the first that is there */
+    struct rcpt_fields fields;
+    enum rcpt_intake_time time_format;
+    const char *time_zone; /* "+05:30": of times that carry none; NULL: nobody knows */
+    const struct rcpt_mapping *statuses;
+    size_t status_count;
+    bool smpp_words;                  /* the words of SMPP stand behind the table */
+    rcpt_verifier *verify;            /* NULL: signs nothing */
+    unsigned refused_code;            /* answer to wrong credentials; 0: 403 */
+    const char *answer_type, *answer; /* NULL: an empty 200 */
+
+    /* A request that asks for something else than to take receipts: fills verdict and answer and
+     * returns true. Called before verification, so that it has to verify by itself. */
+    bool (*challenge)(struct rcpt_reading *reading);
+    /* Called once, before the items are looked for: may set source.root or drop the request. */
+    void (*open)(struct rcpt_reading *reading);
+    /* Called for each item, after the templates and before the statuses. May change what was read,
+     * set `mapped`, drop the draft, or take it apart with rcpt_reading_add. */
+    void (*item)(struct rcpt_reading *reading, struct rcpt_draft *draft);
+};
+
+/* A receipt that is being read. */
+struct rcpt_draft {
+    struct rcpt_text id, status, reason, at, event_id, message_id, campaign_id, channel, client_ref,
+        part, link, cost;
+    const struct rcpt_node *item; /* NULL: no JSON */
+    struct rcpt_text raw;         /* bytes for the dead letter */
+    struct rcpt_mapping mapped;   /* .raw != NULL: the tables are not asked */
+    const char *flag;             /* a flag beside that of the table */
+    bool whole_seconds;           /* the fraction of `at` says nothing */
+    bool done;                    /* nothing more is to be done with it */
+};
+
+struct rcpt_reading {
+    const struct rcpt_intake_account *account;
+    const struct rcpt_gateway *gateway;
+    struct rcpt_source source;
+    struct rcpt_intake_result *result;
+    struct rcpt_arena *arena;
+    struct rcpt_intake_event *events; /* growing */
+    struct rcpt_intake_drop *drops;
+    size_t event_room, drop_room;
+    bool body_is_utf8;
+    bool answered;        /* by the challenge */
+    struct rcpt_text raw; /* body, or query, as it came: for the dead letters and nothing else */
+
+    /* ---- of the verdict; see verify.h ---- */
+    unsigned covers;
+    struct rcpt_intake_request view; /* what source.request points to afterwards */
+    struct rcpt_intake_header signed_headers[2];
+    size_t signed_header_count;
+    /* RCPT_COVERS_ID: all that is believed about which message it is. */
+    struct rcpt_text signed_id, signed_campaign;
+};
+
+/* ---- for hooks ---- */
+
+/* Sets the draft aside; the reason is static. */
+void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason);
+void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason);
+/* Sets the whole request aside. */
+void rcpt_reading_ignore(struct rcpt_reading *reading, const char *reason);
+void rcpt_reading_reject(struct rcpt_reading *reading, const char *reason, struct rcpt_text raw);
+/* Finishes the draft: statuses, time, limits. Afterwards it may be changed and added again. */
+void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft);
+/* A parameter or member by name (see template.h), a header. */
+struct rcpt_text rcpt_reading_value(const struct rcpt_reading *reading, const char *name);
+struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const char *name);
+
+/* Whether the row is the draft's, by status and reason. */
+bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft);
+
+/* ---- smpp.c ---- */
+
+/* A delivery receipt in the text of a short message (SMPP 3.4, appendix B) as vendors write it. */
+struct rcpt_smpp_receipt {
+    struct rcpt_text id, stat, err, submit_date, done_date;
+    unsigned sub, dlvrd; /* 0: not there */
+};
+/* False: the text has no `stat:`. */
+bool rcpt_smpp_parse(struct rcpt_text text, struct rcpt_smpp_receipt *receipt);
+/* Words of `stat:`, also as other gateways use them. */
+extern const struct rcpt_mapping rcpt_smpp_statuses[];
+extern const size_t rcpt_smpp_status_count;
+/* Row for a message_state of 1…8; NULL: no such state. */
+const struct rcpt_mapping *rcpt_smpp_state(unsigned message_state);
+
+/* ---- moment.c ---- */
+
+struct rcpt_moment {
+    bool exact; /* at_us holds */
+    int64_t at_us;
+    struct rcpt_text local; /* YYYY-MM-DDThh:mm:ss[.ffffff], when no zone is known */
+};
+/* `zone`: "+05:30" or NULL. False: no time, the moment is untouched. */
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const char *zone,
+                      struct rcpt_arena *arena, struct rcpt_moment *moment);
+/* "+05:30", "-0300", "Z" and the like. */
+bool rcpt_moment_is_zone(const char *zone);
+
+/* ---- gateways.c ---- */
+
+const struct rcpt_gateway *rcpt_gateway_find(const char *name);
+
+#endif

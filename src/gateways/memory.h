@@ -1,0 +1,54 @@
+/* What the intake remembers between requests, each bounded: aliases that were looked up, and keys
+ * of signed requests that were seen.
+ *
+ * Pure: no I/O and no clock. `scope` is the number of an account: equal gateway ids and keys of
+ * different accounts have nothing to do with each other.
+ */
+#ifndef RECEIPTD_GATEWAYS_MEMORY_H
+#define RECEIPTD_GATEWAYS_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- aliases: gateway id → message id; who has not been asked for longest is forgotten ---- */
+
+struct rcpt_alias_cache;
+
+struct rcpt_alias_cache *rcpt_alias_cache_new(size_t max_entries);
+void rcpt_alias_cache_free(struct rcpt_alias_cache *cache);
+/* The message id, valid until the next put; NULL: not known here. */
+const char *rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope,
+                                 const char *gateway_id, size_t size, size_t *message_id_size);
+void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
+                          size_t size, const char *message_id, size_t message_id_size);
+size_t rcpt_alias_cache_count(const struct rcpt_alias_cache *cache);
+
+/* ---- keys of requests, each for its time; the oldest is forgotten where there is no room ---- */
+
+struct rcpt_replay_memory;
+
+struct rcpt_replay_key { /* 128 bits of a hash that nobody outside can aim at */
+    uint64_t high, low;
+};
+
+struct rcpt_replay_memory *rcpt_replay_memory_new(size_t max_keys, uint64_t seed);
+void rcpt_replay_memory_free(struct rcpt_replay_memory *memory);
+struct rcpt_replay_key rcpt_replay_key(const struct rcpt_replay_memory *memory, uint32_t scope,
+                                       const char *key, size_t size);
+bool rcpt_replay_is_known(const struct rcpt_replay_memory *memory, struct rcpt_replay_key key,
+                          int64_t now_ms);
+void rcpt_replay_remember(struct rcpt_replay_memory *memory, struct rcpt_replay_key key,
+                          int64_t until_ms);
+
+/* ---- a rate: so many a second, and a burst of two seconds' worth ---- */
+
+struct rcpt_rate {
+    double tokens;
+    int64_t seen_ms;
+};
+
+/* False: not now; `wait_s` says when. rate 0: always. */
+bool rcpt_rate_admit(struct rcpt_rate *rate, unsigned per_second, int64_t now_ms, unsigned *wait_s);
+
+#endif

@@ -1,0 +1,117 @@
+/* Times as gateways write them. */
+#include <stdio.h>
+
+#include "core/timestamp.h"
+#include "gateway.h"
+
+#define DATE_TIME_BYTES 19u /* 2025-10-18T12:10:29 */
+#define MOMENT_BYTES    40u
+
+bool rcpt_moment_is_zone(const char *zone)
+{
+    char text[MOMENT_BYTES];
+    int64_t at_us;
+    if (strlen(zone) > 6)
+        return false;
+    int size = snprintf(text, sizeof(text), "2000-01-01T00:00:00%s", zone);
+    return rcpt_timestamp_parse(text, (size_t)size, &at_us);
+}
+
+/* `local` is YYYY-MM-DDThh:mm:ss[.f…]; with a zone it becomes exact. */
+static bool take_local(struct rcpt_text local, const char *zone, struct rcpt_arena *arena,
+                       struct rcpt_moment *moment)
+{
+    char text[MOMENT_BYTES + 8];
+    int64_t at_us;
+    if (local.size > MOMENT_BYTES)
+        local.size = MOMENT_BYTES;
+    int size = snprintf(text, sizeof(text), "%.*s%s", (int)local.size, local.at,
+                        zone != NULL ? zone : "Z");
+    if (!rcpt_timestamp_parse(text, (size_t)size, &at_us))
+        return false;
+    moment->exact = zone != NULL;
+    if (zone != NULL) {
+        moment->at_us = at_us;
+        return true;
+    }
+    char clean[28];
+    rcpt_timestamp_format(at_us, clean); /* with six digits and a Z */
+    size_t kept = at_us % 1000000 == 0 ? DATE_TIME_BYTES : DATE_TIME_BYTES + 7;
+    moment->local = rcpt_text_copy(arena, (struct rcpt_text){clean, kept});
+    return true;
+}
+
+/* A blank before the zone, or in the place of a + that nobody has encoded: "…12:10:33 +0000",
+ * "…12:10:33 00:00". */
+static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *arena)
+{
+    const char *blank = text.size > DATE_TIME_BYTES
+                            ? memchr(text.at + DATE_TIME_BYTES, ' ', text.size - DATE_TIME_BYTES)
+                            : NULL;
+    if (blank == NULL)
+        return text;
+    struct rcpt_text head = rcpt_text_part(text, 0, (size_t)(blank - text.at));
+    struct rcpt_text zone = rcpt_text_trim(rcpt_text_part(text, head.size, text.size));
+    bool has_sign = zone.size > 0 && strchr("+-Zz", zone.at[0]) != NULL;
+    return RCPT_TEXT_JOIN(arena, head, has_sign ? RCPT_TEXT("") : RCPT_TEXT("+"), zone);
+}
+
+static bool read_auto(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
+                      struct rcpt_moment *moment)
+{
+    int64_t at_us;
+    text = with_zone(text, arena);
+    if (rcpt_timestamp_parse_epoch(text.at, text.size, &at_us) ||
+        rcpt_timestamp_parse(text.at, text.size, &at_us)) {
+        *moment = (struct rcpt_moment){.exact = true, .at_us = at_us};
+        return true;
+    }
+    return take_local(text, zone, arena, moment);
+}
+
+static bool is_month_and_day(const char *digits)
+{
+    int month = (digits[0] - '0') * 10 + (digits[1] - '0');
+    int day = (digits[2] - '0') * 10 + (digits[3] - '0');
+    return month >= 1 && month <= 12 && day >= 1 && day <= 31;
+}
+
+/* Where the year ends among 12 digits: YYMMDDhhmmss at some, YYYYMMDDhhmm at others, and some texts
+ * are valid both ways. A year of four digits that begins with 20 wins when what follows is a date:
+ * read the other way it would be a day in 2020, long ago for a receipt. */
+static bool has_long_year(struct rcpt_text text)
+{
+    if (text.size == 14)
+        return true;
+    return text.size == 12 && text.at[0] == '2' && text.at[1] == '0' &&
+           is_month_and_day(text.at + 4);
+}
+
+static bool is_short(struct rcpt_text text)
+{
+    return rcpt_text_is_digits(text) && (text.size == 10 || text.size == 12 || text.size == 14);
+}
+
+static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
+                       struct rcpt_moment *moment)
+{
+    char local[MOMENT_BYTES], digits[15] = {0};
+    bool long_year = has_long_year(text);
+    snprintf(digits, sizeof(digits), "%s%.*s%s", long_year ? "" : "20", (int)text.size, text.at,
+             text.size == 10 || (text.size == 12 && long_year) ? "00" : "");
+    int size = snprintf(local, sizeof(local), "%.4s-%.2s-%.2sT%.2s:%.2s:%.2s", digits, digits + 4,
+                        digits + 6, digits + 8, digits + 10, digits + 12);
+    return take_local((struct rcpt_text){local, (size_t)size}, zone, arena, moment);
+}
+
+bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const char *zone,
+                      struct rcpt_arena *arena, struct rcpt_moment *moment)
+{
+    text = rcpt_text_trim(text);
+    if (text.size == 0)
+        return false;
+    if (format == RCPT_INTAKE_TIME_SHORT &&
+        is_short(text)) /* 30 February is no second since 1970 */
+        return read_short(text, zone, arena, moment);
+    return read_auto(text, zone, arena, moment);
+}

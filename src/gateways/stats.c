@@ -1,0 +1,55 @@
+#include "stats.h"
+
+#include <string.h>
+
+#define MAX_DIGITS 6u /* more may be a telephone's */
+
+const double rcpt_intake_second_bounds[RCPT_INTAKE_BUCKETS] = {
+    0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10};
+const double rcpt_intake_event_bounds[RCPT_INTAKE_BUCKETS] = {
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000};
+
+void rcpt_intake_observe(struct rcpt_intake_histogram *histogram, const double *bounds,
+                         double value)
+{
+    unsigned bucket = 0;
+    while (bucket < RCPT_INTAKE_BUCKETS && value > bounds[bucket])
+        bucket++;
+    histogram->buckets[bucket]++;
+    histogram->sum += value;
+    histogram->count++;
+}
+
+void rcpt_intake_count_code(struct rcpt_intake_stats *stats, unsigned code)
+{
+    unsigned place = 0;
+    while (place < RCPT_INTAKE_CODES - 1 && stats->codes[place].code != code &&
+           stats->codes[place].code != 0)
+        place++;
+    stats->codes[place].code = code;
+    stats->codes[place].count++;
+}
+
+/* What stands in figures is a word, and nobody's number, address or name with blanks. */
+static bool is_word(struct rcpt_text status)
+{
+    size_t digits = 0;
+    if (status.size == 0 || status.size >= RCPT_INTAKE_SAMPLE_SIZE)
+        return false;
+    for (size_t i = 0; i < status.size; i++) {
+        unsigned char byte = (unsigned char)status.at[i];
+        bool is_digit = byte >= '0' && byte <= '9';
+        bool is_letter = (byte | 0x20) >= 'a' && (byte | 0x20) <= 'z';
+        digits += is_digit;
+        if (!is_digit && !is_letter && byte != '_' && byte != '.' && byte != '-')
+            return false;
+    }
+    return digits <= MAX_DIGITS;
+}
+
+void rcpt_intake_note_unmapped(struct rcpt_intake_stats *stats, struct rcpt_text status)
+{
+    struct rcpt_text word = is_word(status) ? status : RCPT_TEXT("other");
+    memcpy(stats->unmapped_sample, word.at, word.size);
+    stats->unmapped_sample[word.size] = '\0';
+}

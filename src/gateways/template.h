@@ -1,0 +1,55 @@
+/* Templates: where a value stands in a request. Compiled once per account, evaluated per receipt.
+ *
+ *   MessageSid               a parameter of the form, else of the query; in JSON a member of the
+ * item ?uuid                    a parameter of the query only
+ *   @x-tag                   a header
+ *   $1                       the first segment of the path behind /dlr/NAME
+ *   /status/name             JSON: from the item on
+ *   ../requestId             JSON: from the item that this one was found in
+ *   ^/batch_id               JSON: from the root on
+ *   .                        the item itself
+ *   {/batch_id}|{/to,/rcpt}  composed: text and fields in braces; commas part alternatives
+ *
+ * A composed value is empty when one of its fields is. Numbers count as texts. In a path, "-1" is
+ * no index: elements are named from 0.
+ */
+#ifndef RECEIPTD_GATEWAYS_TEMPLATE_H
+#define RECEIPTD_GATEWAYS_TEMPLATE_H
+
+#include "adapter.h"
+#include "base/document.h"
+#include "base/error.h"
+#include "form.h"
+
+#define RCPT_ITEM_MAX_LEVELS 6u
+
+/* What values are taken from. */
+struct rcpt_source {
+    const struct rcpt_intake_request *request;
+    struct rcpt_form query, form;
+    const struct rcpt_node *root;                        /* NULL: no JSON */
+    const struct rcpt_node *items[RCPT_ITEM_MAX_LEVELS]; /* the item and those around it */
+    unsigned level;                                      /* items[level] is the item */
+    struct rcpt_arena *arena;
+};
+
+struct rcpt_template;
+
+/* NULL with a reason ("a brace is not closed") if the text is none. The caller frees it. */
+RCPT_MUST_CHECK struct rcpt_template *rcpt_template_new(const char *text, const char **reason);
+/* Parts of a request that it names: RCPT_COVERS_BODY, _QUERY, _PATH, _HEADERS (verify.h). A header
+ * in the list, which ends with NULL or after two, does not count, nor does a plain parameter, which
+ * is taken from wherever one may be seen. */
+unsigned rcpt_template_parts(const struct rcpt_template *template, const char *const headers[2]);
+void rcpt_template_free(struct rcpt_template *template);
+
+/* The value without blanks around it; size 0: there is none. NULL template: none. */
+struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
+                                     const struct rcpt_source *source);
+
+/* A plain parameter: form, else query, else member of the item. */
+struct rcpt_text rcpt_source_value(const struct rcpt_source *source, const char *name);
+/* Value of the first header of that name; at == NULL: none. */
+struct rcpt_text rcpt_source_header(const struct rcpt_source *source, const char *name);
+
+#endif

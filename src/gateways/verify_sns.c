@@ -1,0 +1,328 @@
+/* Amazon SNS: RSA over a canonical text, with a certificate that the message names. Whoever may
+ * choose the certificate could sign anything, so its URL has to be that of Amazon's certificates in
+ * the topic's region. What Amazon signs are some members of the envelope; what stands beside them
+ * is not read. */
+#include "account.h"
+#include "core/timestamp.h"
+#include "crypto.h"
+#include "sns.h"
+#include "verify_support.h"
+
+static bool is_region(struct rcpt_text text)
+{
+    for (size_t index = 0; index < text.size; index++) {
+        char byte = text.at[index];
+        if ((byte < 'a' || byte > 'z') && (byte < '0' || byte > '9') && byte != '-')
+            return false;
+    }
+    return text.size > 0;
+}
+
+/* The region of https://sns.REGION.amazonaws.com(.cn)/…, `path` from the slash on; at == NULL: it
+ * is no such URL. */
+static struct rcpt_text url_region(struct rcpt_text url, struct rcpt_text *path)
+{
+    static const char *const ends[] = {".amazonaws.com", ".amazonaws.com.cn"};
+    struct rcpt_text none = {NULL, 0};
+    if (url.at == NULL || !rcpt_text_begins(url, "https://sns."))
+        return none;
+    struct rcpt_text rest = rcpt_text_part(url, strlen("https://sns."), url.size);
+    struct rcpt_text host = rcpt_text_part(rest, 0, rcpt_text_find(rest, "/"));
+    *path = rcpt_text_part(rest, host.size, rest.size);
+    if (host.size == rest.size || memchr(url.at, '\0', url.size) != NULL)
+        return none;
+    for (size_t index = 0; index < RCPT_COUNT_OF(ends); index++) {
+        size_t size = strlen(ends[index]);
+        struct rcpt_text region = rcpt_text_part(host, 0, host.size > size ? host.size - size : 0);
+        if (is_region(region) && rcpt_text_is(rcpt_text_part(host, region.size, size), ends[index]))
+            return region;
+    }
+    return none;
+}
+
+bool rcpt_sns_is_url(struct rcpt_text url)
+{
+    struct rcpt_text path;
+    return url_region(url, &path).at != NULL;
+}
+
+struct rcpt_text rcpt_sns_region(const char *arn)
+{
+    struct rcpt_text rest = rcpt_text_of(arn), none = {NULL, 0};
+    if (!rcpt_text_begins(rest, "arn:aws"))
+        return none;
+    size_t partition = rcpt_text_find(rest, ":sns:");
+    rest = rcpt_text_part(rest, partition + strlen(":sns:"), rest.size);
+    struct rcpt_text region = rcpt_text_part(rest, 0, rcpt_text_find(rest, ":"));
+    return region.size > 0 && region.size + 1 < rest.size && is_region(region) ? region : none;
+}
+
+/* /SimpleNotificationService-0123456789abcdef0123456789abcdef.pem and nothing else: what others may
+ * put behind Amazon's name is no certificate. */
+static bool is_certificate_path(struct rcpt_text path)
+{
+    static const char before[] = "/SimpleNotificationService-", after[] = ".pem";
+    enum { DIGITS = 32 };
+    if (path.size != strlen(before) + DIGITS + strlen(after) || !rcpt_text_begins(path, before))
+        return false;
+    struct rcpt_text rest = rcpt_text_part(path, strlen(before), path.size);
+    for (size_t index = 0; index < DIGITS; index++)
+        if (strchr("0123456789abcdef", rest.at[index]) == NULL)
+            return false;
+    return rcpt_text_is(rcpt_text_part(rest, DIGITS, rest.size), after);
+}
+
+static bool is_in_region(const struct rcpt_reading *reading, struct rcpt_text url,
+                         struct rcpt_text *path)
+{
+    struct rcpt_text region = url_region(url, path);
+    const char *arn = reading->account->topic_arn;
+    return region.at != NULL && (arn == NULL || rcpt_text_equal(region, rcpt_sns_region(arn)));
+}
+
+static struct rcpt_text member(const struct rcpt_node *envelope, const char *name)
+{
+    const struct rcpt_node *node = rcpt_node_get(envelope, name);
+    return node != NULL && node->type == RCPT_NODE_STRING ? node->text
+                                                          : (struct rcpt_text){NULL, 0};
+}
+
+/* ---- what is signed ---- */
+
+enum { MOST_SIGNED = 8 };
+
+/* The envelope of those members alone that its type signs; NULL: one is not there. */
+static const struct rcpt_node *signed_members(const struct rcpt_reading *reading,
+                                              const struct rcpt_node *envelope)
+{
+    static const char *const notification[] = {"Message",   "MessageId", "Subject",
+                                               "Timestamp", "TopicArn",  "Type"};
+    static const char *const confirmation[] = {"Message", "MessageId", "SubscribeURL", "Timestamp",
+                                               "Token",   "TopicArn",  "Type"};
+    bool notifies = rcpt_text_is(member(envelope, "Type"), "Notification");
+    const char *const *keys = notifies ? notification : confirmation;
+    size_t count = notifies ? RCPT_COUNT_OF(notification) : RCPT_COUNT_OF(confirmation);
+    struct rcpt_node *all = rcpt_arena_alloc(reading->arena, (MOST_SIGNED + 1) * sizeof(*all));
+    struct rcpt_node *next = all + 1;
+    const struct rcpt_node **link = &all->first;
+    *all = (struct rcpt_node){.type = RCPT_NODE_OBJECT, .raw = reading->raw};
+    for (size_t index = 0; index < count; index++) {
+        struct rcpt_text value = member(envelope, keys[index]);
+        if (value.at == NULL && strcmp(keys[index], "Subject") == 0)
+            continue;
+        if (value.at == NULL)
+            return NULL;
+        *next = (struct rcpt_node){.type = RCPT_NODE_STRING,
+                                   .key = rcpt_text_of(keys[index]),
+                                   .text = value,
+                                   .raw = value};
+        *link = next;
+        link = &next->next;
+        next++;
+    }
+    return all;
+}
+
+/* Key\nValue\n of each. */
+static struct rcpt_text canonical(const struct rcpt_node *members, struct rcpt_arena *arena)
+{
+    struct rcpt_text texts[MOST_SIGNED * 4 + 1];
+    size_t used = 0;
+    for (const struct rcpt_node *node = members->first; node != NULL; node = node->next) {
+        texts[used++] = node->key;
+        texts[used++] = RCPT_TEXT("\n");
+        texts[used++] = node->text;
+        texts[used++] = RCPT_TEXT("\n");
+    }
+    texts[used] = (struct rcpt_text){NULL, 0};
+    return rcpt_text_join(arena, texts);
+}
+
+/* ---- verifying ---- */
+
+#define MOST_BASE64_OF_RSA 1368u /* 8192 bits */
+
+/* What one certificate has to have signed. */
+struct statement {
+    const struct rcpt_node *members;
+    struct rcpt_text text, signature;
+    enum rcpt_digest digest;
+};
+
+static bool read_statement(const struct rcpt_reading *reading, const struct rcpt_node *envelope,
+                           struct statement *statement)
+{
+    struct rcpt_text version = member(envelope, "SignatureVersion");
+    struct rcpt_text signature = member(envelope, "Signature");
+    if (signature.size > MOST_BASE64_OF_RSA ||
+        (!rcpt_text_is(version, "1") && !rcpt_text_is(version, "2")))
+        return false;
+    statement->digest = rcpt_text_is(version, "2") ? RCPT_SHA256 : RCPT_SHA1;
+    statement->signature = rcpt_base64_decode(signature, reading->arena);
+    statement->members = signed_members(reading, envelope);
+    if (statement->signature.at == NULL || statement->members == NULL)
+        return false;
+    statement->text = canonical(statement->members, reading->arena);
+    return true;
+}
+
+static bool is_signed_by(const struct rcpt_reading *reading, const struct statement *statement,
+                         const char *certificate)
+{
+    return rcpt_rsa_verify(certificate, reading->source.request->received_us, statement->digest,
+                           statement->signature, statement->text, reading->arena);
+}
+
+static void verify_pinned(struct rcpt_reading *reading, const struct statement *statement)
+{
+    bool same = false;
+    for (size_t index = 0; index < reading->account->certificate_count; index++)
+        same |= is_signed_by(reading, statement, reading->account->certificates[index]);
+    rcpt_verdict_of(reading, same);
+}
+
+static void verify_named(struct rcpt_reading *reading, const struct statement *statement,
+                         struct rcpt_text url)
+{
+    const struct rcpt_intake_request *request = reading->source.request;
+    const char *text = rcpt_text_terminated(reading->arena, url), *certificate = NULL;
+    if (request->find_certificate != NULL)
+        certificate = request->find_certificate(request->context, text);
+    if (certificate != NULL) {
+        rcpt_verdict_of(reading, is_signed_by(reading, statement, certificate));
+        return;
+    }
+    reading->result->certificate_url = text;
+    rcpt_verdict(reading, RCPT_INTAKE_NEEDS_CERTIFICATE, "the certificate is not here yet");
+}
+
+/* From here on the envelope is what was signed of it. */
+static void view_envelope(struct rcpt_reading *reading, const struct statement *statement)
+{
+    reading->covers = RCPT_COVERS_ROOT;
+    reading->source.root = statement->members;
+    rcpt_cover_header(reading, "x-amz-sns-message-id", member(statement->members, "MessageId"));
+}
+
+static void verify_envelope(struct rcpt_reading *reading, const struct rcpt_node *envelope)
+{
+    const struct rcpt_intake_account *account = reading->account;
+    struct statement statement = {.members = NULL};
+    struct rcpt_text url = member(envelope, "SigningCertURL"), path;
+    int64_t signed_us = 0;
+    bool pinned = account->certificate_count > 0;
+    if (url.at == NULL)
+        url = member(envelope, "SigningCertUrl");
+    if ((url.at != NULL || !pinned) &&
+        !(is_in_region(reading, url, &path) && is_certificate_path(path)))
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "SigningCertURL is not Amazon's");
+    else if (!read_statement(reading, envelope, &statement))
+        rcpt_verdict_of(reading, false);
+    else if (pinned)
+        verify_pinned(reading, &statement);
+    else
+        verify_named(reading, &statement, url);
+    struct rcpt_text time = member(envelope, "Timestamp");
+    if (rcpt_timestamp_parse(time.at != NULL ? time.at : "", time.size, &signed_us))
+        rcpt_verdict_age(reading, signed_us);
+    if (reading->result->verdict == RCPT_INTAKE_VERIFIED)
+        view_envelope(reading, &statement);
+}
+
+/* The members that Amazon writes, and no tree of what somebody else may have written. */
+static const struct rcpt_node *shallow_envelope(const struct rcpt_reading *reading)
+{
+    static const char *const names[] = {
+        "Type",         "TopicArn",         "Message",        "MessageId",
+        "Subject",      "Timestamp",        "Signature",      "Token",
+        "SubscribeURL", "SignatureVersion", "SigningCertURL", "SigningCertUrl"};
+    const char *reason;
+    size_t count = RCPT_COUNT_OF(names);
+    struct rcpt_node *all = rcpt_arena_alloc(reading->arena, (count + 1) * sizeof(*all));
+    *all = (struct rcpt_node){.type = RCPT_NODE_OBJECT, .raw = reading->raw};
+    if (!rcpt_document_looks_like(rcpt_body_of(reading)) ||
+        !rcpt_document_members(rcpt_body_of(reading), reading->arena, names, all + 1, &count,
+                               &reason))
+        return all;
+    for (size_t index = count; index > 0; index--) {
+        all[index].next = all->first;
+        all->first = &all[index];
+    }
+    return all;
+}
+
+/* By header or member; where the topic is named it has to be ours, also without a signature. */
+static bool is_other_topic(const struct rcpt_reading *reading, const struct rcpt_node *envelope)
+{
+    const char *arn = reading->account->topic_arn;
+    struct rcpt_text named[] = {member(envelope, "TopicArn"),
+                                rcpt_reading_header(reading, "x-amz-sns-topic-arn")};
+    for (size_t index = 0; arn != NULL && index < RCPT_COUNT_OF(named); index++)
+        if (named[index].size > 0 && !rcpt_text_is(named[index], arn))
+            return true;
+    return false;
+}
+
+void rcpt_verify_sns(struct rcpt_reading *reading)
+{
+    const struct rcpt_node *envelope = shallow_envelope(reading);
+    bool is_signed = member(envelope, "Type").at != NULL && member(envelope, "Signature").size > 0;
+    if (is_other_topic(reading, envelope)) {
+        rcpt_verdict(reading, RCPT_INTAKE_BAD, "TopicArn is not topic_arn");
+    } else if (is_signed && member(envelope, "TopicArn").size > 0) {
+        verify_envelope(reading, envelope);
+    } else if (reading->account->secret_count > 0) {
+        /* Raw delivery, Firehose, EventBridge: no signature at all. */
+        reading->covers = RCPT_COVERS_REQUEST;
+        rcpt_verify_shared(reading);
+    } else {
+        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no envelope of SNS with a signature");
+    }
+}
+
+/* ---- opening ---- */
+
+const struct rcpt_node *rcpt_sns_envelope(const struct rcpt_reading *reading)
+{
+    const struct rcpt_node *root = reading->source.root;
+    return member(root, "Type").at != NULL && member(root, "TopicArn").at != NULL ? root : NULL;
+}
+
+static void confirm(struct rcpt_reading *reading, const struct rcpt_node *envelope)
+{
+    const char *arn = reading->account->topic_arn;
+    struct rcpt_text url = member(envelope, "SubscribeURL"), path;
+    bool trusted = reading->result->verdict == RCPT_INTAKE_VERIFIED ||
+                   (arn != NULL && rcpt_text_is(member(envelope, "TopicArn"), arn));
+    if (!is_in_region(reading, url, &path)) {
+        rcpt_reading_reject(reading, "subscribe_url_not_amazon", reading->raw);
+        return;
+    }
+    if (trusted)
+        reading->result->confirm_url = rcpt_text_terminated(reading->arena, url);
+    rcpt_reading_ignore(reading, trusted ? "subscription" : "subscription_not_trusted");
+}
+
+void rcpt_sns_open(struct rcpt_reading *reading)
+{
+    const char *reason;
+    const struct rcpt_node *envelope = rcpt_sns_envelope(reading);
+    if (envelope == NULL)
+        return; /* raw delivery */
+    if (rcpt_text_is(member(envelope, "Type"), "SubscriptionConfirmation")) {
+        confirm(reading, envelope);
+        return;
+    }
+    if (!rcpt_text_is(member(envelope, "Type"), "Notification")) {
+        rcpt_reading_ignore(reading, "unsubscribed");
+        return;
+    }
+    struct rcpt_text message = member(envelope, "Message");
+    if (!rcpt_document_looks_like(message)) {
+        rcpt_reading_ignore(reading, "notice");
+        return;
+    }
+    reading->source.root = rcpt_document_parse(message, reading->arena, &reason);
+    if (reading->source.root == NULL)
+        rcpt_reading_reject(reading, reason, reading->raw);
+}

@@ -1,0 +1,104 @@
+/* What every module of the running daemon is handed: the loop, the configuration, the metrics, the
+ * tracer, the name of the instance, and the owner's ears.
+ *
+ * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
+ * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. What
+ * is to happen every 50 ms registers a ticker. Call from the loop's thread only. Private to the
+ * daemon.
+ */
+#ifndef RECEIPTD_HOST_CONTEXT_H
+#define RECEIPTD_HOST_CONTEXT_H
+
+#include <uv.h>
+
+#include "base/metrics.h"
+#include "config/config.h"
+#include "postgres/connection.h"
+#include "trace/tracer.h"
+
+#define APP_REASON_BYTES 800u /* an error with its hint */
+#define APP_MOST_REASONS 8u
+#define APP_TICK_MS      50
+
+struct app_host { /* callbacks of the owner; `owner` is their first argument */
+    void *owner;
+    void (*fail)(void *owner, const struct rcpt_error *error);
+    void (*halt)(void *owner, const struct rcpt_error *error);
+    void (*update_readiness)(void *owner);
+    void (*check_drain)(void *owner);
+    unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
+};
+
+enum app_phase { /* of the process, in this order; the owner sets it */
+                 APP_RUNNING,
+                 APP_STOPPING, /* nothing more is taken in; what is in flight settles */
+                 APP_CLOSING,  /* all has settled: connections and handles close */
+};
+
+/* Called every APP_TICK_MS from registration to the end, in the order of registration. */
+struct app_ticker {
+    void (*tick)(void *context);
+    void *context;
+    struct app_ticker *next;
+};
+
+struct app_context {
+    uv_loop_t *loop;
+    struct rcpt_config *config; /* a reload exchanges single values */
+    const char *config_path;
+    struct rcpt_metrics *metrics;
+    struct rcpt_tracer *tracer; /* NULL: nothing is traced */
+    struct app_host host;
+    struct app_ticker *tickers;
+    enum app_phase phase;
+    bool ready, was_ready;         /* as told last; once at least */
+    bool halted;                   /* some of the work stands still until an operator has looked */
+    int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
+    unsigned open;                 /* things that have to say that they are closed */
+    char instance[80];
+};
+
+int64_t app_now(const struct app_context *context); /* of the loop, in milliseconds */
+int64_t app_wall_ms(void);                          /* since 1970 */
+static inline bool app_is_stopping(const struct app_context *context)
+{
+    return context->phase >= APP_STOPPING;
+}
+
+/* The ticker is borrowed for good. */
+void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
+
+/* Logs the error and drains; the process ends with error->exit_code. */
+void app_fail(const struct app_context *context, const struct rcpt_error *error);
+/* Part of the work stands still: logs it, not ready from now on. */
+void app_halt(const struct app_context *context, const struct rcpt_error *error);
+/* Something may have changed that readiness depends on. */
+void app_update_readiness(const struct app_context *context);
+/* Something settled: goes on with the drain if one is under way. */
+void app_check_drain(const struct app_context *context);
+/* Everything that stands in the way, the most important first; returns how many. */
+unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS]);
+
+/* The error with its hint, as a reason. */
+void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error);
+
+/* Something that has been opened says later that it is closed; a handle of the loop, which must not
+ * need its data any more, does so by itself. */
+void app_open(struct app_context *context);
+void app_closed(struct app_context *context);
+void app_close_handle(struct app_context *context, uv_handle_t *handle);
+
+/* What all connections have in common; context, callbacks and statements are the caller's. */
+struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name);
+
+/* ---- kafka_properties.c ---- */
+struct rcpt_kafka_property;
+/* kafka.properties as all clients get them. The caller frees the array; its texts belong to the
+ * configuration. */
+struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *config);
+/* The same for a reader that begins again with each assignment: its group is eager, whatever the
+ * receipts' own group is. */
+struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
+                                                        size_t *count);
+
+#endif

@@ -1,0 +1,224 @@
+/* Gateways' ids become ours: what the cache does not know is asked for, all together, one query at
+ * a time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/value.h"
+#include "internal.h"
+#include "postgres/statements.h"
+
+#define MAX_ASKED 10000u /* ids of one look-up; at least those of one request */
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct rcpt_intake *intake = context;
+    (void)pg;
+    intake->database = INTAKE_DATABASE_UP;
+    intake_update_readiness(intake);
+}
+
+/* Those that wait are not kept waiting for a database that is away. */
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct rcpt_intake *intake = context;
+    (void)pg;
+    if (intake->database != INTAKE_DATABASE_DOWN)
+        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "aliases cannot be looked up");
+    intake->database = INTAKE_DATABASE_DOWN;
+    struct delivery *delivery = intake->waiting;
+    intake->waiting = intake->last_waiting = NULL;
+    while (delivery != NULL) {
+        struct delivery *next = delivery->next;
+        if (intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
+            intake_refuse(delivery);
+        else
+            intake_emit(delivery);
+        delivery = next;
+    }
+    intake_update_readiness(intake);
+}
+
+static const char *dsn_of(const struct rcpt_config *config)
+{
+    return config->intake.dsn != NULL ? config->intake.dsn : config->postgres.dsn;
+}
+
+void rcpt_intake_apply_config(struct rcpt_intake *intake)
+{
+    if (intake->pg != NULL)
+        rcpt_pg_set_dsn(intake->pg, dsn_of(intake->config));
+}
+
+void intake_start_aliases(struct rcpt_intake *intake)
+{
+    const struct rcpt_config *config = intake->config;
+    if (config->intake.alias == RCPT_ALIAS_OFF) {
+        intake->database = INTAKE_DATABASE_UNUSED;
+        return;
+    }
+    struct rcpt_pg_settings settings = {
+        .loop = intake->loop,
+        .name = "intake",
+        .instance = intake->settings.instance,
+        .dsn = dsn_of(config),
+        .schema = config->postgres.schema,
+        .lock_timeout_ms = (int)config->intake.alias_timeout_ms,
+        .statement_timeout_ms = (int)config->intake.alias_timeout_ms,
+        .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,
+        .retry_min_ms = (int)config->postgres.retry_min_ms,
+        .retry_max_ms = (int)config->postgres.retry_max_ms,
+        .context = intake,
+        .on_ready = on_ready,
+        .on_down = on_down,
+    };
+    settings.statements = rcpt_intake_statements(&settings.statement_count);
+    intake->aliases = rcpt_alias_cache_new(config->intake.alias_cache);
+    intake->encoder = rcpt_pg_encoder_new();
+    intake->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(intake->pg);
+}
+
+const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
+                           const struct rcpt_intake_event *event, size_t *size)
+{
+    if (intake->aliases == NULL)
+        return NULL;
+    return rcpt_alias_cache_get(intake->aliases, account->number, event->gateway_message_id.at,
+                                event->gateway_message_id.size, size);
+}
+
+bool intake_can_look_up(const struct rcpt_intake *intake)
+{
+    return intake->database == INTAKE_DATABASE_UP && rcpt_pg_is_ready(intake->pg);
+}
+
+/* ---- asking ---- */
+
+/* One text that PostgreSQL refuses would fail the look-up of all: such an id has no alias. */
+static bool is_asked(const struct rcpt_intake_event *event)
+{
+    return event->message_id.size == 0 && event->gateway_message_id.size > 0 &&
+           rcpt_config_is_utf8(event->gateway_message_id.at, event->gateway_message_id.size);
+}
+
+static size_t count_asked(const struct delivery *delivery)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < delivery->result.event_count; i++)
+        count += is_asked(&delivery->result.events[i]);
+    return count;
+}
+
+/* The first deliveries in line, with at most MAX_ASKED ids, but one delivery at least. */
+static size_t take_deliveries(struct rcpt_intake *intake)
+{
+    struct delivery **end = &intake->waiting;
+    size_t asked = 0;
+    while (*end != NULL) {
+        size_t more = count_asked(*end);
+        if (asked > 0 && asked + more > MAX_ASKED)
+            break;
+        asked += more;
+        end = &(*end)->next;
+    }
+    intake->lookup.deliveries = intake->waiting;
+    intake->waiting = *end;
+    *end = NULL;
+    if (intake->waiting == NULL)
+        intake->last_waiting = NULL;
+    return asked;
+}
+
+static void put_asked(struct rcpt_intake *intake, bool accounts)
+{
+    for (const struct delivery *each = intake->lookup.deliveries; each != NULL; each = each->next)
+        for (size_t i = 0; i < each->result.event_count; i++) {
+            const struct rcpt_intake_event *event = &each->result.events[i];
+            if (!is_asked(event))
+                continue;
+            if (accounts)
+                rcpt_pg_put_bytes(intake->encoder, each->account->name, each->account->name_size);
+            else
+                rcpt_pg_put_bytes(intake->encoder, event->gateway_message_id.at,
+                                  event->gateway_message_id.size);
+        }
+}
+
+static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
+{
+    for (size_t i = 0; i < intake->account_count; i++)
+        if (strcmp(intake->accounts[i].name, name) == 0)
+            return intake->accounts[i].number;
+    return UINT32_MAX;
+}
+
+static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows)
+{
+    size_t count = rcpt_pg_rows_count(rows);
+    intake->totals.alias_found += count;
+    for (size_t i = 0; i < count; i++) {
+        const char *gateway_id = rcpt_pg_rows_text(rows, i, 1);
+        const char *message_id = rcpt_pg_rows_text(rows, i, 2);
+        rcpt_alias_cache_put(intake->aliases, number_of(intake, rcpt_pg_rows_text(rows, i, 0)),
+                             gateway_id, strlen(gateway_id), message_id, strlen(message_id));
+    }
+}
+
+static void ask(struct rcpt_intake *intake);
+
+static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
+{
+    struct rcpt_intake *intake = context;
+    struct delivery *delivery = intake->lookup.deliveries;
+    bool refuse = error != NULL && intake->config->intake.alias == RCPT_ALIAS_REQUIRED;
+    intake->lookup = (struct intake_lookup){0};
+    if (error == NULL && row_count == 1)
+        remember(intake, rows[0]);
+    else
+        intake->totals.alias_failed++;
+    if (error != NULL)
+        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "looking up aliases failed");
+    while (delivery != NULL) {
+        struct delivery *next = delivery->next;
+        if (refuse)
+            intake_refuse(delivery);
+        else
+            intake_emit(delivery);
+        delivery = next;
+    }
+    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
+        rcpt_pg_reconnect(intake->pg, error);
+    ask(intake);
+    intake_flush(intake);
+}
+
+static void ask(struct rcpt_intake *intake)
+{
+    if (intake->lookup.flying || intake->waiting == NULL || !intake_can_look_up(intake))
+        return;
+    size_t asked = take_deliveries(intake);
+    struct rcpt_pg_query query = {.statement = "aliases"};
+    rcpt_pg_encoder_reset(intake->encoder);
+    rcpt_pg_begin_text_array(intake->encoder, asked);
+    put_asked(intake, true);
+    rcpt_pg_begin_text_array(intake->encoder, asked);
+    put_asked(intake, false);
+    rcpt_pg_encoder_params(intake->encoder, &query.params);
+    intake->lookup.flying = true;
+    intake->totals.alias_lookups++;
+    intake->totals.alias_asked += asked;
+    rcpt_pg_submit(intake->pg, &query, 1, on_result, intake);
+}
+
+void intake_look_up(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    delivery->next = NULL;
+    if (intake->last_waiting != NULL)
+        intake->last_waiting->next = delivery;
+    else
+        intake->waiting = delivery;
+    intake->last_waiting = delivery;
+    ask(intake);
+}

@@ -1,0 +1,354 @@
+#include "internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+
+#define TICK_MS             50
+#define STALL_MS            2000 /* Kafka has been silent for so long: nothing more is taken in */
+#define CERTIFICATE_LOOK_MS 10000
+#define DEFAULT_REPLAY_MS   300000
+#define CLOSE_MS            3000
+#define JSON_CHUNK_BYTES    4096u
+
+int64_t intake_now(const struct rcpt_intake *intake)
+{
+    return (int64_t)uv_now(intake->loop);
+}
+
+/* ---- readiness ---- */
+
+static int64_t stall_ms(const struct rcpt_intake *intake)
+{
+    int64_t half = intake->config->intake.ack_timeout_ms / 2;
+    return half < STALL_MS ? half : STALL_MS;
+}
+
+const char *intake_obstacle(const struct rcpt_intake *intake)
+{
+    if (rcpt_aggregate_partitions(intake->aggregate) == 0 || !intake->letters_known)
+        return intake->kafka_reason[0] != '\0' ? intake->kafka_reason : "connecting to Kafka";
+    if (intake->database == INTAKE_DATABASE_UNKNOWN)
+        return "connecting to PostgreSQL";
+    if (intake->database == INTAKE_DATABASE_DOWN &&
+        intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
+        return "aliases cannot be looked up";
+    if (rcpt_aggregate_oldest_ms(intake->aggregate, intake_now(intake)) > stall_ms(intake))
+        return "Kafka does not acknowledge";
+    return NULL;
+}
+
+void intake_update_readiness(struct rcpt_intake *intake)
+{
+    const char *reason = intake->draining ? "stopping" : intake_obstacle(intake);
+    const char *text = reason != NULL ? reason : "";
+    if (intake->ready == (reason == NULL) && strcmp(intake->said_reason, text) == 0)
+        return;
+    intake->ready = reason == NULL;
+    snprintf(intake->said_reason, sizeof(intake->said_reason), "%s", text);
+    if (intake->ready)
+        rcpt_log_info("intake", "ready");
+    else
+        rcpt_log_info("intake", "not ready: %s", text);
+    intake->settings.on_ready(intake->settings.context, intake->ready, reason);
+}
+
+/* ---- accounts ---- */
+
+static int compare_accounts(const void *left, const void *right)
+{
+    const struct intake_account *a = left, *b = right;
+    return strcmp(a->name, b->name); /* what find_account's order comes to: memcmp, then size */
+}
+
+static bool make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = intake->config;
+    size_t count = config->intake.accounts_count;
+    if (count == 0) {
+        rcpt_error_fatal(error, EX_CONFIG, "intake.accounts names no account");
+        rcpt_error_hint(error, "each gateway needs one: name, gateway, org_id, secrets");
+        return false;
+    }
+    intake->accounts = rcpt_calloc(count, sizeof(*intake->accounts));
+    for (size_t i = 0; i < count; i++) {
+        const struct rcpt_intake_account_config *given = &config->intake.accounts[i];
+        struct intake_account *account = &intake->accounts[i];
+        account->adapter = rcpt_intake_account_new(given, config->ladder, error);
+        if (account->adapter == NULL)
+            return false;
+        intake->account_count++;
+        account->name = rcpt_intake_account_name(account->adapter);
+        account->name_size = strlen(account->name);
+        account->max_age_ms = given->max_age_ms > 0 ? given->max_age_ms : DEFAULT_REPLAY_MS;
+        account->stats.account = account->name;
+        account->stats.gateway = rcpt_intake_account_gateway(account->adapter);
+    }
+    qsort(intake->accounts, count, sizeof(*intake->accounts), compare_accounts);
+    for (size_t i = 0; i < count; i++)
+        intake->accounts[i].number = (uint32_t)i;
+    return true; /* no name is there twice: the configuration's check has seen to that */
+}
+
+/* ---- HTTP ---- */
+
+static void split_proxies(struct rcpt_intake *intake)
+{
+    const char *at = intake->config->intake.trusted_proxies;
+    while (at != NULL && *(at += strspn(at, ", \t")) != '\0') {
+        size_t size = strcspn(at, ", \t");
+        intake->proxies =
+            rcpt_realloc(intake->proxies, (intake->proxy_count + 1) * sizeof(*intake->proxies));
+        intake->proxies[intake->proxy_count++] = rcpt_strndup(at, size);
+        at += size;
+    }
+}
+
+static bool make_http(struct rcpt_intake *intake, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = intake->config;
+    split_proxies(intake);
+    struct rcpt_http_settings settings = {
+        .loop = intake->loop,
+        .name = "intake",
+        .listen = config->intake.listen,
+        .reuse_port = config->intake.reuse_port,
+        .tls_certificate = config->intake.tls_certificate,
+        .tls_key = config->intake.tls_key,
+        .trusted_proxies = (const char *const *)intake->proxies,
+        .trusted_proxy_count = intake->proxy_count,
+        .max_connections = config->intake.limits.connections,
+        .max_per_source = config->intake.limits.connections_per_source,
+        .max_header_bytes = config->intake.limits.header_bytes,
+        .max_body_bytes = config->intake.limits.body_bytes,
+        .max_memory_bytes = config->intake.memory_bytes / 2,
+        .max_pipelined = (unsigned)config->intake.limits.pipelined,
+        .rate_per_source = config->intake.limits.rate_per_source,
+        .spare_neighbours = true,
+        .header_timeout_ms = config->intake.limits.header_ms,
+        .body_timeout_ms = config->intake.limits.body_ms,
+        .idle_timeout_ms = config->intake.limits.idle_ms,
+        .write_timeout_ms = config->intake.limits.write_ms,
+    };
+    struct rcpt_http_route route = {.prefix = "/dlr",
+                                    .methods = RCPT_HTTP_GET | RCPT_HTTP_POST,
+                                    .handler = intake_on_request,
+                                    .context = intake};
+    intake->http = rcpt_http_new(&settings, error);
+    if (intake->http == NULL)
+        return false;
+    rcpt_http_route(intake->http, &route);
+    return rcpt_http_start(intake->http, error);
+}
+
+/* Changes whenever one of the files does: an ordinary renewal needs nobody's signal. */
+static uint64_t certificate_mark(const struct rcpt_intake *intake)
+{
+    const char *files[] = {intake->config->intake.tls_certificate, intake->config->intake.tls_key};
+    uint64_t mark = 0;
+    for (size_t i = 0; i < 2; i++) {
+        struct stat status;
+        if (files[i] != NULL && stat(files[i], &status) == 0)
+            mark = mark * 31 + (uint64_t)status.st_mtim.tv_sec * 1000000007u +
+                   (uint64_t)status.st_mtim.tv_nsec + (uint64_t)status.st_ino;
+    }
+    return mark;
+}
+
+void rcpt_intake_reload(struct rcpt_intake *intake)
+{
+    struct rcpt_error error;
+    intake->certificate_mark = certificate_mark(intake);
+    if (intake->config->intake.tls_certificate == NULL || intake->closing)
+        return;
+    if (rcpt_http_reload_tls(intake->http, &error))
+        rcpt_log_info("intake", "certificate read again: %s",
+                      intake->config->intake.tls_certificate);
+    else
+        rcpt_log_error("intake", "the old certificate stays: %s; HINT: %s", error.text, error.hint);
+}
+
+static void look_at_certificate(struct rcpt_intake *intake)
+{
+    int64_t now = intake_now(intake);
+    if (intake->config->intake.tls_certificate == NULL || now < intake->certificate_at_ms)
+        return;
+    intake->certificate_at_ms = now + CERTIFICATE_LOOK_MS;
+    if (certificate_mark(intake) != intake->certificate_mark)
+        rcpt_intake_reload(intake);
+}
+
+/* ---- the end ---- */
+
+static void free_intake(struct rcpt_intake *intake)
+{
+    for (size_t i = 0; i < intake->account_count; i++)
+        rcpt_intake_account_free(intake->accounts[i].adapter);
+    for (size_t i = 0; i < intake->proxy_count; i++)
+        free(intake->proxies[i]);
+    intake_free_spares(intake);
+    intake_free_certificates(intake);
+    rcpt_aggregate_free(intake->aggregate);
+    rcpt_replay_memory_free(intake->replay);
+    rcpt_alias_cache_free(intake->aliases);
+    rcpt_pg_encoder_free(intake->encoder);
+    free(intake->accounts);
+    free(intake->proxies);
+    free(intake);
+}
+
+static void on_part_closed(void *context)
+{
+    struct rcpt_intake *intake = context;
+    if (--intake->open > 0)
+        return;
+    void (*on_closed)(void *context) = intake->settings.on_closed;
+    void *closed_context = intake->settings.context;
+    bool told = intake->started;
+    free_intake(intake);
+    if (told)
+        on_closed(closed_context);
+}
+
+void intake_on_producer_closed(void *context)
+{
+    on_part_closed(context);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+/* Whatever was made; what waits for an alias is answered by its connection's end. */
+static void close_all(struct rcpt_intake *intake)
+{
+    uv_handle_t *handles[] = {(uv_handle_t *)&intake->flush, (uv_handle_t *)&intake->linger,
+                              (uv_handle_t *)&intake->tick};
+    intake->closing = true;
+    intake->open = 1;
+    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+        intake->open++;
+        uv_close(handles[i], on_handle_closed);
+    }
+    if (intake->http != NULL) {
+        intake->open++;
+        rcpt_http_close(intake->http, on_part_closed, intake);
+    }
+    if (intake->producer != NULL) {
+        intake->open++;
+        rcpt_producer_close(intake->producer, CLOSE_MS);
+    }
+    if (intake->pg != NULL) {
+        intake->open++;
+        rcpt_pg_close(intake->pg, on_part_closed, intake);
+    }
+    on_part_closed(intake);
+}
+
+static void check_drain(struct rcpt_intake *intake)
+{
+    if (!intake->draining || intake->closing || !rcpt_http_is_idle(intake->http) ||
+        rcpt_http_stats(intake->http)->waiting_requests > 0 || intake_is_fetching(intake) ||
+        !rcpt_aggregate_is_empty(intake->aggregate) || rcpt_producer_records(intake->producer) > 0)
+        return;
+    rcpt_log_info("intake", "every request is answered");
+    close_all(intake);
+}
+
+void rcpt_intake_drain(struct rcpt_intake *intake)
+{
+    if (intake->draining)
+        return;
+    intake->draining = true;
+    rcpt_http_drain(intake->http);
+    intake_update_readiness(intake);
+}
+
+/* ---- the loop ---- */
+
+static void on_flush(uv_check_t *handle)
+{
+    intake_flush(handle->data);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct rcpt_intake *intake = timer->data;
+    look_at_certificate(intake);
+    intake_trim(intake);
+    intake_update_readiness(intake);
+    check_drain(intake);
+}
+
+static void start_handles(struct rcpt_intake *intake)
+{
+    uv_check_init(intake->loop, &intake->flush);
+    uv_timer_init(intake->loop, &intake->linger);
+    uv_timer_init(intake->loop, &intake->tick);
+    intake->flush.data = intake->linger.data = intake->tick.data = intake;
+    uv_check_start(&intake->flush, on_flush);
+    uv_timer_start(&intake->tick, on_tick, TICK_MS, TICK_MS);
+}
+
+static void make_memories(struct rcpt_intake *intake)
+{
+    const struct rcpt_config *config = intake->config;
+    struct rcpt_aggregate_settings settings = {
+        .max_events = (uint32_t)config->intake.max_events,
+        .max_bytes = config->intake.max_bytes,
+        .linger_ms = config->intake.linger_ms,
+        .max_flights = 4,
+    };
+    intake->aggregate = rcpt_aggregate_new(&settings);
+    intake->replay = rcpt_replay_memory_new(config->intake.replay_keys, uv_hrtime());
+}
+
+struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *settings,
+                                      struct rcpt_error *error)
+{
+    struct rcpt_intake *intake = rcpt_calloc(1, sizeof(*intake));
+    intake->settings = *settings;
+    intake->config = settings->config;
+    intake->loop = settings->loop;
+    intake->certificate_mark = certificate_mark(intake);
+    rcpt_arena_init(&intake->json, JSON_CHUNK_BYTES);
+    make_memories(intake);
+    start_handles(intake);
+    if (!make_accounts(intake, error) || !intake_start_producer(intake, error) ||
+        !make_http(intake, error)) {
+        close_all(intake);
+        return NULL;
+    }
+    intake_start_aliases(intake);
+    intake->started = true;
+    return intake;
+}
+
+/* ---- figures ---- */
+
+size_t rcpt_intake_account_count(const struct rcpt_intake *intake)
+{
+    return intake->account_count;
+}
+
+const struct rcpt_intake_stats *rcpt_intake_account_stats(const struct rcpt_intake *intake,
+                                                          size_t index)
+{
+    RCPT_ASSERT(index < intake->account_count);
+    return &intake->accounts[index].stats;
+}
+
+void rcpt_intake_totals(const struct rcpt_intake *intake, struct rcpt_intake_totals *totals)
+{
+    *totals = intake->totals;
+    totals->waiting_bytes = rcpt_aggregate_bytes(intake->aggregate);
+    totals->waiting_requests = rcpt_http_stats(intake->http)->waiting_requests;
+}
+
+const struct rcpt_http_stats *rcpt_intake_http_stats(const struct rcpt_intake *intake)
+{
+    return rcpt_http_stats(intake->http);
+}

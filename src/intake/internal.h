@@ -1,0 +1,183 @@
+/* What the files of the intake share. Private to src/app.
+ *
+ * intake.c          start, readiness, drain, figures
+ * intake_request.c  a request from its arrival to its answer
+ * intake_kafka.c    records on their way, dead letters
+ * intake_fetch.c    certificates and confirmations
+ * intake_alias.c    look-ups of gateways' ids, gathered
+ */
+#ifndef RECEIPTD_INTAKE_INTERNAL_H
+#define RECEIPTD_INTAKE_INTERNAL_H
+
+#include "gateways/aggregate.h"
+#include "gateways/memory.h"
+#include "intake.h"
+#include "kafka/producer.h"
+#include "postgres/arrays.h"
+#include "postgres/connection.h"
+
+#define INTAKE_TOPIC_EVENTS  0u /* index in the producer's topics */
+#define INTAKE_TOPIC_LETTERS 1u
+#define INTAKE_CERTIFICATES  16u
+#define INTAKE_FETCHES       32u /* certificates that requests wait for */
+
+struct intake_account {
+    struct rcpt_intake_account *adapter;
+    const char *name;
+    size_t name_size;
+    uint32_t number; /* scope in the memories */
+    int64_t max_age_ms;
+    struct rcpt_rate rate;
+    struct rcpt_intake_stats stats;
+};
+
+struct intake_arena { /* kept for the next request */
+    struct rcpt_arena arena;
+    struct intake_arena *next;
+};
+
+/* A request that is being dealt with: its answer goes when the ticket settles. */
+struct delivery {
+    struct rcpt_ticket ticket; /* first: on_settled gets its address */
+    struct rcpt_intake *intake;
+    struct intake_account *account;
+    struct rcpt_http_request *request;
+    struct delivery *next;            /* spare, or waiting for aliases */
+    struct intake_arena *arena;       /* NULL: it waits for a certificate, or for Kafka */
+    size_t arena_bytes;               /* of it, counted in the intake's */
+    size_t consumed;                  /* of the path behind /dlr: the account's name */
+    struct rcpt_intake_result result; /* as long as the arena is held */
+    int64_t received_us;
+    char traceparent[RCPT_TRACE_TEXT_BYTES + 1]; /* for its records; "": none */
+    const char *tracestate;                      /* as long as the arena is held; NULL: none */
+    struct rcpt_span *span;                      /* NULL: not traced */
+    uint32_t events;
+    unsigned code;
+    const char *content_type;
+    char *body; /* of the answer; own copy */
+    size_t body_size;
+    bool has_key;
+    struct rcpt_replay_key key;
+};
+
+struct intake_lookup { /* one at a time */
+    struct delivery *deliveries;
+    bool flying;
+};
+
+struct intake_certificate {
+    char *url; /* NULL: a free place */
+    char *pem; /* NULL: it could not be had, at used_ms */
+    int64_t used_ms;
+};
+
+/* A certificate that requests of an account wait for. */
+struct intake_fetch {
+    struct rcpt_intake *intake;
+    const struct intake_account *account; /* NULL: a free place */
+    char *url;
+    struct delivery *waiting;
+    unsigned waiting_count;
+    uint64_t number; /* the smallest is the next */
+    bool flying;
+};
+
+enum intake_database {
+    INTAKE_DATABASE_UNKNOWN, /* neither connected nor refused yet */
+    INTAKE_DATABASE_UP,
+    INTAKE_DATABASE_DOWN,
+    INTAKE_DATABASE_UNUSED, /* intake.alias: off */
+};
+
+struct rcpt_intake {
+    struct rcpt_intake_settings settings;
+    const struct rcpt_config *config;
+    uv_loop_t *loop;
+    struct intake_account *accounts; /* sorted by name */
+    size_t account_count;
+    struct rcpt_http_server *http;
+    struct rcpt_producer *producer;
+    struct rcpt_aggregate *aggregate;
+    struct rcpt_replay_memory *replay;
+    struct rcpt_intake_totals totals;
+    char **proxies; /* of intake.trusted_proxies */
+    size_t proxy_count;
+
+    struct rcpt_alias_cache *aliases;
+    struct rcpt_pg *pg;
+    struct rcpt_pg_encoder *encoder;
+    enum intake_database database;
+    struct delivery *waiting, *last_waiting; /* for the next look-up */
+    struct intake_lookup lookup;
+
+    struct intake_certificate certificates[INTAKE_CERTIFICATES], failures[INTAKE_CERTIFICATES];
+    struct intake_fetch fetches[INTAKE_FETCHES];
+    unsigned fetches_flying, confirmations_flying;
+    uint64_t fetch_number;
+
+    uv_check_t flush;
+    uv_timer_t linger, tick;
+    bool letters_known, kafka_healthy;
+    char kafka_reason[512];
+    bool ready, started, draining, closing;
+    char said_reason[512];
+    int64_t certificate_at_ms;
+    uint64_t certificate_mark;
+    unsigned open;
+    struct delivery *spare_deliveries;
+    struct intake_arena *spare_arenas;
+    unsigned spare_delivery_count, spare_arena_count;
+    size_t arena_bytes, most_arena_bytes; /* held now; the most since memory was given back */
+    int64_t trim_at_ms;
+    struct rcpt_arena json; /* of one event */
+};
+
+/* ---- intake.c ---- */
+int64_t intake_now(const struct rcpt_intake *intake);
+/* Why requests are not taken; NULL: they are. */
+const char *intake_obstacle(const struct rcpt_intake *intake);
+void intake_update_readiness(struct rcpt_intake *intake);
+
+/* ---- intake_request.c ---- */
+void intake_on_request(void *context, struct rcpt_http_request *request);
+/* Aliases are as known as they will be: its events go out. */
+void intake_emit(struct delivery *delivery);
+/* What it waited for is here: it is read once more. */
+void intake_adapt_again(struct delivery *delivery);
+/* No answer but 503: what it needs cannot be had now. */
+void intake_refuse(struct delivery *delivery);
+/* Its memory goes; whatever lies in the result with it. */
+void intake_drop_arena(struct delivery *delivery);
+/* After a burst the process gives its memory back. */
+void intake_trim(struct rcpt_intake *intake);
+void intake_free_spares(struct rcpt_intake *intake);
+
+/* ---- intake_kafka.c ---- */
+RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error);
+/* Sends what is due. */
+void intake_flush(struct rcpt_intake *intake);
+/* Holds the ticket until it is acknowledged. */
+void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop);
+void intake_on_producer_closed(void *context);
+
+/* ---- intake_fetch.c ---- */
+/* For rcpt_intake_request; the context is the intake. */
+const char *intake_find_certificate(void *context, const char *url);
+/* Reads the request again when the certificate that it names has come, or refuses it. It waits
+ * without its arena. */
+void intake_await_certificate(struct delivery *delivery);
+bool intake_is_fetching(const struct rcpt_intake *intake);
+/* Asks for the URL once; the answer waits for it. */
+void intake_confirm(struct delivery *delivery);
+void intake_free_certificates(struct rcpt_intake *intake);
+
+/* ---- intake_alias.c ---- */
+void intake_start_aliases(struct rcpt_intake *intake);
+/* The id that this event goes out under; NULL: it has to be looked up first. */
+const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
+                           const struct rcpt_intake_event *event, size_t *size);
+/* Whether a look-up can be made now. */
+bool intake_can_look_up(const struct rcpt_intake *intake);
+void intake_look_up(struct delivery *delivery);
+
+#endif

@@ -1,0 +1,244 @@
+/* Records on their way to Kafka, and what their acknowledgements settle. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/timestamp.h"
+#include "internal.h"
+
+#define NAMES_BYTES   512u
+#define HIDDEN_DIGITS 7u /* from so many on a number may be a telephone's */
+
+struct outgoing {                       /* what a delivery report is about */
+    struct rcpt_aggregate_batch *batch; /* or: */
+    struct rcpt_ticket *ticket;
+};
+
+/* ---- records ---- */
+
+static size_t join_names(const struct rcpt_aggregate_batch *batch, char text[NAMES_BYTES])
+{
+    size_t used = 0;
+    for (uint32_t i = 0; i < batch->name_count; i++) {
+        int size =
+            snprintf(text + used, NAMES_BYTES - used, "%s%s", i > 0 ? "," : "", batch->names[i]);
+        if ((size_t)size >= NAMES_BYTES - used)
+            break;
+        used += (size_t)size;
+    }
+    return used;
+}
+
+static void add_trace(struct rcpt_producer_header *headers, size_t *count, const char *traceparent,
+                      const char *tracestate)
+{
+    if (traceparent[0] == '\0')
+        return;
+    headers[(*count)++] =
+        (struct rcpt_producer_header){"traceparent", traceparent, strlen(traceparent)};
+    if (tracestate != NULL)
+        headers[(*count)++] =
+            (struct rcpt_producer_header){"tracestate", tracestate, strlen(tracestate)};
+}
+
+static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct outgoing *outgoing)
+{
+    struct rcpt_aggregate_batch *batch = outgoing->batch;
+    char names[NAMES_BYTES], received_at[28];
+    rcpt_timestamp_format(batch->received_us, received_at);
+    struct rcpt_producer_header headers[4] = {
+        {"gateway", names, join_names(batch, names)},
+        {"received_at", received_at, strlen(received_at)},
+    };
+    struct rcpt_producer_record record = {
+        .topic = INTAKE_TOPIC_EVENTS,
+        .partition = (int32_t)batch->partition,
+        .value = batch->bytes,
+        .value_size = batch->size,
+        .headers = headers,
+        .header_count = 2,
+        .tag = outgoing,
+    };
+    add_trace(headers, &record.header_count, batch->traceparent, batch->tracestate);
+    return rcpt_producer_send(intake->producer, &record);
+}
+
+static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *batch)
+{
+    struct outgoing *outgoing = rcpt_calloc(1, sizeof(*outgoing));
+    outgoing->batch = batch;
+    if (send_record(intake, outgoing) == RCPT_PRODUCER_TAKEN) {
+        batch->bytes = NULL;
+        intake->totals.records++;
+        intake->totals.record_bytes += batch->size;
+        rcpt_intake_observe(&intake->totals.record_events, rcpt_intake_event_bounds,
+                            (double)batch->events);
+        return;
+    }
+    free(outgoing);
+    intake->totals.records_failed++;
+    rcpt_aggregate_settle(intake->aggregate, batch, false);
+}
+
+static void on_linger(uv_timer_t *timer)
+{
+    intake_flush(timer->data);
+}
+
+void intake_flush(struct rcpt_intake *intake)
+{
+    struct rcpt_aggregate_batch *batch;
+    while ((batch = rcpt_aggregate_next(intake->aggregate, intake_now(intake))) != NULL)
+        send_batch(intake, batch);
+    if (rcpt_aggregate_lingers(intake->aggregate) && !uv_is_active((uv_handle_t *)&intake->linger))
+        uv_timer_start(&intake->linger, on_linger, (uint64_t)intake->config->intake.linger_ms + 1,
+                       0);
+}
+
+/* ---- dead letters ---- */
+
+static void hide_digits(char *text, size_t size)
+{
+    size_t run = 0;
+    for (size_t i = 0; i <= size; i++) {
+        if (i < size && text[i] >= '0' && text[i] <= '9') {
+            run++;
+            continue;
+        }
+        if (run >= HIDDEN_DIGITS)
+            memset(text + i - run, '#', run);
+        run = 0;
+    }
+}
+
+/* As much of the bytes as may be kept. */
+static char *letter_value(const struct rcpt_intake *intake, struct rcpt_text raw, size_t *size,
+                          bool *cut)
+{
+    enum rcpt_letter_payload kept = intake->config->intake.dead_letters;
+    size_t most = intake->config->intake.max_bytes;
+    *size = kept == RCPT_LETTER_NONE || raw.at == NULL ? 0 : raw.size;
+    *cut = *size > most;
+    if (*cut)
+        *size = most;
+    char *value = rcpt_malloc(*size + 1);
+    if (*size > 0)
+        memcpy(value, raw.at, *size);
+    if (kept == RCPT_LETTER_MASKED)
+        hide_digits(value, *size);
+    return value;
+}
+
+void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    const char *name = delivery->account->name;
+    const char *reason = drop->reason != NULL ? drop->reason : "unknown_status";
+    char received_at[28];
+    bool cut;
+    rcpt_timestamp_format(delivery->received_us, received_at);
+    struct outgoing *outgoing = rcpt_calloc(1, sizeof(*outgoing));
+    outgoing->ticket = &delivery->ticket;
+    struct rcpt_producer_record record = {
+        .topic = INTAKE_TOPIC_LETTERS, .partition = -1, .tag = outgoing};
+    record.value = letter_value(intake, drop->raw, &record.value_size, &cut);
+    struct rcpt_producer_header headers[6] = {
+        {"gateway", name, strlen(name)},
+        {"reason", reason, strlen(reason)},
+        {"received_at", received_at, strlen(received_at)},
+    };
+    record.headers = headers;
+    record.header_count = 3;
+    if (cut)
+        headers[record.header_count++] = (struct rcpt_producer_header){"cut", "true", 4};
+    add_trace(headers, &record.header_count, delivery->traceparent, delivery->tracestate);
+    rcpt_ticket_hold(&delivery->ticket);
+    if (rcpt_producer_send(intake->producer, &record) == RCPT_PRODUCER_TAKEN) {
+        delivery->account->stats.dead_letters++;
+        return;
+    }
+    free(record.value);
+    free(outgoing);
+    rcpt_ticket_release(&delivery->ticket, false);
+}
+
+/* ---- what comes back ---- */
+
+static void on_delivered(void *context, void *tag, const struct rcpt_error *error)
+{
+    struct rcpt_intake *intake = context;
+    struct outgoing *outgoing = tag;
+    if (error != NULL) {
+        intake->totals.records_failed++;
+        if (error->decision == RCPT_DECISION_REJECT)
+            rcpt_log_error("intake",
+                           "Kafka refuses a record: %s; HINT: intake.batch.max_bytes must be "
+                           "below max.message.bytes of the topic",
+                           error->text);
+    }
+    if (outgoing->batch != NULL)
+        rcpt_aggregate_settle(intake->aggregate, outgoing->batch, error == NULL);
+    else
+        rcpt_ticket_release(outgoing->ticket, error == NULL);
+    free(outgoing);
+}
+
+static void on_round(void *context)
+{
+    intake_flush(context);
+}
+
+static void on_partitions(void *context, size_t topic, int32_t count)
+{
+    struct rcpt_intake *intake = context;
+    if (topic == INTAKE_TOPIC_EVENTS)
+        rcpt_aggregate_set_partitions(intake->aggregate, (uint32_t)count);
+    else
+        intake->letters_known = count > 0;
+    intake_update_readiness(intake);
+}
+
+static void on_health(void *context, bool healthy, const struct rcpt_error *error)
+{
+    struct rcpt_intake *intake = context;
+    intake->kafka_healthy = healthy;
+    snprintf(intake->kafka_reason, sizeof(intake->kafka_reason), "%s", healthy ? "" : error->text);
+    intake_update_readiness(intake);
+}
+
+bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = intake->config;
+    const char *topics[] = {
+        config->intake.topic != NULL ? config->intake.topic : config->kafka.topics[0],
+        config->intake.dead_letter_topic,
+    };
+    struct rcpt_kafka_property *properties =
+        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
+    for (unsigned i = 0; i < config->kafka.properties_count; i++)
+        properties[i] = (struct rcpt_kafka_property){config->kafka.properties[i].name,
+                                                     config->kafka.properties[i].value};
+    struct rcpt_producer_settings settings = {
+        .loop = intake->loop,
+        .brokers = config->kafka.brokers,
+        .properties = properties,
+        .property_count = config->kafka.properties_count,
+        .topics = topics,
+        .topic_count = 2,
+        .compression = config->intake.compression,
+        .budget_bytes = config->intake.memory_bytes,
+        .max_record_bytes = config->intake.limits.body_bytes > config->intake.max_bytes
+                                ? config->intake.limits.body_bytes * 2
+                                : config->intake.max_bytes * 2,
+        .delivery_timeout_ms = config->intake.ack_timeout_ms,
+        .callbacks = {.context = intake,
+                      .on_delivered = on_delivered,
+                      .on_round = on_round,
+                      .on_partitions = on_partitions,
+                      .on_health = on_health,
+                      .on_closed = intake_on_producer_closed},
+    };
+    intake->producer = rcpt_producer_new(&settings, error);
+    free(properties);
+    return intake->producer != NULL;
+}

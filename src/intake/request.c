@@ -1,0 +1,568 @@
+/* A request: to its account, through the adapter, into records, and answered when all of it is
+ * acknowledged. */
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/hash.h"
+#include "internal.h"
+
+#define ARENA_CHUNK_BYTES 8192u
+#define ARENA_KEEP_BYTES  65536u
+#define SPARE_ARENAS      64u
+#define SPARE_DELIVERIES  1024u
+#define MAX_HEADERS       100u
+#define RETRY_AFTER_S     2u
+#define WAITING_BYTES     5120u /* what a request that waits holds beside body and arena */
+#define TRIM_BYTES        (8u << 20)
+#define TRIM_MS           1000
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- memory ---- */
+
+static struct intake_arena *take_arena(struct rcpt_intake *intake)
+{
+    struct intake_arena *arena = intake->spare_arenas;
+    if (arena == NULL) {
+        arena = rcpt_calloc(1, sizeof(*arena));
+        rcpt_arena_init(&arena->arena, ARENA_CHUNK_BYTES);
+        return arena;
+    }
+    intake->spare_arenas = arena->next;
+    intake->spare_arena_count--;
+    return arena;
+}
+
+static void count_arena(struct delivery *delivery, size_t bytes)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    intake->arena_bytes += bytes - delivery->arena_bytes;
+    delivery->arena_bytes = bytes;
+    if (intake->arena_bytes > intake->most_arena_bytes)
+        intake->most_arena_bytes = intake->arena_bytes;
+}
+
+void intake_drop_arena(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    struct intake_arena *arena = delivery->arena;
+    if (arena == NULL)
+        return;
+    delivery->arena = NULL;
+    count_arena(delivery, 0);
+    if (intake->spare_arena_count >= SPARE_ARENAS) {
+        rcpt_arena_fini(&arena->arena);
+        free(arena);
+        return;
+    }
+    rcpt_arena_reset(&arena->arena, ARENA_KEEP_BYTES);
+    arena->next = intake->spare_arenas;
+    intake->spare_arenas = arena;
+    intake->spare_arena_count++;
+}
+
+void intake_trim(struct rcpt_intake *intake)
+{
+    int64_t now = intake_now(intake);
+    if (intake->most_arena_bytes < TRIM_BYTES ||
+        intake->arena_bytes > intake->most_arena_bytes / 2 || now < intake->trim_at_ms)
+        return;
+    intake->trim_at_ms = now + TRIM_MS;
+    intake->most_arena_bytes = intake->arena_bytes;
+    malloc_trim(0);
+}
+
+static void on_settled(struct rcpt_ticket *ticket);
+
+static struct delivery *take_delivery(struct rcpt_intake *intake, struct intake_account *account,
+                                      struct rcpt_http_request *request)
+{
+    struct delivery *delivery = intake->spare_deliveries;
+    if (delivery != NULL) {
+        intake->spare_deliveries = delivery->next;
+        intake->spare_delivery_count--;
+    } else {
+        delivery = rcpt_malloc(sizeof(*delivery));
+    }
+    *delivery = (struct delivery){
+        .intake = intake, .account = account, .request = request, .received_us = now_us()};
+    rcpt_ticket_begin(&delivery->ticket, on_settled);
+    return delivery;
+}
+
+static void give_delivery(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    free(delivery->body);
+    if (intake->spare_delivery_count >= SPARE_DELIVERIES) {
+        free(delivery);
+        return;
+    }
+    delivery->next = intake->spare_deliveries;
+    intake->spare_deliveries = delivery;
+    intake->spare_delivery_count++;
+}
+
+void intake_free_spares(struct rcpt_intake *intake)
+{
+    rcpt_arena_fini(&intake->json);
+    while (intake->spare_deliveries != NULL) {
+        struct delivery *delivery = intake->spare_deliveries;
+        intake->spare_deliveries = delivery->next;
+        free(delivery);
+    }
+    while (intake->spare_arenas != NULL) {
+        struct intake_arena *arena = intake->spare_arenas;
+        intake->spare_arenas = arena->next;
+        rcpt_arena_fini(&arena->arena);
+        free(arena);
+    }
+}
+
+/* ---- answers ---- */
+
+static void end_span(struct delivery *delivery, unsigned code);
+
+static void answer(struct delivery *delivery, unsigned code, const char *content_type,
+                   const void *body, size_t size, unsigned retry_after_s)
+{
+    struct rcpt_http_answer answer = {
+        .status = (int)code,
+        .content_type = content_type,
+        .retry_after_s = retry_after_s,
+        .body = body,
+        .body_size = size,
+    };
+    rcpt_intake_count_code(&delivery->account->stats, code);
+    end_span(delivery, code);
+    rcpt_http_answer(delivery->request, &answer);
+}
+
+/* What Kafka did not acknowledge the gateway sends again. */
+static void on_settled(struct rcpt_ticket *ticket)
+{
+    struct delivery *delivery = (struct delivery *)ticket;
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    double seconds = (double)(uv_hrtime() - rcpt_http_received_ns(delivery->request)) / 1e9;
+    rcpt_intake_observe(&stats->ack_seconds, rcpt_intake_second_bounds, seconds);
+    if (ticket->failed) {
+        stats->failed++;
+        answer(delivery, 503, NULL, NULL, 0, RETRY_AFTER_S);
+    } else {
+        if (delivery->has_key)
+            rcpt_replay_remember(delivery->intake->replay, delivery->key,
+                                 intake_now(delivery->intake) + delivery->account->max_age_ms);
+        answer(delivery, delivery->code, delivery->content_type, delivery->body,
+               delivery->body_size, 0);
+    }
+    give_delivery(delivery);
+}
+
+/* At once, without Kafka: a refusal, or a request that held no receipt. */
+static void answer_now(struct delivery *delivery)
+{
+    const struct rcpt_intake_answer *given = &delivery->result.answer;
+    char header[256] = "";
+    if (given->www_authenticate != NULL)
+        snprintf(header, sizeof(header), "WWW-Authenticate: %s\r\n", given->www_authenticate);
+    struct rcpt_http_answer answer = {
+        .status = (int)given->code,
+        .content_type = given->content_type,
+        .headers = header,
+        .body = given->body.at,
+        .body_size = given->body.at != NULL ? given->body.size : 0,
+    };
+    rcpt_intake_count_code(&delivery->account->stats, given->code);
+    end_span(delivery, given->code);
+    rcpt_http_answer(delivery->request, &answer);
+    intake_drop_arena(delivery);
+    give_delivery(delivery);
+}
+
+static void turn_back(struct delivery *delivery, unsigned code, unsigned wait_s)
+{
+    answer(delivery, code, NULL, NULL, 0, wait_s);
+    intake_drop_arena(delivery);
+    give_delivery(delivery);
+}
+
+void intake_refuse(struct delivery *delivery)
+{
+    delivery->account->stats.turned_away++;
+    turn_back(delivery, 503, RETRY_AFTER_S);
+}
+
+/* The arena goes before the answer does. */
+static void keep_answer(struct delivery *delivery)
+{
+    const struct rcpt_intake_answer *given = &delivery->result.answer;
+    delivery->code = given->code;
+    delivery->content_type = given->content_type;
+    if (given->body.at == NULL || given->body.size == 0)
+        return;
+    delivery->body = rcpt_strndup(given->body.at, given->body.size);
+    delivery->body_size = given->body.size;
+}
+
+/* ---- into records ---- */
+
+static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
+                       const struct rcpt_aggregate_origin *origin)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    struct rcpt_text id = event->message_id;
+    if (id.size == 0) {
+        id.at = intake_resolve(intake, delivery->account, event, &id.size);
+        if (id.at != NULL)
+            stats->aliased++;
+        else
+            stats->unrouted++;
+    }
+    if (id.at == NULL)
+        id = event->gateway_message_id;
+    struct rcpt_text json =
+        rcpt_intake_event_json(delivery->account->adapter, event, id, &intake->json);
+    rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(id.at, id.size, 0), json.at,
+                       json.size, &delivery->ticket, origin, intake_now(intake));
+    rcpt_arena_reset(&intake->json, ARENA_KEEP_BYTES);
+    stats->events++;
+}
+
+static void emit_drop(struct delivery *delivery, const struct rcpt_intake_drop *drop)
+{
+    struct rcpt_intake_stats *stats = &delivery->account->stats;
+    stats->drops[drop->kind]++;
+    if (drop->kind == RCPT_INTAKE_UNMAPPED)
+        rcpt_intake_note_unmapped(stats, drop->status);
+    if (drop->kind != RCPT_INTAKE_IGNORED)
+        intake_send_letter(delivery, drop);
+}
+
+void intake_emit(struct delivery *delivery)
+{
+    const struct rcpt_intake *intake = delivery->intake;
+    const struct rcpt_intake_result *result = &delivery->result;
+    struct rcpt_aggregate_origin origin = {
+        .name = delivery->account->name,
+        .received_us = delivery->received_us,
+        .traceparent = delivery->traceparent,
+        .tracestate = delivery->tracestate,
+    };
+    delivery->events = (uint32_t)result->event_count;
+    rcpt_intake_observe(&delivery->account->stats.request_events, rcpt_intake_event_bounds,
+                        (double)result->event_count);
+    keep_answer(delivery);
+    for (size_t i = 0; i < result->event_count; i++) {
+        if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
+            rcpt_ticket_hold(&delivery->ticket); /* what its values repeat is more than we have */
+            rcpt_ticket_release(&delivery->ticket, false);
+            break;
+        }
+        emit_event(delivery, &result->events[i], &origin);
+    }
+    for (size_t i = 0; i < result->drop_count; i++)
+        emit_drop(delivery, &result->drops[i]);
+    if (result->confirm_url != NULL)
+        intake_confirm(delivery);
+    intake_drop_arena(delivery);
+    rcpt_ticket_release(&delivery->ticket, true);
+}
+
+/* ---- reading ---- */
+
+static struct rcpt_text text_of(struct rcpt_http_text text)
+{
+    return (struct rcpt_text){text.bytes, text.size};
+}
+
+static struct rcpt_text method_text(enum rcpt_http_method method)
+{
+    return method == RCPT_HTTP_POST ? (struct rcpt_text){"POST", 4} : (struct rcpt_text){"GET", 3};
+}
+
+/* Where there is no span of ours the caller's headers are passed on as they are. */
+static void begin_span(struct delivery *delivery, const struct rcpt_trace_context *parent)
+{
+    const struct rcpt_intake *intake = delivery->intake;
+    struct rcpt_tracer *tracer = intake->settings.tracer;
+    bool wanted = parent != NULL
+                      ? parent->sampled
+                      : rcpt_tracer_draw(tracer, intake->config->tracing.sample_millionths);
+    if (!wanted)
+        return;
+    struct rcpt_span *span = rcpt_span_begin(tracer, RCPT_SPAN_SERVER, "webhook", parent);
+    rcpt_span_set_begin(span, rcpt_http_received_ns(delivery->request));
+    rcpt_span_add_text(span, "http.request.method",
+                       rcpt_http_method(delivery->request) == RCPT_HTTP_POST ? "POST" : "GET");
+    rcpt_span_add_text(span, "http.route", "/dlr/{account}");
+    rcpt_span_add_text(span, "receiptd.account", delivery->account->name);
+    rcpt_span_add_text(span, "receiptd.gateway", delivery->account->stats.gateway);
+    struct rcpt_trace_context context = rcpt_span_context(span);
+    rcpt_trace_format(&context, delivery->traceparent);
+    delivery->span = span;
+}
+
+static void note_tracestate(struct delivery *delivery)
+{
+    struct rcpt_http_text state = rcpt_http_header(delivery->request, "tracestate");
+    delivery->tracestate = NULL;
+    if (state.bytes == NULL || !rcpt_trace_is_state(state.bytes, state.size))
+        return;
+    char *copy = rcpt_arena_alloc(&delivery->arena->arena, state.size + 1);
+    memcpy(copy, state.bytes, state.size);
+    copy[state.size] = '\0';
+    delivery->tracestate = copy;
+}
+
+/* W3C Trace Context, from the caller to the records. */
+static void note_trace(struct delivery *delivery)
+{
+    struct rcpt_trace_context parent;
+    struct rcpt_http_text given = rcpt_http_header(delivery->request, "traceparent");
+    bool known = given.bytes != NULL && rcpt_trace_parse(given.bytes, given.size, &parent);
+    if (known)
+        note_tracestate(delivery);
+    if (delivery->traceparent[0] != '\0')
+        return; /* read again: there is a certificate now */
+    if (known)
+        memcpy(delivery->traceparent, given.bytes, RCPT_TRACE_TEXT_BYTES);
+    if (delivery->intake->settings.tracer != NULL)
+        begin_span(delivery, known ? &parent : NULL);
+}
+
+static void end_span(struct delivery *delivery, unsigned code)
+{
+    struct rcpt_span *span = delivery->span;
+    delivery->span = NULL;
+    if (span == NULL)
+        return;
+    rcpt_span_add_number(span, "http.response.status_code", code);
+    rcpt_span_add_number(span, "receiptd.receipts", delivery->events);
+    if (code >= 500)
+        rcpt_span_fail(span, "not acknowledged by Kafka");
+    rcpt_span_end_take(delivery->intake->settings.tracer, span, 0);
+}
+
+static void adapt(struct delivery *delivery)
+{
+    struct rcpt_http_request *request = delivery->request;
+    struct rcpt_intake_header headers[MAX_HEADERS];
+    struct rcpt_http_text rest = rcpt_http_rest(request);
+    size_t count = rcpt_http_header_count(request);
+    for (size_t i = 0; i < count && i < MAX_HEADERS; i++) {
+        struct rcpt_http_text name, value;
+        rcpt_http_header_at(request, i, &name, &value);
+        headers[i] = (struct rcpt_intake_header){text_of(name), text_of(value)};
+    }
+    const char *source = rcpt_http_source(request);
+    struct rcpt_intake_request given = {
+        .method = method_text(rcpt_http_method(request)),
+        .tail = {rest.bytes + delivery->consumed, rest.size - delivery->consumed},
+        .query = text_of(rcpt_http_query(request)),
+        .headers = headers,
+        .header_count = count,
+        .body = text_of(rcpt_http_body(request)),
+        .source = {source, strlen(source)},
+        .received_us = delivery->received_us,
+        .find_certificate = intake_find_certificate,
+        .context = delivery->intake,
+    };
+    delivery->arena = take_arena(delivery->intake);
+    note_trace(delivery);
+    rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
+                      &delivery->result);
+    count_arena(delivery, rcpt_arena_bytes(&delivery->arena->arena));
+    delivery->account->stats.verdicts[delivery->result.verdict]++;
+}
+
+/* ---- deciding ---- */
+
+static bool is_refused(enum rcpt_intake_verdict verdict)
+{
+    return verdict != RCPT_INTAKE_VERIFIED && verdict != RCPT_INTAKE_UNVERIFIED;
+}
+
+static bool is_copy(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    struct rcpt_text key = delivery->result.replay_key;
+    if (key.size == 0)
+        return false;
+    delivery->has_key = true;
+    delivery->key = rcpt_replay_key(intake->replay, delivery->account->number, key.at, key.size);
+    return rcpt_replay_is_known(intake->replay, delivery->key, intake_now(intake));
+}
+
+static bool needs_lookup(struct delivery *delivery)
+{
+    const struct rcpt_intake_result *result = &delivery->result;
+    size_t size;
+    for (size_t i = 0; i < result->event_count; i++) {
+        const struct rcpt_intake_event *event = &result->events[i];
+        if (event->message_id.size == 0 &&
+            intake_resolve(delivery->intake, delivery->account, event, &size) == NULL)
+            return true;
+    }
+    return false;
+}
+
+/* Events that carry only the gateway's id may have to wait for ours. */
+static void route(struct delivery *delivery)
+{
+    struct rcpt_intake *intake = delivery->intake;
+    bool looks = intake->database != INTAKE_DATABASE_UNUSED && needs_lookup(delivery);
+    if (looks && intake_can_look_up(intake))
+        intake_look_up(delivery);
+    else if (looks && intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
+        intake_refuse(delivery);
+    else
+        intake_emit(delivery);
+}
+
+/* Beside the bodies, which have the other half of intake.memory. */
+static bool has_room(const struct rcpt_intake *intake, size_t more)
+{
+    size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
+    size_t records = rcpt_aggregate_bytes(intake->aggregate);
+    return waiting + records + intake->arena_bytes + more <=
+           intake->config->intake.memory_bytes / 2;
+}
+
+/* One that nobody else's is beside is let through whatever it needs, or it could never be. */
+static bool fits(const struct delivery *delivery)
+{
+    const struct rcpt_intake *intake = delivery->intake;
+    return intake->arena_bytes == delivery->arena_bytes || has_room(intake, 0);
+}
+
+/* Verified, or something that its account takes from everybody: no guess, no knock at the door. */
+static bool is_welcome(const struct rcpt_intake_result *result)
+{
+    if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
+        return true;
+    for (size_t i = 0; i < result->drop_count; i++)
+        if (result->drops[i].kind != RCPT_INTAKE_REJECTED && result->drops[i].raw.size > 0)
+            return true;
+    return false;
+}
+
+/* The account's rate is charged for what it has signed or takes from everybody: nobody else's
+ * requests use it up, nor do empty ones. */
+static bool has_rate(struct delivery *delivery, unsigned *wait_s)
+{
+    const struct rcpt_intake_result *result = &delivery->result;
+    const struct rcpt_intake *intake = delivery->intake;
+    bool sends = result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0;
+    for (size_t i = 0; i < result->drop_count && !sends; i++)
+        sends = result->drops[i].kind != RCPT_INTAKE_IGNORED;
+    return !sends ||
+           rcpt_rate_admit(&delivery->account->rate, intake->config->intake.limits.rate_per_account,
+                           intake_now(intake), wait_s);
+}
+
+static void decide_welcome(struct delivery *delivery)
+{
+    struct intake_account *account = delivery->account;
+    unsigned wait_s = 0;
+    if (is_copy(delivery)) {
+        account->stats.copies++;
+        answer_now(delivery);
+    } else if (!has_rate(delivery, &wait_s)) {
+        account->stats.throttled++;
+        turn_back(delivery, 429, wait_s);
+    } else if (!fits(delivery)) {
+        intake_refuse(delivery);
+    } else {
+        route(delivery);
+    }
+}
+
+static void decide(struct delivery *delivery)
+{
+    const struct rcpt_intake_result *result = &delivery->result;
+    if (result->verdict == RCPT_INTAKE_NEEDS_CERTIFICATE) {
+        intake_await_certificate(delivery);
+    } else if (is_refused(result->verdict)) {
+        rcpt_log_debug("intake", "account %s: request refused: %s", delivery->account->name,
+                       result->verdict_reason);
+        answer_now(delivery);
+    } else {
+        if (is_welcome(result))
+            rcpt_http_give_back(delivery->request);
+        decide_welcome(delivery);
+    }
+}
+
+void intake_adapt_again(struct delivery *delivery)
+{
+    adapt(delivery);
+    decide(delivery);
+}
+
+/* ---- arriving ---- */
+
+static int compare_names(const void *key, const void *member)
+{
+    const struct rcpt_http_text *name = key;
+    const struct intake_account *account = member;
+    size_t common = name->size < account->name_size ? name->size : account->name_size;
+    int order = memcmp(name->bytes, account->name, common);
+    if (order != 0)
+        return order;
+    return name->size < account->name_size ? -1 : name->size > account->name_size;
+}
+
+/* "/acme-twilio/whatever": the first segment names the account. */
+static struct intake_account *find_account(const struct rcpt_intake *intake,
+                                           struct rcpt_http_text rest, size_t *consumed)
+{
+    if (rest.size < 2)
+        return NULL;
+    const char *slash = memchr(rest.bytes + 1, '/', rest.size - 1);
+    struct rcpt_http_text name = {rest.bytes + 1,
+                                  slash != NULL ? (size_t)(slash - rest.bytes - 1) : rest.size - 1};
+    *consumed = name.size + 1;
+    return bsearch(&name, intake->accounts, intake->account_count, sizeof(*intake->accounts),
+                   compare_names);
+}
+
+static void turn_away(struct intake_account *account, struct rcpt_http_request *request, int status,
+                      unsigned wait_s)
+{
+    struct rcpt_http_answer answer = {.status = status, .retry_after_s = wait_s};
+    rcpt_intake_count_code(&account->stats, (unsigned)status);
+    rcpt_http_answer(request, &answer);
+}
+
+void intake_on_request(void *context, struct rcpt_http_request *request)
+{
+    struct rcpt_intake *intake = context;
+    size_t consumed = 0;
+    struct intake_account *account = find_account(intake, rcpt_http_rest(request), &consumed);
+    if (account == NULL) {
+        rcpt_http_answer_text(request, 404, "no such account\n");
+        return;
+    }
+    account->stats.requests++;
+    if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* somebody looks whether we are here */
+        turn_away(account, request, 200, 0);
+    } else if (intake_obstacle(intake) != NULL || !has_room(intake, rcpt_http_body(request).size)) {
+        account->stats.turned_away++;
+        rcpt_http_give_back(request); /* it was not looked at, and comes again */
+        turn_away(account, request, 503, RETRY_AFTER_S);
+    } else {
+        struct delivery *delivery = take_delivery(intake, account, request);
+        delivery->consumed = consumed;
+        adapt(delivery);
+        decide(delivery);
+    }
+}

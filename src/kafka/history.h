@@ -1,0 +1,20 @@
+/* Reads a topic from its beginning to its end as it was at the start: for commands. Blocks; never
+ * on the daemon's loop. Joins no group, commits nothing. */
+#ifndef RECEIPTD_KAFKA_HISTORY_H
+#define RECEIPTD_KAFKA_HISTORY_H
+
+#include "consumer.h"
+
+struct rcpt_kafka_history {
+    const char *brokers, *topic;
+    const struct rcpt_kafka_property *properties;
+    size_t property_count;
+    void *context;
+    /* False: enough. Borrowed for the call. */
+    bool (*on_message)(void *context, const struct rcpt_kafka_message *message);
+};
+
+RCPT_MUST_CHECK bool rcpt_kafka_read_history(const struct rcpt_kafka_history *history,
+                                             struct rcpt_error *error);
+
+#endif

@@ -1,0 +1,23 @@
+/* What an operator asks for over the control socket (control.h has the protocol). Private to the
+ * daemon. */
+#ifndef RECEIPTD_OPERATE_CONTROL_SOCKET_H
+#define RECEIPTD_OPERATE_CONTROL_SOCKET_H
+
+#include "reload.h"
+#include "status.h"
+
+struct control;
+
+struct control_settings {
+    struct app_context *context;
+    struct receipts *receipts;
+    const struct status *status;
+    struct reload *reload;
+};
+
+/* Listens where the configuration says so, if it can: the daemon goes on without. */
+struct control *control_new(const struct control_settings *settings);
+void control_close(struct control *control); /* app_closed says when */
+void control_free(struct control *control);
+
+#endif

@@ -1,0 +1,215 @@
+/* Metrics, health and status of `receiptd intake` over HTTP; those of `receiptd run` are in
+ * endpoints.c. Called by command_intake.c. */
+#include "intake_endpoints.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/version.h"
+#include "kafka/consumer.h"
+#include "measure_process.h"
+
+#define RETRY_MS 5000
+
+/* ---- metrics ---- */
+
+static char *write_metrics(void *context, enum rcpt_metrics_format format, size_t *size)
+{
+    struct intake_endpoints *endpoints = context;
+    struct rcpt_metrics *metrics = endpoints->metrics;
+    uint64_t began = uv_hrtime();
+    rcpt_metrics_set(metrics, RCPT_METRIC_BUILD,
+                     RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), endpoints->config_hash), 1);
+    rcpt_metrics_set(metrics, RCPT_METRIC_READY, RCPT_NO_LABELS, endpoints->ready);
+    measure_process(metrics, endpoints->started_ms);
+    measure_http(metrics, rcpt_http_stats(endpoints->http));
+    if (endpoints->tracer != NULL)
+        measure_tracing(metrics, rcpt_tracer_get_stats(endpoints->tracer));
+    if (endpoints->intake != NULL)
+        measure_intake(metrics, endpoints->intake);
+    char *page = rcpt_metrics_render(metrics, format, size);
+    rcpt_metrics_set(metrics, RCPT_METRIC_SCRAPE, RCPT_NO_LABELS,
+                     (double)(uv_hrtime() - began) / 1e9);
+    return page;
+}
+
+/* ---- health and status ---- */
+
+static void put_bool(struct rcpt_json *json, const char *key, bool value)
+{
+    rcpt_json_key(json, key);
+    rcpt_json_bool(json, value);
+}
+
+static void put_text(struct rcpt_json *json, const char *key, const char *value)
+{
+    rcpt_json_key(json, key);
+    rcpt_json_text(json, value);
+}
+
+static void put_number(struct rcpt_json *json, const char *key, uint64_t value)
+{
+    rcpt_json_key(json, key);
+    rcpt_json_int(json, (int64_t)value);
+}
+
+static void put_reasons(struct rcpt_json *json, const struct intake_endpoints *endpoints)
+{
+    rcpt_json_key(json, "reasons");
+    rcpt_json_begin_array(json);
+    if (!endpoints->ready)
+        rcpt_json_text(json, endpoints->reason);
+    rcpt_json_end_array(json);
+}
+
+static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *stats)
+{
+    rcpt_json_begin_object(json);
+    put_text(json, "account", stats->account);
+    put_text(json, "gateway", stats->gateway);
+    put_number(json, "requests", stats->requests);
+    put_number(json, "events", stats->events);
+    put_number(json, "unmapped", stats->drops[RCPT_INTAKE_UNMAPPED]);
+    put_text(json, "last_unmapped_status", stats->unmapped_sample);
+    put_number(json, "refused_signatures",
+               stats->verdicts[RCPT_INTAKE_MISSING] + stats->verdicts[RCPT_INTAKE_BAD] +
+                   stats->verdicts[RCPT_INTAKE_STALE]);
+    rcpt_json_end_object(json);
+}
+
+static bool write_live(void *context, struct rcpt_json *json)
+{
+    (void)context; /* who answers turns its loop */
+    rcpt_json_begin_object(json);
+    put_bool(json, "loop", true);
+    rcpt_json_end_object(json);
+    return true;
+}
+
+static bool write_ready(void *context, struct rcpt_json *json)
+{
+    const struct intake_endpoints *endpoints = context;
+    rcpt_json_begin_object(json);
+    put_bool(json, "ready", endpoints->ready);
+    put_reasons(json, endpoints);
+    rcpt_json_end_object(json);
+    return endpoints->ready;
+}
+
+static bool write_started(void *context, struct rcpt_json *json)
+{
+    const struct intake_endpoints *endpoints = context;
+    rcpt_json_begin_object(json);
+    put_bool(json, "started", endpoints->was_ready);
+    put_reasons(json, endpoints);
+    rcpt_json_end_object(json);
+    return endpoints->was_ready;
+}
+
+static bool write_status(void *context, struct rcpt_json *json)
+{
+    const struct intake_endpoints *endpoints = context;
+    rcpt_json_begin_object(json);
+    put_text(json, "version", RCPT_VERSION);
+    put_text(json, "librdkafka", rcpt_kafka_version());
+    put_text(json, "config_hash", endpoints->config_hash);
+    put_bool(json, "ready", endpoints->ready);
+    put_reasons(json, endpoints);
+    rcpt_json_key(json, "accounts");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0;
+         endpoints->intake != NULL && index < rcpt_intake_account_count(endpoints->intake); index++)
+        put_account(json, rcpt_intake_account_stats(endpoints->intake, index));
+    rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
+    return true;
+}
+
+/* ---- the server ---- */
+
+static void on_closed(void *context)
+{
+    (void)context;
+}
+
+static void close_server(struct intake_endpoints *endpoints)
+{
+    if (endpoints->http != NULL)
+        rcpt_http_close(endpoints->http, on_closed, endpoints);
+    endpoints->http = NULL;
+}
+
+static void try_to_open(struct intake_endpoints *endpoints, bool again);
+
+static void on_retry(uv_timer_t *timer)
+{
+    try_to_open(timer->data, true);
+}
+
+/* That nobody can ask must not stop the webhooks. */
+static void try_to_open(struct intake_endpoints *endpoints, bool again)
+{
+    struct rcpt_error error;
+    endpoints->http =
+        pages_open(&endpoints->pages, endpoints->loop, endpoints->config->intake.metrics_listen,
+                   endpoints->config, &error);
+    if (endpoints->http != NULL)
+        return;
+    uv_timer_start(&endpoints->retry, on_retry, RETRY_MS, 0);
+    if (!again)
+        rcpt_log_failure(RCPT_LOG_WARN, "http", &error,
+                         "no metrics and status yet, will be tried again");
+}
+
+void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
+                            const struct rcpt_config *config)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    *endpoints = (struct intake_endpoints){.loop = loop, .config = config, .reason = "starting"};
+    endpoints->pages = (struct pages){.context = endpoints,
+                                      .metrics = write_metrics,
+                                      .status = write_status,
+                                      .live = write_live,
+                                      .ready = write_ready,
+                                      .started = write_started};
+    endpoints->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    rcpt_config_hash(config, endpoints->config_hash);
+    endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
+    /* What is there belongs to the consumer, but for the intake and the process. */
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_HALTED, RCPT_METRIC_INTAKE_ACCOUNT);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_INTAKE_CLOSED + 1, RCPT_METRIC_SCRAPE);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_RELOADS, RCPT_METRIC_LOG_LINES);
+    uv_timer_init(loop, &endpoints->retry);
+    endpoints->retry.data = endpoints;
+    if (config->intake.metrics_listen[0] != '\0')
+        try_to_open(endpoints, false);
+}
+
+void intake_endpoints_set_ready(struct intake_endpoints *endpoints, bool ready, const char *reason)
+{
+    endpoints->ready = ready;
+    endpoints->was_ready |= ready;
+    snprintf(endpoints->reason, sizeof(endpoints->reason), "%s", ready ? "" : reason);
+}
+
+void intake_endpoints_reload(struct intake_endpoints *endpoints)
+{
+    struct rcpt_error error;
+    if (endpoints->http != NULL && endpoints->config->http.tls_certificate != NULL &&
+        !rcpt_http_reload_tls(endpoints->http, &error))
+        rcpt_log_error("http", "the certificate of before stays: %s", error.text);
+}
+
+void intake_endpoints_close(struct intake_endpoints *endpoints)
+{
+    close_server(endpoints);
+    uv_close((uv_handle_t *)&endpoints->retry, NULL);
+}
+
+void intake_endpoints_fini(struct intake_endpoints *endpoints)
+{
+    rcpt_metrics_free(endpoints->metrics);
+}

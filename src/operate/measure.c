@@ -1,0 +1,306 @@
+/* What happens becomes metrics: some of it when it happens, the rest when somebody asks for the
+ * page. Called by endpoints.c and status.c; its ticker notices a loop that stalls. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/version.h"
+#include "kafka/consumer.h"
+#include "measure.h"
+#include "measure_process.h"
+#include "measure_receipts.h"
+
+#define NS_PER_SECOND 1e9
+#define TICK_NS       UINT64_C(50000000) /* APP_TICK_MS */
+#define STALLED_NS                                                                                 \
+    UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
+
+struct measure {
+    struct app_context *context;
+    struct receipts *receipts;
+    struct measure_source *sources;
+    struct lane_observer observer;
+    struct app_ticker ticker;
+    uint64_t tick_ns;       /* of the last tick; 0: none yet */
+    uint64_t idle_since_ns; /* work is there, all is up, and nothing is done; 0: not so */
+    struct measure_receipts receipts_done;
+};
+
+static void set(struct measure *measure, enum rcpt_metric metric, double value)
+{
+    rcpt_metrics_set(measure->context->metrics, metric, RCPT_NO_LABELS, value);
+}
+
+static void set_of(struct measure *measure, enum rcpt_metric metric, const char *label,
+                   double value)
+{
+    rcpt_metrics_set(measure->context->metrics, metric, RCPT_LABELS(label), value);
+}
+
+static void start_series(struct measure *measure)
+{
+    if (!measure->context->config->intake.enabled)
+        rcpt_metrics_hide(measure->context->metrics, RCPT_METRIC_INTAKE_ACCOUNT,
+                          RCPT_METRIC_INTAKE_CLOSED + 1);
+    set_of(measure, RCPT_METRIC_RELOADS, "applied", 0);
+    set_of(measure, RCPT_METRIC_RELOADS, "refused", 0);
+    set_of(measure, RCPT_METRIC_CONNECTION_FAILURES, "control", 0);
+    measure_expect_gateway(&measure->receipts_done, "none");
+}
+
+static void on_tick(void *context);
+
+struct measure *measure_new(struct app_context *context, struct receipts *receipts)
+{
+    struct measure *measure = rcpt_calloc(1, sizeof(*measure));
+    *measure =
+        (struct measure){.context = context,
+                         .receipts = receipts,
+                         .receipts_done = {.context = context, .receipts = receipts},
+                         .observer = {.on_result = measure_result, .on_effects = measure_effects},
+                         .ticker = {.tick = on_tick, .context = measure}};
+    measure->observer.context = &measure->receipts_done;
+    receipts_observe(receipts, &measure->observer);
+    app_add_ticker(context, &measure->ticker);
+    start_series(measure);
+    return measure;
+}
+
+void measure_free(struct measure *measure)
+{
+    free(measure);
+}
+
+void measure_add_source(struct measure *measure, struct measure_source *source)
+{
+    source->next = measure->sources;
+    measure->sources = source;
+}
+
+int64_t measure_last_commit_ms(const struct measure *measure)
+{
+    return measure->receipts_done.last_commit_ms;
+}
+
+/* ---- the loop ---- */
+
+/* Memory is full (nearly: the last part is reserved) and all is up, yet nothing is in flight: our
+ * own fault, whatever it is. */
+static bool is_stuck(const struct measure *measure)
+{
+    const char *reasons[APP_MOST_REASONS];
+    return rcpt_engine_bytes(receipts_engine(measure->receipts)) >=
+               measure->context->config->memory.budget_bytes / 4 * 3 &&
+           rcpt_engine_is_settled(receipts_engine(measure->receipts)) &&
+           app_reasons(measure->context, reasons) == 0 &&
+           !receipts_look(measure->receipts).parking_is_full;
+}
+
+static void on_tick(void *context)
+{
+    struct measure *measure = context;
+    uint64_t now = uv_hrtime(), before = measure->tick_ns;
+    measure->tick_ns = now;
+    if (!is_stuck(measure))
+        measure->idle_since_ns = 0;
+    else if (measure->idle_since_ns == 0)
+        measure->idle_since_ns = now;
+    if (before == 0)
+        return;
+    uint64_t took = now - before;
+    rcpt_metrics_observe(measure->context->metrics, RCPT_METRIC_LOOP_DELAY, RCPT_NO_LABELS,
+                         took > TICK_NS ? (double)(took - TICK_NS) / NS_PER_SECOND : 0);
+}
+
+bool measure_turns(const struct measure *measure)
+{
+    return measure->tick_ns == 0 || uv_hrtime() - measure->tick_ns < STALLED_NS;
+}
+
+bool measure_works(const struct measure *measure)
+{
+    return measure->idle_since_ns == 0 || uv_hrtime() - measure->idle_since_ns < STALLED_NS;
+}
+
+/* ---- brought up to date for a page ---- */
+
+static void collect_engine(struct measure *measure)
+{
+    const struct rcpt_engine_stats *stats =
+        rcpt_engine_get_stats(receipts_engine(measure->receipts));
+    set(measure, RCPT_METRIC_RECORDS_RECEIVED, (double)stats->records);
+    set_of(measure, RCPT_METRIC_RECORDS_DROPPED, "old", (double)stats->dropped_old);
+    set_of(measure, RCPT_METRIC_RECORDS_DROPPED, "rewinding", (double)stats->dropped_rewinding);
+    set(measure, RCPT_METRIC_OFFSETS_SKIPPED, (double)stats->gaps);
+    set(measure, RCPT_METRIC_RETRIES, (double)stats->retries);
+    set(measure, RCPT_METRIC_FENCE_CONFLICTS, (double)stats->fenced);
+    set(measure, RCPT_METRIC_EXCLUSIVITY_CONFLICTS, (double)stats->contended);
+    set_of(measure, RCPT_METRIC_RESYNCS, "same", (double)stats->resync_same);
+    set_of(measure, RCPT_METRIC_RESYNCS, "ahead", (double)stats->resync_ahead);
+    set_of(measure, RCPT_METRIC_RESYNCS, "back", (double)stats->resync_back);
+    set(measure, RCPT_METRIC_RECORDS_REPLAYED, (double)stats->rewound);
+    set(measure, RCPT_METRIC_REWINDS, (double)stats->rewinds);
+    set(measure, RCPT_METRIC_QUEUE_BYTES, (double)stats->bytes);
+    set(measure, RCPT_METRIC_QUEUE_BUDGET, (double)measure->context->config->memory.budget_bytes);
+}
+
+static void collect_gateways(struct measure *measure)
+{
+    for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
+        uint64_t events = receipts_gateway_events(measure->receipts, index);
+        if (events == 0)
+            continue;
+        set_of(measure, RCPT_METRIC_EVENTS_RECEIVED,
+               measure_gateway_name(&measure->receipts_done, index), (double)events);
+        measure_expect_gateway(&measure->receipts_done,
+                               measure_gateway_name(&measure->receipts_done, index));
+    }
+}
+
+static void collect_lanes(struct measure *measure)
+{
+    uint32_t states[8] = {0};
+    for (uint32_t lane = 0; lane < measure->context->config->lanes; lane++) {
+        struct rcpt_engine_lane_view view =
+            rcpt_engine_view_lane(receipts_engine(measure->receipts), lane);
+        char number[12];
+        snprintf(number, sizeof(number), "%u", lane);
+        set_of(measure, RCPT_METRIC_LANE_RECORDS, number, view.records);
+        for (unsigned state = 0; rcpt_engine_lane_state_name(state) != NULL; state++)
+            states[state] += view.state == rcpt_engine_lane_state_name(state);
+    }
+    for (unsigned state = 0; rcpt_engine_lane_state_name(state) != NULL; state++)
+        set_of(measure, RCPT_METRIC_LANES, rcpt_engine_lane_state_name(state), states[state]);
+}
+
+/* Kafka's timestamp of the oldest record that is not applied, or what is known to lie before it. */
+static int64_t shows_ms(const struct measure *measure,
+                        const struct rcpt_engine_partition_view *view, int64_t lag, int64_t now_ms)
+{
+    if (view->oldest_ms >= 0)
+        return view->oldest_ms;
+    if (lag == 0)
+        return now_ms;
+    return view->newest_ms >= 0 ? view->newest_ms : measure->context->started_ms;
+}
+
+static double seconds_between(int64_t shows_ms, int64_t now_ms)
+{
+    return now_ms > shows_ms ? (double)(now_ms - shows_ms) / 1000 : 0;
+}
+
+double measure_lag_seconds(const struct measure *measure)
+{
+    int64_t now_ms = app_wall_ms(), high, lag;
+    double oldest = 0;
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
+         slot++) {
+        if (!rcpt_engine_is_assigned(receipts_engine(measure->receipts), slot))
+            continue;
+        struct rcpt_engine_partition_view view =
+            rcpt_engine_view_partition(receipts_engine(measure->receipts), slot);
+        (void)receipts_view_partition(measure->receipts, slot, &high, &lag);
+        double seconds = seconds_between(shows_ms(measure, &view, lag, now_ms), now_ms);
+        oldest = seconds > oldest ? seconds : oldest;
+    }
+    return oldest;
+}
+
+/* Returns the partition's lag in seconds. */
+static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
+{
+    struct rcpt_metrics *metrics = measure->context->metrics;
+    struct rcpt_engine_partition_view view =
+        rcpt_engine_view_partition(receipts_engine(measure->receipts), slot);
+    int64_t high, lag;
+    char number[12];
+    snprintf(number, sizeof(number), "%d",
+             rcpt_engine_slot_partition(receipts_engine(measure->receipts), slot));
+    const char *const *labels =
+        RCPT_LABELS(rcpt_engine_slot_topic(receipts_engine(measure->receipts), slot), number);
+    if (receipts_view_partition(measure->receipts, slot, &high, &lag))
+        rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_RECORDS, labels, (double)lag);
+    int64_t shows = shows_ms(measure, &view, lag, now_ms);
+    double seconds = seconds_between(shows, now_ms);
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels, seconds);
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_SHOWS, labels, (double)shows / 1000);
+    return seconds;
+}
+
+static void collect_partitions(struct measure *measure)
+{
+    static const enum rcpt_metric each[] = {
+        RCPT_METRIC_PARTITION_POSITION, RCPT_METRIC_PARTITION_LAG_RECORDS,
+        RCPT_METRIC_PARTITION_LAG_SECONDS, RCPT_METRIC_PARTITION_SHOWS};
+    int64_t now_ms = app_wall_ms();
+    double oldest = 0;
+    unsigned assigned = 0;
+    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+        rcpt_metrics_begin(measure->context->metrics, each[index]);
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
+         slot++) {
+        if (!rcpt_engine_is_assigned(receipts_engine(measure->receipts), slot))
+            continue;
+        double seconds = collect_partition(measure, slot, now_ms);
+        oldest = seconds > oldest ? seconds : oldest;
+        assigned++;
+    }
+    for (size_t index = 0; index < sizeof(each) / sizeof(each[0]); index++)
+        rcpt_metrics_end(measure->context->metrics, each[index]);
+    set(measure, RCPT_METRIC_OLDEST_UNAPPLIED, oldest);
+    set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
+}
+
+static void collect_connections(struct measure *measure)
+{
+    struct receipts_connection_view connection;
+    rcpt_metrics_begin(measure->context->metrics, RCPT_METRIC_CONNECTION_UP);
+    for (unsigned index = 0; receipts_view_connection(measure->receipts, index, &connection);
+         index++)
+        set_of(measure, RCPT_METRIC_CONNECTION_UP, connection.name, connection.up);
+    rcpt_metrics_end(measure->context->metrics, RCPT_METRIC_CONNECTION_UP);
+}
+
+static void collect_state(struct measure *measure)
+{
+    const struct app_context *context = measure->context;
+    const struct receipts_view view = receipts_look(measure->receipts);
+    char config_hash[17];
+    rcpt_config_hash(context->config, config_hash);
+    rcpt_metrics_begin(context->metrics, RCPT_METRIC_BUILD);
+    rcpt_metrics_set(context->metrics, RCPT_METRIC_BUILD,
+                     RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), config_hash), 1);
+    rcpt_metrics_end(context->metrics, RCPT_METRIC_BUILD);
+    set(measure, RCPT_METRIC_READY, context->ready);
+    set(measure, RCPT_METRIC_HALTED, context->halted);
+    set(measure, RCPT_METRIC_PAUSED, receipts_hold(measure->receipts) != RECEIPTS_HOLD_NONE);
+    set(measure, RCPT_METRIC_LAST_RELOAD, (double)context->loaded_ms / 1000);
+    set(measure, RCPT_METRIC_LAST_COMMIT, (double)measure_last_commit_ms(measure) / 1000);
+    set(measure, RCPT_METRIC_KAFKA_UP, view.kafka_is_healthy);
+    set(measure, RCPT_METRIC_EVICTIONS, (double)view.evictions);
+    set(measure, RCPT_METRIC_PARKED, (double)view.parked_rows);
+    set(measure, RCPT_METRIC_PARKED_OLDEST, (double)view.parked_oldest_ms / 1000);
+    set(measure, RCPT_METRIC_SNAPSHOT_AGE, (double)view.snapshot_age_ms / 1000);
+    set(measure, RCPT_METRIC_BACKENDS, (double)view.backends);
+    set(measure, RCPT_METRIC_BACKENDS_MOST, (double)view.backends_most);
+}
+
+char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size)
+{
+    struct rcpt_metrics *metrics = measure->context->metrics;
+    uint64_t began = uv_hrtime();
+    collect_state(measure);
+    collect_engine(measure);
+    collect_gateways(measure);
+    collect_lanes(measure);
+    collect_partitions(measure);
+    collect_connections(measure);
+    measure_process(metrics, measure->context->started_ms);
+    if (measure->context->tracer != NULL)
+        measure_tracing(metrics, rcpt_tracer_get_stats(measure->context->tracer));
+    for (struct measure_source *source = measure->sources; source != NULL; source = source->next)
+        source->collect(source->context, metrics);
+    char *page = rcpt_metrics_render(metrics, format, size);
+    set(measure, RCPT_METRIC_SCRAPE, (double)(uv_hrtime() - began) / NS_PER_SECOND);
+    return page;
+}

@@ -1,0 +1,276 @@
+/* What receipts and their transactions did, counted when the answer comes. Called by lanes.c as its
+ * observer; measure.c made it so. */
+#include "measure_receipts.h"
+
+#include <stdio.h>
+
+#include "base/document.h"
+#include "core/outcome.h"
+
+#define NS_PER_SECOND      1e9
+#define LETTER_ARENA_BYTES 4096u
+
+static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
+    [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
+    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_AGAIN] = "again",
+    [RCPT_OUTCOME_DATA] = "refused",        [RCPT_OUTCOME_PROBED] = "probed",
+    [RCPT_OUTCOME_UNKNOWN] = "unknown",
+};
+static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
+    [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",
+    [RCPT_BATCH_DISCARD] = "discard", [RCPT_BATCH_EXPIRE] = "expire",
+};
+
+static void add(struct measure_receipts *measured, enum rcpt_metric metric, uint64_t value)
+{
+    if (value > 0)
+        rcpt_metrics_add(measured->context->metrics, metric, RCPT_NO_LABELS, (double)value);
+}
+
+static void add_dead(struct measure_receipts *measured, enum rcpt_reject_reason reason,
+                     const char *gateway, uint64_t events)
+{
+    rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_EVENTS_DEAD,
+                     RCPT_LABELS(rcpt_reject_name(reason), gateway), (double)events);
+}
+
+/* A series that begins with its first burst has not increased, as Prometheus sees it. */
+void measure_expect_gateway(struct measure_receipts *measured, const char *gateway)
+{
+    for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
+        add_dead(measured, (enum rcpt_reject_reason)reason, gateway, 0);
+    for (enum rcpt_metric metric = RCPT_METRIC_EVENTS_PARKED; metric <= RCPT_METRIC_EVENTS_AGED_OUT;
+         metric++)
+        rcpt_metrics_add(measured->context->metrics, metric, RCPT_LABELS(gateway), 0);
+}
+
+const char *measure_gateway_name(const struct measure_receipts *measured, uint32_t gateway)
+{
+    const char *name = receipts_gateway(measured->receipts, gateway);
+    return name != NULL && name[0] != '\0' ? name : "none";
+}
+
+/* ---- transactions ---- */
+
+/* The gateway that a refused element names, if it is an object at all. A whole record is not looked
+ * into. */
+static void count_letter(struct measure_receipts *measured, const struct rcpt_batch_letter *letter)
+{
+    const char *reason;
+    char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1] = "none";
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, LETTER_ARENA_BYTES);
+    const struct rcpt_text payload = {letter->payload, letter->payload_size};
+    struct rcpt_text gateway = {NULL, 0};
+    if (letter->index >= 0 && letter->reason != RCPT_REJECT_INVALID_UTF8) /* labels are UTF-8 */
+        gateway = rcpt_node_text_of(rcpt_document_parse(payload, &arena, &reason), "gateway");
+    if (gateway.size >= sizeof(name))
+        snprintf(name, sizeof(name), "other");
+    else if (gateway.size > 0)
+        snprintf(name, sizeof(name), "%.*s", (int)gateway.size, gateway.at);
+    rcpt_arena_fini(&arena);
+    add_dead(measured, letter->reason, name, 1);
+}
+
+static void count_letters(struct measure_receipts *measured, const struct rcpt_batch *batch)
+{
+    for (uint32_t index = 0; index < batch->letter_count; index++) {
+        const struct rcpt_batch_letter *letter = &batch->letters[index];
+        const struct rcpt_log_fields fields = {.batch = batch->number,
+                                               .trace = letter->record->traceparent};
+        count_letter(measured, letter);
+        rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
+                      "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
+                      letter->partition, (long long)letter->record->offset, letter->index,
+                      rcpt_reject_name(letter->reason));
+    }
+}
+
+static void count_commit(struct measure_receipts *measured, const struct rcpt_batch *batch,
+                         const struct rcpt_engine_result *result)
+{
+    measured->last_commit_ms = app_wall_ms();
+    add(measured, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
+    if (batch->kind != RCPT_BATCH_APPLY)
+        return; /* measure_effects has counted what it woke or gave up */
+    add(measured, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
+    if (batch->event_count > 0)
+        rcpt_metrics_observe(measured->context->metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
+                             batch->event_count);
+    count_letters(measured, batch);
+}
+
+void measure_result(void *context, const struct lane_flight *flight,
+                    const struct rcpt_engine_result *result)
+{
+    struct measure_receipts *measured = context;
+    const struct rcpt_batch *batch = flight->batch;
+    struct rcpt_metrics *metrics = measured->context->metrics;
+    rcpt_metrics_add(metrics, RCPT_METRIC_TRANSACTIONS,
+                     RCPT_LABELS(kind_names[batch->kind], outcome_names[result->outcome]), 1);
+    rcpt_metrics_observe(metrics, RCPT_METRIC_TRANSACTION_SECONDS, RCPT_NO_LABELS,
+                         (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
+    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+        count_commit(measured, batch, result);
+    else if (batch->kind == RCPT_BATCH_APPLY)
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
+                         RCPT_LABELS(outcome_names[result->outcome]), batch->event_count);
+}
+
+/* ---- what receipts did ---- */
+
+struct outcome_sums {
+    struct rcpt_outcome_counts gateways[RCPT_RECORD_MAX_GATEWAYS];
+    bool used[RCPT_RECORD_MAX_GATEWAYS];
+    uint64_t classified;
+};
+
+static void sum_effect(const struct measure_receipts *measured, const struct rcpt_batch *batch,
+                       const struct rcpt_lane_effect *effect, struct outcome_sums *sums)
+{
+    if (effect->signature < 0 || (uint32_t)effect->signature >= batch->signature_count)
+        return;
+    const struct rcpt_batch_signature *signature = &batch->signatures[effect->signature];
+    const int32_t *counts = batch->signature_counts + signature->first;
+    sums->used[signature->gateway] = true;
+    const struct rcpt_outcome_group group = {.old = effect->old,
+                                             .new = effect->new,
+                                             .gained = effect->gained,
+                                             .messages = effect->messages,
+                                             .codes = batch->signature_codes + signature->first,
+                                             .counts = counts,
+                                             .size = signature->size};
+    rcpt_outcome_count(&sums->gateways[signature->gateway], measured->context->config->ladder,
+                       &group);
+    for (uint32_t index = 0; index < signature->size; index++)
+        sums->classified += (uint64_t)counts[index] * effect->messages;
+}
+
+static void add_outcomes(struct measure_receipts *measured, const struct outcome_sums *sums)
+{
+    static const struct {
+        enum rcpt_metric metric;
+        enum rcpt_outcome outcome;
+    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_RECEIPT_APPLIED},
+                 {RCPT_METRIC_EVENTS_STALE, RCPT_RECEIPT_STALE},
+                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_RECEIPT_DUPLICATE}};
+    struct rcpt_metrics *metrics = measured->context->metrics;
+    for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
+        const struct rcpt_outcome_counts *counts = &sums->gateways[index];
+        const char *gateway = measure_gateway_name(measured, index);
+        if (!sums->used[index])
+            continue;
+        for (size_t at = 0; at < sizeof(plain) / sizeof(plain[0]); at++)
+            rcpt_metrics_add(metrics, plain[at].metric, RCPT_LABELS(gateway),
+                             (double)counts->receipts[plain[at].outcome]);
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),
+                         (double)counts->corrections);
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "lost"),
+                         (double)counts->receipts[RCPT_RECEIPT_LOST]);
+        rcpt_metrics_add(metrics, RCPT_METRIC_STATUSES_IMPLIED, RCPT_LABELS(gateway),
+                         (double)counts->implied);
+    }
+}
+
+static const char *status_name(const struct measure_receipts *measured, int16_t code, char text[16])
+{
+    int index = rcpt_ladder_find_code(measured->context->config->ladder, code, NULL, 0);
+    if (index >= 0)
+        return rcpt_ladder_entry(measured->context->config->ladder, (size_t)index)->name;
+    snprintf(text, 16, "%d", code);
+    return text;
+}
+
+/* Neighbours in the answer often end in the same status; few series are looked up for many rows. */
+static void add_transitions(struct measure_receipts *measured,
+                            const struct rcpt_lane_effects *effects)
+{
+    char text[16];
+    for (uint32_t index = 0; index < effects->count; index++) {
+        const struct rcpt_lane_effect *effect = &effects->rows[index];
+        if (effect->new != effect->old)
+            rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_TRANSITIONS,
+                             RCPT_LABELS(status_name(measured, effect->new, text)),
+                             effect->messages);
+    }
+}
+
+static void add_unknown(struct measure_receipts *measured, bool dead, const char *gateway,
+                        uint64_t events)
+{
+    if (events > 0 && dead)
+        add_dead(measured, RCPT_REJECT_UNKNOWN_MESSAGE, gateway, events);
+    else if (events > 0)
+        rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_EVENTS_PARKED,
+                         RCPT_LABELS(gateway), (double)events);
+}
+
+/* Receipts of unknown messages. Those of kinds beyond the answer's limit are of "other" gateways.
+ */
+static void add_aside(struct measure_receipts *measured, const struct rcpt_batch *batch,
+                      const struct rcpt_lane_effects *effects)
+{
+    bool dead = effects->events_dead > 0;
+    uint64_t left = dead ? effects->events_dead : effects->events_parked;
+    for (uint32_t index = 0; index < effects->aside_count; index++) {
+        const struct rcpt_lane_aside *aside = &effects->aside[index];
+        if (aside->signature < 0 || (uint32_t)aside->signature >= batch->signature_count ||
+            aside->events > left)
+            continue;
+        add_unknown(measured, dead,
+                    measure_gateway_name(measured, batch->signatures[aside->signature].gateway),
+                    aside->events);
+        left -= aside->events;
+    }
+    add_unknown(measured, dead, "other", left);
+}
+
+static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_kind kind,
+                           const char *gateway, uint64_t events)
+{
+    struct rcpt_metrics *metrics = measured->context->metrics;
+    if (events == 0)
+        return;
+    if (kind == RCPT_BATCH_DISCARD) {
+        add_dead(measured, RCPT_REJECT_DATABASE, gateway, events);
+    } else if (kind == RCPT_BATCH_EXPIRE) {
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_AGED_OUT, RCPT_LABELS(gateway),
+                         (double)events);
+        add_dead(measured, RCPT_REJECT_AGED_OUT, gateway, events);
+    } else {
+        rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_WOKEN, RCPT_LABELS(gateway), (double)events);
+    }
+}
+
+/* Parked receipts that were woken or given up. */
+static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind kind,
+                        const struct rcpt_lane_effects *effects)
+{
+    uint64_t left = effects->events_handled;
+    for (uint32_t index = 0; index < effects->gateway_count; index++) {
+        const struct rcpt_lane_gateway *gateway = &effects->gateways[index];
+        if (gateway->events > left)
+            continue;
+        add_parked_end(measured, kind, gateway->name, gateway->events);
+        left -= gateway->events;
+    }
+    add_parked_end(measured, kind, "none", left);
+}
+
+void measure_effects(void *context, const struct rcpt_batch *batch,
+                     const struct rcpt_lane_effects *effects)
+{
+    struct measure_receipts *measured = context;
+    struct outcome_sums sums = {0};
+    add_transitions(measured, effects);
+    if (batch->kind != RCPT_BATCH_APPLY) {
+        add_handled(measured, batch->kind, effects);
+        return;
+    }
+    add_aside(measured, batch, effects);
+    for (uint32_t index = 0; index < effects->count; index++)
+        sum_effect(measured, batch, &effects->rows[index], &sums);
+    add_outcomes(measured, &sums);
+    if (effects->count == RCPT_LANE_MOST_EFFECTS && sums.classified < effects->events_counted)
+        add(measured, RCPT_METRIC_EVENTS_UNCLASSIFIED, effects->events_counted - sums.classified);
+}

@@ -1,0 +1,395 @@
+/* What the daemon says about itself: one JSON for tools, a page for people, a line for the service
+ * manager and one for the log. Called by endpoints.c, control.c and supervisor.c. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/version.h"
+#include "kafka/consumer.h"
+#include "postgres/session.h"
+#include "status.h"
+
+struct status {
+    struct app_context *context;
+    const struct receipts *receipts;
+    const struct measure *measure;
+    uint64_t told_events, told_ns;       /* committed by the last status line, for its rate */
+    struct rcpt_engine_stats last_stats; /* of the last line of the log */
+    uv_timer_t timer;                    /* of the next one */
+};
+
+static void text(struct rcpt_json *json, const char *name, const char *value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, value);
+}
+
+static void number(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_int(json, value);
+}
+
+static void flag(struct rcpt_json *json, const char *name, bool value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_bool(json, value);
+}
+
+/* RFC 3339 in UTC; null for 0. */
+static void instant(struct rcpt_json *json, const char *name, int64_t ms)
+{
+    char shown[32];
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm parts;
+    gmtime_r(&seconds, &parts);
+    strftime(shown, sizeof(shown), "%Y-%m-%dT%H:%M:%SZ", &parts);
+    text(json, name, ms > 0 ? shown : NULL);
+}
+
+static const char *hold_name(enum receipts_hold hold)
+{
+    static const char *const names[] = {[RECEIPTS_HOLD_NONE] = "none",
+                                        [RECEIPTS_HOLD_PAUSED] = "paused",
+                                        [RECEIPTS_HOLD_DRAINING] = "draining",
+                                        [RECEIPTS_HOLD_DRAINED] = "drained"};
+    return names[hold];
+}
+
+void status_write_readiness(const struct status *status, struct rcpt_json *json)
+{
+    const char *reasons[APP_MOST_REASONS];
+    unsigned count = app_reasons(status->context, reasons);
+    rcpt_json_begin_object(json);
+    flag(json, "ready", count == 0);
+    rcpt_json_key(json, "reasons");
+    rcpt_json_begin_array(json);
+    for (unsigned index = 0; index < count; index++)
+        rcpt_json_text(json, reasons[index]);
+    rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
+}
+
+/* ---- parts ---- */
+
+static void write_versions(struct rcpt_json *json)
+{
+    char libpq[16];
+    rcpt_json_key(json, "versions");
+    rcpt_json_begin_object(json);
+    text(json, "receiptd", RCPT_VERSION);
+    text(json, "librdkafka", rcpt_kafka_version());
+    text(json, "libpq", rcpt_session_libpq_version(libpq));
+    text(json, "libuv", uv_version_string());
+    rcpt_json_end_object(json);
+}
+
+static void write_config(const struct status *status, struct rcpt_json *json)
+{
+    char hash[17];
+    rcpt_config_hash(status->context->config, hash);
+    rcpt_json_key(json, "config");
+    rcpt_json_begin_object(json);
+    text(json, "path", status->context->config_path);
+    text(json, "hash", hash);
+    instant(json, "loaded_at", status->context->loaded_ms);
+    text(json, "ladder", rcpt_ladder_hash(status->context->config->ladder));
+    rcpt_json_end_object(json);
+}
+
+static void write_partition(const struct status *status, struct rcpt_json *json, uint32_t slot)
+{
+    struct rcpt_engine_partition_view view =
+        rcpt_engine_view_partition(receipts_engine(status->receipts), slot);
+    int64_t high, lag;
+    rcpt_json_begin_object(json);
+    text(json, "topic", rcpt_engine_slot_topic(receipts_engine(status->receipts), slot));
+    number(json, "partition", rcpt_engine_slot_partition(receipts_engine(status->receipts), slot));
+    number(json, "position", view.committed);
+    bool known = receipts_view_partition(status->receipts, slot, &high, &lag);
+    rcpt_json_key(json, "lag_records");
+    if (known)
+        rcpt_json_int(json, lag);
+    else
+        rcpt_json_null(json);
+    instant(json, "oldest_unapplied_at", view.oldest_ms);
+    rcpt_json_end_object(json);
+}
+
+static void write_assignment(const struct status *status, struct rcpt_json *json)
+{
+    rcpt_json_key(json, "assignment");
+    rcpt_json_begin_object(json);
+    text(json, "state", receipts_look(status->receipts).assignment_state);
+    rcpt_json_key(json, "partitions");
+    rcpt_json_begin_array(json);
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(status->receipts));
+         slot++) {
+        if (rcpt_engine_is_assigned(receipts_engine(status->receipts), slot))
+            write_partition(status, json, slot);
+    }
+    rcpt_json_end_array(json);
+    rcpt_json_end_object(json);
+}
+
+static void write_connections(const struct status *status, struct rcpt_json *json)
+{
+    struct receipts_connection_view view;
+    rcpt_json_key(json, "connections");
+    rcpt_json_begin_array(json);
+    for (unsigned index = 0; receipts_view_connection(status->receipts, index, &view); index++) {
+        rcpt_json_begin_object(json);
+        text(json, "name", view.name);
+        flag(json, "up", view.up);
+        number(json, "backend_pid", view.up ? rcpt_pg_backend_pid(view.pg) : 0);
+        number(json, "server_version", view.up ? rcpt_pg_identity(view.pg).server_version : 0);
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+}
+
+static void write_kafka(const struct status *status, struct rcpt_json *json)
+{
+    rcpt_json_key(json, "kafka");
+    rcpt_json_begin_object(json);
+    text(json, "cluster", receipts_look(status->receipts).cluster_id);
+    text(json, "group", status->context->config->kafka.group);
+    flag(json, "healthy", receipts_look(status->receipts).kafka_is_healthy);
+    rcpt_json_end_object(json);
+}
+
+static void write_counts(const struct status *status, struct rcpt_json *json)
+{
+    const struct rcpt_engine_stats *stats =
+        rcpt_engine_get_stats(receipts_engine(status->receipts));
+    rcpt_json_key(json, "since_start");
+    rcpt_json_begin_object(json);
+    number(json, "records_received", (int64_t)stats->records);
+    number(json, "events_committed", (int64_t)stats->events_committed);
+    number(json, "batches", (int64_t)stats->batches);
+    number(json, "messages_changed", (int64_t)stats->messages_changed);
+    number(json, "events_parked", (int64_t)stats->events_parked);
+    number(json, "events_woken", (int64_t)stats->events_woken);
+    number(json, "dead_letters", (int64_t)stats->letters_committed);
+    number(json, "fence_conflicts", (int64_t)stats->fenced);
+    number(json, "exclusivity_conflicts", (int64_t)stats->contended);
+    number(json, "retries", (int64_t)stats->retries);
+    number(json, "answers_lost", (int64_t)stats->unknown);
+    number(json, "rewinds", (int64_t)stats->rewinds);
+    number(json, "evictions", (int64_t)receipts_look(status->receipts).evictions);
+    rcpt_json_end_object(json);
+}
+
+static void write_errors(struct rcpt_json *json)
+{
+    struct rcpt_log_entry entries[RCPT_LOG_RECENT];
+    size_t count = rcpt_log_recent(entries);
+    rcpt_json_key(json, "last_errors");
+    rcpt_json_begin_array(json);
+    for (size_t index = 0; index < count; index++) {
+        rcpt_json_begin_object(json);
+        instant(json, "at", entries[index].time_ms);
+        text(json, "level", rcpt_log_level_name(entries[index].level));
+        text(json, "room", entries[index].room);
+        text(json, "text", entries[index].text);
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+}
+
+void status_write_lanes(const struct status *status, struct rcpt_json *json)
+{
+    rcpt_json_begin_array(json);
+    for (uint32_t lane = 0; lane < status->context->config->lanes; lane++) {
+        struct rcpt_engine_lane_view view =
+            rcpt_engine_view_lane(receipts_engine(status->receipts), lane);
+        rcpt_json_begin_object(json);
+        number(json, "lane", lane);
+        number(json, "connection", view.connection);
+        text(json, "state", view.state);
+        number(json, "records", view.records);
+        number(json, "in_flight", view.flying);
+        number(json, "batch", (int64_t)view.batch);
+        number(json, "fence_conflicts", view.fences);
+        rcpt_json_end_object(json);
+    }
+    rcpt_json_end_array(json);
+}
+
+void status_write(const struct status *status, struct rcpt_json *json)
+{
+    rcpt_json_begin_object(json);
+    write_versions(json);
+    text(json, "instance", status->context->instance);
+    number(json, "pid", getpid());
+    instant(json, "started_at", status->context->started_ms);
+    write_config(status, json);
+    rcpt_json_key(json, "readiness");
+    status_write_readiness(status, json);
+    text(json, "hold", hold_name(receipts_hold(status->receipts)));
+    flag(json, "halted", status->context->halted);
+    flag(json, "stopping", app_is_stopping(status->context));
+    write_kafka(status, json);
+    write_assignment(status, json);
+    rcpt_json_key(json, "lanes");
+    status_write_lanes(status, json);
+    write_connections(status, json);
+    number(json, "queue_bytes", (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
+    number(json, "parked", receipts_look(status->receipts).parked_rows);
+    instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
+    write_counts(status, json);
+    write_errors(json);
+    rcpt_json_end_object(json);
+}
+
+/* ---- for people ---- */
+
+static double events_per_second(struct status *status)
+{
+    uint64_t events = rcpt_engine_get_stats(receipts_engine(status->receipts))->events_committed;
+    uint64_t now = uv_hrtime();
+    double seconds = status->told_ns > 0 ? (double)(now - status->told_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(events - status->told_events) / seconds : 0;
+    status->told_events = events;
+    status->told_ns = now;
+    return rate;
+}
+
+void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
+{
+    struct status *status = context;
+    const char *reasons[APP_MOST_REASONS];
+    double rate = events_per_second(status);
+    if (app_reasons(status->context, reasons) > 0) {
+        snprintf(text, SUPERVISOR_STATUS_BYTES,
+                 app_is_stopping(status->context) ? "%.200s" : "not ready: %.200s", reasons[0]);
+        return;
+    }
+    snprintf(text, SUPERVISOR_STATUS_BYTES,
+             "%.0f receipts/s; %" PRId64 " records, %.1f s behind; %u partitions", rate,
+             receipts_lag(status->receipts), measure_lag_seconds(status->measure),
+             receipts_assigned(status->receipts));
+}
+
+static void print_partitions(const struct status *status, FILE *out)
+{
+    fprintf(out, "partitions      %u, %" PRId64 " records behind\n",
+            receipts_assigned(status->receipts), receipts_lag(status->receipts));
+}
+
+static void print_connections(const struct status *status, FILE *out)
+{
+    struct receipts_connection_view control, view;
+    unsigned up = 0, count = 0;
+    (void)receipts_view_connection(status->receipts, 0, &control);
+    for (; receipts_view_connection(status->receipts, count + 1, &view); count++)
+        up += view.up;
+    fprintf(out, "postgres        control %s, %u of %u lane connections up\n",
+            control.up ? "up" : "down", up, count);
+}
+
+void status_print(const struct status *status, FILE *out)
+{
+    const char *reasons[APP_MOST_REASONS];
+    unsigned count = app_reasons(status->context, reasons);
+    char hash[17];
+    rcpt_config_hash(status->context->config, hash);
+    int64_t uptime = (app_wall_ms() - status->context->started_ms) / 1000;
+    fprintf(out, "receiptd        %s, pid %d, up for %" PRId64 " s\n", RCPT_VERSION, (int)getpid(),
+            uptime);
+    fprintf(out, "ready           %s\n", count == 0 ? "yes" : "no");
+    for (unsigned index = 0; index < count; index++)
+        fprintf(out, "                %s\n", reasons[index]);
+    fprintf(out, "configuration   %s (%s)\n", status->context->config_path, hash);
+    print_partitions(status, out);
+    fprintf(out, "kafka           %s, group %s\n",
+            receipts_look(status->receipts).kafka_is_healthy ? "up" : "down",
+            status->context->config->kafka.group);
+    print_connections(status, out);
+    fprintf(out, "queued          %" PRIu64 " bytes\n",
+            rcpt_engine_bytes(receipts_engine(status->receipts)));
+    fprintf(out, "parked          %" PRId64 "\n", receipts_look(status->receipts).parked_rows);
+}
+
+void status_print_lanes(const struct status *status, FILE *out)
+{
+    fprintf(out, "lane  connection  state      records  in flight  batch\n");
+    for (uint32_t lane = 0; lane < status->context->config->lanes; lane++) {
+        struct rcpt_engine_lane_view view =
+            rcpt_engine_view_lane(receipts_engine(status->receipts), lane);
+        fprintf(out, "%4u  %10u  %-9s  %7u  %9u  %5" PRIu64 "\n", lane, view.connection, view.state,
+                view.records, view.flying, view.batch);
+    }
+}
+
+/* ---- the line of the log ---- */
+
+void status_log_counts(struct status *status)
+{
+    const struct receipts_view view = receipts_look(status->receipts);
+    const struct rcpt_engine_stats *now = rcpt_engine_get_stats(receipts_engine(status->receipts));
+    struct rcpt_engine_stats *last = &status->last_stats;
+    rcpt_log_info(
+        "app",
+        "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu "
+        "dead_letters=%llu "
+        "lag_records=%lld waiting=%lld queue_bytes=%llu fenced=%llu retries=%llu lost_answers=%llu "
+        "resync_ahead=%llu resync_back=%llu rewinds=%llu gaps=%llu evictions=%llu",
+        (unsigned long long)(now->events_committed - last->events_committed),
+        (unsigned long long)(now->batches - last->batches),
+        (unsigned long long)(now->messages_changed - last->messages_changed),
+        (unsigned long long)(now->events_parked - last->events_parked),
+        (unsigned long long)(now->events_woken - last->events_woken),
+        (unsigned long long)(now->events_expired - last->events_expired),
+        (unsigned long long)(now->letters_committed - last->letters_committed),
+        (long long)receipts_lag(status->receipts), (long long)view.parked_rows,
+        (unsigned long long)now->bytes, (unsigned long long)now->fenced,
+        (unsigned long long)now->retries, (unsigned long long)now->unknown,
+        (unsigned long long)now->resync_ahead, (unsigned long long)now->resync_back,
+        (unsigned long long)now->rewinds, (unsigned long long)now->gaps,
+        (unsigned long long)view.evictions);
+    *last = *now;
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct status *status = timer->data;
+    if (!app_is_stopping(status->context))
+        status_log_counts(status);
+}
+
+void status_apply_config(struct status *status)
+{
+    int64_t interval = status->context->config->log.stats_interval_ms;
+    if (interval > 0)
+        uv_timer_start(&status->timer, on_timer, (uint64_t)interval, (uint64_t)interval);
+    else
+        uv_timer_stop(&status->timer);
+}
+
+/* ---- life ---- */
+
+struct status *status_new(struct app_context *context, const struct receipts *receipts,
+                          const struct measure *measure)
+{
+    struct status *status = rcpt_calloc(1, sizeof(*status));
+    status->context = context;
+    status->receipts = receipts;
+    status->measure = measure;
+    uv_timer_init(context->loop, &status->timer);
+    status->timer.data = status;
+    status_apply_config(status);
+    return status;
+}
+
+void status_close(struct status *status)
+{
+    app_close_handle(status->context, (uv_handle_t *)&status->timer);
+}
+
+void status_free(struct status *status)
+{
+    free(status);
+}

@@ -1,0 +1,35 @@
+/* What the daemon says about itself: readiness with its reasons, everything there is to see, lanes,
+ * one line for the service manager, and the periodic line of the log. Private to the daemon. */
+#ifndef RECEIPTD_OPERATE_STATUS_H
+#define RECEIPTD_OPERATE_STATUS_H
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "measure.h"
+#include "supervisor.h"
+
+struct status;
+
+struct status *status_new(struct app_context *context, const struct receipts *receipts,
+                          const struct measure *measure);
+void status_free(struct status *status);
+
+/* {"ready":…,"reasons":[…]} */
+void status_write_readiness(const struct status *status, struct rcpt_json *json);
+/* Everything, for people and their tools; secrets are no part of it. */
+void status_write(const struct status *status, struct rcpt_json *json);
+void status_print(const struct status *status, FILE *out);
+void status_write_lanes(const struct status *status, struct rcpt_json *json);
+void status_print_lanes(const struct status *status, FILE *out);
+/* One line with rate and lag, or what stands in the way; the rate is that since the last call. The
+ * context is a struct status. */
+void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
+
+/* A line of the log with what happened since the last one: now, and every log.stats_interval until
+ * the end; apply_config takes over another interval. */
+void status_log_counts(struct status *status);
+void status_apply_config(struct status *status);
+void status_close(struct status *status); /* its timer; app_closed says when */
+
+#endif

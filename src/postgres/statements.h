@@ -1,0 +1,124 @@
+/* The statements of a lane: from a batch of the engine to prepared statements with parameters, and
+ * the answer back.
+ *
+ * One batch is one submit of two or three statements: fence, apply (or wake, discard, expire), dead
+ * letters if there are any. No parameter depends on a result of the same transaction.
+ */
+#ifndef RECEIPTD_POSTGRES_STATEMENTS_H
+#define RECEIPTD_POSTGRES_STATEMENTS_H
+
+#include "connection.h"
+#include "core/engine.h"
+
+/* Statements to prepare on a lane's connections. Blocks are more CTEs for the statements by which a
+ * status changes (apply, wake), such as sql/lane/apply_folds.sql, values already bound:
+ * `name AS (…)` without a comma around. A block sees the rows of that transaction: `u` (id, org,
+ * campaign, old, new, gained, at), one per changed message, and `changed` (org, campaign, old, new,
+ * gained, n), which is `u` in groups (a group may come in several rows). Parameters are out of its
+ * reach: the two statements number them differently. Without any block the texts are as if there
+ * were no such thing. The result must outlive the connections. */
+struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks,
+                                                      size_t block_count);
+/* Once at most: another form of apply, with these blocks instead, for batches to which no pipeline
+ * subscribes (rcpt_lane_sender_set_subscription). */
+void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
+                                           const char *const *blocks, size_t block_count);
+void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL is fine */
+const struct rcpt_pg_statement *rcpt_lane_statements_list(
+    const struct rcpt_lane_statements *statements, size_t *count);
+
+/* On the control connection / on the intake's / on that of the actions. Static. */
+const struct rcpt_pg_statement *rcpt_control_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count);
+/* On the connections of the publisher of folds and of their reader of topics. Static. */
+const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count);
+const struct rcpt_pg_statement *rcpt_action_statements(size_t *count);
+
+/* To what pipelines subscribe: highest statuses of a message at which one of them may begin a run,
+ * and flags. */
+#define RCPT_LANE_STATUSES 9001
+
+struct rcpt_lane_subscription {
+    bool tops[RCPT_LANE_STATUSES];
+    uint32_t flags;
+};
+
+struct rcpt_lane_sender; /* encoders that are reused; one per connection */
+
+/* For figures: messages of a committed batch that had one fate. */
+struct rcpt_lane_effect {
+    int16_t old, new;  /* status before and after; the same: it stayed */
+    uint32_t gained;   /* flags that are new */
+    int32_t signature; /* of the batch, what the receipts named; -1: not known (woken) */
+    uint32_t messages;
+};
+
+#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply.sql gives */
+
+/* Receipts of unknown messages, by the signature of their message. */
+struct rcpt_lane_aside {
+    int32_t signature;
+    uint32_t events;
+};
+
+/* Parked receipts that name a gateway. */
+struct rcpt_lane_gateway {
+    const char *name;
+    uint32_t events;
+};
+
+struct rcpt_lane_effects {
+    const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
+    uint32_t count;
+    /* Of a batch that applies: */
+    uint32_t events_counted;             /* receipts of known messages, over all kinds */
+    uint32_t events_parked, events_dead; /* receipts of unknown ones */
+    const struct rcpt_lane_aside *aside; /* the same ones */
+    uint32_t aside_count;
+    /* Of one that wakes, expires or discards: */
+    uint32_t events_handled;
+    const struct rcpt_lane_gateway *gateways; /* the others of them name none */
+    uint32_t gateway_count;
+};
+
+/* NULL or "": none. */
+typedef const char *(*rcpt_gateway_name)(const void *context, uint32_t gateway);
+
+/* Called before on_result of a commit; the effects are borrowed. */
+typedef void (*rcpt_lane_on_effects)(void *context, uint32_t lane,
+                                     const struct rcpt_lane_effects *effects);
+
+struct rcpt_lane_sender *rcpt_lane_sender_new(
+    const char *unknown_policy /* park | insert | dead-letter */, int64_t parked_max_age_ms);
+void rcpt_lane_sender_free(struct rcpt_lane_sender *sender);
+void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
+                              void *context);
+/* Names of the gateways of a batch's signatures, to be kept with what is parked. */
+void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gateway_name name,
+                                    const void *context);
+/* Whether what each receipt did is written down, in the same transaction. */
+void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
+/* With it, a batch that reaches nothing subscribed is sent in the unsubscribed form, which has to
+ * be among the connection's statements; it is rolled back with RD003 where PostgreSQL knows better.
+ * NULL, as at first: never. Copied. */
+void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
+                                       const struct rcpt_lane_subscription *subscription);
+void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
+
+/* Called exactly once per send, never from inside it. `error` is set unless the outcome is
+ * COMMITTED or PROBED; where its decision is RECONNECT the caller has to reconnect (outcome
+ * UNKNOWN: rcpt_pg has done so). */
+typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
+                                    const struct rcpt_engine_result *result,
+                                    const struct rcpt_error *error);
+
+/* Encodes and submits, without the raw events as long as no message was unknown lately: outcome
+ * AGAIN asks for them. Returns whether the batch goes in the unsubscribed form. The batch is
+ * borrowed for the call only. `traced`: the end of the work and that of the transaction are to be
+ * told apart, at the price of one more packet. */
+bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
+                    const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
+                    void *context);
+
+#endif

@@ -1,0 +1,173 @@
+/* Sessions of others that stand in the way. A client of our role that stalls with a transaction
+ * open may hold a row that a lane waits for: after postgres.zombie_timeout its backend is ended.
+ * And a snapshot that stays open for long keeps dead rows from being removed: that is measured, and
+ * said. Started by receipts.c. */
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define EVICT_MS         1000 /* between two looks at who blocks us */
+#define EVICT_MIN_MS     50
+#define BLOCKED_AFTER_MS 1500 /* a transaction in flight for this long may wait for somebody */
+#define LOOKS_OF_A_WAIT  3    /* at least, before lock_timeout ends it */
+#define MOST_PIDS        64
+#define SNAPSHOT_WARN_MS (10 * 60 * 1000)
+#define SNAPSHOT_EVERY   10000
+
+struct blockers {
+    struct receipts *receipts;
+    struct rcpt_ask evict, snapshot;
+    struct app_ticker ticker;
+    int64_t look_every_ms, look_at_ms;
+    uint64_t evictions;
+    int64_t snapshot_age_ms, backends, backends_most, hidden_backends;
+};
+
+/* ---- blockers of lanes ---- */
+
+enum { EVICTED_PID, EVICTED_NAME, EVICTED_OPEN_MS }; /* columns of evict */
+
+static void on_evicted(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct blockers *blockers = context;
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
+        blockers->evictions++;
+        rcpt_log_warn(
+            "postgres",
+            "ended backend %lld (%s): it blocked a lane with a transaction open for %lld ms",
+            (long long)rcpt_pg_rows_int(rows, row, EVICTED_PID),
+            rcpt_pg_rows_text(rows, row, EVICTED_NAME),
+            (long long)rcpt_pg_rows_int(rows, row, EVICTED_OPEN_MS));
+    }
+}
+
+/* A blocker is seen only while somebody waits for it, and nobody waits longer than lock_timeout:
+ * where that is short there are more looks, and sooner. */
+static int64_t part_of_wait_ms(const struct blockers *blockers, int64_t most)
+{
+    int64_t part = blockers->receipts->context->config->postgres.lock_timeout_ms / LOOKS_OF_A_WAIT;
+    return part >= most ? most : part < EVICT_MIN_MS ? EVICT_MIN_MS : part;
+}
+
+/* Backends of the lanes' connections that may wait for somebody. */
+static size_t find_blocked(const struct blockers *blockers, int64_t pids[MOST_PIDS])
+{
+    const struct receipts *receipts = blockers->receipts;
+    struct receipts_connection_view view;
+    int64_t after_ms = part_of_wait_ms(blockers, BLOCKED_AFTER_MS),
+            now = app_now(receipts->context);
+    size_t count = 0;
+    for (unsigned index = 0; count < MOST_PIDS && lanes_view(receipts->lanes, index, &view);
+         index++) {
+        if (view.up && rcpt_engine_oldest_in_flight_ms(receipts->engine, index, now) > after_ms)
+            pids[count++] = rcpt_pg_backend_pid(view.pg);
+    }
+    return count;
+}
+
+static void evict(struct blockers *blockers)
+{
+    int64_t pids[MOST_PIDS];
+    size_t count = find_blocked(blockers, pids);
+    struct rcpt_pg_encoder *encoder = count > 0 ? rcpt_ask_begin(&blockers->evict) : NULL;
+    if (encoder == NULL)
+        return;
+    rcpt_pg_begin_int4_array(encoder, count);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_put_int4(encoder, (int32_t)pids[index]);
+    rcpt_pg_add_int8(encoder, blockers->receipts->context->config->postgres.zombie_timeout_ms);
+    rcpt_ask_send(&blockers->evict);
+}
+
+/* ---- old snapshots ---- */
+
+enum { /* columns of snapshot_age */
+       SNAPSHOT_AGE,
+       SNAPSHOT_BACKEND,
+       SNAPSHOT_NAME,
+       SNAPSHOT_BACKENDS,
+       SNAPSHOT_BACKENDS_MOST,
+       SNAPSHOT_HIDDEN
+};
+
+/* The age is then that of the sessions that can be seen: said once, for no figure would show it. */
+static void note_hidden(struct blockers *blockers, int64_t hidden)
+{
+    if (hidden > 0 && blockers->hidden_backends == 0)
+        rcpt_log_warn(
+            "postgres",
+            "the owner of %s.watch_server() may not look at %lld sessions of other roles: "
+            "the age of their snapshots is not known; HINT: run receiptd migrate, it "
+            "says what to grant",
+            blockers->receipts->context->config->postgres.schema, (long long)hidden);
+    blockers->hidden_backends = hidden;
+}
+
+static void on_snapshot_age(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct blockers *blockers = context;
+    blockers->snapshot_age_ms = rcpt_pg_rows_int(rows, 0, SNAPSHOT_AGE);
+    blockers->backends = rcpt_pg_rows_int(rows, 0, SNAPSHOT_BACKENDS);
+    blockers->backends_most = rcpt_pg_rows_int(rows, 0, SNAPSHOT_BACKENDS_MOST);
+    note_hidden(blockers, rcpt_pg_rows_int(rows, 0, SNAPSHOT_HIDDEN));
+    if (blockers->snapshot_age_ms > SNAPSHOT_WARN_MS)
+        rcpt_log_warn(
+            "postgres", "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
+            rcpt_pg_rows_text(rows, 0, SNAPSHOT_BACKEND), rcpt_pg_rows_text(rows, 0, SNAPSHOT_NAME),
+            (long long)blockers->snapshot_age_ms / 1000);
+}
+
+/* ---- life ---- */
+
+static void on_tick(void *context)
+{
+    struct blockers *blockers = context;
+    int64_t now = app_now(blockers->receipts->context);
+    if (now >= blockers->look_at_ms) {
+        blockers->look_at_ms = now + blockers->look_every_ms;
+        evict(blockers);
+    }
+    if (rcpt_ask_begin(&blockers->snapshot) != NULL)
+        rcpt_ask_send(&blockers->snapshot);
+}
+
+struct blockers *blockers_new(struct receipts *receipts)
+{
+    struct blockers *blockers = rcpt_calloc(1, sizeof(*blockers));
+    blockers->receipts = receipts;
+    blockers->evict = (struct rcpt_ask){.asker = &receipts->control,
+                                        .statement = "evict",
+                                        .what = "look for blockers",
+                                        .context = blockers,
+                                        .on_answer = on_evicted};
+    blockers->snapshot = (struct rcpt_ask){.asker = &receipts->control,
+                                           .statement = "snapshot_age",
+                                           .what = "look for old snapshots",
+                                           .context = blockers,
+                                           .on_answer = on_snapshot_age,
+                                           .every_ms = SNAPSHOT_EVERY};
+    blockers->ticker = (struct app_ticker){.tick = on_tick, .context = blockers};
+    return blockers;
+}
+
+void blockers_start(struct blockers *blockers)
+{
+    int64_t now = app_now(blockers->receipts->context);
+    blockers->look_every_ms = part_of_wait_ms(blockers, EVICT_MS);
+    blockers->look_at_ms = now + blockers->look_every_ms;
+    blockers->snapshot.at_ms = now + SNAPSHOT_EVERY;
+    app_add_ticker(blockers->receipts->context, &blockers->ticker);
+}
+
+void blockers_free(struct blockers *blockers)
+{
+    free(blockers);
+}
+
+void blockers_view(const struct blockers *blockers, struct receipts_view *view)
+{
+    view->evictions = blockers->evictions;
+    view->snapshot_age_ms = blockers->snapshot_age_ms;
+    view->backends = blockers->backends;
+    view->backends_most = blockers->backends_most;
+}

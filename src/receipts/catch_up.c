@@ -1,0 +1,48 @@
+/* Longer folding under load. A lane takes what is queued, batch.max_events at most. Where all
+ * partitions are behind, nobody's fresh receipts wait for a long transaction, and in a longer one
+ * more receipts of a message meet: then the limit is batch.catch_up times as high. Called by
+ * receipts.c.
+ */
+#include "internal.h"
+
+#define BEHIND_MS 2000  /* a partition whose oldest receipt is older, by Kafka's timestamp */
+#define QUIET_MS  60000 /* a partition without a receipt for so long keeps nobody waiting */
+
+enum standing { STANDING_QUIET, STANDING_FRESH, STANDING_BEHIND };
+
+static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64_t now_ms)
+{
+    struct rcpt_engine_partition_view view = rcpt_engine_view_partition(receipts->engine, slot);
+    if (view.oldest_ms >= 0)
+        return now_ms - view.oldest_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
+    int64_t high, lag, age_ms = view.newest_ms >= 0 ? now_ms - view.newest_ms : -1;
+    if (!receipts_view_partition(receipts, slot, &high, &lag))
+        return STANDING_FRESH; /* nobody knows yet */
+    if (lag > 0)
+        return age_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
+    return age_ms >= 0 && age_ms < QUIET_MS ? STANDING_FRESH : STANDING_QUIET;
+}
+
+static bool all_behind(struct receipts *receipts)
+{
+    int64_t now_ms = app_wall_ms();
+    bool behind = false;
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++) {
+        if (!rcpt_engine_is_assigned(receipts->engine, slot))
+            continue;
+        enum standing standing = standing_of(receipts, slot, now_ms);
+        if (standing == STANDING_FRESH)
+            return false;
+        behind = behind || standing == STANDING_BEHIND;
+    }
+    return behind;
+}
+
+bool catch_up_tick(struct receipts *receipts)
+{
+    bool behind = all_behind(receipts);
+    if (behind == receipts->catching_up)
+        return false;
+    receipts->catching_up = behind;
+    return true;
+}

@@ -1,0 +1,363 @@
+/* Kafka's side of the receipts: records to the engine as long as it wants more, the group's words
+ * to the core's assignment machine (core/assignment.h), and what that machine asks of
+ * Kafka. Positions are committed to Kafka for those who look at lag only. Called by librdkafka's
+ * consumer, by that machine's ports and by receipts.c. */
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* A partition's tag is its slot, so that a record needs no look-up by name. */
+static void *tag_of(uint32_t slot)
+{
+    return (void *)(uintptr_t)(slot + 1);
+}
+
+static uint32_t slot_of(void *tag)
+{
+    return (uint32_t)((uintptr_t)tag - 1);
+}
+
+static bool wants(void *context, const char *topic, int32_t partition, void *tag)
+{
+    struct receipts *receipts = context;
+    (void)topic;
+    (void)partition;
+    bool wanted =
+        receipts->hold == RECEIPTS_HOLD_NONE && rcpt_engine_wants(receipts->engine, slot_of(tag));
+    receipts->starved |= !wanted;
+    return wanted;
+}
+
+static void on_message(void *context, void *tag, const struct rcpt_kafka_message *message)
+{
+    struct receipts *receipts = context;
+    uint32_t slot = slot_of(tag);
+    if (!rcpt_engine_admits(receipts->engine, slot, message->offset))
+        return;
+    struct rcpt_record_input input = {
+        .topic = message->topic,
+        .partition = message->partition,
+        .offset = message->offset,
+        .timestamp_ms = message->timestamp_ms,
+        .key = message->key,
+        .key_size = message->key_size,
+        .value = message->value,
+        .value_size = message->value_size,
+        .unreadable = message->unreadable,
+        .traceparent = message->traceparent,
+        .traceparent_size = message->traceparent_size,
+    };
+    uint64_t received_ns = trace_now(receipts->context);
+    if (received_ns != 0) {
+        input.tracestate = message->tracestate;
+        input.tracestate_size = message->tracestate_size;
+    }
+    struct rcpt_record *record = rcpt_record_decode(receipts->decoder, &input);
+    record->received_ns = received_ns;
+    record->decoded_ns = trace_now(receipts->context);
+    rcpt_engine_deliver_take(receipts->engine, slot, record, app_now(receipts->context));
+}
+
+static void on_round(void *context)
+{
+    struct receipts *receipts = context;
+    rcpt_engine_tick(receipts->engine, app_now(receipts->context));
+}
+
+void consume_continue(struct receipts *receipts)
+{
+    if (!receipts->starved || app_is_stopping(receipts->context))
+        return;
+    receipts->starved = false;
+    rcpt_kafka_kick(receipts->kafka);
+}
+
+/* ---- an operator's word ---- */
+
+void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold)
+{
+    static const char *const texts[] = {[RECEIPTS_HOLD_NONE] = "taking in again",
+                                        [RECEIPTS_HOLD_PAUSED] = "paused: nothing more is taken in",
+                                        [RECEIPTS_HOLD_DRAINING] =
+                                            "draining: nothing more is taken in",
+                                        [RECEIPTS_HOLD_DRAINED] = "drained: nothing is queued"};
+    if (receipts->hold == hold)
+        return;
+    receipts->hold = hold;
+    rcpt_log_info("app", "%s", texts[hold]);
+    app_update_readiness(receipts->context);
+    if (hold == RECEIPTS_HOLD_NONE)
+        consume_continue(receipts);
+}
+
+enum receipts_hold receipts_hold(const struct receipts *receipts)
+{
+    return receipts->hold;
+}
+
+/* ---- the group, as the core's machine hears of it ---- */
+
+/* The caller frees them. */
+static uint32_t *slots_of(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
+                          size_t count)
+{
+    uint32_t *slots = rcpt_calloc(count + 1, sizeof(*slots));
+    for (size_t index = 0; index < count; index++)
+        slots[index] = rcpt_engine_slot(receipts->engine, partitions[index].topic,
+                                        partitions[index].partition);
+    return slots;
+}
+
+static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
+{
+    struct receipts *receipts = context;
+    rcpt_log_info("kafka", "assigned %zu partitions; reading their positions", count);
+    rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
+                     1);
+    uint32_t *slots = slots_of(receipts, partitions, count);
+    rcpt_assignment_start(receipts->assignment, slots, count, app_now(receipts->context));
+    free(slots);
+}
+
+static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
+                       bool lost)
+{
+    struct receipts *receipts = context;
+    rcpt_log_info("kafka", "%s %zu partitions", lost ? "lost" : "revoked", count);
+    rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
+                     RCPT_LABELS(lost ? "lost" : "revoked"), 1);
+    uint32_t *slots = slots_of(receipts, partitions, count);
+    rcpt_assignment_revoke(receipts->assignment, slots, count, app_now(receipts->context));
+    free(slots);
+    app_update_readiness(receipts->context);
+}
+
+static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
+                            int64_t wanted, int64_t low, int64_t high)
+{
+    struct receipts *receipts = context;
+    (void)topic;
+    (void)partition;
+    rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), wanted, low, high,
+                                    app_now(receipts->context));
+}
+
+/* ---- what that machine asks of Kafka: its ports ---- */
+
+static struct rcpt_kafka_partition partition_of(const struct receipts *receipts, uint32_t slot,
+                                                int64_t offset)
+{
+    return (struct rcpt_kafka_partition){
+        .topic = rcpt_engine_slot_topic(receipts->engine, slot),
+        .partition = rcpt_engine_slot_partition(receipts->engine, slot),
+        .offset = offset,
+    };
+}
+
+void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count)
+{
+    struct receipts *receipts = context;
+    void **tags = rcpt_calloc(count + 1, sizeof(*tags));
+    struct rcpt_kafka_partition *partitions = rcpt_calloc(count + 1, sizeof(*partitions));
+    for (size_t index = 0; index < count; index++) {
+        partitions[index] = partition_of(receipts, starts[index].slot, starts[index].offset);
+        tags[index] = tag_of(starts[index].slot);
+    }
+    rcpt_kafka_assign(receipts->kafka, partitions, tags, count);
+    free(partitions);
+    free(tags);
+}
+
+void consume_seek(void *context, uint32_t slot, int64_t offset)
+{
+    const struct receipts *receipts = context;
+    struct rcpt_kafka_partition to = partition_of(receipts, slot, offset);
+    rcpt_kafka_seek(receipts->kafka, to.topic, to.partition, to.offset);
+}
+
+void consume_reassign(void *context, uint32_t slot, int64_t offset)
+{
+    const struct receipts *receipts = context;
+    struct rcpt_kafka_partition to = partition_of(receipts, slot, offset);
+    rcpt_kafka_reassign(receipts->kafka, to.topic, to.partition, to.offset);
+}
+
+struct low_query { /* context of one answer: which assignment asked */
+    struct receipts *receipts;
+    uint32_t serial;
+};
+
+static void on_lows(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
+                    const struct rcpt_error *error)
+{
+    struct low_query query = *(struct low_query *)context;
+    free(context);
+    if (error != NULL) {
+        positions_failed(query.receipts, query.serial, error);
+        return;
+    }
+    int64_t *lows = rcpt_calloc(count + 1, sizeof(*lows));
+    for (size_t index = 0; index < count; index++)
+        lows[index] = partitions[index].offset;
+    rcpt_assignment_on_lows(query.receipts->assignment, query.serial, lows,
+                            app_now(query.receipts->context));
+    free(lows);
+}
+
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted)
+{
+    struct receipts *receipts = context;
+    size_t count = (size_t)(wanted->to - wanted->from);
+    struct rcpt_kafka_partition *partitions = rcpt_calloc(count + 1, sizeof(*partitions));
+    struct low_query *query = rcpt_malloc(sizeof(*query));
+    *query = (struct low_query){receipts, serial};
+    for (size_t index = 0; index < count; index++)
+        partitions[index] = (struct rcpt_kafka_partition){
+            .topic = wanted->topic, .partition = wanted->from + (int32_t)index};
+    rcpt_kafka_query_low(receipts->kafka, partitions, count, on_lows, query);
+    free(partitions);
+}
+
+/* ---- cluster, health ---- */
+
+static void on_cluster(void *context, const char *cluster_id,
+                       const struct rcpt_kafka_topic_info *topics, size_t count)
+{
+    struct receipts *receipts = context;
+    rcpt_assignment_set_cluster(receipts->assignment, cluster_id != NULL ? cluster_id : "");
+    for (size_t index = 0; index < count; index++)
+        rcpt_assignment_set_topic(receipts->assignment, topics[index].topic,
+                                  topics[index].partition_count);
+    if (!receipts->subscribed && !app_is_stopping(receipts->context)) {
+        receipts->subscribed = true;
+        rcpt_log_info("kafka", "cluster %s; joining group %s",
+                      rcpt_assignment_cluster(receipts->assignment),
+                      receipts->context->config->kafka.group);
+        rcpt_kafka_subscribe(receipts->kafka);
+    }
+}
+
+static void on_health(void *context, bool healthy, const struct rcpt_error *error)
+{
+    struct receipts *receipts = context;
+    if (!healthy && error->decision == RCPT_DECISION_FATAL) {
+        app_fail(receipts->context, error);
+        return;
+    }
+    receipts->kafka_healthy = healthy;
+    if (!healthy)
+        app_set_reason(receipts->kafka_reason, error);
+    app_update_readiness(receipts->context);
+}
+
+static void on_closed(void *context)
+{
+    struct receipts *receipts = context;
+    receipts->kafka = NULL;
+    app_closed(receipts->context);
+    app_check_drain(receipts->context);
+}
+
+bool consume_start(struct receipts *receipts, struct rcpt_error *error)
+{
+    const struct rcpt_config *config = receipts->context->config;
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
+    struct rcpt_kafka_settings settings = {
+        .loop = receipts->context->loop,
+        .brokers = config->kafka.brokers,
+        .group = config->kafka.group,
+        .instance_id = config->kafka.instance_id,
+        .topics = (const char *const *)config->kafka.topics,
+        .topic_count = config->kafka.topics_count,
+        .properties = properties,
+        .property_count = config->kafka.properties_count,
+        .fetch_budget_bytes = config->kafka.fetch_budget_bytes,
+        .commit_interval_ms = config->kafka.commit_interval_ms,
+        .callbacks = {.context = receipts,
+                      .on_cluster = on_cluster,
+                      .on_assigned = on_assigned,
+                      .on_revoked = on_revoked,
+                      .wants = wants,
+                      .on_message = on_message,
+                      .on_round = on_round,
+                      .on_out_of_range = on_out_of_range,
+                      .on_health = on_health,
+                      .on_closed = on_closed},
+    };
+    rcpt_kafka_set_batch_limit(config->kafka.batch_limit_bytes);
+    receipts->kafka = rcpt_kafka_new(&settings, error);
+    free(properties);
+    return receipts->kafka != NULL;
+}
+
+/* ---- advisory commit, lag ---- */
+
+static void commit(struct receipts *receipts)
+{
+    uint32_t slots = rcpt_engine_slot_count(receipts->engine);
+    struct rcpt_kafka_partition *partitions = rcpt_calloc(slots + 1, sizeof(*partitions));
+    size_t count = 0;
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        if (!rcpt_engine_is_assigned(receipts->engine, slot))
+            continue;
+        partitions[count++] =
+            partition_of(receipts, slot, rcpt_engine_committed(receipts->engine, slot));
+    }
+    if (count > 0)
+        rcpt_kafka_commit(receipts->kafka, partitions, count);
+    free(partitions);
+}
+
+static void on_commit_timer(uv_timer_t *timer)
+{
+    struct receipts *receipts = timer->data;
+    if (receipts->kafka != NULL && !app_is_stopping(receipts->context))
+        commit(receipts);
+}
+
+void consume_apply_config(struct receipts *receipts)
+{
+    int64_t interval = receipts->context->config->kafka.commit_interval_ms;
+    if (interval > 0)
+        uv_timer_start(&receipts->commit_timer, on_commit_timer, (uint64_t)interval,
+                       (uint64_t)interval);
+    else
+        uv_timer_stop(&receipts->commit_timer);
+}
+
+bool consume_close(struct receipts *receipts, int64_t patience_ms)
+{
+    if (receipts->kafka == NULL)
+        return false;
+    if (receipts->kafka_closing)
+        return true;
+    receipts->kafka_closing = true;
+    app_open(receipts->context);
+    commit(receipts);
+    rcpt_kafka_close(receipts->kafka, patience_ms);
+    return true;
+}
+
+bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int64_t *high,
+                             int64_t *lag)
+{
+    *high = receipts->kafka == NULL
+                ? -1
+                : rcpt_kafka_high_watermark(receipts->kafka,
+                                            rcpt_engine_slot_topic(receipts->engine, slot),
+                                            rcpt_engine_slot_partition(receipts->engine, slot));
+    int64_t committed = rcpt_engine_committed(receipts->engine, slot);
+    *lag = *high > committed ? *high - committed : 0;
+    return *high >= 0;
+}
+
+int64_t receipts_lag(const struct receipts *receipts)
+{
+    int64_t sum = 0, high, lag;
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++) {
+        if (rcpt_engine_is_assigned(receipts->engine, slot) &&
+            receipts_view_partition(receipts, slot, &high, &lag))
+            sum += lag;
+    }
+    return sum;
+}

@@ -1,0 +1,161 @@
+/* Between the files of the receipts' way (receipts.h). */
+#ifndef RECEIPTD_RECEIPTS_INTERNAL_H
+#define RECEIPTD_RECEIPTS_INTERNAL_H
+
+#include "receipts.h"
+
+#include "core/assignment.h"
+#include "kafka/consumer.h"
+#include "postgres/ask.h"
+
+#define APP_HASH_VERSION 1 /* of the lane hash; pinned in consumer_topic */
+
+struct lanes;    /* lanes.c */
+struct parking;  /* parking.c */
+struct rollup;   /* rollup.c */
+struct blockers; /* blockers.c */
+
+struct receipts {
+    struct app_context *context;
+    struct rcpt_engine *engine;
+    struct rcpt_decoder *decoder;
+    struct rcpt_kafka *kafka; /* NULL: not started, or closed */
+    struct rcpt_asker control;
+    const struct control_listener *control_listener; /* NULL: nobody */
+    struct transition_subscriber *subscribers;
+    struct lanes *lanes;
+    struct parking *parking;
+    struct rollup *rollup;
+    struct blockers *blockers;
+    struct app_ticker ticker;
+    char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
+
+    /* positions.c, ladders.c */
+    struct rcpt_assignment *assignment;
+    char stored_ladder[24]; /* hash of what the database has; "": not known yet */
+
+    /* consume.c */
+    enum receipts_hold hold;
+    bool kafka_healthy, subscribed, starved, kafka_closing;
+    char kafka_reason[APP_REASON_BYTES];
+    uv_timer_t commit_timer;
+
+    bool catching_up; /* all partitions are behind: larger batches */
+};
+
+/* ---- consume.c ---- */
+RCPT_MUST_CHECK bool consume_start(struct receipts *receipts, struct rcpt_error *error);
+void consume_apply_config(struct receipts *receipts);
+/* Ports of the assignment machine. */
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted);
+void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count);
+void consume_seek(void *context, uint32_t slot, int64_t offset);
+void consume_reassign(void *context, uint32_t slot, int64_t offset);
+/* Memory may have become free: polls what was left alone. */
+void consume_continue(struct receipts *receipts);
+bool consume_close(struct receipts *receipts, int64_t patience_ms);
+
+/* ---- catch_up.c ---- */
+/* Looks whether all partitions are behind: catching_up. True: that has changed. */
+bool catch_up_tick(struct receipts *receipts);
+
+/* ---- lanes.c ---- */
+struct lanes *lanes_new(struct receipts *receipts);
+void lanes_start(struct lanes *lanes);
+void lanes_close(struct lanes *lanes);
+void lanes_free(struct lanes *lanes);
+void lanes_observe(struct lanes *lanes, const struct lane_observer *observer);
+/* Takes over what a reload has changed. */
+void lanes_apply_config(struct lanes *lanes);
+/* Another number of connections: what is in flight finishes first. */
+void lanes_resize(struct lanes *lanes, unsigned connections);
+void lanes_tick(struct lanes *lanes);
+void lanes_apply_subscriptions(struct lanes *lanes);
+void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription);
+bool lanes_are_changing(const struct lanes *lanes); /* the number of connections, or what is on
+                                                       them */
+bool lanes_are_closing(const struct lanes *lanes);  /* connections, for that */
+bool lanes_are_up(const struct lanes *lanes);
+bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_connection_view *view);
+/* Ports of the engine; their context is that of the receipts. */
+void lanes_port_submit(void *context, const struct rcpt_batch *batch);
+void lanes_port_read_positions(void *context, uint32_t lane);
+
+/* ---- subscribers.c ---- */
+#define SUBSCRIBERS_MOST_BLOCKS 4u /* in a lane's statements */
+
+struct subscribers_blocks {
+    const char *all[SUBSCRIBERS_MOST_BLOCKS];
+    size_t count;
+    bool selective; /* the selective subscriber's is the last one */
+};
+
+/* They must not miss a transition: nothing is assigned before all of them are prepared. */
+bool subscribers_are_prepared(const struct receipts *receipts);
+struct subscribers_blocks subscribers_read_blocks(const struct receipts *receipts);
+bool subscribers_blocks_are_same(const struct subscribers_blocks *left,
+                                 const struct subscribers_blocks *right);
+void subscribers_tell_committed(const struct receipts *receipts, const struct lane_flight *flight,
+                                uint32_t messages_changed);
+void subscribers_tell_outdated(const struct receipts *receipts);
+
+/* ---- positions.c ---- */
+void positions_start(struct receipts *receipts);
+/* Time, and the control connection or a subscriber may have become ready. */
+void positions_tick(struct receipts *receipts);
+/* A question of the assignment machine has failed: says so if it still waits for the answer. */
+void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error);
+void positions_port_rewind(void *context, uint32_t slot, int64_t offset);
+void positions_port_reassign(void *context, uint32_t slot, int64_t offset);
+void positions_port_refresh(void *context, uint32_t slot);
+
+/* ---- ladders.c ---- */
+enum ladders_fit { LADDERS_SAME, LADDERS_STORED_HAS_MORE, LADDERS_DIFFER };
+/* The parameters of ladder_read.sql, and what its answer means. */
+void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *config);
+enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct rcpt_config *config);
+/* False: the process is about to end, for its ladder is another than the database's. Otherwise
+ * receipts->stored_ladder is what the database has. */
+bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows);
+
+/* ---- parking.c ---- */
+struct parking *parking_new(struct receipts *receipts);
+void parking_start(struct parking *parking);
+void parking_close(struct parking *parking);
+void parking_free(struct parking *parking);
+/* A batch has just parked so many receipts: the limit holds between two looks as well. */
+void parking_count(struct parking *parking, uint32_t rows);
+void parking_view(const struct parking *parking, struct receipts_view *view);
+
+/* ---- rollup.c ---- */
+struct rollup *rollup_new(struct receipts *receipts);
+void rollup_start(struct rollup *rollup);
+void rollup_apply_config(struct rollup *rollup);
+void rollup_forget(struct rollup *rollup); /* another server may count from elsewhere */
+void rollup_close(struct rollup *rollup);
+void rollup_free(struct rollup *rollup);
+
+/* ---- blockers.c ---- */
+struct blockers *blockers_new(struct receipts *receipts);
+void blockers_start(struct blockers *blockers);
+void blockers_free(struct blockers *blockers);
+void blockers_view(const struct blockers *blockers, struct receipts_view *view);
+
+/* ---- assigned.c ---- */
+unsigned assigned_count(const struct rcpt_engine *engine);
+bool assigned_has(const struct rcpt_engine *engine, const char *topic, int32_t partition);
+/* Two parameters: topics and partitions of everything assigned now. */
+void assigned_put(const struct rcpt_engine *engine, struct rcpt_pg_encoder *encoder);
+
+/* ---- trace.c ---- */
+/* Before a record is decoded, and after: when it came, and how long that took. */
+uint64_t trace_now(const struct app_context *context); /* 0: nothing is traced */
+/* The batch is about to be sent; its span, or NULL. */
+struct rcpt_span *trace_begin_batch(const struct app_context *context,
+                                    const struct rcpt_batch *batch);
+/* Its answer is here; takes the span. */
+void trace_end_batch(const struct app_context *context, struct rcpt_span *span_taken,
+                     uint64_t sent_ns, const struct rcpt_engine_result *result,
+                     const struct rcpt_error *error);
+
+#endif

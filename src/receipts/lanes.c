@@ -1,0 +1,491 @@
+/* Engine → PostgreSQL: batches are sent over the connections of lanes, positions are read, results
+ * go back to the engine. The states of a lane are the engine's; a connection is up or not, and all
+ * of them close and are made again when their number or the subscribers' blocks change, once
+ * nothing is in flight. Called by the engine (ports) and by receipts.c; results come from
+ * src/postgres. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+#include "postgres/sql.h"
+
+struct connection {
+    struct lanes *lanes;
+    uint32_t index;
+    struct rcpt_pg *pg; /* NULL: it closes, to be made again */
+    struct rcpt_lane_sender *sender;
+    struct rcpt_pg_encoder *encoder; /* for reading positions */
+    bool up;
+    char name[24];
+};
+
+struct read { /* one read_positions; a lane has at most one */
+    struct lanes *lanes;
+    uint32_t lane;
+    struct rcpt_engine_position *rows; /* slots as they were asked for, filled by the answer */
+    uint32_t count;
+};
+
+struct lanes {
+    struct receipts *receipts;
+    struct connection *connections;
+    struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
+    struct subscribers_blocks blocks;            /* in these statements */
+    struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
+    struct read *reads;                          /* by lane, as are flights */
+    struct lane_flight *flights;
+    const struct lane_observer *observer; /* NULL: nobody */
+    unsigned wanted;                      /* connections, while they change; 0: they do not */
+    unsigned closing;                     /* connections that are */
+};
+
+static unsigned connection_count(const struct lanes *lanes)
+{
+    return lanes->receipts->context->config->postgres.connections;
+}
+
+static struct connection *connection_of(const struct lanes *lanes, uint32_t lane)
+{
+    return &lanes->connections[lane % connection_count(lanes)];
+}
+
+/* A batch's line is found by its number, and by the trace of its first record. */
+static void log_outcome(const struct lanes *lanes, uint32_t lane,
+                        const struct rcpt_engine_result *result, const struct rcpt_error *error)
+{
+    const struct rcpt_batch *batch = lanes->flights[lane].batch;
+    const struct rcpt_log_fields fields = {
+        .batch = batch->number,
+        .trace = batch->record_count > 0 ? batch->records[0]->traceparent : NULL,
+    };
+    switch (result->outcome) {
+    case RCPT_OUTCOME_COMMITTED:
+    case RCPT_OUTCOME_PROBED:
+    case RCPT_OUTCOME_UNKNOWN: /* on_down says it for the whole connection */
+        break;
+    case RCPT_OUTCOME_FENCED:
+        rcpt_log_with(RCPT_LOG_INFO, "core", &fields, "lane %u: %s; reading its positions again",
+                      lane, error->text);
+        break;
+    case RCPT_OUTCOME_DATA:
+        rcpt_log_with(RCPT_LOG_WARN, "core", &fields,
+                      "lane %u: a row is refused (%s); looking for it", lane, error->code);
+        break;
+    case RCPT_OUTCOME_AGAIN:
+        rcpt_log_with(RCPT_LOG_DEBUG, "core", &fields, "lane %u: rolled back, goes again: %s (%s)",
+                      lane, error->text, error->code);
+        break;
+    default:
+        rcpt_log_with(RCPT_LOG_WARN, "postgres", &fields,
+                      "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
+                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+        break;
+    }
+}
+
+/* The response time of a batch is from its submission, so the wait behind others on the connection
+ * counts. */
+static void log_response(const struct lanes *lanes, uint32_t lane)
+{
+    if (!rcpt_log_enabled(RCPT_LOG_DEBUG))
+        return;
+    const struct lane_flight *flight = &lanes->flights[lane];
+    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us",
+                   lane, (unsigned long long)flight->number, flight->messages, flight->events,
+                   (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
+}
+
+/* ---- statements by subscribers ---- */
+
+static void make_statements(struct lanes *lanes)
+{
+    struct subscribers_blocks *blocks = &lanes->blocks;
+    *blocks = subscribers_read_blocks(lanes->receipts);
+    rcpt_lane_statements_free(lanes->statements);
+    lanes->statements = rcpt_lane_statements_new(blocks->all, blocks->count);
+    if (blocks->selective)
+        rcpt_lane_statements_add_unsubscribed(lanes->statements, blocks->all, blocks->count - 1);
+}
+
+/* The form without the selective subscriber's block is prepared only where there is one. */
+static void give_subscription(const struct lanes *lanes, const struct connection *connection)
+{
+    rcpt_lane_sender_set_subscription(connection->sender,
+                                      lanes->blocks.selective ? lanes->subscription : NULL);
+}
+
+void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription)
+{
+    free(lanes->subscription);
+    lanes->subscription = NULL;
+    if (subscription != NULL) {
+        lanes->subscription = rcpt_malloc(sizeof(*subscription));
+        *lanes->subscription = *subscription;
+    }
+    for (uint32_t index = 0; index < connection_count(lanes); index++)
+        if (lanes->connections != NULL && lanes->connections[index].sender != NULL)
+            give_subscription(lanes, &lanes->connections[index]);
+}
+
+/* ---- batches ---- */
+
+static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_result *result,
+                    const struct rcpt_error *error)
+{
+    const struct connection *connection = context;
+    struct lanes *lanes = connection->lanes;
+    struct receipts *receipts = lanes->receipts;
+    struct lane_flight *flight = &lanes->flights[lane];
+    log_outcome(lanes, lane, result, error);
+    log_response(lanes, lane);
+    if (result->outcome == RCPT_OUTCOME_COMMITTED) {
+        parking_count(receipts->parking, result->events_parked);
+        subscribers_tell_committed(receipts, flight, result->messages_changed);
+    } else if (error != NULL && strcmp(error->code, "RD003") == 0) {
+        lanes_set_subscription(lanes, NULL);
+        subscribers_tell_outdated(receipts);
+    }
+    flight->fenced = result->outcome == RCPT_OUTCOME_FENCED;
+    if (lanes->observer != NULL)
+        lanes->observer->on_result(lanes->observer->context, flight, result);
+    trace_end_batch(receipts->context, flight->span, flight->sent_ns, result, error);
+    flight->span = NULL;
+    rcpt_engine_on_result(receipts->engine, lane, result, app_now(receipts->context));
+    if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
+        result->outcome != RCPT_OUTCOME_UNKNOWN)
+        rcpt_pg_reconnect(connection->pg, error);
+    consume_continue(receipts);
+    app_check_drain(receipts->context);
+}
+
+static void on_effects(void *context, uint32_t lane, const struct rcpt_lane_effects *effects)
+{
+    const struct lanes *lanes = ((const struct connection *)context)->lanes;
+    if (lanes->observer != NULL)
+        lanes->observer->on_effects(lanes->observer->context, lanes->flights[lane].batch, effects);
+}
+
+void lanes_port_submit(void *context, const struct rcpt_batch *batch)
+{
+    const struct receipts *receipts = context;
+    struct lanes *lanes = receipts->lanes;
+    struct connection *connection = connection_of(lanes, batch->lane);
+    struct lane_flight *flight = &lanes->flights[batch->lane];
+    *flight = (struct lane_flight){.batch = batch,
+                                   .number = batch->number,
+                                   .sent_ns = uv_hrtime(),
+                                   .events = batch->event_count,
+                                   .messages = batch->message_count,
+                                   .span = trace_begin_batch(receipts->context, batch)};
+    flight->unsubscribed = rcpt_lane_send(connection->sender, connection->pg, batch,
+                                          flight->span != NULL, on_sent, connection);
+}
+
+/* ---- positions ---- */
+
+static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                         const struct rcpt_error *error)
+{
+    const struct read *read = context;
+    const struct receipts *receipts = read->lanes->receipts;
+    struct lane_flight *flight = &read->lanes->flights[read->lane];
+    struct rcpt_pg *pg = connection_of(read->lanes, read->lane)->pg;
+    int64_t now = app_now(receipts->context);
+    if (error != NULL) {
+        rcpt_engine_on_positions_failed(receipts->engine, read->lane, now);
+        if (pg != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
+            rcpt_pg_reconnect(pg, error);
+        return;
+    }
+    RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == read->count);
+    for (uint32_t row = 0; row < read->count; row++) {
+        read->rows[row].found = rcpt_pg_rows_text(rows[0], row, 0) != NULL;
+        read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, 0);
+        read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, 1);
+    }
+    /* The engine may send the next batch at once. */
+    uint64_t contended = rcpt_engine_get_stats(receipts->engine)->contended;
+    uint32_t fenced = flight->fenced ? flight->messages : 0;
+    flight->fenced = false;
+    rcpt_engine_on_positions(receipts->engine, read->lane, read->rows, read->count, now);
+    if (rcpt_engine_get_stats(receipts->engine)->contended > contended)
+        rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_EXCLUSIVITY_MESSAGES,
+                         RCPT_NO_LABELS, fenced);
+    app_update_readiness(receipts->context);
+}
+
+/* The rows come back in the order of the question, which is kept here by slot. */
+static void remember_slots(const struct rcpt_engine *engine, struct read *read)
+{
+    uint32_t slots = rcpt_engine_slot_count(engine);
+    read->rows = rcpt_realloc(read->rows, (slots + 1) * sizeof(*read->rows));
+    read->count = 0;
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        if (rcpt_engine_is_assigned(engine, slot))
+            read->rows[read->count++] = (struct rcpt_engine_position){.slot = slot};
+    }
+}
+
+void lanes_port_read_positions(void *context, uint32_t lane)
+{
+    const struct receipts *receipts = context;
+    struct read *read = &receipts->lanes->reads[lane];
+    struct connection *connection = connection_of(receipts->lanes, lane);
+    remember_slots(receipts->engine, read);
+    rcpt_pg_encoder_reset(connection->encoder);
+    assigned_put(receipts->engine, connection->encoder);
+    rcpt_pg_add_int4(connection->encoder, (int32_t)lane);
+    struct rcpt_pg_query query = {.statement = "positions"};
+    rcpt_pg_encoder_params(connection->encoder, &query.params);
+    rcpt_pg_submit(connection->pg, &query, 1, on_positions, read);
+}
+
+/* ---- connections ---- */
+
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct connection *connection = context;
+    const struct receipts *receipts = connection->lanes->receipts;
+    (void)pg;
+    connection->up = true;
+    rcpt_log_info("postgres", "%s is connected", connection->name);
+    rcpt_engine_connection_up(receipts->engine, connection->index, app_now(receipts->context));
+    app_update_readiness(receipts->context);
+}
+
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct connection *connection = context;
+    struct receipts *receipts = connection->lanes->receipts;
+    (void)pg;
+    if (connection->up)
+        rcpt_engine_connection_down(receipts->engine, connection->index,
+                                    app_now(receipts->context));
+    connection->up = false;
+    rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS(connection->name), 1);
+    app_set_reason(receipts->database_reason, error);
+    rcpt_log_warn("postgres", "%s is not connected: %s", connection->name,
+                  receipts->database_reason);
+    app_update_readiness(receipts->context);
+    app_check_drain(receipts->context);
+}
+
+static const char *unknown_policy(enum rcpt_unknown_policy policy)
+{
+    switch (policy) {
+    case RCPT_UNKNOWN_INSERT:
+        return "insert";
+    case RCPT_UNKNOWN_DEAD_LETTER:
+        return "dead-letter";
+    default:
+        return "park";
+    }
+}
+
+static const char *name_gateway(const void *context, uint32_t gateway)
+{
+    const struct receipts *receipts = context;
+    return rcpt_decoder_gateway(receipts->decoder, gateway);
+}
+
+static void start_connection(struct lanes *lanes, uint32_t index)
+{
+    const struct app_context *context = lanes->receipts->context;
+    const struct rcpt_config *config = context->config;
+    struct connection *connection = &lanes->connections[index];
+    connection->lanes = lanes;
+    connection->index = index;
+    snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
+    connection->sender =
+        rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
+    rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
+    rcpt_lane_sender_observe(connection->sender, on_effects, connection);
+    rcpt_lane_sender_name_gateways(connection->sender, name_gateway, lanes->receipts);
+    give_subscription(lanes, connection);
+    connection->encoder = rcpt_pg_encoder_new();
+    struct rcpt_pg_settings settings = app_pg_settings(context, connection->name);
+    settings.context = connection;
+    settings.on_ready = on_ready;
+    settings.on_down = on_down;
+    settings.statements = rcpt_lane_statements_list(lanes->statements, &settings.statement_count);
+    connection->pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(connection->pg);
+}
+
+static void start_connections(struct lanes *lanes)
+{
+    make_statements(lanes);
+    lanes->connections = rcpt_calloc(connection_count(lanes), sizeof(*lanes->connections));
+    for (uint32_t index = 0; index < connection_count(lanes); index++)
+        start_connection(lanes, index);
+}
+
+static void free_connections(struct lanes *lanes)
+{
+    for (unsigned index = 0; lanes->connections != NULL && index < connection_count(lanes);
+         index++) {
+        rcpt_lane_sender_free(lanes->connections[index].sender);
+        rcpt_pg_encoder_free(lanes->connections[index].encoder);
+    }
+    free(lanes->connections);
+    lanes->connections = NULL;
+}
+
+/* ---- a reload ---- */
+
+void lanes_apply_config(struct lanes *lanes)
+{
+    const struct rcpt_config *config = lanes->receipts->context->config;
+    for (unsigned index = 0; index < connection_count(lanes); index++) {
+        struct connection *connection = &lanes->connections[index];
+        rcpt_lane_sender_set_max_age(connection->sender, config->parked.max_age_ms);
+        rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
+        if (connection->pg != NULL)
+            rcpt_pg_set_dsn(connection->pg, config->postgres.dsn);
+    }
+}
+
+static void finish_change(struct lanes *lanes)
+{
+    const struct receipts *receipts = lanes->receipts;
+    struct rcpt_config *config = receipts->context->config;
+    free_connections(lanes);
+    rcpt_engine_set_connections(receipts->engine, lanes->wanted);
+    config->postgres.connections = lanes->wanted;
+    lanes->wanted = 0;
+    start_connections(lanes);
+    rcpt_engine_set_held(receipts->engine, false, app_now(receipts->context));
+    rcpt_log_info("app", "%u connections for lanes now", config->postgres.connections);
+    app_check_drain(receipts->context);
+}
+
+static void on_connection_closed(void *context)
+{
+    struct lanes *lanes = context;
+    if (--lanes->closing == 0)
+        finish_change(lanes);
+}
+
+static void begin_change(struct lanes *lanes, unsigned connections)
+{
+    lanes->wanted = connections;
+    rcpt_engine_set_held(lanes->receipts->engine, true, app_now(lanes->receipts->context));
+    lanes_tick(lanes);
+}
+
+void lanes_resize(struct lanes *lanes, unsigned connections)
+{
+    if (connections == connection_count(lanes) && lanes->wanted == 0)
+        return;
+    if (lanes->closing == 0) /* otherwise the reload that began it has not ended yet */
+        begin_change(lanes, connections);
+}
+
+void lanes_apply_subscriptions(struct lanes *lanes)
+{
+    const struct subscribers_blocks blocks = subscribers_read_blocks(lanes->receipts);
+    if (!subscribers_blocks_are_same(&blocks, &lanes->blocks) && lanes->wanted == 0)
+        begin_change(lanes, connection_count(lanes));
+}
+
+void lanes_tick(struct lanes *lanes)
+{
+    const struct receipts *receipts = lanes->receipts;
+    unsigned count = connection_count(lanes);
+    if (lanes->wanted == 0 || lanes->closing > 0 || app_is_stopping(receipts->context) ||
+        !rcpt_engine_is_settled(receipts->engine))
+        return;
+    lanes->closing = count;
+    for (unsigned index = 0; index < count; index++) {
+        struct connection *connection = &lanes->connections[index];
+        struct rcpt_pg *pg = connection->pg;
+        if (connection->up)
+            rcpt_engine_connection_down(receipts->engine, index, app_now(receipts->context));
+        connection->up = false;
+        connection->pg = NULL;
+        rcpt_pg_close(pg, on_connection_closed, lanes);
+    }
+    app_update_readiness(receipts->context);
+}
+
+/* ---- what there is to see ---- */
+
+bool lanes_are_changing(const struct lanes *lanes)
+{
+    return lanes->wanted != 0;
+}
+
+bool lanes_are_closing(const struct lanes *lanes)
+{
+    return lanes->closing > 0;
+}
+
+bool lanes_are_up(const struct lanes *lanes)
+{
+    for (unsigned index = 0; index < connection_count(lanes); index++) {
+        if (!lanes->connections[index].up)
+            return false;
+    }
+    return true;
+}
+
+bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_connection_view *view)
+{
+    if (index >= connection_count(lanes))
+        return false;
+    const struct connection *connection = &lanes->connections[index];
+    *view = (struct receipts_connection_view){connection->name, connection->up, connection->pg};
+    return true;
+}
+
+/* ---- life ---- */
+
+struct lanes *lanes_new(struct receipts *receipts)
+{
+    struct lanes *lanes = rcpt_calloc(1, sizeof(*lanes));
+    unsigned count = receipts->context->config->lanes;
+    lanes->receipts = receipts;
+    lanes->reads = rcpt_calloc(count, sizeof(*lanes->reads));
+    lanes->flights = rcpt_calloc(count, sizeof(*lanes->flights));
+    for (uint32_t lane = 0; lane < count; lane++)
+        lanes->reads[lane] = (struct read){.lanes = lanes, .lane = lane};
+    return lanes;
+}
+
+void lanes_observe(struct lanes *lanes, const struct lane_observer *observer)
+{
+    lanes->observer = observer;
+}
+
+void lanes_start(struct lanes *lanes)
+{
+    start_connections(lanes);
+}
+
+static void on_closed(void *context)
+{
+    app_closed(context);
+}
+
+void lanes_close(struct lanes *lanes)
+{
+    struct app_context *context = lanes->receipts->context;
+    for (unsigned index = 0; index < connection_count(lanes); index++) {
+        app_open(context);
+        rcpt_pg_close(lanes->connections[index].pg, on_closed, context);
+    }
+}
+
+void lanes_free(struct lanes *lanes)
+{
+    free_connections(lanes);
+    rcpt_lane_statements_free(lanes->statements);
+    for (uint32_t lane = 0; lane < lanes->receipts->context->config->lanes; lane++)
+        free(lanes->reads[lane].rows);
+    free(lanes->reads);
+    free(lanes->flights);
+    free(lanes->subscription);
+    free(lanes);
+}

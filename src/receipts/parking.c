@@ -1,0 +1,137 @@
+/* Receipts that wait for their message ("parked"). Every parked.poll_interval the database is asked
+ * which lanes have some whose message has come, or that are too old; the engine wakes these. The
+ * same answer counts all of them: at parked.max_rows nothing more is taken in until some are gone.
+ *
+ * Started by receipts.c; lanes.c counts what its batches park. */
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define PROBE_SHARE 20 /* probes take at most 1/20 of the time */
+
+struct parking {
+    struct receipts *receipts;
+    struct rcpt_ask probe;
+    uv_timer_t timer; /* of the next probe */
+    int64_t rows, oldest_ms, started_ms;
+    bool full;
+};
+
+/* Columns of parked_probe. */
+enum { PROBE_LANE, PROBE_WAKES, PROBE_EXPIRES, PROBE_ROWS, PROBE_OLDEST };
+
+static void set_rows(struct parking *parking, int64_t rows)
+{
+    const struct rcpt_config *config = parking->receipts->context->config;
+    parking->rows = rows;
+    bool full = rows >= (int64_t)config->parked.max_rows;
+    if (full != parking->full)
+        rcpt_log_warn("app",
+                      full ? "%lld receipts wait for their message: parked.max_rows is reached, "
+                             "nothing more is "
+                             "taken in until some are gone"
+                           : "%lld receipts wait for their message: taking in again",
+                      (long long)rows);
+    parking->full = full;
+    rcpt_engine_set_parking_full(parking->receipts->engine, full);
+}
+
+void parking_count(struct parking *parking, uint32_t rows)
+{
+    if (rows > 0)
+        set_rows(parking, parking->rows + rows);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+/* A probe costs what the backlog costs; the next one waits so long that all probes together stay a
+ * small share. One that failed says nothing about the cost: it waited for somebody. */
+static void schedule(struct parking *parking, bool succeeded)
+{
+    const struct app_context *context = parking->receipts->context;
+    int64_t wait = succeeded ? (app_now(context) - parking->started_ms) * PROBE_SHARE : 0;
+    if (wait < context->config->parked.poll_interval_ms)
+        wait = context->config->parked.poll_interval_ms;
+    if (context->phase < APP_CLOSING)
+        uv_timer_start(&parking->timer, on_timer, (uint64_t)wait, 0);
+}
+
+static void on_probed(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct parking *parking = context;
+    struct receipts *receipts = parking->receipts;
+    schedule(parking, true);
+    int64_t parked = 0, oldest_ms = 0;
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
+        uint32_t lane = (uint32_t)rcpt_pg_rows_int(rows, row, PROBE_LANE);
+        int64_t oldest = rcpt_pg_rows_int(rows, row, PROBE_OLDEST);
+        parked += rcpt_pg_rows_int(rows, row, PROBE_ROWS);
+        oldest_ms = oldest > oldest_ms ? oldest : oldest_ms;
+        if (lane < receipts->context->config->lanes)
+            rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_WAKES),
+                             rcpt_pg_rows_bool(rows, row, PROBE_EXPIRES),
+                             app_now(receipts->context));
+    }
+    set_rows(parking, parked);
+    parking->oldest_ms = oldest_ms;
+    if (!parking->full)
+        consume_continue(receipts);
+}
+
+static void on_failed(void *context, const struct rcpt_error *error)
+{
+    (void)error;
+    schedule(context, false);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct parking *parking = timer->data;
+    const struct receipts *receipts = parking->receipts;
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&parking->probe);
+    parking->started_ms = app_now(receipts->context);
+    if (encoder == NULL) {
+        schedule(parking, false);
+        return;
+    }
+    assigned_put(receipts->engine, encoder);
+    rcpt_pg_add_int8(encoder, receipts->context->config->parked.max_age_ms);
+    rcpt_ask_send(&parking->probe);
+}
+
+struct parking *parking_new(struct receipts *receipts)
+{
+    struct parking *parking = rcpt_calloc(1, sizeof(*parking));
+    parking->receipts = receipts;
+    parking->probe = (struct rcpt_ask){.asker = &receipts->control,
+                                       .statement = "parked_probe",
+                                       .what = "look at parked rows",
+                                       .context = parking,
+                                       .on_answer = on_probed,
+                                       .on_failed = on_failed};
+    uv_timer_init(receipts->context->loop, &parking->timer);
+    parking->timer.data = parking;
+    return parking;
+}
+
+void parking_start(struct parking *parking)
+{
+    schedule(parking, false);
+}
+
+void parking_close(struct parking *parking)
+{
+    app_close_handle(parking->receipts->context, (uv_handle_t *)&parking->timer);
+}
+
+void parking_free(struct parking *parking)
+{
+    free(parking);
+}
+
+void parking_view(const struct parking *parking, struct receipts_view *view)
+{
+    view->parked_rows = parking->rows;
+    view->parked_oldest_ms = parking->oldest_ms;
+    view->parking_is_full = parking->full;
+}

@@ -1,0 +1,308 @@
+/* What an assignment asks of PostgreSQL: the core's machine (core/assignment.h) decides,
+ * here its questions become statements on the control connection, and its notes lines of the log.
+ * The questions to Kafka are in consume.c. Called by receipts.c, consume.c and the engine.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* ---- answers ---- */
+
+struct request { /* context of one answer: which assignment asked */
+    struct receipts *receipts;
+    uint32_t serial;
+};
+
+static struct request *request_new(struct receipts *receipts, uint32_t serial)
+{
+    struct request *request = rcpt_malloc(sizeof(*request));
+    *request = (struct request){receipts, serial};
+    return request;
+}
+
+void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error)
+{
+    if (rcpt_assignment_on_failed(receipts->assignment, serial, app_now(receipts->context)))
+        rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "positions cannot be read yet");
+}
+
+/* True: there is no answer. */
+static bool has_failed(const struct request *request, const struct rcpt_error *error)
+{
+    struct receipts *receipts = request->receipts;
+    if (error == NULL)
+        return false;
+    positions_failed(receipts, request->serial, error);
+    if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
+        rcpt_pg_reconnect(receipts->control.pg, error);
+    return true;
+}
+
+/* Columns of pins_read. */
+enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS };
+
+static struct rcpt_assignment_pin *decode_pins(const struct rcpt_pg_rows *rows, size_t *count)
+{
+    size_t topics = rcpt_pg_rows_count(rows);
+    struct rcpt_assignment_pin *pins = rcpt_calloc(topics + 1, sizeof(*pins));
+    *count = 0;
+    for (size_t row = 0; row < topics; row++) {
+        if (rcpt_pg_rows_text(rows, row, PIN_CLUSTER) == NULL)
+            continue; /* not pinned yet */
+        pins[(*count)++] = (struct rcpt_assignment_pin){
+            .topic = rcpt_pg_rows_text(rows, row, PIN_TOPIC),
+            .cluster_id = rcpt_pg_rows_text(rows, row, PIN_CLUSTER),
+            .ladder = rcpt_pg_rows_text(rows, row, PIN_LADDER),
+            .lanes = rcpt_pg_rows_int(rows, row, PIN_LANES),
+            .hash_version = rcpt_pg_rows_int(rows, row, PIN_HASH),
+            .partitions = (int32_t)rcpt_pg_rows_int(rows, row, PIN_PARTITIONS)};
+    }
+    return pins;
+}
+
+/* Columns of progress_read. */
+enum {
+    ROW_TOPIC,
+    ROW_PARTITION,
+    ROW_LANE,
+    ROW_NEXT,
+    ROW_GENERATION,
+    ROW_ANCHOR,
+    ROW_ANCHOR_TIME,
+    ROW_ANCHOR_CRC
+};
+
+static struct rcpt_assignment_row *decode_rows(struct receipts *receipts,
+                                               const struct rcpt_pg_rows *rows)
+{
+    size_t count = rcpt_pg_rows_count(rows);
+    struct rcpt_assignment_row *out = rcpt_calloc(count + 1, sizeof(*out));
+    for (size_t row = 0; row < count; row++) {
+        bool anchored = rcpt_pg_rows_text(rows, row, ROW_ANCHOR) != NULL;
+        out[row] = (struct rcpt_assignment_row){
+            .slot = rcpt_engine_slot(receipts->engine, rcpt_pg_rows_text(rows, row, ROW_TOPIC),
+                                     (int32_t)rcpt_pg_rows_int(rows, row, ROW_PARTITION)),
+            .lane = (uint32_t)rcpt_pg_rows_int(rows, row, ROW_LANE),
+            .next_offset = rcpt_pg_rows_int(rows, row, ROW_NEXT),
+            .generation = rcpt_pg_rows_int(rows, row, ROW_GENERATION),
+            .anchor = {.offset = anchored ? rcpt_pg_rows_int(rows, row, ROW_ANCHOR) : -1,
+                       .timestamp_ms = rcpt_pg_rows_int(rows, row, ROW_ANCHOR_TIME),
+                       .crc = (uint32_t)rcpt_pg_rows_int(rows, row, ROW_ANCHOR_CRC)}};
+    }
+    return out;
+}
+
+static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                    const struct rcpt_error *error)
+{
+    struct request request = *(struct request *)context;
+    struct receipts *receipts = request.receipts;
+    free(context);
+    if (has_failed(&request, error))
+        return;
+    RCPT_ASSERT(row_count == 3);
+    if (!rcpt_assignment_awaits(receipts->assignment, request.serial) ||
+        !ladders_check(receipts, rows[2]))
+        return;
+    struct rcpt_assignment_answer answer = {.ladder = receipts->stored_ladder,
+                                            .row_count = rcpt_pg_rows_count(rows[1])};
+    struct rcpt_assignment_pin *pins = decode_pins(rows[0], &answer.pin_count);
+    struct rcpt_assignment_row *progress = decode_rows(receipts, rows[1]);
+    answer.pins = pins;
+    answer.rows = progress;
+    rcpt_assignment_on_read(receipts->assignment, request.serial, &answer,
+                            app_now(receipts->context));
+    free(pins);
+    free(progress);
+}
+
+static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct request request = *(struct request *)context;
+    (void)rows;
+    (void)row_count;
+    free(context);
+    if (!has_failed(&request, error))
+        rcpt_assignment_on_inserted(request.receipts->assignment, request.serial,
+                                    app_now(request.receipts->context));
+}
+
+/* ---- questions ---- */
+
+static bool may_ask(void *context)
+{
+    const struct receipts *receipts = context;
+    return receipts->control.up && subscribers_are_prepared(receipts);
+}
+
+static void put_topics(struct receipts *receipts, struct rcpt_pg_encoder *encoder,
+                       const uint32_t *slots, size_t count)
+{
+    rcpt_pg_begin_text_array(encoder, count);
+    for (size_t index = 0; index < count; index++) {
+        const char *topic = rcpt_engine_slot_topic(receipts->engine, slots[index]);
+        rcpt_pg_put_bytes(encoder, topic, strlen(topic));
+    }
+}
+
+static void read_database(void *context, uint32_t serial, const uint32_t *slots, size_t count)
+{
+    struct receipts *receipts = context;
+    struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *progress = rcpt_pg_encoder_new(),
+                           *ladder = rcpt_pg_encoder_new();
+    struct rcpt_pg_query queries[3] = {
+        {.statement = "pins_read"}, {.statement = "progress_read"}, {.statement = "ladder_read"}};
+    put_topics(receipts, pins, slots, count);
+    rcpt_pg_encoder_params(pins, &queries[0].params);
+    put_topics(receipts, progress, slots, count);
+    rcpt_pg_begin_int4_array(progress, count);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_put_int4(progress, rcpt_engine_slot_partition(receipts->engine, slots[index]));
+    rcpt_pg_encoder_params(progress, &queries[1].params);
+    ladders_put(ladder, receipts->context->config);
+    rcpt_pg_encoder_params(ladder, &queries[2].params);
+    rcpt_pg_submit(receipts->control.pg, queries, 3, on_read, request_new(receipts, serial));
+    rcpt_pg_encoder_free(ladder);
+    rcpt_pg_encoder_free(pins);
+    rcpt_pg_encoder_free(progress);
+}
+
+static void insert_rows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows)
+{
+    struct receipts *receipts = context;
+    size_t count = (size_t)(rows->to - rows->from);
+    struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *add = rcpt_pg_encoder_new();
+    struct rcpt_pg_query queries[3] = {{.statement = "synchronous"},
+                                       {.statement = "pins_insert"},
+                                       {.statement = "partitions_add"}};
+    rcpt_pg_add_text(pins, rows->topic);
+    rcpt_pg_add_text(pins, rcpt_assignment_cluster(receipts->assignment));
+    rcpt_pg_add_int4(pins, (int32_t)receipts->context->config->lanes);
+    rcpt_pg_add_int4(pins, APP_HASH_VERSION);
+    rcpt_pg_add_text(pins, receipts->stored_ladder);
+    rcpt_pg_encoder_params(pins, &queries[1].params);
+    rcpt_pg_add_text(add, rows->topic);
+    rcpt_pg_add_int4(add, rows->from);
+    rcpt_pg_begin_int8_array(add, count);
+    for (size_t index = 0; index < count; index++)
+        rcpt_pg_put_int8(add, rows->lows[index]);
+    rcpt_pg_encoder_params(add, &queries[2].params);
+    rcpt_pg_submit(receipts->control.pg, queries, 3, on_inserted, request_new(receipts, serial));
+    rcpt_pg_encoder_free(pins);
+    rcpt_pg_encoder_free(add);
+}
+
+/* ---- what the machine has to say ---- */
+
+static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slot,
+                   const struct rcpt_error *error)
+{
+    struct receipts *receipts = context;
+    (void)slot; /* the error names it */
+    if (why == RCPT_REFUSED_PINS)
+        app_fail(receipts->context, error);
+    else
+        app_halt(receipts->context, error);
+}
+
+static void note(void *context, const struct rcpt_assignment_note *note)
+{
+    const char *topic = note->topic;
+    int32_t partition = note->partition;
+    long long first = note->first, last = note->last;
+    (void)context;
+    switch (note->event) {
+    case RCPT_NOTE_LOW_UNKNOWN:
+        rcpt_log_warn("kafka", "topic %s partition %d: its first offset cannot be read yet", topic,
+                      partition);
+        break;
+    case RCPT_NOTE_ROWS_MADE:
+        rcpt_log_info("postgres", "topic %s: rows for partitions %lld…%lld are there", topic, first,
+                      last);
+        break;
+    case RCPT_NOTE_CONSUMING:
+        rcpt_log_info("core", "consuming %lld partitions", first);
+        break;
+    case RCPT_NOTE_REFRESH:
+        rcpt_log_warn("core",
+                      "rows of topic %s partition %d are gone or of another generation: reading "
+                      "the pins again",
+                      topic, partition);
+        break;
+    case RCPT_NOTE_SKIPPED:
+        rcpt_log_error("kafka",
+                       "topic %s partition %d: retention has deleted records %lld…%lld, going on "
+                       "behind them",
+                       topic, partition, first, last);
+        break;
+    case RCPT_NOTE_REWIND:
+        rcpt_log_warn("core",
+                      "the database went back: topic %s partition %d is read again from %lld",
+                      topic, partition, first);
+        break;
+    case RCPT_NOTE_REASSIGN:
+        rcpt_log_warn("core",
+                      "topic %s partition %d brought nothing after the rewind: assigning it again "
+                      "at %lld",
+                      topic, partition, first);
+        break;
+    }
+}
+
+static void changed(void *context)
+{
+    const struct receipts *receipts = context;
+    app_update_readiness(receipts->context);
+}
+
+/* ---- life ---- */
+
+void positions_start(struct receipts *receipts)
+{
+    const struct rcpt_assignment_settings settings = {
+        .hash_version = APP_HASH_VERSION,
+        .skip_gaps = receipts->context->config->kafka.on_retention_gap == RCPT_GAP_SKIP,
+        .patience_ms = receipts->context->config->postgres.zombie_timeout_ms,
+    };
+    const struct rcpt_assignment_ports ports = {
+        .context = receipts,
+        .may_ask = may_ask,
+        .read = read_database,
+        .query_lows = consume_query_lows,
+        .insert = insert_rows,
+        .assign = consume_assign,
+        .seek = consume_seek,
+        .reassign = consume_reassign,
+        .refuse = refuse,
+        .note = note,
+        .changed = changed,
+    };
+    receipts->assignment = rcpt_assignment_new(&settings, &ports, receipts->engine);
+}
+
+void positions_tick(struct receipts *receipts)
+{
+    rcpt_assignment_tick(receipts->assignment, app_now(receipts->context));
+}
+
+/* ---- the engine's ports ---- */
+
+void positions_port_rewind(void *context, uint32_t slot, int64_t offset)
+{
+    const struct receipts *receipts = context;
+    rcpt_assignment_rewind(receipts->assignment, slot, offset);
+}
+
+void positions_port_reassign(void *context, uint32_t slot, int64_t offset)
+{
+    const struct receipts *receipts = context;
+    rcpt_assignment_reassign(receipts->assignment, slot, offset);
+}
+
+void positions_port_refresh(void *context, uint32_t slot)
+{
+    const struct receipts *receipts = context;
+    rcpt_assignment_refresh(receipts->assignment, slot, app_now(receipts->context));
+}

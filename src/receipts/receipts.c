@@ -1,0 +1,326 @@
+/* The way of receipts as a whole: makes the engine, the control connection and the parts, starts
+ * and ends them, and answers for them what run.c and the pages ask. No state machine of its own:
+ * that of the process is run.c's, that of a batch the engine's.
+ *
+ * Called by run.c (life), reload.c (configuration), control.c, status.c and measure.c (views), and
+ * by folds and actions, which subscribe to transitions. */
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the engine ---- */
+
+static void read_limits(const struct receipts *receipts, struct rcpt_engine_settings *settings)
+{
+    const struct rcpt_config *config = receipts->context->config;
+    *settings = (struct rcpt_engine_settings){
+        .lanes = config->lanes,
+        .connections = config->postgres.connections,
+        .depth = config->postgres.pipeline_depth,
+        .batch_max_events = (uint32_t)config->batch.max_events *
+                            (receipts->catching_up ? config->batch.catch_up : 1),
+        .batch_max_bytes = (uint32_t)config->batch.max_bytes,
+        .budget_bytes = config->memory.budget_bytes,
+        .linger_ms = config->batch.linger_ms,
+        .idle_advance_ms = config->progress.idle_interval_ms,
+        .verify_interval_ms = config->progress.verify_interval_ms,
+        .rewind_timeout_ms = config->progress.rewind_timeout_ms,
+        .retry_min_ms = config->postgres.retry_min_ms,
+        .retry_max_ms = config->postgres.retry_max_ms,
+        .wake_limit = (uint32_t)config->parked.wake_limit,
+        .seed = (uint64_t)getpid() ^ uv_hrtime(),
+    };
+}
+
+static void set_limits(struct receipts *receipts)
+{
+    struct rcpt_engine_settings settings;
+    read_limits(receipts, &settings);
+    rcpt_engine_set_limits(receipts->engine, &settings);
+}
+
+static void catch_up(struct receipts *receipts)
+{
+    const struct rcpt_config *config = receipts->context->config;
+    if (!catch_up_tick(receipts))
+        return;
+    set_limits(receipts);
+    rcpt_log_debug("core", "%s; up to %u receipts a transaction",
+                   receipts->catching_up ? "all partitions are behind"
+                                         : "not all partitions are behind",
+                   (unsigned)config->batch.max_events *
+                       (receipts->catching_up ? (unsigned)config->batch.catch_up : 1));
+}
+
+static void port_halt(void *context, const struct rcpt_error *error)
+{
+    const struct receipts *receipts = context;
+    app_halt(receipts->context, error);
+}
+
+static void make_engine(struct receipts *receipts)
+{
+    const struct rcpt_config *config = receipts->context->config;
+    struct rcpt_engine_settings settings;
+    read_limits(receipts, &settings);
+    struct rcpt_engine_ports ports = {
+        .context = receipts,
+        .submit = lanes_port_submit,
+        .read_positions = lanes_port_read_positions,
+        .rewind = positions_port_rewind,
+        .reassign = positions_port_reassign,
+        .refresh = positions_port_refresh,
+        .halt = port_halt,
+    };
+    receipts->engine = rcpt_engine_new(&settings, config->ladder, &ports);
+    receipts->decoder = rcpt_decoder_new(config->ladder, config->lanes);
+}
+
+/* ---- the control connection ---- */
+
+static void on_control_ready(void *context, struct rcpt_pg *pg)
+{
+    struct receipts *receipts = context;
+    receipts->control.up = true;
+    rollup_forget(receipts->rollup);
+    rcpt_log_info("postgres", "control is connected");
+    positions_tick(receipts);
+    if (receipts->control_listener != NULL && !app_is_stopping(receipts->context))
+        receipts->control_listener->on_ready(receipts->control_listener->context, pg);
+    app_update_readiness(receipts->context);
+}
+
+static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct receipts *receipts = context;
+    (void)pg;
+    receipts->control.up = false;
+    rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS("control"), 1);
+    app_set_reason(receipts->database_reason, error);
+    rcpt_log_warn("postgres", "control is not connected: %s", receipts->database_reason);
+    app_update_readiness(receipts->context);
+}
+
+static void start_control(struct receipts *receipts)
+{
+    struct rcpt_pg_settings settings = app_pg_settings(receipts->context, "control");
+    settings.context = receipts;
+    settings.on_ready = on_control_ready;
+    settings.on_down = on_control_down;
+    settings.statements = rcpt_control_statements(&settings.statement_count);
+    receipts->control.pg = rcpt_pg_new(&settings);
+    rcpt_pg_start(receipts->control.pg);
+}
+
+void receipts_listen_control(struct receipts *receipts, const struct control_listener *listener)
+{
+    receipts->control_listener = listener;
+}
+
+/* ---- subscribers ---- */
+
+void receipts_apply_subscriptions(struct receipts *receipts)
+{
+    lanes_apply_subscriptions(receipts->lanes);
+}
+
+void receipts_set_subscription(struct receipts *receipts,
+                               const struct rcpt_lane_subscription *subscription)
+{
+    lanes_set_subscription(receipts->lanes, subscription);
+}
+
+void receipts_on_prepared(struct receipts *receipts)
+{
+    positions_tick(receipts);
+}
+
+void receipts_observe(struct receipts *receipts, const struct lane_observer *observer)
+{
+    lanes_observe(receipts->lanes, observer);
+}
+
+/* ---- life ---- */
+
+static void on_tick(void *context)
+{
+    struct receipts *receipts = context;
+    rcpt_engine_tick(receipts->engine, app_now(receipts->context));
+    positions_tick(receipts);
+    catch_up(receipts);
+    lanes_tick(receipts->lanes);
+}
+
+struct receipts *receipts_new(struct app_context *context)
+{
+    struct receipts *receipts = rcpt_calloc(1, sizeof(*receipts));
+    receipts->context = context;
+    receipts->control = (struct rcpt_asker){
+        .loop = context->loop, .room = "postgres", .prefix = "", .encoder = rcpt_pg_encoder_new()};
+    receipts->ticker = (struct app_ticker){.tick = on_tick, .context = receipts};
+    uv_timer_init(context->loop, &receipts->commit_timer);
+    receipts->commit_timer.data = receipts;
+    make_engine(receipts);
+    positions_start(receipts);
+    receipts->lanes = lanes_new(receipts);
+    receipts->parking = parking_new(receipts);
+    receipts->rollup = rollup_new(receipts);
+    receipts->blockers = blockers_new(receipts);
+    return receipts;
+}
+
+void receipts_start(struct receipts *receipts)
+{
+    start_control(receipts);
+    lanes_start(receipts->lanes);
+    app_add_ticker(receipts->context, &receipts->ticker);
+    rollup_start(receipts->rollup);
+    parking_start(receipts->parking);
+    blockers_start(receipts->blockers);
+    consume_apply_config(receipts);
+}
+
+bool receipts_consume(struct receipts *receipts, struct rcpt_error *error)
+{
+    return consume_start(receipts, error);
+}
+
+void receipts_apply_config(struct receipts *receipts, unsigned connections)
+{
+    const struct app_context *context = receipts->context;
+    set_limits(receipts);
+    lanes_apply_config(receipts->lanes);
+    rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
+    rollup_apply_config(receipts->rollup);
+    consume_apply_config(receipts);
+    consume_continue(receipts);
+    rcpt_engine_tick(receipts->engine, app_now(context));
+    lanes_resize(receipts->lanes, connections);
+}
+
+void receipts_stop(struct receipts *receipts)
+{
+    receipts->control.closed = true;
+    if (receipts->kafka != NULL)
+        rcpt_kafka_stop_polling(receipts->kafka);
+    rcpt_engine_stop(receipts->engine);
+}
+
+bool receipts_are_settled(const struct receipts *receipts)
+{
+    return rcpt_engine_is_settled(receipts->engine) && !lanes_are_closing(receipts->lanes);
+}
+
+bool receipts_leave(struct receipts *receipts, int64_t patience_ms)
+{
+    return consume_close(receipts, patience_ms);
+}
+
+static void on_closed(void *context)
+{
+    app_closed(context);
+}
+
+void receipts_close(struct receipts *receipts)
+{
+    struct app_context *context = receipts->context;
+    app_close_handle(context, (uv_handle_t *)&receipts->commit_timer);
+    rollup_close(receipts->rollup);
+    parking_close(receipts->parking);
+    lanes_close(receipts->lanes);
+    app_open(context);
+    rcpt_pg_close(receipts->control.pg, on_closed, context);
+}
+
+void receipts_free(struct receipts *receipts)
+{
+    rcpt_assignment_free(receipts->assignment);
+    rcpt_engine_free(receipts->engine);
+    rcpt_decoder_free(receipts->decoder);
+    lanes_free(receipts->lanes);
+    parking_free(receipts->parking);
+    rollup_free(receipts->rollup);
+    blockers_free(receipts->blockers);
+    rcpt_pg_encoder_free(receipts->control.encoder);
+    free(receipts);
+}
+
+/* ---- what there is to see ---- */
+
+struct rcpt_engine *receipts_engine(const struct receipts *receipts)
+{
+    return receipts->engine;
+}
+
+const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway)
+{
+    return rcpt_decoder_gateway(receipts->decoder, gateway);
+}
+
+uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway)
+{
+    return rcpt_decoder_gateway_events(receipts->decoder, gateway);
+}
+
+static const char *text_or(const char *text, const char *fallback)
+{
+    return text[0] != '\0' ? text : fallback;
+}
+
+unsigned receipts_reasons(const struct receipts *receipts,
+                          const char *reasons[RECEIPTS_MOST_REASONS])
+{
+    unsigned count = 0;
+    if (lanes_are_changing(receipts->lanes))
+        reasons[count++] = "changing the number of connections";
+    else if (!receipts->control.up || !lanes_are_up(receipts->lanes))
+        reasons[count++] = text_or(receipts->database_reason, "connecting to PostgreSQL");
+    if (!receipts->kafka_healthy)
+        reasons[count++] = text_or(receipts->kafka_reason, "connecting to Kafka");
+    if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
+        reasons[count++] = "reading positions";
+    return count;
+}
+
+bool receipts_own_share(const struct receipts *receipts, uint32_t number)
+{
+    const char *topic = receipts->context->config->kafka.topics[0];
+    int32_t partitions = rcpt_assignment_topic_partitions(receipts->assignment, topic);
+    return partitions > 0 && assigned_has(receipts->engine, topic, (int32_t)number % partitions);
+}
+
+unsigned receipts_assigned(const struct receipts *receipts)
+{
+    return assigned_count(receipts->engine);
+}
+
+bool receipts_view_connection(const struct receipts *receipts, unsigned index,
+                              struct receipts_connection_view *view)
+{
+    if (index > 0)
+        return lanes_view(receipts->lanes, index - 1, view);
+    *view =
+        (struct receipts_connection_view){"control", receipts->control.up, receipts->control.pg};
+    return true;
+}
+
+struct receipts_view receipts_look(const struct receipts *receipts)
+{
+    static const char *const states[RCPT_ASSIGNMENT_STATE__COUNT] = {
+        [RCPT_ASSIGNMENT_IDLE] = "settled",
+        [RCPT_ASSIGNMENT_WAITING] = "waiting for PostgreSQL",
+        [RCPT_ASSIGNMENT_READING] = "reading positions",
+        [RCPT_ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
+        [RCPT_ASSIGNMENT_INSERTING] = "making rows",
+        [RCPT_ASSIGNMENT_REFUSED] = "refused"};
+    struct receipts_view view = {.cluster_id = rcpt_assignment_cluster(receipts->assignment),
+                                 .assignment_state =
+                                     states[rcpt_assignment_state(receipts->assignment)],
+                                 .kafka_is_healthy = receipts->kafka_healthy};
+    parking_view(receipts->parking, &view);
+    blockers_view(receipts->blockers, &view);
+    return view;
+}

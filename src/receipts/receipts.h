@@ -1,0 +1,174 @@
+/* The way of receipts in the running daemon: Kafka → engine → PostgreSQL, with everything that
+ * keeps it going. What stands above sees this header only.
+ *
+ * receipts.c  the whole: engine, control connection, start, reload, stop, what is in the way
+ * consume.c   Kafka → engine: records are decoded and delivered, partitions assigned and revoked
+ * lanes.c     engine → PostgreSQL: batches are sent, positions read, results given back
+ * positions.c what the core's assignment machine asks of PostgreSQL: pins, rows of new partitions
+ * ladders.c   the ladder of the configuration and that of the database
+ * parking.c   receipts that wait for their message: which lanes have some to wake, and the limit
+ * rollup.c    counters are summed up, the timeline is trimmed
+ * blockers.c  sessions that stand in the way: blockers of lanes, old snapshots
+ * catch_up.c  larger batches while everything is behind
+ * assigned.c  the partitions that are assigned now
+ * subscribers.c  who subscribes to transitions
+ * trace.c     what batches do becomes spans
+ *
+ * Two kinds of others listen: subscribers to transitions of messages (folds, actions), and the
+ * observer of lanes (metrics). Both register before receipts_start. Private to the daemon.
+ */
+#ifndef RECEIPTD_RECEIPTS_RECEIPTS_H
+#define RECEIPTD_RECEIPTS_RECEIPTS_H
+
+#include "core/engine.h"
+#include "host/context.h"
+#include "postgres/arrays.h"
+#include "postgres/statements.h"
+
+struct receipts;
+
+/* ---- transitions ---- */
+
+/* Somebody who takes part in the transactions of lanes: its block in their statements sees each
+ * message whose status changes. */
+struct transition_subscriber {
+    void *context;
+    /* The block for the configuration as it is, a text that is never freed; NULL: none. Asked at
+     * the start and by receipts_apply_subscriptions. */
+    const char *(*block)(const void *context);
+    /* Batches that reach none of its statuses (receipts_set_subscription) are sent without it. One
+     * subscriber at most. */
+    bool selective;
+    /* Whether transitions may happen: nothing is assigned before. NULL: always. */
+    bool (*is_prepared)(const void *context);
+    /* A batch that was sent with its block is committed. NULL: it does not matter. */
+    void (*on_committed)(void *context, uint32_t messages_changed);
+    /* PostgreSQL knows better what it subscribes to: the subscription is dropped until it is set
+     * again. NULL where not selective. */
+    void (*on_outdated)(void *context);
+    struct transition_subscriber *next;
+};
+
+/* Before receipts_start. Borrowed for good. */
+void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber);
+/* The blocks may be others now: then the connections of lanes are made again with them. */
+void receipts_apply_subscriptions(struct receipts *receipts);
+/* To which statuses the selective subscriber subscribes; NULL: not known, so to all. Copied. */
+void receipts_set_subscription(struct receipts *receipts,
+                               const struct rcpt_lane_subscription *subscription);
+/* A subscriber is prepared now: an assignment that waited for it goes on. */
+void receipts_on_prepared(struct receipts *receipts);
+
+/* ---- the observer of lanes ---- */
+
+struct lane_flight {                /* the batch in flight; a lane has at most one */
+    const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
+    uint64_t number, sent_ns;
+    uint32_t events, messages;
+    bool unsubscribed;      /* sent without the block of the selective subscriber */
+    bool fenced;            /* rolled back by the fence; why is known with the positions */
+    struct rcpt_span *span; /* of the batch; NULL: not traced */
+};
+
+struct lane_observer {
+    void *context;
+    /* The answer of a transaction, while its batch is still there. */
+    void (*on_result)(void *context, const struct lane_flight *flight,
+                      const struct rcpt_engine_result *result);
+    /* What a committed one did, before its result. */
+    void (*on_effects)(void *context, const struct rcpt_batch *batch,
+                       const struct rcpt_lane_effects *effects);
+};
+
+/* Before receipts_start. Borrowed for good. */
+void receipts_observe(struct receipts *receipts, const struct lane_observer *observer);
+
+/* ---- life ---- */
+
+struct receipts *receipts_new(struct app_context *context);
+/* Connects to PostgreSQL. */
+void receipts_start(struct receipts *receipts);
+/* Joins the consumer group. */
+RCPT_MUST_CHECK bool receipts_consume(struct receipts *receipts, struct rcpt_error *error);
+/* Takes over what a reload has changed; `connections`: how many lanes are to have. */
+void receipts_apply_config(struct receipts *receipts, unsigned connections);
+/* Takes in nothing more. */
+void receipts_stop(struct receipts *receipts);
+/* Nothing is in flight, and no connection is being exchanged. */
+bool receipts_are_settled(const struct receipts *receipts);
+/* Leaves the group within this time, then app_check_drain; false: it has been left already. */
+bool receipts_leave(struct receipts *receipts, int64_t patience_ms);
+/* After all that: closes connections and timers (app_closed says when). */
+void receipts_close(struct receipts *receipts);
+void receipts_free(struct receipts *receipts);
+
+/* ---- what an operator asks for ---- */
+
+enum receipts_hold { /* why nothing more is taken in */
+                     RECEIPTS_HOLD_NONE,
+                     RECEIPTS_HOLD_PAUSED,
+                     RECEIPTS_HOLD_DRAINING, /* until nothing is queued: then DRAINED */
+                     RECEIPTS_HOLD_DRAINED,
+};
+
+void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold);
+enum receipts_hold receipts_hold(const struct receipts *receipts);
+
+/* Whether the ladder of a new configuration can be taken over while running: it only adds to ours,
+ * and the database has it. on_answer comes later, with what is in the way or NULL; false: it does
+ * not come, `error` says why. `fresh` is borrowed until then. */
+typedef void (*ladders_on_answer)(void *context, const struct rcpt_error *error);
+RCPT_MUST_CHECK bool ladders_ask(struct receipts *receipts, const struct rcpt_config *fresh,
+                                 ladders_on_answer on_answer, void *context,
+                                 struct rcpt_error *error);
+
+/* ---- the control connection, for questions before there is a connection of one's own ---- */
+
+/* Called whenever it is connected, with the connection. */
+struct control_listener {
+    void *context;
+    void (*on_ready)(void *context, struct rcpt_pg *pg);
+};
+/* Before receipts_start; one at most. Borrowed for good. */
+void receipts_listen_control(struct receipts *receipts, const struct control_listener *listener);
+
+/* ---- what there is to see ---- */
+
+struct rcpt_engine *receipts_engine(const struct receipts *receipts);
+/* Name of a gateway of the decoder, NULL or "" if it names none; and how many events it had. */
+const char *receipts_gateway(const struct receipts *receipts, uint32_t gateway);
+uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gateway);
+/* What is in the way of being ready; returns how many, RECEIPTS_MOST_REASONS at most. */
+#define RECEIPTS_MOST_REASONS 3u
+unsigned receipts_reasons(const struct receipts *receipts,
+                          const char *reasons[RECEIPTS_MOST_REASONS]);
+/* Whether this instance has the partition of the first topic of receipts that this number falls on,
+ * by which work that is not of a partition is shared out. */
+bool receipts_own_share(const struct receipts *receipts, uint32_t number);
+/* High watermark and what lies above the position; false: not known yet. */
+bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int64_t *high,
+                             int64_t *lag);
+int64_t receipts_lag(const struct receipts *receipts); /* records, over all partitions assigned */
+unsigned receipts_assigned(const struct receipts *receipts); /* partitions */
+
+struct receipts_connection_view {
+    const char *name;
+    bool up;
+    const struct rcpt_pg *pg;
+};
+/* The control connection first, then those of lanes; false: there is no such one. */
+bool receipts_view_connection(const struct receipts *receipts, unsigned index,
+                              struct receipts_connection_view *view);
+
+struct receipts_view {
+    const char *cluster_id;       /* NULL: not known yet */
+    const char *assignment_state; /* in words */
+    bool kafka_is_healthy;
+    int64_t parked_rows, parked_oldest_ms;
+    bool parking_is_full;
+    uint64_t evictions;
+    int64_t snapshot_age_ms, backends, backends_most;
+};
+struct receipts_view receipts_look(const struct receipts *receipts);
+
+#endif
