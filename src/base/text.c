@@ -73,7 +73,10 @@ struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size
 
 size_t rcpt_text_find(struct rcpt_text text, const char *needle)
 {
-    const char *found = text.size > 0 ? memmem(text.at, text.size, needle, strlen(needle)) : NULL;
+    const char *found = NULL;
+    if (text.size > 0)
+        found = needle[1] == '\0' ? memchr(text.at, needle[0], text.size)
+                                  : memmem(text.at, text.size, needle, strlen(needle));
     return found != NULL ? (size_t)(found - text.at) : text.size;
 }
 
