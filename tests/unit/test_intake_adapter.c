@@ -1,4 +1,6 @@
 /* What holds for all adapters alike: who is let in, what is answered, what is set aside. */
+#include <time.h>
+
 #include "intake_fixture.h"
 
 #include "../../src/intake/gateway.h"
@@ -786,6 +788,57 @@ static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **stat
     fixture_fini(&fixture);
 }
 
+/* What stands around many items is neither written nor gone through once more for each of them: a
+ * megabyte would be gigabytes, and minutes. */
+static void what_stands_around_items_costs_once(void **state)
+{
+    static const struct {
+        const char *gateway, *before, *after, *end, *reason; /* NULL: events */
+    } tries[] = {
+        {"sinch", "{\"statuses\":[{\"status\":\"Delivered\",\"recipients\":[",
+         "]}],\"batch_id\":\"", "}", "id_too_long"},
+        {"sinch", "{\"batch_id\":\"b\",\"statuses\":[{\"status\":\"Delivered\",\"recipients\":[",
+         "]}],\"client_reference\":\"", "}", NULL},
+        {"sinch", "{\"batch_id\":\"b\",\"statuses\":[{\"status\":\"Failed\",\"recipients\":[",
+         "],\"code\":\"", "}]}", NULL},
+        {"sinch", "{\"batch_id\":\"b\",\"statuses\":[{\"recipients\":[", "],\"status\":\"Failed",
+         "}]}", "unknown_status"},
+        {"ses_sns", "{\"eventType\":\"Delivery\",\"delivery\":{\"recipients\":[",
+         "]},\"mail\":{\"messageId\":\"", "}}", "id_too_long"},
+        {"ses_sns",
+         "{\"eventType\":\"Bounce\",\"mail\":{\"messageId\":\"m\"},\"bounce\":{"
+         "\"bouncedRecipients\":[",
+         "],\"bounceType\":\"", "}}", "status_too_long"},
+    };
+    enum { ITEMS = 60000, LONG = 400000 };
+    char *body = rcpt_calloc(1, 1u << 20);
+    struct fixture fixture;
+    (void)state;
+    for (size_t index = 0; index < COUNT(tries); index++) {
+        char *end = stpcpy(body, tries[index].before);
+        for (size_t item = 0; item < ITEMS; item++)
+            end = stpcpy(end, item == 0 ? "\"1\"" : ",\"1\"");
+        end = stpcpy(end, tries[index].after);
+        for (size_t byte = 0; byte < LONG / 2; byte++)
+            end = stpcpy(end, "\xc3\xa9");
+        end = stpcpy(end, "\"");
+        strcpy(end, tries[index].end);
+        setup(&fixture, tries[index].gateway);
+        clock_t begin = clock();
+        fixture_post(&fixture, JSON, body);
+        if ((double)(clock() - begin) / CLOCKS_PER_SEC > 2)
+            fail_msg("try %zu takes %.1f s", index, (double)(clock() - begin) / CLOCKS_PER_SEC);
+        assert_in_range(rcpt_arena_bytes(&fixture.arena), 0, 96u << 20);
+        size_t count =
+            tries[index].reason == NULL ? fixture.result.event_count : fixture.result.drop_count;
+        assert_int_equal(count, ITEMS);
+        if (tries[index].reason != NULL)
+            assert_string_equal(fixture.result.drops[0].reason, tries[index].reason);
+        fixture_fini(&fixture);
+    }
+    free(body);
+}
+
 /* One object in the place of an array of one is taken; a text is not. */
 static void a_lone_object_stands_for_an_array_of_one(void **state)
 {
@@ -981,6 +1034,7 @@ int main(void)
         cmocka_unit_test(times_are_read_in_every_form),
         cmocka_unit_test(a_status_that_the_ladder_does_not_have_is_refused),
         cmocka_unit_test(what_is_beyond_the_most_events_of_a_request_is_set_aside),
+        cmocka_unit_test(what_stands_around_items_costs_once),
         cmocka_unit_test(a_lone_object_stands_for_an_array_of_one),
         cmocka_unit_test(bytes_that_json_escapes_are_kept),
         cmocka_unit_test(a_template_looks_further_and_further_out),

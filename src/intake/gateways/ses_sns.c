@@ -4,6 +4,7 @@
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
 #include "../gateways.h"
 #include "../sns.h"
+#include "receiptd/core/record.h"
 
 static const struct rcpt_mapping statuses[] = {
     {"Send", NULL, "IN_GTW", NULL},
@@ -48,9 +49,9 @@ static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft
         struct rcpt_text address = node->type == RCPT_NODE_OBJECT
                                        ? rcpt_node_text_of(node, "emailAddress")
                                        : rcpt_node_text(node);
-        if (draft->id.size > 0 && address.size > 0)
+        if (draft->id.size > 0 && draft->id.size <= RCPT_RECORD_MAX_ID_BYTES && address.size > 0)
             one.id = RCPT_TEXT_JOIN(reading->arena, draft->id, RCPT_TEXT("|"), address);
-        else
+        else if (address.size == 0)
             one.id.size = 0;
         rcpt_reading_add(reading, &one);
     }
