@@ -439,13 +439,45 @@ static void find_document(struct rcpt_reading *reading)
         parse_json(reading, body);
 }
 
+/* The parameter of the URL that is a credential; NULL: there is none. */
+static const char *credential_of(const struct rcpt_intake_account *account)
+{
+    rcpt_verifier *verify = account->scheme->verify;
+    if (verify == rcpt_verify_query)
+        return account->auth_name;
+    if (verify == rcpt_verify_url_hmac)
+        return "sig";
+    return verify == rcpt_verify_shared || verify == rcpt_verify_sns ? "token" : NULL;
+}
+
+/* A dead letter is read by more people than the configuration: it holds no credential. */
+static struct rcpt_text query_to_show(const struct rcpt_reading *reading)
+{
+    struct rcpt_text query = reading->source.request->query;
+    struct rcpt_text name = rcpt_text_of(credential_of(reading->account));
+    if (rcpt_form_get(&reading->source.query, name).at == NULL)
+        return query;
+    char *shown = rcpt_arena_alloc(reading->arena, query.size + 1), *end = shown;
+    while (query.size > 0) {
+        struct rcpt_text field = rcpt_text_part(query, 0, rcpt_text_find(query, "&"));
+        struct rcpt_text key = rcpt_text_part(field, 0, rcpt_text_find(field, "="));
+        query = rcpt_text_part(query, field.size + 1, query.size);
+        if (field.size == 0 || rcpt_text_equal(rcpt_form_decode_segment(key, reading->arena), name))
+            continue;
+        if (end != shown)
+            *end++ = '&';
+        end = mempcpy(end, field.at, field.size);
+    }
+    return (struct rcpt_text){shown, (size_t)(end - shown)};
+}
+
 /* What a body is shows in the body: a type is a header, which hardly any signature covers. */
 static void parse_parameters(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_request *request = reading->source.request;
     struct rcpt_text type = rcpt_reading_header(reading, "content-type");
-    reading->raw = request->body.size > 0 ? request->body : request->query;
     reading->source.query = rcpt_form_parse(request->query, reading->arena);
+    reading->raw = request->body.size > 0 ? request->body : query_to_show(reading);
     if (!rcpt_form_is_multipart(request->body) && !rcpt_document_looks_like(request->body))
         reading->source.form = rcpt_form_parse(rcpt_text_trim(request->body), reading->arena);
     else if (rcpt_text_begins_nocase(type, "multipart/form-data"))

@@ -788,6 +788,31 @@ static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **stat
     fixture_fini(&fixture);
 }
 
+static void a_dead_letter_holds_no_credential(void **state)
+{
+    char kannel[] = "kannel", secret[] = "s3cret", *secrets[] = {secret}, name[] = "key";
+    struct rcpt_intake_account_config config = account_config(kannel);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?uuid=1&token=s3cret&status=abc");
+    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    assert_true(rcpt_text_is(fixture.result.drops[0].raw, "uuid=1&status=abc"));
+    fixture_get(&fixture, "?t%6fken=s3%63ret&status=1&&token=s3cret");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id");
+    assert_true(rcpt_text_is(fixture.result.drops[0].raw, "status=1"));
+    config.auth = RCPT_INTAKE_AUTH_QUERY;
+    config.auth_name = name;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?key=s3cret&uuid=1&status=%41+b");
+    assert_true(rcpt_text_is(fixture.result.drops[0].raw, "uuid=1&status=%41+b"));
+    fixture_fini(&fixture);
+}
+
 /* What stands around many items is neither written nor gone through once more for each of them: a
  * megabyte would be gigabytes, and minutes. */
 static void what_stands_around_items_costs_once(void **state)
@@ -1034,6 +1059,7 @@ int main(void)
         cmocka_unit_test(times_are_read_in_every_form),
         cmocka_unit_test(a_status_that_the_ladder_does_not_have_is_refused),
         cmocka_unit_test(what_is_beyond_the_most_events_of_a_request_is_set_aside),
+        cmocka_unit_test(a_dead_letter_holds_no_credential),
         cmocka_unit_test(what_stands_around_items_costs_once),
         cmocka_unit_test(a_lone_object_stands_for_an_array_of_one),
         cmocka_unit_test(bytes_that_json_escapes_are_kept),
