@@ -3,7 +3,8 @@
 #include "account.h"
 #include "core/record.h"
 
-#define MAX_EVENTS 100000u /* of one request; a body of a megabyte has fewer */
+#define MAX_EVENTS     100000u /* of one request; a body of a megabyte has fewer */
+#define MAX_TEXT_BYTES 16384u  /* of a value: what stands around many items comes again in each */
 
 const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
 {
@@ -128,16 +129,20 @@ static const char *find_fault(const struct rcpt_draft *draft)
 {
     const struct rcpt_text texts[] = {draft->status, draft->event_id, draft->campaign_id,
                                       draft->channel};
+    if (draft->id.size > RCPT_RECORD_MAX_ID_BYTES ||
+        draft->message_id.size > RCPT_RECORD_MAX_ID_BYTES)
+        return "id_too_long";
+    if (draft->status.size > RCPT_RECORD_MAX_ID_BYTES)
+        return "status_too_long";
     for (size_t index = 0; index < RCPT_COUNT_OF(texts); index++)
-        if (texts[index].size > 0 && !rcpt_text_is_utf8(texts[index]))
+        if (texts[index].size > MAX_TEXT_BYTES)
+            return "value_too_long";
+        else if (texts[index].size > 0 && !rcpt_text_is_utf8(texts[index]))
             return "invalid_utf8";
     if (draft->id.size == 0 && draft->message_id.size == 0)
         return "missing_id";
     if (!is_good_id(draft->id) || !is_good_id(draft->message_id))
         return "invalid_id";
-    if (draft->id.size > RCPT_RECORD_MAX_ID_BYTES ||
-        draft->message_id.size > RCPT_RECORD_MAX_ID_BYTES)
-        return "id_too_long";
     return NULL;
 }
 
@@ -190,7 +195,7 @@ static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
 {
     struct rcpt_text id = draft->id.size > 0 ? draft->id : draft->message_id;
     bool repeats = strcmp(status, "OPENED") == 0 || strcmp(status, "CLICKED") == 0;
-    if (!repeats || draft->at.size == 0)
+    if (!repeats || draft->at.size == 0 || draft->at.size > RCPT_RECORD_MAX_ID_BYTES)
         return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status);
     return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status, RCPT_TEXT(":"),
                           draft->at);
@@ -198,7 +203,8 @@ static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
 
 static struct rcpt_text good_text(struct rcpt_text text)
 {
-    return text.size > 0 && rcpt_text_is_utf8(text) ? text : (struct rcpt_text){NULL, 0};
+    bool good = text.size > 0 && text.size <= MAX_TEXT_BYTES && rcpt_text_is_utf8(text);
+    return good ? text : (struct rcpt_text){NULL, 0};
 }
 
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
@@ -219,8 +225,10 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     set_time(reading, draft, &event);
     set_flags(reading, &event, mapping->flag);
     set_flags(reading, &event, draft->flag);
-    if (!is_success(mapping->status) && !is_zero(draft->reason))
+    if (!is_success(mapping->status))
         event.reason = good_text(draft->reason);
+    if (is_zero(event.reason))
+        event.reason = (struct rcpt_text){NULL, 0};
     if (event.event_id.size == 0)
         event.event_id = make_event_id(reading, draft, mapping->status);
     if (!rcpt_text_number(draft->part, &event.part))
@@ -431,13 +439,45 @@ static void find_document(struct rcpt_reading *reading)
         parse_json(reading, body);
 }
 
+/* The parameter of the URL that is a credential; NULL: there is none. */
+static const char *credential_of(const struct rcpt_intake_account *account)
+{
+    rcpt_verifier *verify = account->scheme->verify;
+    if (verify == rcpt_verify_query)
+        return account->auth_name;
+    if (verify == rcpt_verify_url_hmac)
+        return "sig";
+    return verify == rcpt_verify_shared || verify == rcpt_verify_sns ? "token" : NULL;
+}
+
+/* A dead letter is read by more people than the configuration: it holds no credential. */
+static struct rcpt_text query_to_show(const struct rcpt_reading *reading)
+{
+    struct rcpt_text query = reading->source.request->query;
+    struct rcpt_text name = rcpt_text_of(credential_of(reading->account));
+    if (rcpt_form_get(&reading->source.query, name).at == NULL)
+        return query;
+    char *shown = rcpt_arena_alloc(reading->arena, query.size + 1), *end = shown;
+    while (query.size > 0) {
+        struct rcpt_text field = rcpt_text_part(query, 0, rcpt_text_find(query, "&"));
+        struct rcpt_text key = rcpt_text_part(field, 0, rcpt_text_find(field, "="));
+        query = rcpt_text_part(query, field.size + 1, query.size);
+        if (field.size == 0 || rcpt_text_equal(rcpt_form_decode_segment(key, reading->arena), name))
+            continue;
+        if (end != shown)
+            *end++ = '&';
+        end = mempcpy(end, field.at, field.size);
+    }
+    return (struct rcpt_text){shown, (size_t)(end - shown)};
+}
+
 /* What a body is shows in the body: a type is a header, which hardly any signature covers. */
 static void parse_parameters(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_request *request = reading->source.request;
     struct rcpt_text type = rcpt_reading_header(reading, "content-type");
-    reading->raw = request->body.size > 0 ? request->body : request->query;
     reading->source.query = rcpt_form_parse(request->query, reading->arena);
+    reading->raw = request->body.size > 0 ? request->body : query_to_show(reading);
     if (!rcpt_form_is_multipart(request->body) && !rcpt_document_looks_like(request->body))
         reading->source.form = rcpt_form_parse(rcpt_text_trim(request->body), reading->arena);
     else if (rcpt_text_begins_nocase(type, "multipart/form-data"))
@@ -477,9 +517,10 @@ void rcpt_intake_adapt(const struct rcpt_intake_account *account,
                        const struct rcpt_intake_request *request, struct rcpt_arena *arena,
                        struct rcpt_intake_result *result)
 {
+    struct rcpt_outer_values outer = {.next = 0};
     struct rcpt_reading reading = {.account = account,
                                    .gateway = account->gateway,
-                                   .source = {.request = request, .arena = arena},
+                                   .source = {.request = request, .arena = arena, .outer = &outer},
                                    .result = result,
                                    .arena = arena};
     memset(result, 0, sizeof(*result));

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "receiptd/core/record.h"
 #include "verify.h"
 
 enum field_kind { FIELD_PARAMETER, FIELD_QUERY, FIELD_HEADER, FIELD_PATH, FIELD_JSON };
@@ -246,6 +247,27 @@ static const struct rcpt_node *step(const struct rcpt_node *node, struct rcpt_te
     return rcpt_node_member(node, name);
 }
 
+static struct rcpt_text value_below(const struct rcpt_node *node, const struct field *field)
+{
+    for (unsigned index = 0; index < field->step_count; index++)
+        node = step(node, field->steps[index]);
+    return rcpt_text_trim(rcpt_node_text(node));
+}
+
+/* Much may stand around many items: it is not gone through for each of them. */
+static struct rcpt_text outer_value(struct rcpt_outer_values *outer, const struct rcpt_node *node,
+                                    const struct field *field)
+{
+    for (size_t index = 0; index < RCPT_OUTER_VALUES; index++)
+        if (outer->found[index].field == field && outer->found[index].from == node)
+            return outer->found[index].value;
+    unsigned place = outer->next++ % RCPT_OUTER_VALUES;
+    outer->found[place].field = field;
+    outer->found[place].from = node;
+    outer->found[place].value = value_below(node, field);
+    return outer->found[place].value;
+}
+
 static struct rcpt_text json_value(const struct rcpt_source *source, const struct field *field)
 {
     const struct rcpt_node *node = source->root;
@@ -253,9 +275,9 @@ static struct rcpt_text json_value(const struct rcpt_source *source, const struc
         return (struct rcpt_text){NULL, 0};
     if (field->number < RCPT_ITEM_MAX_LEVELS)
         node = field->number <= source->level ? source->items[source->level - field->number] : NULL;
-    for (unsigned index = 0; index < field->step_count; index++)
-        node = step(node, field->steps[index]);
-    return rcpt_node_text(node);
+    if (field->number > 0 && source->outer != NULL)
+        return outer_value(source->outer, node, field);
+    return value_below(node, field);
 }
 
 static struct rcpt_text field_value(const struct rcpt_source *source, const struct field *field)
@@ -292,6 +314,9 @@ static struct rcpt_text join_parts(const struct rcpt_template *template,
         if (values[index].size == 0)
             return (struct rcpt_text){NULL, 0};
     }
+    for (unsigned index = 0; index < template->part_count; index++)
+        if (values[index].size > RCPT_RECORD_MAX_ID_BYTES)
+            return values[index]; /* too long as it is, and not written once more for each item */
     return rcpt_text_join(source->arena, values);
 }
 

@@ -10,8 +10,9 @@
  *   .                        the item itself
  *   {/batch_id}|{/to,/rcpt}  composed: text and fields in braces; commas part alternatives
  *
- * A composed value is empty when one of its fields is. Numbers count as texts. In a path, "-1" is
- * no index: elements are named from 0.
+ * A composed value is empty when one of its fields is; of fields that are longer than any id may be
+ * the first stands alone. Numbers count as texts. In a path, "-1" is no index: elements are named
+ * from 0.
  */
 #ifndef RECEIPTD_GATEWAYS_TEMPLATE_H
 #define RECEIPTD_GATEWAYS_TEMPLATE_H
@@ -23,6 +24,17 @@
 
 #define RCPT_ITEM_MAX_LEVELS 6u
 
+/* Values from around the items, which are looked for once and not for each item. */
+#define RCPT_OUTER_VALUES 16u
+struct rcpt_outer_values {
+    struct {
+        const void *field;
+        const struct rcpt_node *from;
+        struct rcpt_text value;
+    } found[RCPT_OUTER_VALUES];
+    unsigned next;
+};
+
 /* What values are taken from. */
 struct rcpt_source {
     const struct rcpt_intake_request *request;
@@ -31,6 +43,7 @@ struct rcpt_source {
     const struct rcpt_node *items[RCPT_ITEM_MAX_LEVELS]; /* the item and those around it */
     unsigned level;                                      /* items[level] is the item */
     struct rcpt_arena *arena;
+    struct rcpt_outer_values *outer; /* NULL: nothing is kept */
 };
 
 struct rcpt_template;

@@ -44,6 +44,22 @@ static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text 
     return same;
 }
 
+/* Nothing marks where the signed URL ends and the form begins, so that the end of an id in the URL
+ * could be made the beginning of the first name: what Twilio and Plivo send first begins with a
+ * capital letter and is a word. */
+static bool form_begins_well(const struct rcpt_form *sorted)
+{
+    struct rcpt_text name = sorted->count > 0 ? sorted->fields[0].name : RCPT_TEXT("F");
+    for (size_t index = 0; index < name.size; index++) {
+        char byte = name.at[index];
+        bool is_more = index > 0 && ((byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') ||
+                                     byte == '_' || byte == '-');
+        if ((byte < 'A' || byte > 'Z') && !is_more)
+            return false;
+    }
+    return name.size > 0;
+}
+
 /* What is read afterwards is what was signed: the sorted fields, equal ones once. */
 static bool twilio_form_matches(struct rcpt_reading *reading, struct rcpt_text given)
 {
@@ -51,9 +67,10 @@ static bool twilio_form_matches(struct rcpt_reading *reading, struct rcpt_text g
         return false; /* JSON is covered by its hash only */
     reading->covers = RCPT_COVERS_FORM | RCPT_COVERS_QUERY | RCPT_COVERS_PATH;
     reading->source.form = rcpt_sorted(&reading->source.form, true, reading->arena);
-    return twilio_matches(
-        reading, given,
-        join_form(&reading->source.form, RCPT_TEXT(""), RCPT_TEXT(""), reading->arena));
+    return form_begins_well(&reading->source.form) &&
+           twilio_matches(
+               reading, given,
+               join_form(&reading->source.form, RCPT_TEXT(""), RCPT_TEXT(""), reading->arena));
 }
 
 static bool twilio_body_matches(const struct rcpt_reading *reading, struct rcpt_text given,
@@ -395,6 +412,8 @@ static bool plivo_v3_matches(struct rcpt_reading *reading, const struct plivo_gi
     pairs = rcpt_text_part(pairs, pairs.size > 0, pairs.size);
     struct rcpt_text fields = join_form(form, RCPT_TEXT(""), RCPT_TEXT(""), arena);
     bool both = query->count > 0 && form->count > 0, same = false;
+    if (!form_begins_well(form))
+        return false;
     for (unsigned url = 0; url < url_count && !same; url++) {
         const struct rcpt_text texts[] = {
             urls[url],    query->count + form->count > 0 ? RCPT_TEXT("?") : RCPT_TEXT(""),

@@ -55,8 +55,9 @@ static bool make_room(struct rcpt_http_request *request, struct http_bytes *buff
     size_t capacity = before > 0 ? before : FIRST_BODY_BYTES;
     while (capacity < needed)
         capacity *= 2;
-    if (server->stats.body_bytes + capacity - before > server->settings.max_memory_bytes)
-        return false;
+    while (server->stats.body_bytes + capacity - before > server->settings.max_memory_bytes)
+        if (!http_evict_body(server, request->connection))
+            return false;
     server->stats.body_bytes += capacity - before;
     request->body_reserved += capacity - before;
     buffer->bytes = rcpt_realloc(buffer->bytes, capacity);

@@ -3,7 +3,7 @@
 
 #include "internal.h"
 
-#define SLOW_MS        1000  /* of one request, where others wait for a connection */
+#define SLOW_MS        1000  /* of one request, where others wait for a connection or memory */
 #define KEPT_OUT_BYTES 4096u /* of an idle connection's buffer */
 #define MAX_UNSENT_BYTES                                                                           \
     (256u * 1024)         /* nothing more is read from a client that takes no answers */
@@ -80,8 +80,12 @@ enum connection_worth connection_worth(const struct connection *connection)
         return CONNECTION_UNPROVEN;
     if (!asks)
         return CONNECTION_RESTING;
-    bool slow = http_now(connection->server) - connection->since_ms >= SLOW_MS;
-    return slow ? CONNECTION_SLOW : CONNECTION_KEPT;
+    return connection_is_slow(connection) ? CONNECTION_SLOW : CONNECTION_KEPT;
+}
+
+bool connection_is_slow(const struct connection *connection)
+{
+    return http_now(connection->server) - connection->since_ms >= SLOW_MS;
 }
 
 /* ---- the end ---- */

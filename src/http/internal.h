@@ -151,6 +151,9 @@ int64_t http_now(const struct rcpt_http_server *server);
 const struct http_route *http_find_route(const struct rcpt_http_server *server, const char *path,
                                          size_t size);
 void http_handle_closed(struct rcpt_http_server *server);
+/* Room for a body of `receiver`'s: of the unfinished bodies that have been coming for long the
+ * largest goes, with its connection. False: there is none. */
+bool http_evict_body(struct rcpt_http_server *server, const struct connection *receiver);
 void http_release(struct rcpt_http_server *server);
 
 /* ---- connection.c ---- */
@@ -179,6 +182,8 @@ enum connection_worth {
 };
 
 enum connection_worth connection_worth(const struct connection *connection);
+/* Has it been at its request for long, so that it may give way? */
+bool connection_is_slow(const struct connection *connection);
 
 /* ---- parse.c ---- */
 void parse_settings(http_parser_settings *callbacks);

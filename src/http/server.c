@@ -265,6 +265,25 @@ static bool evict(struct rcpt_http_server *server)
     return true;
 }
 
+bool http_evict_body(struct rcpt_http_server *server, const struct connection *receiver)
+{
+    struct connection *victim = NULL;
+    size_t most = 0;
+    for (struct connection *each = server->connections; each != NULL; each = each->next) {
+        size_t held = each->incoming != NULL ? each->incoming->body_reserved : 0;
+        if (each != receiver && held > most && connection_worth(each) < CONNECTION_KEPT &&
+            connection_is_slow(each)) {
+            victim = each;
+            most = held;
+        }
+    }
+    if (victim == NULL)
+        return false;
+    server->stats.evicted_connections++;
+    connection_close(victim);
+    return true;
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct rcpt_http_server *server = listener->data;

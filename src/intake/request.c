@@ -237,14 +237,26 @@ static void emit_event(struct delivery *delivery, const struct rcpt_intake_event
     stats->events++;
 }
 
-static void emit_drop(struct delivery *delivery, const struct rcpt_intake_drop *drop)
+/* Of many recipients in one element each may be set aside: the element is one letter. */
+static bool is_the_same(const struct rcpt_intake_drop *drop, const struct rcpt_intake_drop *before)
+{
+    return drop->kind == before->kind && drop->reason == before->reason && drop->raw.size > 0 &&
+           drop->raw.at == before->raw.at && drop->raw.size == before->raw.size;
+}
+
+static void emit_drops(struct delivery *delivery)
 {
     struct rcpt_intake_stats *stats = &delivery->account->stats;
-    stats->drops[drop->kind]++;
-    if (drop->kind == RCPT_INTAKE_UNMAPPED)
-        rcpt_intake_note_unmapped(stats, drop->status);
-    if (drop->kind != RCPT_INTAKE_IGNORED)
-        intake_send_letter(delivery, drop);
+    const struct rcpt_intake_result *result = &delivery->result;
+    for (size_t i = 0; i < result->drop_count; i++) {
+        const struct rcpt_intake_drop *drop = &result->drops[i];
+        stats->drops[drop->kind]++;
+        if (drop->kind == RCPT_INTAKE_UNMAPPED)
+            rcpt_intake_note_unmapped(stats, drop->status);
+        if (drop->kind != RCPT_INTAKE_IGNORED && !delivery->ticket.failed &&
+            (i == 0 || !is_the_same(drop, drop - 1)))
+            intake_send_letter(delivery, drop);
+    }
 }
 
 void intake_emit(struct delivery *delivery)
@@ -269,8 +281,7 @@ void intake_emit(struct delivery *delivery)
         }
         emit_event(delivery, &result->events[i], &origin);
     }
-    for (size_t i = 0; i < result->drop_count; i++)
-        emit_drop(delivery, &result->drops[i]);
+    emit_drops(delivery);
     if (result->confirm_url != NULL)
         intake_confirm(delivery);
     intake_drop_arena(delivery);

@@ -508,6 +508,42 @@ static void test_bodies_stay_within_the_budget(void **state)
     end(fixture);
 }
 
+/* Nobody can use up the budget with bodies that do not end: whoever needs it gets it after a
+ * second.
+ */
+static void test_bodies_that_do_not_end_make_room(void **state)
+{
+    static const char half[] = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\nx";
+    static const char whole[] = "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi";
+    (void)state;
+    struct fixture *fixture = begin((struct rcpt_http_settings){.max_memory_bytes = 4096});
+    int slow[4], good;
+    bool ended;
+    for (int i = 0; i < 4; i++) {
+        slow[i] = dial(fixture);
+        say(slow[i], half);
+    }
+    turn(fixture, 5);
+    good = dial(fixture);
+    say(good, whole);
+    assert_int_equal(status_of(hear(fixture, good, NULL)), 503); /* they may still be honest */
+    close(good);
+    usleep(1050 * 1000);
+    turn(fixture, 4);
+    good = dial(fixture);
+    say(good, whole);
+    assert_int_equal(status_of(hear(fixture, good, NULL)), 200);
+    unsigned gone = 0;
+    for (int i = 0; i < 4; i++) {
+        hear(fixture, slow[i], &ended);
+        gone += ended;
+        close(slow[i]);
+    }
+    assert_int_equal(gone, 1);
+    close(good);
+    end(fixture);
+}
+
 static void test_expect_is_answered_before_the_body(void **state)
 {
     (void)state;
@@ -1099,6 +1135,7 @@ int main(void)
         cmocka_unit_test(test_compressed_bodies_are_opened),
         cmocka_unit_test(test_a_zip_bomb_is_refused_before_it_grows),
         cmocka_unit_test(test_bodies_stay_within_the_budget),
+        cmocka_unit_test(test_bodies_that_do_not_end_make_room),
         cmocka_unit_test(test_expect_is_answered_before_the_body),
         cmocka_unit_test(test_heads_are_limited),
         cmocka_unit_test(test_slow_clients_are_told_and_dropped),

@@ -1,4 +1,6 @@
 /* What holds for all adapters alike: who is let in, what is answered, what is set aside. */
+#include <time.h>
+
 #include "intake_fixture.h"
 
 #include "gateways/gateway.h"
@@ -786,6 +788,82 @@ static void what_is_beyond_the_most_events_of_a_request_is_set_aside(void **stat
     fixture_fini(&fixture);
 }
 
+static void a_dead_letter_holds_no_credential(void **state)
+{
+    char kannel[] = "kannel", secret[] = "s3cret", *secrets[] = {secret}, name[] = "key";
+    struct rcpt_intake_account_config config = account_config(kannel);
+    struct fixture fixture;
+    (void)state;
+    fixture_init(&fixture);
+    config.verify = RCPT_INTAKE_VERIFY_REQUIRED;
+    config.secrets = secrets;
+    config.secrets_count = 1;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?uuid=1&token=s3cret&status=abc");
+    expect_drop(&fixture, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    assert_true(rcpt_text_is(fixture.result.drops[0].raw, "uuid=1&status=abc"));
+    fixture_get(&fixture, "?t%6fken=s3%63ret&status=1&&token=s3cret");
+    expect_drop(&fixture, RCPT_INTAKE_REJECTED, "missing_id");
+    assert_true(rcpt_text_is(fixture.result.drops[0].raw, "status=1"));
+    config.auth = RCPT_INTAKE_AUTH_QUERY;
+    config.auth_name = name;
+    fixture_account(&fixture, &config);
+    fixture_get(&fixture, "?key=s3cret&uuid=1&status=%41+b");
+    assert_true(rcpt_text_is(fixture.result.drops[0].raw, "uuid=1&status=%41+b"));
+    fixture_fini(&fixture);
+}
+
+/* What stands around many items is neither written nor gone through once more for each of them: a
+ * megabyte would be gigabytes, and minutes. */
+static void what_stands_around_items_costs_once(void **state)
+{
+    static const struct {
+        const char *gateway, *before, *after, *end, *reason; /* NULL: events */
+    } tries[] = {
+        {"sinch", "{\"statuses\":[{\"status\":\"Delivered\",\"recipients\":[",
+         "]}],\"batch_id\":\"", "}", "id_too_long"},
+        {"sinch", "{\"batch_id\":\"b\",\"statuses\":[{\"status\":\"Delivered\",\"recipients\":[",
+         "]}],\"client_reference\":\"", "}", NULL},
+        {"sinch", "{\"batch_id\":\"b\",\"statuses\":[{\"status\":\"Failed\",\"recipients\":[",
+         "],\"code\":\"", "}]}", NULL},
+        {"sinch", "{\"batch_id\":\"b\",\"statuses\":[{\"recipients\":[", "],\"status\":\"Failed",
+         "}]}", "unknown_status"},
+        {"ses_sns", "{\"eventType\":\"Delivery\",\"delivery\":{\"recipients\":[",
+         "]},\"mail\":{\"messageId\":\"", "}}", "id_too_long"},
+        {"ses_sns",
+         "{\"eventType\":\"Bounce\",\"mail\":{\"messageId\":\"m\"},\"bounce\":{"
+         "\"bouncedRecipients\":[",
+         "],\"bounceType\":\"", "}}", "status_too_long"},
+    };
+    enum { ITEMS = 60000, LONG = 400000 };
+    char *body = rcpt_calloc(1, 1u << 20);
+    struct fixture fixture;
+    (void)state;
+    for (size_t index = 0; index < COUNT(tries); index++) {
+        char *end = stpcpy(body, tries[index].before);
+        for (size_t item = 0; item < ITEMS; item++)
+            end = stpcpy(end, item == 0 ? "\"1\"" : ",\"1\"");
+        end = stpcpy(end, tries[index].after);
+        for (size_t byte = 0; byte < LONG / 2; byte++)
+            end = stpcpy(end, "\xc3\xa9");
+        end = stpcpy(end, "\"");
+        strcpy(end, tries[index].end);
+        setup(&fixture, tries[index].gateway);
+        clock_t begin = clock();
+        fixture_post(&fixture, JSON, body);
+        if ((double)(clock() - begin) / CLOCKS_PER_SEC > 2)
+            fail_msg("try %zu takes %.1f s", index, (double)(clock() - begin) / CLOCKS_PER_SEC);
+        assert_in_range(rcpt_arena_bytes(&fixture.arena), 0, 96u << 20);
+        size_t count =
+            tries[index].reason == NULL ? fixture.result.event_count : fixture.result.drop_count;
+        assert_int_equal(count, ITEMS);
+        if (tries[index].reason != NULL)
+            assert_string_equal(fixture.result.drops[0].reason, tries[index].reason);
+        fixture_fini(&fixture);
+    }
+    free(body);
+}
+
 /* One object in the place of an array of one is taken; a text is not. */
 static void a_lone_object_stands_for_an_array_of_one(void **state)
 {
@@ -981,6 +1059,8 @@ int main(void)
         cmocka_unit_test(times_are_read_in_every_form),
         cmocka_unit_test(a_status_that_the_ladder_does_not_have_is_refused),
         cmocka_unit_test(what_is_beyond_the_most_events_of_a_request_is_set_aside),
+        cmocka_unit_test(a_dead_letter_holds_no_credential),
+        cmocka_unit_test(what_stands_around_items_costs_once),
         cmocka_unit_test(a_lone_object_stands_for_an_array_of_one),
         cmocka_unit_test(bytes_that_json_escapes_are_kept),
         cmocka_unit_test(a_template_looks_further_and_further_out),

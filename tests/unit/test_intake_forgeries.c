@@ -220,6 +220,42 @@ static void the_borders_of_a_signed_text_cannot_be_moved(void **state)
     end(&forger);
 }
 
+/* Twilio and Plivo sign an id at the URL's end and the form behind it without a border that holds.
+ */
+static void the_end_of_a_signed_url_cannot_be_moved(void **state)
+{
+    char twilio[] = "twilio", plivo[] = "plivo";
+    struct forger forger;
+    (void)state;
+    begin(&forger);
+    struct parts parts = parts_of(twilio, "POST");
+    add_header(&parts, "X-Twilio-Signature",
+               hmac_base64(&forger.signer, RCPT_SHA1,
+                           BASE_URL
+                           "?message_id=VICTIM5AccountSidAC1MessageSidSM1MessageStatussent"));
+    parts.query = "message_id=VICTIM5";
+    parts.body = "AccountSid=AC1&MessageSid=SM1&MessageStatus=sent";
+    expect_in(&forger, &parts, "VICTIM5");
+    parts.query = "message_id=VICTIM";
+    parts.body = "5AccountSid=AC1&MessageSid=SM1&MessageStatus=sent";
+    expect_refused(&forger, &parts);
+    parts.query = "message_id=";
+    parts.body = "VICTIM5Account=SidAC1&MessageSid=SM1&MessageStatus=sent&=";
+    expect_refused(&forger, &parts); /* a field without a name comes first */
+    parts = parts_of(plivo, "POST");
+    add_header(&parts, "X-Plivo-Signature-V3",
+               hmac_base64(&forger.signer, RCPT_SHA256,
+                           BASE_URL "?message_id=VICTIM.5.MessageUUIDPStatussent.77"));
+    add_header(&parts, "X-Plivo-Signature-V3-Nonce", "77");
+    parts.query = "message_id=VICTIM.5";
+    parts.body = "MessageUUID=P&Status=sent";
+    expect_in(&forger, &parts, "VICTIM.5");
+    parts.query = "message_id=VICTIM";
+    parts.body = "5.MessageUUID=P&Status=sent";
+    expect_refused(&forger, &parts);
+    end(&forger);
+}
+
 /* Another token would be a request that nobody remembers. */
 static void a_signature_of_mailgun_has_one_token(void **state)
 {
@@ -459,6 +495,7 @@ int main(void)
         cmocka_unit_test(what_vonage_signs_is_what_is_read),
         cmocka_unit_test(a_content_type_makes_no_form_of_a_signed_body),
         cmocka_unit_test(the_borders_of_a_signed_text_cannot_be_moved),
+        cmocka_unit_test(the_end_of_a_signed_url_cannot_be_moved),
         cmocka_unit_test(a_signature_of_mailgun_has_one_token),
         cmocka_unit_test(records_beside_the_signature_of_sns_are_not_read),
         cmocka_unit_test(a_certificate_is_no_shared_secret),

@@ -2,6 +2,7 @@
  * recipients, so the address is part of our id; opens and clicks do not say whose they are, and can
  * be attributed only when there is one recipient.
  * docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html */
+#include "core/record.h"
 #include "gateways/gateways.h"
 #include "gateways/sns.h"
 
@@ -48,9 +49,9 @@ static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft
         struct rcpt_text address = node->type == RCPT_NODE_OBJECT
                                        ? rcpt_node_text_of(node, "emailAddress")
                                        : rcpt_node_text(node);
-        if (draft->id.size > 0 && address.size > 0)
+        if (draft->id.size > 0 && draft->id.size <= RCPT_RECORD_MAX_ID_BYTES && address.size > 0)
             one.id = RCPT_TEXT_JOIN(reading->arena, draft->id, RCPT_TEXT("|"), address);
-        else
+        else if (address.size == 0)
             one.id.size = 0;
         rcpt_reading_add(reading, &one);
     }
