@@ -433,6 +433,21 @@ def test_a_role_of_this_name_that_serves_others_is_refused(owned, made, message,
     owned.migrate()
 
 
+def test_a_role_that_is_more_than_this_is_refused(owned):
+    """Rights that go to all members of it, or that take away what it has to have."""
+    owned.migrate()
+    counter, watcher = definers(owned.database.name)
+    for option in OPTIONS.values():
+        for name, why in ((counter, "that of a function of ours"), (watcher, "that of a function of ours"),
+                          ("pg_monitor", "of PostgreSQL's own")):
+            refused = owned.migrate(option, name, check=False)
+            assert refused.returncode == 64 and "nothing was changed" in refused.stderr
+            assert f'{option}: role "{name}" is {why}' in refused.stderr
+    daemon = owned.names["daemon"]
+    refused = owned.migrate("--role", daemon, "--intake-role", daemon, check=False)
+    assert refused.returncode == 64 and f'--intake-role: role "{daemon}" is named twice' in refused.stderr
+
+
 def test_two_databases_of_one_server_have_nothing_in_common(create_database, create_receiptd, topic):
     sites = []
     try:
