@@ -72,6 +72,8 @@ static bool look_at_mapped_rows(struct migrate_plan *plan, bool *has_rows)
 {
     if (!plan->maps_inbox)
         return true;
+    if (!migrate_check_callers(plan))
+        return false;
     struct rcpt_session_rows *rows = rcpt_session_query(
         plan->context->session, "SELECT EXISTS (SELECT FROM message_inbox) AS has_rows", 0, NULL,
         &plan->context->error);

@@ -71,6 +71,9 @@ RCPT_MUST_CHECK bool migrate_roles_plan(struct migrate_plan *plan);
 void migrate_ladder_bind(struct migrate_plan *plan);
 /* Adds the steps for the ladder; `fresh`: its tables are not there yet. */
 RCPT_MUST_CHECK bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh);
+/* Before any query of the inbox: refuses (EX_NOPERM) a mapped table whose owner could have
+ * functions of his run with our rights. */
+RCPT_MUST_CHECK bool migrate_check_callers(struct migrate_plan *plan);
 /* Refuses (EX_CONFIG, each status with its rows) a ladder that contradicts rows in use. */
 RCPT_MUST_CHECK bool migrate_ladder_check(struct migrate_plan *plan);
 

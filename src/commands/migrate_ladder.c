@@ -90,8 +90,33 @@ static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *ro
                     count);
 }
 
+bool migrate_check_callers(struct migrate_plan *plan)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (!rcpt_session_execute(plan->context->session,
+                              "LOCK TABLE message_inbox IN SHARE UPDATE EXCLUSIVE MODE", error))
+        return false;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/inbox_callers"), 0, NULL, error);
+    bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
+    if (rows != NULL && !good) {
+        const char *object = rcpt_session_rows_text(rows, 0, "object");
+        rcpt_error_fatal(error, EX_NOPERM,
+                         "%s calls %s of role \"%s\": whoever reads the inbox table runs it, with "
+                         "all his rights",
+                         object, rcpt_session_rows_text(rows, 0, "function"),
+                         rcpt_session_rows_text(rows, 0, "owner"));
+        rcpt_error_hint(error, "drop the %s, or look at the function and give it to a superuser",
+                        object);
+    }
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
 bool migrate_ladder_check(struct migrate_plan *plan)
 {
+    if (!migrate_check_callers(plan))
+        return false;
     const char *const values[] = {
         migrate_binding(plan, array_names[CODES]), migrate_binding(plan, array_names[NAMES]),
         migrate_binding(plan, array_names[PARENTS]), migrate_binding(plan, array_names[FLAG_BITS])};

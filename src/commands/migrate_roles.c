@@ -8,13 +8,36 @@
 
 #define ROLE_NAME_MAX 63u /* PostgreSQL cuts longer ones off */
 
+static const struct {
+    const char *name, *variable, *file;
+} options[] = {
+    {"role", "receiptd_role", "migrate/role"},
+    {"platform-role", "platform_role", "migrate/platform_role"},
+    {"intake-role", "intake_role", "migrate/intake_role"},
+};
+
 static bool check_name(struct migrate_plan *plan, const char *option, const char *name)
 {
     size_t size = strlen(name);
-    if (size > 0 && size <= ROLE_NAME_MAX)
+    if (size == 0 || size > ROLE_NAME_MAX)
+        return rcpt_error_fatal(&plan->context->error, EX_USAGE,
+                                "--%s: a name has 1 to %u bytes, this has %zu", option,
+                                ROLE_NAME_MAX, size);
+    /* What is granted to it would go to all who are members, or take away what it has to have. */
+    const char *whose = strncmp(name, "pg_", 3) == 0 ? "of PostgreSQL's own"
+                        : strcmp(name, migrate_binding(plan, "counter_role")) == 0 ||
+                                strcmp(name, migrate_binding(plan, "watcher_role")) == 0
+                            ? "that of a function of ours"
+                            : NULL;
+    for (size_t index = 0; whose == NULL && options[index].name != option; index++) {
+        const char *other = migrate_option(plan, options[index].name);
+        whose = other != NULL && strcmp(name, other) == 0 ? "named twice" : NULL;
+    }
+    if (whose == NULL)
         return true;
-    rcpt_error_fatal(&plan->context->error, EX_USAGE,
-                     "--%s: a name has 1 to %u bytes, this has %zu", option, ROLE_NAME_MAX, size);
+    rcpt_error_fatal(&plan->context->error, EX_USAGE, "--%s: role \"%s\" is %s", option, name,
+                     whose);
+    rcpt_error_hint(&plan->context->error, "name a role that is nobody's but for this");
     return false;
 }
 
@@ -71,7 +94,8 @@ static bool plan_role(struct migrate_plan *plan, const char *option, const char 
 
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
-    return plan_role(plan, "role", "receiptd_role", "migrate/role") &&
-           plan_role(plan, "platform-role", "platform_role", "migrate/platform_role") &&
-           plan_role(plan, "intake-role", "intake_role", "migrate/intake_role");
+    bool good = true;
+    for (size_t index = 0; good && index < sizeof(options) / sizeof(options[0]); index++)
+        good = plan_role(plan, options[index].name, options[index].variable, options[index].file);
+    return good;
 }
