@@ -201,7 +201,7 @@ void rcpt_verify_url_hmac(struct rcpt_reading *reading)
     struct rcpt_text campaign = rcpt_form_get(query, RCPT_TEXT("campaign_id"));
     struct rcpt_text expires = rcpt_form_get(query, RCPT_TEXT("exp"));
     const struct rcpt_text line = RCPT_TEXT("\n"), end = {NULL, 0}, alone[] = {id, end};
-    if (given.size == 0 || id.size == 0) {
+    if (given.size == 0 || rcpt_text_trim(id).size == 0) {
         rcpt_verdict(reading, RCPT_INTAKE_MISSING, "the URL has no sig, or not what it signs");
         return;
     }

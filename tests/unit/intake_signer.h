@@ -235,8 +235,10 @@ static inline bool names(const struct fixture *fixture, const char *victim)
 {
     for (size_t index = 0; index < fixture->result.event_count; index++) {
         const struct rcpt_intake_event *event = &fixture->result.events[index];
-        const struct rcpt_text texts[] = {event->message_id, event->gateway_message_id,
-                                          event->campaign_id, event->event_id, event->client_ref};
+        const struct rcpt_text texts[] = {event->message_id,  event->gateway_message_id,
+                                          event->campaign_id, event->event_id,
+                                          event->client_ref,  event->channel,
+                                          event->link,        event->cost};
         for (size_t text = 0; text < COUNT(texts); text++)
             if (rcpt_text_find(texts[text], victim) < texts[text].size)
                 return true;

@@ -262,11 +262,15 @@ static const struct {
 
 /* The names of ids in all adapters, and of what holds them. */
 static const char *const id_names[] = {
-    "message_id",   "campaign_id",   "id",          "uuid",          "mid",        "messageId",
-    "message-id",   "MessageSid",    "SmsSid",      "MessageUUID",   "Message-Id", "client-ref",
-    "client_ref",   "event",         "event_id",    "campaign",      "ref",        "token",
-    "message_uuid", "sg_message_id", "sg_event_id", "message_token", "MessageId",  "msgid",
-    "guid",         "ret_id",        "Sequence",    "data"};
+    "message_id",  "campaign_id",   "id",           "uuid",
+    "mid",         "messageId",     "message-id",   "MessageSid",
+    "SmsSid",      "MessageUUID",   "Message-Id",   "client-ref",
+    "client_ref",  "event",         "event_id",     "campaign",
+    "ref",         "token",         "message_uuid", "sg_message_id",
+    "sg_event_id", "message_token", "MessageId",    "msgid",
+    "guid",        "ret_id",        "Sequence",     "data",
+    "channel",     "ChannelPrefix", "Type",         "To",
+    "link",        "TotalAmount",   "price",        "campaignName"};
 
 static void try_it(struct judge *judge, const struct parts *parts, const char *place,
                    const char *name)
@@ -501,6 +505,7 @@ static void a_url_signs_its_campaign_and_its_expiry(void **state)
         {"m1\n\n1760789444", "mid=m1&exp=1760799999", RCPT_INTAKE_BAD, ""},
         {"m1\nc1\n", "mid=m1&campaign_id=c2", RCPT_INTAKE_BAD, ""},
         {"m1\nc1\n", "mid=m1%0Ac1%0A", RCPT_INTAKE_BAD, ""},
+        {" ", "mid=%20&uuid=VICTIM", RCPT_INTAKE_MISSING, ""},
     };
     struct judge judge;
     char gateway[] = "kannel", name[] = "mid";
