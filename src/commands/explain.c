@@ -8,6 +8,7 @@
 #include "command.h"
 #include "core/outcome.h"
 #include "postgres/sql.h"
+#include "report.h"
 
 struct explanation {
     const struct rcpt_ladder *ladder;
@@ -202,6 +203,12 @@ static const char *or_dash(const char *text)
     return text != NULL && text[0] != '\0' ? text : "-";
 }
 
+/* Others wrote it: nothing in it steers the terminal. */
+static void print_text(const char *text)
+{
+    report_print_padded(stdout, text, 0, false);
+}
+
 static void print_message(const struct rcpt_session_rows *rows)
 {
     static const struct {
@@ -214,15 +221,17 @@ static void print_message(const struct rcpt_session_rows *rows)
         puts("no row: the platform has not made this message yet, or has removed it");
         return;
     }
-    for (size_t index = 0; index < sizeof(lines) / sizeof(lines[0]); index++)
-        printf("%-14s%s\n", lines[index].label,
-               or_dash(rcpt_session_rows_text(rows, 0, lines[index].column)));
+    for (size_t index = 0; index < sizeof(lines) / sizeof(lines[0]); index++) {
+        printf("%-14s", lines[index].label);
+        print_text(or_dash(rcpt_session_rows_text(rows, 0, lines[index].column)));
+        putchar('\n');
+    }
 }
 
 static void print_place(const struct rcpt_session_rows *rows, size_t row)
 {
-    printf("%s/%" PRId64 "@%" PRId64 "[%" PRId64 "]", rcpt_session_rows_text(rows, row, "topic"),
-           rcpt_session_rows_int(rows, row, "partition"),
+    print_text(rcpt_session_rows_text(rows, row, "topic"));
+    printf("/%" PRId64 "@%" PRId64 "[%" PRId64 "]", rcpt_session_rows_int(rows, row, "partition"),
            rcpt_session_rows_int(rows, row, "offset"), rcpt_session_rows_int(rows, row, "index"));
 }
 
@@ -249,9 +258,11 @@ static void print_letters(const struct rcpt_session_rows *rows)
     if (rcpt_session_rows_count(rows) > 0)
         puts("\ndead letters that name it:");
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
-        printf("  %s  %s: %s  (", rcpt_session_rows_text(rows, row, "dead_at"),
-               rcpt_session_rows_text(rows, row, "reason"),
-               or_dash(rcpt_session_rows_text(rows, row, "detail")));
+        printf("  %s  ", rcpt_session_rows_text(rows, row, "dead_at"));
+        print_text(rcpt_session_rows_text(rows, row, "reason"));
+        fputs(": ", stdout);
+        print_text(or_dash(rcpt_session_rows_text(rows, row, "detail")));
+        fputs("  (", stdout);
         print_place(rows, row);
         puts(")");
     }

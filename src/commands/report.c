@@ -61,8 +61,12 @@ void report_print_padded(FILE *out, const char *text, size_t width, bool right)
     int blanks = used < width ? (int)(width - used) : 0;
     if (right)
         fprintf(out, "%*s", blanks, "");
-    for (const char *byte = text; *byte != '\0'; byte++)
-        fputc((unsigned char)*byte < 0x20 || *byte == 0x7f ? '?' : *byte, out);
+    for (const unsigned char *byte = (const unsigned char *)text; *byte != '\0'; byte++) {
+        /* U+0080 to U+009f steer terminals, too. */
+        bool second = byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f;
+        fputc(*byte < 0x20 || *byte == 0x7f || second ? '?' : *byte, out);
+        byte += second;
+    }
     if (!right)
         fprintf(out, "%*s", blanks, "");
 }

@@ -48,6 +48,14 @@ def test_every_receipt_is_explained_by_what_it_did(create_world):
     process.stop()
 
 
+def test_what_others_wrote_does_not_steer_the_terminal(create_world):
+    world = create_world()
+    world.database.execute("INSERT INTO receiptd.message_inbox (message_id, org_id, campaign_id)"
+                           " VALUES ('m', E'o\\x1b[2J', E'c\\u009b2J')")
+    text = world.installation.command("explain", "m").stdout
+    assert "o?[2J" in text and "c?2J" in text and not any(c != "\n" and (c < " " or "\x7f" <= c <= "\x9f") for c in text)
+
+
 def test_what_is_dead_or_was_not_recorded_is_said(create_world):
     world = create_world(partitions=1, lanes=2, timeline={"retention": "1h"}, parked={"max_age": "1s", "poll_interval": "100ms"})
     world.insert_ids("quiet")

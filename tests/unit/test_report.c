@@ -69,6 +69,22 @@ static void a_table_is_aligned_by_characters_and_does_not_steer_the_terminal(voi
     report_fini(&report);
 }
 
+/* U+009b is what ESC [ is, in one character. */
+static void no_control_character_reaches_the_terminal(void **state)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    report_print_padded(out,
+                        "a\xc2\x9b"
+                        "2J\xc2\x80\xc2\xa0\xc2",
+                        0, false);
+    fclose(out);
+    assert_string_equal(text, "a?2J?\xc2\xa0\xc2");
+    free(text);
+}
+
 static void a_spreadsheet_gets_each_cell_back(void **state)
 {
     struct report report;
@@ -126,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_aligned_by_characters_and_does_not_steer_the_terminal),
+        cmocka_unit_test(no_control_character_reaches_the_terminal),
         cmocka_unit_test(a_spreadsheet_gets_each_cell_back),
         cmocka_unit_test(a_program_gets_numbers_as_numbers),
         cmocka_unit_test(no_row_is_no_table_but_still_columns),
