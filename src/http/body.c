@@ -56,7 +56,7 @@ static bool make_room(struct rcpt_http_request *request, struct http_bytes *buff
     while (capacity < needed)
         capacity *= 2;
     while (server->stats.body_bytes + capacity - before > server->settings.max_memory_bytes)
-        if (!http_evict_body(server, request->connection))
+        if (!server->evict_body(server, request->connection))
             return false;
     server->stats.body_bytes += capacity - before;
     request->body_reserved += capacity - before;

@@ -3,7 +3,9 @@
  * server.c      settings, routes, listening, limits of connections, drain and end
  * connection.c  one client: bytes in, answers out in order, what it may wait for and how long
  * parse.c       the parser's callbacks: bytes become a request, or the reason why not
- * request.c     the memory of a request, what it says
+ * request.c     the memory of a request, its checks and its way to the handler
+ * fields.c      what a request says
+ * shared.c      what all of them ask of the server
  * answer.c      what goes back, whole or in pieces
  * body.c        collected bodies, within the server's budget; gzip undone
  * source.c      who the client is, and how often it may ask
@@ -144,17 +146,19 @@ struct rcpt_http_server {
     unsigned spare_count;
     void (*on_closed)(void *context);
     void *closed_context;
+    /* server.c, for the files below it. evict_body makes space for a body of `receiver`'s; false:
+     * there is none. */
+    bool (*evict_body)(struct rcpt_http_server *server, const struct connection *receiver);
+    void (*free)(struct rcpt_http_server *server);
 };
 
-/* ---- server.c ---- */
+/* ---- shared.c ---- */
 int64_t http_now(const struct rcpt_http_server *server);
 const struct http_route *http_find_route(const struct rcpt_http_server *server, const char *path,
                                          size_t size);
 void http_handle_closed(struct rcpt_http_server *server);
-/* Room for a body of `receiver`'s: of the unfinished bodies that have been coming for long the
- * largest goes, with its connection. False: there is none. */
-bool http_evict_body(struct rcpt_http_server *server, const struct connection *receiver);
 void http_release(struct rcpt_http_server *server);
+void http_tell_closed(struct rcpt_http_server *server);
 
 /* ---- connection.c ---- */
 void connection_accept(struct rcpt_http_server *server);
@@ -200,6 +204,8 @@ void request_refuse(struct rcpt_http_request *request, int status);
 void request_check_head(struct rcpt_http_request *request, const http_parser *parser);
 /* All of it is here: to the handler, or the refusal goes back. */
 void request_complete(struct rcpt_http_request *request);
+
+/* ---- fields.c ---- */
 bool request_text_is(struct rcpt_http_text text, const char *expected); /* ignoring case */
 
 /* ---- answer.c ---- */

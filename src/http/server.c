@@ -1,3 +1,5 @@
+/* The server: settings, routes, listening, limits of connections, drain and end. Connections call
+ * nothing here but through the pointers in struct rcpt_http_server. */
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -12,11 +14,6 @@
 
 #define BACKLOG           1024
 #define SPARE_DESCRIPTORS 64u /* for everything but clients */
-
-int64_t http_now(const struct rcpt_http_server *server)
-{
-    return (int64_t)uv_now(server->settings.loop);
-}
 
 /* ---- settings ---- */
 
@@ -168,12 +165,16 @@ static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
     return server->tls != NULL;
 }
 
+static bool evict_body(struct rcpt_http_server *server, const struct connection *receiver);
+
 struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings,
                                        struct rcpt_error *error)
 {
     struct rcpt_http_server *server = rcpt_calloc(1, sizeof(*server));
     server->settings = *settings;
     server->references = 1;
+    server->free = free_server;
+    server->evict_body = evict_body;
     fill_defaults(&server->settings);
     snprintf(server->name, sizeof(server->name), "%s",
              settings->name != NULL ? settings->name : "http");
@@ -224,25 +225,6 @@ void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_rou
         added->is.methods |= RCPT_HTTP_HEAD;
 }
 
-static bool route_fits(const struct http_route *route, const char *path, size_t size)
-{
-    return size >= route->prefix_size && memcmp(path, route->is.prefix, route->prefix_size) == 0 &&
-           (size == route->prefix_size || path[route->prefix_size] == '/');
-}
-
-const struct http_route *http_find_route(const struct rcpt_http_server *server, const char *path,
-                                         size_t size)
-{
-    const struct http_route *best = NULL;
-    for (size_t i = 0; i < server->route_count; i++) {
-        const struct http_route *route = &server->routes[i];
-        if ((best == NULL || route->prefix_size > best->prefix_size) &&
-            route_fits(route, path, size))
-            best = route;
-    }
-    return best;
-}
-
 /* ---- connections beyond the limit, and those that take too long ---- */
 
 /* Room for a new one: of those that are worth least, the one that has been so longest goes. */
@@ -265,7 +247,8 @@ static bool evict(struct rcpt_http_server *server)
     return true;
 }
 
-bool http_evict_body(struct rcpt_http_server *server, const struct connection *receiver)
+/* Of the unfinished bodies that have been coming for long the largest goes, with its connection. */
+static bool evict_body(struct rcpt_http_server *server, const struct connection *receiver)
 {
     struct connection *victim = NULL;
     size_t most = 0;
@@ -391,32 +374,7 @@ int rcpt_http_port(const struct rcpt_http_server *server)
                                                : ((struct sockaddr_in *)&address)->sin_port);
 }
 
-const struct rcpt_http_stats *rcpt_http_stats(const struct rcpt_http_server *server)
-{
-    return &server->stats;
-}
-
 /* ---- the end ---- */
-
-void http_release(struct rcpt_http_server *server)
-{
-    if (--server->references == 0)
-        free_server(server);
-}
-
-static void tell_closed(struct rcpt_http_server *server)
-{
-    void (*on_closed)(void *context) = server->on_closed;
-    void *context = server->closed_context;
-    http_release(server);
-    on_closed(context);
-}
-
-void http_handle_closed(struct rcpt_http_server *server)
-{
-    if (--server->open_handles == 0)
-        tell_closed(server);
-}
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -460,7 +418,7 @@ void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *co
     server->on_closed = on_closed;
     server->closed_context = context;
     if (!server->listening) {
-        tell_closed(server);
+        http_tell_closed(server);
         return;
     }
     close_listener(server);

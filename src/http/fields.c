@@ -1,0 +1,79 @@
+/* What a request says: method, target, headers and body, as texts in its memory. Called by handlers
+ * and by the files of the server that look at headers. */
+#include <string.h>
+#include <strings.h>
+
+#include "internal.h"
+
+static struct rcpt_http_text text_at(const struct rcpt_http_request *request, uint32_t at,
+                                     uint32_t size)
+{
+    return (struct rcpt_http_text){request->head.bytes + at, size};
+}
+
+bool request_text_is(struct rcpt_http_text text, const char *expected)
+{
+    return text.bytes != NULL && text.size == strlen(expected) &&
+           strncasecmp(text.bytes, expected, text.size) == 0;
+}
+
+enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request)
+{
+    return request->method;
+}
+
+struct rcpt_http_text rcpt_http_target(const struct rcpt_http_request *request)
+{
+    return text_at(request, 0, request->target_size);
+}
+
+struct rcpt_http_text rcpt_http_path(const struct rcpt_http_request *request)
+{
+    return text_at(request, request->path, request->path_size);
+}
+
+struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request)
+{
+    if (request->query == 0)
+        return (struct rcpt_http_text){0};
+    return text_at(request, request->query, request->query_size);
+}
+
+struct rcpt_http_text rcpt_http_rest(const struct rcpt_http_request *request)
+{
+    uint32_t prefix = request->route != NULL ? (uint32_t)request->route->prefix_size : 0;
+    return text_at(request, request->path + prefix, request->path_size - prefix);
+}
+
+size_t rcpt_http_header_count(const struct rcpt_http_request *request)
+{
+    return request->field_count;
+}
+
+void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
+                         struct rcpt_http_text *name, struct rcpt_http_text *value)
+{
+    RCPT_ASSERT(index < request->field_count);
+    const struct http_field *field = &request->fields[index];
+    *name = text_at(request, field->name, field->name_size);
+    *value = text_at(request, field->value, field->value_size);
+}
+
+struct rcpt_http_text rcpt_http_header(const struct rcpt_http_request *request, const char *name)
+{
+    size_t size = strlen(name);
+    for (uint32_t i = 0; i < request->field_count; i++) {
+        const struct http_field *field = &request->fields[i];
+        if (field->name_size == size &&
+            strncasecmp(request->head.bytes + field->name, name, size) == 0)
+            return text_at(request, field->value, field->value_size);
+    }
+    return (struct rcpt_http_text){0};
+}
+
+struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request)
+{
+    if (request->body.bytes == NULL)
+        return (struct rcpt_http_text){"", 0};
+    return (struct rcpt_http_text){request->body.bytes, request->body.size};
+}
