@@ -250,7 +250,7 @@ static void look_done(struct rcpt_kafka_job *job, bool in_time)
     judge_topics(kafka, look);
     if (news)
         tell_cluster(kafka);
-    rcpt_kafka_join_if_ready(kafka);
+    kafka->on_topics_known(kafka);
 }
 
 void rcpt_kafka_look(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)

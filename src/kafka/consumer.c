@@ -22,11 +22,6 @@
 #define LOG_EVENTS       100
 #define DESTROY_FLOOR_MS 200 /* for destroying the handle, even if leaving took all the time */
 
-int64_t rcpt_kafka_now_ms(const struct rcpt_kafka *kafka)
-{
-    return (int64_t)uv_now(kafka->loop);
-}
-
 /* ---- events ---- */
 
 static const char *log_level_word(int level)
@@ -111,12 +106,6 @@ static void turn(struct rcpt_kafka *kafka)
 static void on_again(uv_idle_t *again)
 {
     turn(again->data);
-}
-
-void rcpt_kafka_again(struct rcpt_kafka *kafka)
-{
-    if (kafka->life < LIFE_ENDING)
-        uv_idle_start(&kafka->again, on_again);
 }
 
 static void on_wake(uv_poll_t *wake, int status, int events)
@@ -214,7 +203,7 @@ static void join(struct rcpt_kafka *kafka)
     rcpt_kafka_again(kafka);
 }
 
-void rcpt_kafka_join_if_ready(struct rcpt_kafka *kafka)
+static void join_if_ready(struct rcpt_kafka *kafka)
 {
     if (kafka->subscribe_wanted && kafka->handle == NULL && kafka->life == LIFE_OPEN &&
         !kafka->health.fatal && known_partitions(kafka) > 0)
@@ -224,7 +213,7 @@ void rcpt_kafka_join_if_ready(struct rcpt_kafka *kafka)
 void rcpt_kafka_subscribe(struct rcpt_kafka *kafka)
 {
     kafka->subscribe_wanted = true;
-    rcpt_kafka_join_if_ready(kafka);
+    join_if_ready(kafka);
 }
 
 /* ---- verbs ---- */
@@ -348,6 +337,8 @@ static void open_loop_handles(struct rcpt_kafka *kafka)
     RCPT_ASSERT(uv_idle_init(kafka->loop, &kafka->again) == 0);
     RCPT_ASSERT(uv_timer_init(kafka->loop, &kafka->tick) == 0);
     kafka->wake.data = kafka->again.data = kafka->tick.data = kafka;
+    kafka->on_again = on_again;
+    kafka->on_topics_known = join_if_ready;
     uv_poll_start(&kafka->wake, UV_READABLE, on_wake);
     uv_timer_start(&kafka->tick, on_tick, TICK_MS, TICK_MS);
     kafka->workers = rcpt_kafka_workers_new(kafka->loop);

@@ -88,6 +88,8 @@ struct rcpt_kafka {
     int wake_fd; /* eventfd that librdkafka writes to */
     uv_poll_t wake;
     uv_idle_t again; /* active: a turn is due without waiting */
+    uv_idle_cb on_again;
+    void (*on_topics_known)(struct rcpt_kafka *kafka); /* of consumer.c: joins if it may */
     uv_timer_t tick;
     unsigned open_handles;
 
@@ -121,12 +123,17 @@ struct rcpt_kafka {
     int64_t close_deadline_ms;
 };
 
-int64_t rcpt_kafka_now_ms(const struct rcpt_kafka *kafka);
+static inline int64_t rcpt_kafka_now_ms(const struct rcpt_kafka *kafka)
+{
+    return (int64_t)uv_now(kafka->loop);
+}
 
-/* consumer.c: have a turn run soon, without waiting for an event. */
-void rcpt_kafka_again(struct rcpt_kafka *kafka);
-/* consumer.c: makes the consumer handle once it is wanted and possible. */
-void rcpt_kafka_join_if_ready(struct rcpt_kafka *kafka);
+/* Has a turn run soon, without waiting for an event. */
+static inline void rcpt_kafka_again(struct rcpt_kafka *kafka)
+{
+    if (kafka->life < LIFE_ENDING)
+        uv_idle_start(&kafka->again, kafka->on_again);
+}
 
 /* settings.c */
 struct fetch_limits {

@@ -75,6 +75,9 @@ static const struct rcpt_kafka_property defaults[] = {
     /* The broker answers at once when there is anything; an idle fetch comes back after 100 ms. */
     {"fetch.min.bytes", "1"},
     {"fetch.wait.max.ms", "100"},
+    /* The search for the end of a batch that is too large (oversized.c) meets an error at each
+     * step; other errors of a partition have a back-off of ours. */
+    {"fetch.error.backoff.ms", "20"},
     /* Let the bytes decide, not the number, when a queue is full. */
     {"queued.min.messages", "1000000"},
     {"socket.nagle.disable", "true"},
