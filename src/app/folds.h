@@ -21,7 +21,7 @@
 #include "receiptd/outbox/fold_pending.h"
 #include "receiptd/webhook.h"
 
-#define FOLDS_LANES 2u /* as sql/migrate/004_folds.sql has them */
+#define FOLDS_LANES 2u /* as sql/tables/001_folds.sql has them */
 
 enum folds_state {
     FOLDS_IDLE,       /* until the next tick */

@@ -6,7 +6,7 @@
 #include "command.h"
 #include "receiptd/postgres/bind.h"
 
-#define MIGRATE_MAX_STEPS    32u
+#define MIGRATE_MAX_STEPS    128u
 #define MIGRATE_MAX_BINDINGS 32u
 
 struct migrate_step {
@@ -47,8 +47,14 @@ RCPT_MUST_CHECK bool migrate_add(struct migrate_plan *plan, const char *file, co
 RCPT_MUST_CHECK bool migrate_add_bound(struct migrate_plan *plan, const char *file,
                                        const struct rcpt_pg_binding *bindings, size_t count,
                                        const char *format, ...) RCPT_PRINTF(5, 6);
+/* Appends an embedded file to the last step. */
+RCPT_MUST_CHECK bool migrate_append(struct migrate_plan *plan, const char *file);
 /* The value of an option of the command line; NULL: not given. */
 const char *migrate_option(const struct migrate_plan *plan, const char *name);
+
+/* ---- migrate_parts.c ---- */
+/* Adds a step for each function and view that differs; `fresh`: the schema has none. */
+RCPT_MUST_CHECK bool migrate_parts_plan(struct migrate_plan *plan, bool fresh);
 
 /* ---- migrate_roles.c ---- */
 /* Adds the steps for --role and --platform-role, after all others: they grant what those made. */

@@ -8,26 +8,15 @@
 #include "migrate.h"
 #include "receiptd/postgres/sql.h"
 
-/* In order; a database that knows fewer gets the rest. Each file writes its own row into
+/* In order; a database that knows fewer gets the rest. The files of a version write its row into
  * schema_version. */
 static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "migrate/001_core"},
-    {2, "migrate/002_alias"},
-    {3, "migrate/003_timeline"},
-    {4, "migrate/004_folds"},
-    {5, "migrate/005_actions"},
-    {6, "migrate/006_flags"},
-    {7, "migrate/007_fold_fields"},
-    {8, "migrate/008_watch"},
-    {9, "migrate/009_intents"},
-    {10, "migrate/010_fold_sum"},
-    {11, "migrate/011_parked_gateway"},
-    {12, "migrate/012_fold_clock"},
-    {13, "migrate/013_fair_claims"},
-    {14, "migrate/014_raw_events"},
+    {1, "tables/001_core"},
+    {1, "tables/001_folds"},
+    {1, "tables/001_actions"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -50,8 +39,7 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name)
     return plan->bindings[index].value;
 }
 
-/* Appends an embedded file to the last step. */
-static bool append(struct migrate_plan *plan, const char *file)
+bool migrate_append(struct migrate_plan *plan, const char *file)
 {
     struct migrate_step *step = &plan->steps[plan->step_count - 1];
     char *more =
@@ -230,7 +218,7 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
                        "%s view message_inbox over %s.%s, with its missing columns added",
                        kind != NULL ? "replace" : "create", migrate_binding(plan, "inbox_schema"),
                        migrate_binding(plan, "inbox_table")) &&
-           append(plan, "migrate/inbox_view_comment");
+           migrate_append(plan, "migrate/inbox_view_comment");
 }
 
 /* ---- the trigger ---- */
@@ -272,7 +260,7 @@ static bool plan_triggers(struct migrate_plan *plan)
                            "create the trigger that counts TARGETED on %s.%s",
                            migrate_binding(plan, "inbox_schema"),
                            migrate_binding(plan, "inbox_table")) &&
-               append(plan, "migrate/inbox_trigger_comment");
+               migrate_append(plan, "migrate/inbox_trigger_comment");
     rcpt_session_rows_free(rows);
     return good;
 }
@@ -325,9 +313,8 @@ static bool plan_versions(struct migrate_plan *plan, int64_t version)
     bool good = true;
     for (size_t index = 0; good && index < sizeof(migrations) / sizeof(migrations[0]); index++) {
         if (migrations[index].version > version)
-            good = migrate_add(plan, migrations[index].file,
-                               "create tables, views and functions of version %d",
-                               migrations[index].version);
+            good = migrate_add(plan, migrations[index].file, "create %s of version %d",
+                               migrations[index].file, migrations[index].version);
     }
     return good;
 }
@@ -340,7 +327,7 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
         return false;
     if (rcpt_session_rows_bool(state, 0, "versions_exist") && !read_version(plan, &version))
         return false;
-    bool good = plan_versions(plan, version);
+    bool good = plan_versions(plan, version) && migrate_parts_plan(plan, version == 0);
     /* The ladder's check reads the inbox as it is; a database of ours always has one. */
     good = good && migrate_ladder_plan(plan, version == 0);
     if (is_mapped(plan))

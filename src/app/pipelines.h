@@ -1,5 +1,5 @@
-/* `pipelines` of the configuration: checked, and turned into the steps that sql/migrate/005
- * stores. Private to the room. */
+/* `pipelines` of the configuration: checked, and turned into the steps that
+ * pipelines_store() stores. Private to the room. */
 #ifndef RECEIPTD_APP_PIPELINES_H
 #define RECEIPTD_APP_PIPELINES_H
 

@@ -206,9 +206,11 @@ class Database:
                 connection.execute(setup)
             connection.execute(fill_in((SQL / "migrate/schema.sql").read_text(), variables))
             connection.execute(f"SET search_path = {SCHEMA}")
-            files = [path.stem for path in sorted((SQL / "migrate").glob("[0-9]*.sql"))]
-            files += ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
-            for name in files:
+            connection.execute("SET check_function_bodies = off")
+            for folder in ("tables", "functions", "views"):
+                for path in sorted((SQL / folder).glob("*.sql")):
+                    connection.execute(path.read_text())
+            for name in ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else []):
                 connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables))
         self.fill_ladder(self.session("migrate"))
 

@@ -1,4 +1,4 @@
-"""sql/migrate/005_actions.sql, 009_intents.sql and 013_fair_claims.sql alone: who schedules, who may run, what may be spent, and the races between them."""
+"""The functions of sql/functions/actions_*.sql alone: who schedules, who may run, what may be spent, and the races between them."""
 
 import json
 import threading

@@ -1,8 +1,6 @@
--- Version 10: sums of folded transitions without a loop. Only added to: instances of the version before go on beside this one.
-
 -- As fold_merge, where b holds nothing but counts by status, of four statuses at most, whose names are listed in b's "k": the
 -- common case, without a loop in PL/pgSQL. NULL: this is not that case.
-CREATE FUNCTION fold_sum(a jsonb, b jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION fold_sum(a jsonb, b jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     k jsonb := b -> 'k';
     t jsonb := a #> '{v,""}';
@@ -29,5 +27,3 @@ BEGIN
             k ->> 3, COALESCE((t -> (k ->> 3))::int8, 0) + (u -> (k ->> 3))::int8) END);
 END
 $$;
-
-INSERT INTO schema_version (version) VALUES (10);

@@ -1,7 +1,7 @@
 -- Version 8: what keeps dead rows alive, and how full the server is, for a role that may not see the sessions of others.
 -- With its owner's rights, and therefore these numbers alone: pg_read_all_stats would show everybody's statements too.
 -- hidden: sessions that the owner may not see either; of those only their number is known.
-CREATE FUNCTION watch_server(OUT age_ms bigint, OUT pid integer, OUT application_name text, OUT backends bigint,
+CREATE OR REPLACE FUNCTION watch_server(OUT age_ms bigint, OUT pid integer, OUT application_name text, OUT backends bigint,
                              OUT max_connections bigint, OUT hidden bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000)::int8, 0), a.pid, a.application_name,
@@ -17,5 +17,3 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
         LIMIT 1
     ) a ON true
 $$;
-
-INSERT INTO schema_version (version) VALUES (8);
