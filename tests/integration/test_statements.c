@@ -257,6 +257,7 @@ static int migrate(void **state)
     run_file("functions/ladder_fill", NULL, 0);
     run_file("functions/probe_abort", NULL, 0);
     run_file("functions/raw_events_wanted", NULL, 0);
+    run_file("views/campaign_funnel", NULL, 0);
     run_file("migrate/inbox_table", bindings, 6);
     run_file("migrate/inbox_trigger", bindings, 6);
     admin(
