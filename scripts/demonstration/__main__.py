@@ -17,6 +17,8 @@ from demonstration.view import State, number, open_view
 
 TOPIC = "dlr-events"
 DATABASE = "receiptd"
+OWNER = "receiptd_owner"  # of the schema: no superuser
+WORKER = "receiptd_worker"  # the daemon's role
 PATIENCE_S = 90  # without any progress
 LATE_AT = (0.3, 0.5, 0.7, 0.85)  # shares of the stream after which late message rows appear
 RATE = re.compile(r"\w+_per_\w+ ")
@@ -79,14 +81,21 @@ class Demonstration:
         with psycopg.connect(options.dsn, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
             connection.execute(f"CREATE DATABASE {DATABASE}")
+            connection.execute(f"CREATE ROLE {OWNER} LOGIN CREATEROLE")
+            connection.execute(f"GRANT CREATE ON DATABASE {DATABASE} TO {OWNER}")
         options.dsn = psycopg.conninfo.make_conninfo(options.dsn, dbname=DATABASE)
         admin = AdminClient({"bootstrap.servers": options.brokers, "log_level": 2})
         admin.create_topics([NewTopic(TOPIC, stream.PARTITIONS, 1)])[TOPIC].result(30)
-        self.config.write_text(
-            f'kafka:\n  brokers: "{options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
-            f'postgres:\n  dsn: "{options.dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n')
-        self._command("migrate", quiet=True)
+        self._configure(OWNER)
+        self._command("migrate", "--role", WORKER, quiet=True)
+        self._configure(WORKER)
         self.connection = psycopg.connect(options.dsn, autocommit=True)
+
+    def _configure(self, role):
+        dsn = psycopg.conninfo.make_conninfo(self.options.dsn, user=role)
+        self.config.write_text(
+            f'kafka:\n  brokers: "{self.options.brokers}"\n  topics: [{TOPIC}]\n  group: receiptd\n'
+            f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n')
 
     def _insert(self, numbers):
         """What the platform does: message_id, org_id, campaign_id and nothing else."""

@@ -1,13 +1,19 @@
 -- For `receiptd migrate --role`: exactly what the daemon and its commands need, whatever the role had in our schema before.
 -- Variables: schema, receiptd_role (it owns nothing here: the tables belong to whoever runs the migration).
--- Functions: anybody who may execute a trigger function may put it on a table of his own, and the one that counts inserted
--- rows writes counters with its owner's rights.
+-- Functions by name, those that its statements and the functions among them call: docs/security.md lists the others, which it may not
+-- execute. Who may execute a trigger function could put it on a table of his own.
 REVOKE ALL ON SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, :"receiptd_role";
 GRANT USAGE ON SCHEMA :"schema" TO :"receiptd_role";
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA :"schema" TO :"receiptd_role";
+GRANT EXECUTE ON FUNCTION
+    action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash, actions_begin,
+    actions_claim, actions_counts, actions_finish, actions_go_on, actions_grant, actions_import, actions_leave,
+    actions_own, actions_quiet, actions_tidy, actions_topic, fence,
+    fold_as_of, fold_check_gone, fold_fence, fold_id, fold_lane_of, fold_merge, fold_sum, fold_time, fold_topic_fence,
+    pipelines_store, probe_abort, raw_events_wanted, watch_server
+    TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";

@@ -40,12 +40,16 @@ static const struct command commands[] = {
             "With --role it also makes the role, unless it is there, and gives it the rights that "
             "the daemon\n"
             "needs and takes away all others in the schema; --platform-role likewise for who "
-            "inserts messages.\n"
-            "Run it as the owner of the schema, and the daemon as the other role "
+            "inserts messages,\n"
+            "--intake-role for the intake.\n"
+            "Run it as the owner of the schema, who is no superuser, and the daemon as the other "
+            "role\n"
             "(docs/security.md).",
         .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
-                    {"platform-role", "NAME", "the platform's role: inserts messages, reads"}},
+                    {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
+                    {"intake-role", "NAME", "the intake's role: looks up aliases"},
+                    {"as-superuser", NULL, "run although the session's role is a superuser"}},
         .run = command_migrate,
     },
     {

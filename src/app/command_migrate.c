@@ -24,6 +24,8 @@ static bool print_script(struct migrate_plan *plan)
         printf("\n-- %s\n\n%s", plan->steps[index].what, plan->steps[index].sql);
     if (plan->step_count > 0)
         puts("\nCOMMIT;");
+    if (plan->note[0] != '\0')
+        printf("-- %s\n", plan->note);
     free(text);
     return true;
 }
@@ -110,6 +112,8 @@ static bool migrate(struct migrate_plan *plan)
         puts("nothing to do");
     else
         printf("done: %zu steps, committed\n", plan->step_count);
+    if (plan->note[0] != '\0')
+        puts(plan->note);
     if (has_rows)
         puts("the inbox has rows that no counter knows yet: receiptd audit --repair counts them");
     return true;

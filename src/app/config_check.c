@@ -75,7 +75,7 @@ static bool fail_empty(struct checker *checker, const struct value *value)
 /* A connection string is a secret as a whole, but often it holds none. */
 static bool is_bare_dsn(const struct value *value)
 {
-    if (strcmp(value->label, "postgres.dsn") != 0)
+    if (!rcpt_config_is_dsn(value->label))
         return false;
     char *redacted = rcpt_config_redact_dsn(value->text);
     bool bare = strcmp(redacted, value->text) == 0;

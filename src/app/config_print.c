@@ -142,7 +142,7 @@ static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_co
         return;
     }
     /* A connection string tells more than its password; other secrets are nothing but secret. */
-    bool is_dsn = strcmp(row->path, "postgres.dsn") == 0;
+    bool is_dsn = rcpt_config_is_dsn(row->path);
     char *redacted = is_dsn ? rcpt_config_redact_dsn(text) : rcpt_strdup(RCPT_CONFIG_REDACTED);
     write_escaped(writer, redacted);
     free(redacted);

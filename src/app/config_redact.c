@@ -121,6 +121,11 @@ static bool redact_uri(const char *uri, const char *at, FILE *out)
     return true;
 }
 
+bool rcpt_config_is_dsn(const char *path)
+{
+    return strcmp(path, "postgres.dsn") == 0 || strcmp(path, "intake.dsn") == 0;
+}
+
 char *rcpt_config_redact_dsn(const char *dsn)
 {
     static const char *const schemes[] = {"postgresql://", "postgres://"};

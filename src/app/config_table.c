@@ -327,6 +327,11 @@ static const struct rcpt_config_row rows[] = {
      .doc =
          "how long Kafka may take to acknowledge before the gateway is told to come again; below "
          "the gateways' own time-outs"},
+    {"intake.dsn", RCPT_CONFIG_TEXT, NULLABLE | SECRET | RELOADABLE, AT(intake.dsn), .min = 1,
+     .max = 65536, .example = "host=/run/postgresql dbname=receiptd user=receiptd_intake",
+     .doc = "connection string for the look-ups of aliases, as the role of `receiptd migrate "
+            "--intake-role`; not set: `postgres.dsn`. New connections of `receiptd run` take a new "
+            "one, `receiptd intake` needs a restart"},
     {"intake.alias", RCPT_CONFIG_CHOICE, 0, AT(intake.alias), .initial = "optional",
      CHOICES(alias_policies),
      .doc =

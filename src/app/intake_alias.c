@@ -39,6 +39,17 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     intake_update_readiness(intake);
 }
 
+static const char *dsn_of(const struct rcpt_config *config)
+{
+    return config->intake.dsn != NULL ? config->intake.dsn : config->postgres.dsn;
+}
+
+void rcpt_intake_apply_config(struct rcpt_intake *intake)
+{
+    if (intake->pg != NULL)
+        rcpt_pg_set_dsn(intake->pg, dsn_of(intake->config));
+}
+
 void intake_start_aliases(struct rcpt_intake *intake)
 {
     const struct rcpt_config *config = intake->config;
@@ -50,7 +61,7 @@ void intake_start_aliases(struct rcpt_intake *intake)
         .loop = intake->loop,
         .name = "intake",
         .instance = intake->settings.instance,
-        .dsn = config->postgres.dsn,
+        .dsn = dsn_of(config),
         .schema = config->postgres.schema,
         .lock_timeout_ms = (int)config->intake.alias_timeout_ms,
         .statement_timeout_ms = (int)config->intake.alias_timeout_ms,

@@ -243,10 +243,12 @@ static void on_commit_timer(uv_timer_t *timer)
 static void note_hidden(struct app *app, int64_t hidden)
 {
     if (hidden > 0 && app->figures.hidden_backends == 0)
-        rcpt_log_warn("postgres",
-                      "the owner of schema %s may not look at %lld sessions of other roles: the "
-                      "age of their snapshots is not known; HINT: GRANT pg_read_all_stats to it",
-                      app->config->postgres.schema, (long long)hidden);
+        rcpt_log_warn(
+            "postgres",
+            "the owner of %s.watch_server() may not look at %lld sessions of other roles: "
+            "the age of their snapshots is not known; HINT: run receiptd migrate, it "
+            "says what to grant",
+            app->config->postgres.schema, (long long)hidden);
     app->figures.hidden_backends = hidden;
 }
 

@@ -9,9 +9,12 @@
 #define MIGRATE_MAX_STEPS    128u
 #define MIGRATE_MAX_BINDINGS 32u
 
+enum { MIGRATE_COUNTER, MIGRATE_WATCHER, MIGRATE_DEFINERS };
+
 struct migrate_step {
     char *what; /* "create schema receiptd" */
     char *sql;
+    const char *part; /* the file of a function or view that it replaces; NULL: another step */
 };
 
 struct migrate_plan {
@@ -25,6 +28,8 @@ struct migrate_plan {
     struct migrate_step steps[MIGRATE_MAX_STEPS];
     size_t step_count;
     bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
+    bool hands_over[MIGRATE_DEFINERS]; /* a function gets its owner, after it was made */
+    char note[256];                    /* what is left to an administrator; "": nothing */
 };
 
 void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
@@ -55,9 +60,22 @@ const char *migrate_option(const struct migrate_plan *plan, const char *name);
 /* ---- migrate_parts.c ---- */
 /* Adds a step for each function and view that differs; `fresh`: the schema has none. */
 RCPT_MUST_CHECK bool migrate_parts_plan(struct migrate_plan *plan, bool fresh);
+/* Whether the plan replaces this one: "functions/map_inbox". */
+bool migrate_part_changes(const struct migrate_plan *plan, const char *name);
+/* Adds the step that takes functions from PUBLIC, where there is need: a new function starts with
+ * EXECUTE for PUBLIC. `state`: the row of state.sql. */
+RCPT_MUST_CHECK bool migrate_parts_plan_private(struct migrate_plan *plan,
+                                                const struct rcpt_session_rows *state);
+/* ---- migrate_definers.c ---- */
+/* Adds the steps that make the roles of functions with rights of their own, before those functions
+ * are made; refuses (EX_NOPERM, the SQL on stderr) where only an administrator can. */
+RCPT_MUST_CHECK bool migrate_definers_prepare(struct migrate_plan *plan);
+/* Adds the steps that give them the functions. */
+RCPT_MUST_CHECK bool migrate_definers_plan(struct migrate_plan *plan);
 
 /* ---- migrate_roles.c ---- */
-/* Adds the steps for --role and --platform-role, after all others: they grant what those made. */
+/* Adds the steps for --role, --platform-role and --intake-role, after all others: they grant what
+ * those made. */
 RCPT_MUST_CHECK bool migrate_roles_plan(struct migrate_plan *plan);
 
 /* ---- migrate_ladder.c ---- */

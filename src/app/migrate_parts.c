@@ -31,9 +31,18 @@ static bool plan_part(struct migrate_plan *plan, const struct rcpt_session_rows 
     if (strcmp(stored_hash(stored, name), hash) == 0)
         return true;
     const struct rcpt_pg_binding bindings[] = {{"part", name}, {"hash", hash}};
-    return migrate_add_bound(plan, "migrate/part_store", bindings, 2, "create or replace %s",
-                             name) &&
-           migrate_append(plan, name);
+    if (!migrate_add_bound(plan, "migrate/part_store", bindings, 2, "create or replace %s", name))
+        return false;
+    plan->steps[plan->step_count - 1].part = name;
+    return migrate_append(plan, name);
+}
+
+bool migrate_part_changes(const struct migrate_plan *plan, const char *name)
+{
+    for (size_t index = 0; index < plan->step_count; index++)
+        if (plan->steps[index].part != NULL && strcmp(plan->steps[index].part, name) == 0)
+            return true;
+    return false;
 }
 
 static bool plan_folder(struct migrate_plan *plan, const struct rcpt_session_rows *stored,
@@ -58,4 +67,13 @@ bool migrate_parts_plan(struct migrate_plan *plan, bool fresh)
     bool good = plan_folder(plan, stored, "functions/") && plan_folder(plan, stored, "views/");
     rcpt_session_rows_free(stored);
     return good;
+}
+
+bool migrate_parts_plan_private(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    bool is_open = rcpt_session_rows_bool(state, 0, "functions_open");
+    for (size_t index = 0; index < plan->step_count; index++)
+        is_open = is_open || plan->steps[index].part != NULL;
+    return !is_open || migrate_add(plan, "migrate/functions_private",
+                                   "leave no function to those who were not given it by name");
 }

@@ -211,9 +211,11 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
         return refuse_kind(plan, false);
     if (!check_base(plan, state))
         return false;
-    if (kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping")))
+    bool is_mapped =
+        kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping"));
+    if (is_mapped && !migrate_part_changes(plan, "functions/map_inbox"))
         return true;
-    plan->maps_inbox = true;
+    plan->maps_inbox = !is_mapped;
     return migrate_add(plan, "migrate/inbox_view",
                        "%s view message_inbox over %s.%s, with its missing columns added",
                        kind != NULL ? "replace" : "create", migrate_binding(plan, "inbox_schema"),
@@ -250,7 +252,8 @@ static bool plan_triggers(struct migrate_plan *plan)
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         bool keep = wanted && is_base(plan, rows, row);
         if (keep)
-            found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping"));
+            found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
+                    !migrate_part_changes(plan, "functions/install_inbox_trigger");
         else
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
@@ -302,7 +305,8 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
         rcpt_error_fatal(error, EX_CONFIG,
                          "schema %s has version %" PRId64 ", this receiptd knows %d",
                          config_of(plan)->postgres.schema, *version, NEWEST);
-        rcpt_error_hint(error, "a newer receiptd has migrated it: install that one");
+        rcpt_error_hint(
+            error, "a newer receiptd, or an unreleased one, has migrated it: install that one");
         return false;
     }
     return true;
@@ -335,17 +339,43 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
     else
         good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
                                       rcpt_session_rows_int(state, 0, "fillfactor"));
-    return good && plan_triggers(plan) && migrate_roles_plan(plan);
+    return good && migrate_definers_prepare(plan) && plan_triggers(plan) &&
+           migrate_parts_plan_private(plan, state) && migrate_definers_plan(plan) &&
+           migrate_roles_plan(plan);
+}
+
+/* Whatever a table of somebody else makes the session do, it would do as a superuser. */
+static bool check_session(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (plan->dry_run || !rcpt_session_rows_bool(state, 0, "superuser") ||
+        migrate_option(plan, "as-superuser") != NULL)
+        return true;
+    rcpt_error_fatal(
+        error, EX_NOPERM,
+        "role \"%s\" is a superuser: what a migration makes, or runs into in somebody's "
+        "table, would work with all rights",
+        rcpt_session_rows_text(state, 0, "session"));
+    rcpt_error_hint(error,
+                    "make an owner and run it as him: CREATE ROLE receiptd_owner LOGIN CREATEROLE; "
+                    "GRANT CREATE ON DATABASE \"%s\" TO receiptd_owner; or, knowing that, add "
+                    "--as-superuser",
+                    rcpt_session_rows_text(state, 0, "database"));
+    return false;
 }
 
 bool migrate_plan_make(struct migrate_plan *plan)
 {
+    /* A policy is a function of the table's owner: rather an error than his function. */
+    if (!rcpt_session_execute(plan->context->session, "SET LOCAL row_security = off",
+                              &plan->context->error))
+        return false;
     const char *const values[] = {
         config_of(plan)->postgres.schema, migrate_binding(plan, "inbox_schema"),
         migrate_binding(plan, "inbox_table"), migrate_binding(plan, "message_id")};
     struct rcpt_session_rows *state = rcpt_session_query(
         plan->context->session, rcpt_sql("migrate/state"), 4, values, &plan->context->error);
-    bool good = state != NULL && plan_from(plan, state);
+    bool good = state != NULL && check_session(plan, state) && plan_from(plan, state);
     rcpt_session_rows_free(state);
     return good;
 }

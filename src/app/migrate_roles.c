@@ -1,5 +1,5 @@
-/* migrate --role and --platform-role: the role is made where it is missing, and gets exactly the
- * rights that sql/migrate/role.sql and platform_role.sql say. */
+/* migrate --role, --platform-role and --intake-role: the role is made where it is missing, and gets
+ * exactly the rights that sql/migrate/role.sql, platform_role.sql and intake_role.sql say. */
 #include <string.h>
 #include <sysexits.h>
 
@@ -72,5 +72,6 @@ static bool plan_role(struct migrate_plan *plan, const char *option, const char 
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
     return plan_role(plan, "role", "receiptd_role", "migrate/role") &&
-           plan_role(plan, "platform-role", "platform_role", "migrate/platform_role");
+           plan_role(plan, "platform-role", "platform_role", "migrate/platform_role") &&
+           plan_role(plan, "intake-role", "intake_role", "migrate/intake_role");
 }

@@ -34,6 +34,8 @@ static void apply_limits(struct app *app)
     lanes_apply_config(app);
     if (app->control != NULL)
         rcpt_pg_set_dsn(app->control, app->config->postgres.dsn);
+    if (app->intake != NULL)
+        rcpt_intake_apply_config(app->intake);
     janitor_restart(app);
     rcpt_config_apply_log(app->config);
     consume_continue(app);

@@ -17,6 +17,7 @@ import tempfile
 import psycopg
 import pytest
 
+from support.services import definers
 from support.wait import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -210,7 +211,13 @@ class Database:
             for folder in ("tables", "functions", "views"):
                 for path in sorted((SQL / folder).glob("*.sql")):
                     connection.execute(path.read_text())
-            for name in ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else []):
+            connection.execute(fill_in((SQL / "migrate/functions_private.sql").read_text(), variables))
+            files = ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
+            for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
+                variables.update({"role": role, "purpose": "test", kind: role})
+                connection.execute(fill_in((SQL / "migrate/definer_create.sql").read_text(), variables))
+            files += (["definer_counter"] if targeted else []) + ["definer_watcher", "definer_stats"]
+            for name in files:
                 connection.execute(fill_in((SQL / f"migrate/{name}.sql").read_text(), variables))
         self.fill_ladder(self.session("migrate"))
 
@@ -233,6 +240,8 @@ class Database:
             session.close()
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+            for role in definers(self.name, SCHEMA):
+                connection.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 def wait_for_lock(watcher, waiting):

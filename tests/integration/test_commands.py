@@ -23,6 +23,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from support.services import definers
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("RECEIPTD_BINARY", ROOT / "build/receiptd"))
 USAGE, NOINPUT, UNAVAILABLE, NOPERM, CONFIG = 64, 66, 69, 77, 78
@@ -88,7 +90,8 @@ class Installation:
         self.path.write_text(json.dumps(self.config))  # JSON is YAML too
 
     def command(self, *arguments):
-        return [str(BINARY), *arguments, "--config", str(self.path)]
+        as_superuser = ["--as-superuser"] if arguments[0] == "migrate" else []
+        return [str(BINARY), *arguments, *as_superuser, "--config", str(self.path)]
 
     def run(self, *arguments, code=0):
         result = Result(subprocess.run(self.command(*arguments), capture_output=True, timeout=60))
@@ -133,6 +136,8 @@ class Installation:
         self.connection.close()
         with psycopg.connect(self.server, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)")
+            for role in definers(self.name) + definers(self.name, "receipts_2"):
+                connection.execute(f"DROP ROLE IF EXISTS {role}")
 
 
 @pytest.fixture
@@ -351,6 +356,9 @@ def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_pa
 
 def test_dry_run_works_for_a_role_without_any_rights(empty, stranger):
     assert "CREATE TABLE message_inbox" in empty.run("migrate", "--dry-run").out
+    assert f'role "{stranger}" may not make the roles' in empty.run("migrate", code=NOPERM).err
+    for role in definers(empty.name):
+        empty.do(f"CREATE ROLE {role}; GRANT {role} TO {stranger}")
     assert "permission denied" in empty.run("migrate", code=NOPERM).err
     assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
 
@@ -393,7 +401,42 @@ def test_migrations_started_together_on_an_empty_database_all_succeed(empty):
 
 def test_a_schema_of_a_newer_receiptd_is_refused(installed):
     installed.do("INSERT INTO receiptd.schema_version (version) VALUES (99)")
-    assert "version 99" in installed.run("migrate", code=CONFIG).err
+    refused = installed.run("migrate", code=CONFIG).err
+    assert "version 99" in refused and "HINT: a newer receiptd, or an unreleased one, has migrated it" in refused
+
+
+# As another release would have left them.
+OTHER_PARTS = {
+    "functions/action_once_key": "CREATE OR REPLACE FUNCTION receiptd.action_once_key(key text) RETURNS text LANGUAGE sql AS 'SELECT NULL::text'",
+    "functions/watch_server": "ALTER FUNCTION receiptd.watch_server() COST 77",
+    "functions/install_inbox_trigger": "CREATE OR REPLACE FUNCTION receiptd.count_inserted() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER"
+                                       " AS 'BEGIN RETURN NULL; END'",
+    "functions/map_inbox": "ALTER FUNCTION receiptd.map_inbox COST 77",
+    "views/pipeline_count": "COMMENT ON VIEW receiptd.pipeline_count IS 'of another release'",
+}
+
+
+@pytest.mark.parametrize("mapped", (False, True), ids=("own inbox", "mapped inbox"))
+def test_a_function_or_view_whose_file_differs_is_replaced_and_what_it_made_is_remade(empty, mapped):
+    if mapped:
+        existing_table(empty)
+        empty.write(inbox={"table": "public.messages", "columns": COLUMNS})
+    empty.migrate()
+    definition = """SELECT p.oid::regprocedure::text, pg_get_functiondef(p.oid), p.proowner::regrole::text, p.proacl::text FROM pg_proc p
+                    WHERE p.pronamespace = 'receiptd'::regnamespace AND p.proname NOT IN ('count_inserted')
+                    UNION ALL SELECT c.oid::regclass::text, pg_get_viewdef(c.oid), c.relowner::regrole::text, NULL FROM pg_class c
+                    WHERE c.relnamespace = 'receiptd'::regnamespace AND c.relkind = 'v' ORDER BY 1"""
+    counts = "SELECT prosrc, proowner::regrole::text, proacl::text FROM pg_proc WHERE proname = 'count_inserted'"
+    before = empty.query(definition), empty.query(counts)
+    parts = sorted(name for name in OTHER_PARTS if mapped or name != "functions/map_inbox")
+    for name in parts:
+        empty.do(OTHER_PARTS[name])
+        empty.do("UPDATE receiptd.schema_part SET hash = 'of another release' WHERE name = %s", name)
+    said = empty.migrate().out
+    assert [line.removeprefix("create or replace ") for line in said.splitlines() if line.startswith("create or replace")] == parts
+    assert "create the trigger that counts TARGETED" in said and ("replace view message_inbox" in said) == mapped
+    assert (empty.query(definition), empty.query(counts)) == before
+    assert empty.migrate().out == "nothing to do\n"
 
 
 def test_the_fillfactor_follows_the_configuration(installed):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from support.daemon import binary
-from support.services import ROOT
+from support.services import ROOT, definers
 from support.wait import wait_for
 
 ATTEMPTS = os.environ.get("RECEIPTD_NTH_ATTEMPTS")
@@ -133,6 +133,8 @@ def test_migrate_ends_whole_or_not_at_all_and_the_next_one_completes_it(shim, tm
         assert database.value(query) == whole
         assert database.value("SELECT count(*) FROM receiptd.status_path") > 0
         database.execute("DROP SCHEMA receiptd CASCADE")
+        for role in definers(database.name):
+            database.execute(f"DROP ROLE {role}")
 
     sweep_command(Sweep(shim, tmp_path, calls, modules), receiptd, 25, "migrate", after=complete_and_remove)
 

@@ -10,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 from oracle.compare import Inbox
 from support import publications
 from support.receiver import Receiver
+from support.services import definers
 from support.wait import wait_for
 
 SCHEMA = "receiptd"
@@ -236,6 +237,8 @@ def test_who_may_not_make_roles_is_told_what_an_administrator_has_to_do(create_w
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(role)))
         connection.execute(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(
             sql.Identifier(world.database.name), sql.Identifier(role)))
+        for definer in definers(world.database.name):  # an administrator has made these
+            connection.execute(sql.SQL("CREATE ROLE {0}; GRANT {0} TO {1}").format(sql.Identifier(definer), sql.Identifier(role)))
     act_as(world, role)
     refused = world.installation.command("migrate", "--role", "nobody-yet", check=False)
     assert refused.returncode == 77

@@ -244,6 +244,7 @@ static int migrate(void **state)
 {
     (void)state;
     const struct rcpt_pg_binding bindings[] = {
+        {"schema", MY_SCHEMA},
         {"fillfactor", "50"},
         {"inbox_schema", MY_SCHEMA},
         {"inbox_table", "message_inbox"},
@@ -253,13 +254,16 @@ static int migrate(void **state)
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);
+    run_file("functions/check_counted", NULL, 0);
+    run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
+    run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/ladder_fill", NULL, 0);
     run_file("functions/probe_abort", NULL, 0);
     run_file("functions/raw_events_wanted", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
-    run_file("migrate/inbox_table", bindings, 6);
-    run_file("migrate/inbox_trigger", bindings, 6);
+    run_file("migrate/inbox_table", bindings, 7);
+    run_file("migrate/inbox_trigger", bindings, 7);
     admin(
         IN_SCHEMA
         "SELECT ladder_fill('{0,200,300,440,600,700,9001}',"

@@ -1,5 +1,7 @@
 """PostgreSQL and Kafka of a test session: from the environment, or a pair of our own from scripts/services."""
 
+import contextlib
+import hashlib
 import json
 import os
 import re
@@ -116,6 +118,15 @@ class Database:
         self.close()
         with psycopg.connect(self.services.dsn, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{self.name}" WITH (FORCE)')
+            for role in definers(self.name):
+                with contextlib.suppress(psycopg.errors.DependentObjectsStillExist):  # of a database made from this one
+                    connection.execute(f'DROP ROLE IF EXISTS "{role}"')
+
+
+def definers(database, schema="receiptd"):
+    """The roles that `receiptd migrate` makes for the functions with rights of their own: roles belong to no database."""
+    digest = hashlib.sha256(f"{database}.{schema}".encode()).hexdigest()[:12]
+    return [f"receiptd_{kind}_{digest}" for kind in ("counter", "watcher")]
 
 
 class Topic:

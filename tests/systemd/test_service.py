@@ -32,7 +32,7 @@ class Service:
         self.machine.write("/etc/receiptd/receiptd.yaml", to_yaml(self.settings) + "\n")
 
     def migrate(self):
-        self.machine.run("receiptd", "migrate")
+        self.machine.run("receiptd", "migrate", "--as-superuser")
 
     def start(self):
         self.unit.systemctl("start")

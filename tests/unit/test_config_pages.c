@@ -81,11 +81,13 @@ static void secrets_are_printed_as_redacted(void **state)
         "kafka:\n  brokers: b\n  topics: [t]\n  properties:\n"
         "    sasl.username: visible\n    sasl.password: hunter2\n    ssl.key.pem: hunter2\n"
         "    sasl.oauthbearer.client.secret: hunter2\n    SASL.JAAS.CONFIG: hunter2\n"
-        "postgres: {dsn: \"host=visible password=hunter2 dbname=d\"}\n");
+        "postgres: {dsn: \"host=visible password=hunter2 dbname=d\"}\n"
+        "intake: {dsn: \"host=seen password=hunter2\"}\n");
     assert_null(strstr(text, "hunter2"));
     assert_non_null(strstr(text, "sasl.username: visible"));
     assert_non_null(strstr(text, "sasl.password: \"<redacted>\""));
     assert_non_null(strstr(text, "dsn: \"host=visible password=<redacted> dbname=d\""));
+    assert_non_null(strstr(text, "dsn: \"host=seen password=<redacted>\""));
     free(text);
 }
 
@@ -205,6 +207,7 @@ static void the_example_gives_the_defaults_also_with_every_setting_taken_in(void
     take_away(&config->kafka.instance_id, "receiptd-0");
     take_away(&config->inbox.table, "messaging.outbound");
     take_away(&config->intake.topic, "dlr-events");
+    take_away(&config->intake.dsn, "host=/run/postgresql dbname=receiptd user=receiptd_intake");
     take_away(&config->intake.trusted_proxies, "10.0.0.0/8, ::1");
     take_away(&config->intake.tls_certificate, "/etc/receiptd/tls/fullchain.pem");
     take_away(&config->intake.tls_key, "/etc/receiptd/tls/key.pem");

@@ -50,6 +50,9 @@ static void each_kind_of_key_is_compared_and_only_reloadable_ones_are_taken(void
          "postgres: {dsn: \"host=/run/postgresql dbname=receiptd\"}\n"
          "lanes: 4\nlog: {level: warn, levels: {kafka: debug}}\n",
          "kafka.instance_id", false},
+        {SMALLEST "lanes: 4\nlog: {level: warn, levels: {kafka: debug}}\n"
+                  "intake: {dsn: \"host=/run/postgresql user=intake\"}\n",
+         "intake.dsn", true},
     };
     for (size_t index = 0; index < COUNT_OF(cases); index++) {
         struct rcpt_config *config = parse_good(base), *fresh = parse_good(cases[index].text);

@@ -151,6 +151,7 @@ struct rcpt_config {
         int64_t linger_ms;                     /* intake.batch.linger, 4ms */
         uint64_t memory_bytes;                 /* intake.memory, 128MiB */
         int64_t ack_timeout_ms;                /* intake.ack_timeout, 10s */
+        char *dsn;                             /* intake.dsn, NULL: postgres.dsn */
         enum rcpt_alias_policy alias;          /* intake.alias: required | optional | off */
         int64_t alias_timeout_ms;              /* intake.alias_timeout, 1s */
         uint64_t alias_cache;                  /* intake.alias_cache, 100000 */

@@ -34,6 +34,8 @@ RCPT_MUST_CHECK struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_s
 void rcpt_intake_drain(struct rcpt_intake *intake);
 /* Reads the certificate again. */
 void rcpt_intake_reload(struct rcpt_intake *intake);
+/* After a reload has changed the configuration: new connections take the new intake.dsn. */
+void rcpt_intake_apply_config(struct rcpt_intake *intake);
 
 /* ---- figures ---- */
 size_t rcpt_intake_account_count(const struct rcpt_intake *intake);

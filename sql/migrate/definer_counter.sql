@@ -1,0 +1,12 @@
+-- count_inserted() works with the rights of a role of its own (SECURITY DEFINER): the rights that are written here and no others.
+-- Whoever finds a way to run code in it has those, and not the owner's. Variables: schema, counter_role. Can be run again; an
+-- owner has to be allowed to create in the schema at the moment when he becomes it.
+REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"counter_role";
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"counter_role";
+GRANT USAGE, CREATE ON SCHEMA :"schema" TO :"counter_role";
+GRANT SELECT (code, ancestor) ON status_path TO :"counter_role";
+GRANT INSERT (campaign_id, status, messages, events) ON campaign_funnel_delta TO :"counter_role";
+GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"counter_role";
+GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]) TO :"counter_role";
+ALTER FUNCTION count_inserted() OWNER TO :"counter_role";
+REVOKE CREATE ON SCHEMA :"schema" FROM :"counter_role";

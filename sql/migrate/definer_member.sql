@@ -1,0 +1,2 @@
+-- Variables: role.
+GRANT :"role" TO CURRENT_USER;

@@ -1,0 +1,7 @@
+-- The same for watch_server(), which looks at the sessions of all roles: its role has no right on any object of the schema.
+-- Variables: schema, watcher_role.
+REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"watcher_role";
+REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"watcher_role";
+GRANT CREATE ON SCHEMA :"schema" TO :"watcher_role";
+ALTER FUNCTION watch_server() OWNER TO :"watcher_role";
+REVOKE ALL ON SCHEMA :"schema" FROM :"watcher_role";

@@ -1,0 +1,406 @@
+"""What each role may do: the table in docs/security.md against the catalogs; and what was tried to get more."""
+
+import json
+import os
+import re
+import subprocess
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from support import intake, release
+from support.services import ROOT, definers
+from support.world import QUICK
+
+NAMES = ("daemon", "intake", "platform")
+OPTIONS = {"daemon": "--role", "intake": "--intake-role", "platform": "--platform-role"}
+MAPPING = {"table": "messaging.outbound"}
+MESSAGES = "CREATE TABLE messaging.outbound (message_id text PRIMARY KEY, org_id text, campaign_id {})"
+# A cast that runs something with the rights of whoever casts, in a body of its own or within the plan.
+EVIL = {
+    "called": "CREATE FUNCTION {0}.cast_it({0}.evil) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM {0}.run(); RETURN 'c'; END $$",
+    "inlined": "CREATE FUNCTION {0}.cast_it({0}.evil) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT {0}.run() $$",
+}
+RUN = """
+    CREATE TYPE {0}.evil AS (a text);
+    CREATE FUNCTION {0}.run() RETURNS text LANGUAGE plpgsql IMMUTABLE
+        AS $$ BEGIN RAISE NOTICE 'ran as % for %', current_user, session_user; RETURN 'c'; END $$;
+    {1};
+    CREATE CAST ({0}.evil AS text) WITH FUNCTION {0}.cast_it({0}.evil);
+"""
+
+
+class Site:
+    """A database with its roles; `owner` makes the schema, who is a superuser or may make roles and no more."""
+
+    def __init__(self, receiptd, database, superuser):
+        self.receiptd, self.database = receiptd, database
+        self.names = {name: f"{name}-{database.name}" for name in (*NAMES, "owner", "mapped")}
+        self.made = []
+        self.owner = None if superuser else self.make_role("owner", "LOGIN CREATEROLE")
+        if self.owner:
+            database.execute(f'GRANT CREATE ON DATABASE "{database.name}" TO "{self.owner}"')
+            # Since PostgreSQL 16 CREATEROLE alone is not enough for this one.
+            database.execute(f'GRANT pg_read_all_stats TO "{self.owner}" WITH ADMIN OPTION')
+            receiptd.configure(postgres={"dsn": self.dsn("owner")})
+
+    def make_role(self, name, attributes="LOGIN"):
+        self.database.execute(f'CREATE ROLE "{self.names[name]}" {attributes}')
+        return self.names[name]
+
+    def dsn(self, name):
+        return make_conninfo(self.database.dsn, user=self.names[name])
+
+    def map_inbox(self, type="text"):
+        """A table of somebody else; an owner that is no superuser has to be a member of him."""
+        name = self.make_role("mapped")
+        self.database.execute(f'CREATE SCHEMA messaging AUTHORIZATION "{name}"')
+        with self.connect("mapped") as connection:
+            connection.execute(MESSAGES.format(type))
+        if self.owner:
+            self.database.execute(f'GRANT "{name}" TO "{self.owner}"')
+        self.receiptd.configure(inbox=MAPPING)
+
+    def connect(self, name):
+        connection = psycopg.connect(self.dsn(name), autocommit=True)
+        connection.ran = []
+        connection.add_notice_handler(lambda notice: connection.ran.append(notice.message_primary))
+        return connection
+
+    def migrate(self, *arguments, **options):
+        if self.owner is None:
+            return self.receiptd.command("migrate", *arguments, **options)
+        return self.receiptd.command("migrate", "--config", str(self.receiptd.config_path), *arguments, **options)
+
+    def drop(self):
+        self.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = ANY (%s)",
+                              list(self.names.values()))
+        with self.database.connect() as connection:
+            roles = [*definers(self.database.name), *self.names.values()]
+            roles = [role for role in roles if self.database.value("SELECT 1 FROM pg_roles WHERE rolname = %s", role)]
+            for statement in ("DROP OWNED BY {} CASCADE", "DROP ROLE {}"):
+                for role in roles:
+                    connection.execute(sql.SQL(statement).format(sql.Identifier(role)))
+
+
+@pytest.fixture(params=(False, True), ids=("ordinary owner", "superuser"))
+def site(request, receiptd, database):
+    site = Site(receiptd, database, request.param)
+    yield site
+    site.drop()
+
+
+@pytest.fixture
+def owned(receiptd, database):
+    site = Site(receiptd, database, superuser=False)
+    yield site
+    site.drop()
+
+
+# ---- what was tried ------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", EVIL)
+def test_the_daemons_role_cannot_run_code_with_the_rights_of_a_function_of_ours(site, kind):
+    """A temporary table whose column has a type with a cast of one's own, and our trigger function on it."""
+    site.migrate("--role", site.names["daemon"])
+    with site.connect("daemon") as attacker:
+        attacker.execute(RUN.format("pg_temp", EVIL[kind].format("pg_temp")))
+        attacker.execute("CREATE TEMP TABLE bait (campaign_id pg_temp.evil, status int2 DEFAULT 0, flags int4 DEFAULT 0)")
+        trigger = "CREATE TRIGGER t AFTER INSERT ON bait REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT" \
+                  " EXECUTE FUNCTION receiptd.count_inserted()"
+        insert = "INSERT INTO bait (campaign_id) VALUES (ROW('x')::pg_temp.evil)"
+        refused = False
+        try:
+            attacker.execute(trigger)
+        except psycopg.errors.InsufficientPrivilege:
+            refused = True
+            # Were it his to use, it would look where it is before it looks at a value.
+            site.database.execute(f'GRANT EXECUTE ON FUNCTION receiptd.count_inserted() TO "{site.names["daemon"]}"')
+            attacker.execute(trigger)
+        try:
+            attacker.execute(insert)
+        except psycopg.errors.InsufficientPrivilege as error:
+            assert "is not the inbox: its rows are not counted" in str(error)
+        assert attacker.ran == [] and refused
+
+
+@pytest.mark.parametrize("kind", EVIL)
+@pytest.mark.parametrize("domain", (False, True), ids=("type", "domain"))
+def test_the_owner_of_a_mapped_table_cannot_run_code_with_the_rights_of_a_function_of_ours(site, kind, domain):
+    """The trigger knows its columns by name: another column of this name, of a type with a cast of one's own."""
+    site.map_inbox()
+    site.migrate()
+    with site.connect("mapped") as attacker:
+        attacker.execute("INSERT INTO messaging.outbound VALUES ('a', 'o', 'c')")
+        attacker.execute(RUN.format("messaging", EVIL[kind].format("messaging")))
+        attacker.execute("CREATE DOMAIN messaging.nested AS messaging.evil")
+        attacker.execute("ALTER TABLE messaging.outbound RENAME COLUMN campaign_id TO other")
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            attacker.execute("INSERT INTO messaging.outbound VALUES ('b', 'o', 'c')")
+        attacker.execute(f"ALTER TABLE messaging.outbound ADD COLUMN campaign_id messaging.{'nested' if domain else 'evil'}")
+        try:
+            attacker.execute("INSERT INTO messaging.outbound (message_id, campaign_id) VALUES ('b', ROW('x')::messaging.evil)")
+        except psycopg.errors.DatatypeMismatch as error:
+            assert "column campaign_id of inbox table" in str(error) and "not one of PostgreSQL's own" in str(error)
+            assert "HINT:  make it text, or let inbox.columns name another column" in str(error)
+        assert attacker.ran == []
+    counted = "SELECT campaign_id, sum(messages) FROM receiptd.campaign_funnel WHERE status = 0 GROUP BY 1"
+    assert site.database.query(counted) == [("c", 1)]
+
+
+@pytest.mark.parametrize("column", ("message_id", "org_id", "campaign_id"))
+def test_a_column_of_a_foreign_type_is_refused_by_name(site, column):
+    site.map_inbox()
+    with site.connect("mapped") as connection:
+        connection.execute("CREATE TYPE messaging.brand AS ENUM ('x', 'y')")
+        connection.execute(f"ALTER TABLE messaging.outbound ALTER COLUMN {column} TYPE messaging.brand USING NULL::messaging.brand")
+    refused = site.migrate(check=False)
+    assert refused.returncode == 78 and "nothing was changed" in refused.stderr
+    assert f"column {column} of inbox table messaging.outbound is of type messaging.brand" in refused.stderr
+    assert "HINT: make it text" in refused.stderr
+
+
+def test_a_policy_on_a_mapped_table_is_not_run_by_who_migrates(owned):
+    """Row security calls functions of the table's owner, with the rights of whoever reads it."""
+    owned.map_inbox()
+    owned.migrate()
+    with owned.connect("mapped") as attacker:
+        attacker.execute("CREATE FUNCTION messaging.run() RETURNS bool LANGUAGE plpgsql AS"
+                         " $$ BEGIN RAISE EXCEPTION 'ran as %', current_user; END $$")
+        attacker.execute("INSERT INTO messaging.outbound VALUES ('a', 'o', 'c')")
+        attacker.execute("CREATE POLICY p ON messaging.outbound USING (messaging.run())")
+        attacker.execute("ALTER TABLE messaging.outbound ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY")
+    owned.receiptd.configure(ladder={"statuses": [{"name": "TARGETED", "code": 0}, {"name": "SENT", "code": 300, "parent": "TARGETED"}]})
+    refused = owned.migrate(check=False)
+    assert refused.returncode == 77 and "row-level security policy" in refused.stderr and "ran as" not in refused.stderr
+
+
+def test_a_domain_of_a_type_of_our_own_and_a_table_under_a_new_name_are_counted(site):
+    site.database.execute("CREATE DOMAIN public.name AS text CHECK (value <> ''); CREATE DOMAIN public.wave AS public.name")
+    site.map_inbox("public.wave")
+    site.migrate()
+    with site.connect("mapped") as platform:
+        platform.execute("INSERT INTO messaging.outbound VALUES ('a', 'o', 'c'), ('b', 'o', 'c')")
+        platform.execute("ALTER TABLE messaging.outbound RENAME TO sent")
+        with platform.cursor().copy("COPY messaging.sent (message_id, campaign_id) FROM STDIN") as copy:
+            copy.write_row(("d", "c"))
+    assert site.database.value("SELECT messages FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 0") == 3
+
+
+def test_a_partitioned_inbox_counts_what_is_inserted_by_its_name(site):
+    site.map_inbox()
+    with site.connect("mapped") as platform:
+        platform.execute("DROP TABLE messaging.outbound;" + MESSAGES.format("text") + " PARTITION BY HASH (message_id);"
+                         + "".join(f"CREATE TABLE messaging.part_{n} PARTITION OF messaging.outbound"
+                                   f" FOR VALUES WITH (MODULUS 2, REMAINDER {n});" for n in range(2)))
+        site.migrate()
+        platform.execute("INSERT INTO messaging.outbound SELECT 'm' || n, 'o', 'c' || n % 2 FROM generate_series(1, 9) n")
+    counted = "SELECT campaign_id, messages FROM receiptd.campaign_funnel WHERE status = 0 ORDER BY 1"
+    assert site.database.query(counted) == [("c0", 4), ("c1", 5)]
+
+
+# ---- what the documentation says ------------------------------------------------------------------------------------
+
+def documented():
+    """{object: {role: rights}} of the table under its heading; a row may name several objects, a right may name columns."""
+    text = (ROOT / "docs/security.md").read_text().split("\n## What each role may do\n")[1].split("\n## ")[0]
+    text = text[text.index("| object |"):]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+    roles, found = rows[0][1:], {}
+    for cells in rows[2:]:
+        for name in re.findall(r"`(\w+(?:\(\))?)`|(the \w+)", cells[0]):
+            found["".join(name)] = {role: rights(cell) for role, cell in zip(roles, cells[1:])}
+    return found
+
+
+def rights(cell):
+    """"SELECT, INSERT (a, b)" as {"SELECT", "INSERT a", "INSERT b"}."""
+    found = set()
+    for right, columns in re.findall(r"(\w+)(?: \(([^)]*)\))?", cell.replace("–", "")):
+        found |= {f"{right} {column}" for column in columns.split(", ")} if columns else {right}
+    return found
+
+
+ACTUAL = """
+    SELECT '`the schema' AS object, a.grantee, a.privilege_type, n.nspowner AS owner
+    FROM pg_namespace n, aclexplode(COALESCE(n.nspacl, acldefault('n', n.nspowner))) a WHERE n.nspname = 'receiptd'
+    UNION ALL
+    SELECT '`the database', a.grantee, a.privilege_type, 0
+    FROM pg_database d, aclexplode(COALESCE(d.datacl, acldefault('d', d.datdba))) a WHERE d.datname = current_database()
+    UNION ALL
+    SELECT c.relname, a.grantee, a.privilege_type, c.relowner
+    FROM pg_class c
+    LEFT JOIN aclexplode(COALESCE(c.relacl, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner))) a ON true
+    WHERE c.relnamespace = 'receiptd'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+    UNION ALL
+    SELECT c.relname, a.grantee, a.privilege_type || ' ' || t.attname, c.relowner
+    FROM pg_class c JOIN pg_attribute t ON t.attrelid = c.oid, aclexplode(t.attacl) a WHERE c.relnamespace = 'receiptd'::regnamespace
+    UNION ALL
+    SELECT p.proname || '()', a.grantee, a.privilege_type, p.proowner
+    FROM pg_proc p LEFT JOIN aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a ON true
+    WHERE p.pronamespace = 'receiptd'::regnamespace
+"""
+
+
+def actual(site):
+    roles = dict(site.database.query("SELECT oid, rolname FROM pg_roles")) | {0: "PUBLIC"}
+    columns = {site.names[name]: name for name in NAMES} | dict(zip(definers(site.database.name), ("counter", "watcher")))
+    found, owner = {}, site.owner or site.database.value("SELECT current_user")
+    for name, grantee, right, belongs in site.database.query(ACTUAL):
+        row = found.setdefault(name.lstrip("`"), {column: set() for column in columns.values()})
+        role = roles.get(grantee)
+        if name == "`the database":
+            assert role not in columns
+            continue
+        assert roles[belongs] in (owner, *columns)
+        if belongs == grantee and role in columns:
+            row[columns[role]].add("owner")
+        elif role is not None and role != owner:
+            row[columns[role]].add(right)  # KeyError: somebody whom the table does not know, PUBLIC for one
+    return found
+
+
+@pytest.mark.parametrize("mapped", (False, True), ids=("own inbox", "mapped inbox"))
+def test_the_documentation_says_what_each_role_may_do_and_the_catalogs_agree(site, mapped):
+    if mapped:
+        site.map_inbox()
+    site.migrate(*(word for name in NAMES for word in (OPTIONS[name], site.names[name])))
+    expected, found = documented(), actual(site)
+    assert set(expected) == set(found), "an object without a row, or a row without an object"
+    assert found == expected
+    if mapped:
+        touched = "SELECT count(*) FROM pg_class c, aclexplode(c.relacl) a JOIN pg_roles r ON r.oid = a.grantee" \
+                  " WHERE c.oid = 'messaging.outbound'::regclass AND r.rolname = ANY (%s)"
+        assert site.database.value(touched, [site.names[name] for name in NAMES] + definers(site.database.name)) == 0
+    attributes = "SELECT rolcanlogin OR rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls FROM pg_roles" \
+                 " WHERE rolname = ANY (%s)"
+    assert site.database.query(attributes, definers(site.database.name)) == [(False,), (False,)]
+    groups = "SELECT g.rolname FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid JOIN pg_roles r ON r.oid = m.member" \
+             " WHERE r.rolname = ANY (%s)"
+    assert site.database.query(groups, [*definers(site.database.name), *(site.names[name] for name in NAMES)]) == \
+        [("pg_read_all_stats",)], "the watcher's, and no other membership"
+
+
+def test_without_any_role_named_nobody_but_the_owner_may_execute_a_function(site):
+    site.migrate()
+    assert site.database.query("SELECT p.oid::regprocedure::text FROM pg_proc p WHERE p.pronamespace = 'receiptd'::regnamespace"
+                               " AND has_function_privilege('public', p.oid, 'EXECUTE')") == []
+    definer = "SELECT proname, proowner::regrole::text FROM pg_proc WHERE pronamespace = 'receiptd'::regnamespace AND prosecdef ORDER BY 1"
+    assert site.database.query(definer) == list(zip(("count_inserted", "watch_server"), definers(site.database.name)))
+
+
+def test_the_intakes_role_reads_aliases_and_nothing_else(owned):
+    owned.migrate("--intake-role", owned.names["intake"])
+    with owned.connect("intake") as intake:
+        assert intake.execute("SELECT count(*) FROM receiptd.message_alias").fetchone() == (0,)
+        for statement in ("INSERT INTO receiptd.message_alias VALUES ('a', 'g', 'm')", "SELECT 1 FROM receiptd.message_inbox",
+                          "SELECT receiptd.probe_abort()", "SELECT * FROM receiptd.watch_server()", "SELECT 1 FROM receiptd.schema_version",
+                          "CREATE TABLE receiptd.own (id int)"):
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                intake.execute(statement)
+
+
+def test_the_intake_looks_up_aliases_as_its_own_role_and_a_reload_takes_another_one(owned, topic, create_topic):
+    owned.migrate("--role", owned.names["daemon"], "--intake-role", owned.names["intake"])
+    owned.database.execute("INSERT INTO receiptd.message_alias VALUES ('acme', 'SM1', 'ours-1')")
+    letters = create_topic(1)
+    owned.receiptd.configure(**QUICK)
+    owned.receiptd.configure(postgres={"dsn": owned.dsn("daemon")}, control={"socket": str(owned.receiptd.directory / "ctl")}, intake={
+        "enabled": True, "dsn": owned.dsn("intake"), "listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0", "topic": str(topic),
+        "dead_letter_topic": str(letters), "alias": "required", "accounts": [{"name": "acme", "gateway": "twilio", "verify": "off"}]})
+    process = intake.start(owned.receiptd, command="run")
+    sessions = "SELECT DISTINCT usename::text FROM pg_stat_activity WHERE application_name LIKE 'receiptd/%/intake'"
+    with intake.Client(process.port) as client:
+        client.send(intake.twilio(None, gateway_id="SM1"))
+        assert client.answer().status // 100 == 2
+    ((value, _),) = intake.read_topic(topic)
+    (event,) = json.loads(value)
+    assert event["message_id"] == "ours-1"
+    assert owned.database.query(sessions) == [(owned.names["intake"],)]
+    owned.receiptd.configure(intake={"dsn": None})  # then it is postgres.dsn
+    assert "applied: intake.dsn" in owned.receiptd.command("ctl", "reload").stdout
+    owned.database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", owned.names["intake"])
+    process.wait_for(lambda: owned.database.query(sessions) == [(owned.names["daemon"],)], what="the intake is back as the daemon's role")
+    process.stop()
+
+
+# ---- who migrates -----------------------------------------------------------------------------------------------------
+
+def test_a_superuser_migrates_only_where_it_says_so(receiptd, database):
+    refused = receiptd.command("migrate", "--config", str(receiptd.config_path), check=False)
+    assert refused.returncode == 77 and "nothing was changed" in refused.stderr
+    assert f'role "{database.value("SELECT current_user")}" is a superuser' in refused.stderr
+    assert f'GRANT CREATE ON DATABASE "{database.name}" TO receiptd_owner' in refused.stderr and "--as-superuser" in refused.stderr
+    receiptd.command("migrate", "--config", str(receiptd.config_path), "--as-superuser")
+
+
+def test_an_owner_that_may_not_make_roles_is_told_what_to_have_run(owned):
+    owned.database.execute(f'ALTER ROLE "{owned.owner}" NOCREATEROLE; REVOKE pg_read_all_stats FROM "{owned.owner}"')
+    refused = owned.migrate(check=False)
+    assert refused.returncode == 77 and "HINT: have an administrator run the statements above" in refused.stderr
+    assert not owned.database.value("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'")
+    statements = "".join(line for line in refused.stderr.splitlines() if line.endswith(";"))
+    owned.database.execute(statements)
+    owned.migrate()
+    assert owned.migrate().stdout == "nothing to do\n"
+    _, watcher = definers(owned.database.name)
+    owned.database.execute(f'REVOKE pg_read_all_stats FROM "{watcher}"')
+    assert f'until an administrator runs: GRANT pg_read_all_stats TO "{watcher}"' in owned.migrate().stdout
+
+
+@pytest.mark.parametrize("made, message, undo", [
+    ("ALTER ROLE {counter} LOGIN", "may log in or has other attributes", "ALTER ROLE {counter} NOLOGIN"),
+    ("GRANT {counter} TO {mapped}", 'has the member "{mapped}"', "REVOKE {counter} FROM {mapped}"),
+    ("GRANT {mapped} TO {counter}", 'is a member of "{mapped}"', "REVOKE {mapped} FROM {counter}"),
+])
+def test_a_role_of_this_name_that_serves_others_is_refused(owned, made, message, undo):
+    names = {"counter": definers(owned.database.name)[0], "mapped": owned.make_role("mapped")}
+    quoted = {key: f'"{name}"' for key, name in names.items()}
+    owned.database.execute(f"CREATE ROLE {quoted['counter']} NOLOGIN; GRANT {quoted['counter']} TO \"{owned.owner}\"")
+    owned.database.execute(made.format(**quoted))
+    refused = owned.migrate(check=False)
+    assert refused.returncode == 77 and message.format(**names) in refused.stderr
+    assert undo.format(counter=names["counter"], mapped=quoted["mapped"]) in refused.stderr
+    owned.database.execute(undo.format(counter=quoted["counter"], mapped=quoted["mapped"]))
+    owned.migrate()
+
+
+def test_two_databases_of_one_server_have_nothing_in_common(create_database, create_receiptd, topic):
+    sites = []
+    try:
+        for _ in range(2):
+            database = create_database()
+            sites.append(Site(create_receiptd(database, topic), database, superuser=False))
+            sites[-1].migrate()
+        one, two = sites
+        assert not set(definers(one.database.name)) & set(definers(two.database.name))
+        for role in definers(one.database.name):
+            assert one.database.value("SELECT pg_has_role(%s, %s, 'MEMBER')", one.owner, role)
+            assert not one.database.value("SELECT pg_has_role(%s, %s, 'MEMBER')", two.owner, role)
+            for table in ("campaign_funnel_delta", "status_path"):
+                assert not two.database.value("SELECT has_any_column_privilege(%s, %s, 'SELECT, INSERT')", role, f"receiptd.{table}")
+    finally:
+        for site in reversed(sites):
+            site.drop()
+
+
+def test_an_update_takes_back_what_earlier_versions_gave(owned):
+    """Their functions belonged to the owner, and the daemon's role could execute all of them."""
+    daemon = owned.make_role("daemon")
+    with psycopg.connect(owned.dsn("owner"), autocommit=True) as connection:
+        connection.execute("SET client_min_messages = warning")
+        subprocess.run(["psql", "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", owned.dsn("owner"), "-f", release.newest() / "schema.sql"],
+                       check=True, stdout=subprocess.DEVNULL, env=dict(os.environ))
+        connection.execute(f'GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA receiptd TO "{daemon}"')
+    owned.migrate()
+    executes = "SELECT p.proname FROM pg_proc p WHERE p.pronamespace = 'receiptd'::regnamespace AND has_function_privilege(%s, p.oid, 'EXECUTE')"
+    left = {name for name, in owned.database.query(executes, daemon)}
+    assert left and not left & {"count_inserted", "install_inbox_trigger", "map_inbox", "ladder_fill"}
+    owners = "SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = 'receiptd'::regnamespace AND prosecdef ORDER BY proname"
+    assert [name for name, in owned.database.query(owners)] == definers(owned.database.name)
+    with owned.connect("owner") as owner:
+        owner.execute("INSERT INTO receiptd.message_inbox (message_id, campaign_id) VALUES ('m', 'c')")
+        assert owner.execute("SELECT messages FROM receiptd.campaign_funnel WHERE campaign_id = 'c'").fetchall() == [(1,)]
+    assert owned.migrate().stdout == "nothing to do\n"
