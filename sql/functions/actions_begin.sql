@@ -1,19 +1,19 @@
--- Makes runs of what transactions of lanes have begun: those of organisations with few first, then the large ones in turns, from
--- `after` on; `most` rows of run_intent, of at most a batch each. What somebody else has in hand is passed over, so that any number of
--- instances do this beside each other. Nothing is lost by a crash: the row is gone exactly if its runs are there.
+-- Makes runs of what transactions of lanes have begun: first those of organisations with few, then the large organisations in turns.
+-- row_limit: rows of run_intent to take, of at most a batch each. after: the large organisation that was last; '' at first.
+-- taken: rows; runs, oldest_ms: as actions_make_runs() says; last: the value of `after` for the next call.
 --
--- A time is the transition's, not that of the run's row; fields of the inbox are read here. What the first step awaits may have come
--- already: it is set up like any other await.
-CREATE OR REPLACE FUNCTION actions_begin(most int4, after text, OUT taken int4, OUT runs int8, OUT oldest_ms int8, OUT last text)
+-- Any number of instances do this beside each other: what another one has locked is passed over. Nothing is lost by a crash: the row is
+-- gone exactly if its runs are there.
+CREATE OR REPLACE FUNCTION actions_begin(row_limit int4, after text, OUT taken int4, OUT runs int8, OUT oldest_ms int8, OUT last text)
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
     places tid[] := '{}';
     place tid;
     org text;
 BEGIN
-    places := ARRAY(SELECT i.ctid FROM run_intent i WHERE i.org_id = '' ORDER BY i.id LIMIT most FOR UPDATE SKIP LOCKED);
+    places := ARRAY(SELECT i.ctid FROM run_intent i WHERE i.org_id = '' ORDER BY i.id LIMIT row_limit FOR UPDATE SKIP LOCKED);
     last := after;
-    WHILE cardinality(places) < most LOOP
+    WHILE cardinality(places) < row_limit LOOP
         SELECT i.ctid, i.org_id INTO place, org FROM run_intent i
         WHERE i.org_id > last AND i.ctid <> ALL (places) ORDER BY i.org_id, i.id LIMIT 1 FOR UPDATE SKIP LOCKED;
         IF FOUND THEN
@@ -29,90 +29,7 @@ BEGIN
     IF taken = 0 THEN
         RETURN;
     END IF;
-    PERFORM set_config('synchronous_commit', 'off', true); -- what is lost of it is done again
-    WITH i AS MATERIALIZED (
-        DELETE FROM run_intent i WHERE i.ctid = ANY (places)
-        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns
-    ),
-    -- Looked up once for a batch and not for each run of it.
-    p AS MATERIALIZED (
-        SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields, p.first_delay_ms, s.step, s.awaits, s.within_ms,
-               NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
-                   <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS looks
-        FROM (SELECT DISTINCT i.pipeline_id FROM i) d
-        JOIN pipeline p ON p.id = d.pipeline_id
-        JOIN pipeline_step s ON s.pipeline_id = p.id AND s.step = p.first_step
-    ),
-    f AS (
-        SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
-               COALESCE(w.org, i.org_id) AS org, w.campaign,
-               CASE WHEN p.looks THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
-        FROM i
-        JOIN p ON p.id = i.pipeline_id
-        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
-    ),
-    g AS (
-        SELECT f.pipeline_id, f.name, f.once_fields, f.begun_at, f.message, f.campaign, f.org, f.row,
-               COALESCE(CASE f.org_field WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
-                                         WHEN 'message_id' THEN f.message ELSE f.row ->> f.org_field END, '') AS run_org,
-               COALESCE(NULLIF(CASE f.subject_field WHEN 'message_id' THEN f.message WHEN 'campaign_id' THEN f.campaign
-                                                    WHEN 'org_id' THEN f.org ELSE f.row ->> f.subject_field END, ''),
-                        f.message) AS subject
-        FROM f
-    ),
-    wanted AS MATERIALIZED (
-        SELECT f.pipeline_id, f.begun_at, f.message, f.campaign, f.run_org AS org, f.subject,
-               CASE WHEN f.once_fields IS NOT NULL THEN
-                   (SELECT action_once_key((jsonb_build_array(f.name) || jsonb_agg(COALESCE(
-                        CASE o.name WHEN 'org_id' THEN f.org WHEN 'campaign_id' THEN f.campaign
-                                    WHEN 'message_id' THEN f.message WHEN 'subject' THEN f.subject
-                                    ELSE f.row ->> o.name END, '') ORDER BY o.n))::text)
-                    FROM unnest(f.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
-        FROM g f
-    ),
-    -- In the order of the keys: two that begin the same runs do not wait for each other in a circle.
-    once AS (
-        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, started_at)
-        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign, w.begun_at
-        FROM wanted w
-        WHERE w.once IS NOT NULL
-        ORDER BY w.once, w.begun_at
-        ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
-        RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
-    ),
-    -- Looking for a conflict that cannot be would write each row down twice.
-    always AS (
-        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, started_at)
-        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, w.begun_at
-        FROM wanted w
-        WHERE w.once IS NULL
-        RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
-    ),
-    made AS MATERIALIZED (
-        SELECT * FROM once
-        UNION ALL
-        SELECT * FROM always
-    ),
-    first AS (
-        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
-        SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash), m.subject_hash, m.org_id, m.message_id, p.awaits,
-               CASE WHEN p.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
-               m.started_at + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END) * interval '1 millisecond'
-        FROM made m
-        JOIN p ON p.id = m.pipeline_id
-        CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
-                                SELECT action_reached(action_path(x.status), x.flags, p.awaits)
-                                FROM message_inbox x WHERE x.message_id = m.message_id) IS TRUE AS reached) c
-    ),
-    counted AS (
-        INSERT INTO pipeline_delta (name, started, repeated)
-        SELECT p.name, COALESCE(s.n, 0), w.n - COALESCE(s.n, 0)
-        FROM (SELECT w.pipeline_id, count(*) AS n FROM wanted w GROUP BY w.pipeline_id) w
-        JOIN p ON p.id = w.pipeline_id
-        LEFT JOIN (SELECT m.pipeline_id, count(*) AS n FROM made m GROUP BY m.pipeline_id) s ON s.pipeline_id = w.pipeline_id
-    )
-    SELECT (SELECT count(*) FROM wanted), (extract(epoch FROM clock_timestamp() - min(i.begun_at)) * 1000)::int8
-    INTO runs, oldest_ms
-    FROM i;
+    PERFORM set_config('synchronous_commit', 'off', true); -- a crash takes rows and runs back together
+    SELECT m.runs, m.oldest_ms INTO runs, oldest_ms FROM actions_make_runs(places) m;
 END
 $$;

@@ -42,7 +42,7 @@ def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=
     lanes = [lane] if isinstance(lane, int) else list(lane)
     rows = session.run("actions/claim", lanes, me, look or most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
     claimed = [(int(r["action_id"]), int(r["token"])) for r in rows if r["action_id"] is not None]
-    return claimed, int(rows[-1]["token"]) if rows else None
+    return claimed, int(rows[0]["went_on"]) if rows else None
 
 
 def claim_all(session, **options):
