@@ -124,7 +124,6 @@ enum app_hold { /* why nothing more is taken in; an operator's word */
 };
 
 #define APP_MOST_REASONS 8u
-#define APP_MOST_BLOCKS  4u   /* in a lane's statements */
 #define APP_REASON_BYTES 800u /* an error with its hint */
 
 struct app_control; /* control.c */

@@ -201,26 +201,17 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     app_check_drain(app);
 }
 
-/* What wants to hear of transitions adds its block here. */
 static struct rcpt_lane_statements *make_statements(struct app *app)
 {
-    const char *blocks[APP_MOST_BLOCKS] = {NULL};
-    size_t count = 0;
     app->folds_told = folds_want_transitions(app);
     app->actions_told = actions_are_configured(app->config);
-    if (app->folds_told != FOLDS_NOT_TOLD)
-        blocks[count++] =
-            rcpt_sql(app->folds_told == FOLDS_TOLD_COLUMNS ? "lane/apply_folds_columns"
-                                                           : "lane/apply_folds");
-    if (app->actions_told)
-        blocks[count++] = rcpt_sql("lane/apply_actions");
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(blocks, count);
-    if (app->actions_told)
-        rcpt_lane_statements_add_quiet(statements, blocks, count - 1);
-    return statements;
+    return rcpt_lane_statements_new(
+        &(struct rcpt_lane_subscribers){.folds = app->folds_told != FOLDS_NOT_TOLD,
+                                        .folds_columns = app->folds_told == FOLDS_TOLD_COLUMNS,
+                                        .pipelines = app->actions_told});
 }
 
-/* The quiet form is prepared only where there are pipelines. */
+/* apply_unsubscribed is prepared only where there are pipelines. */
 static void tell_wanted(const struct app *app, struct app_lane_connection *connection)
 {
     rcpt_lane_sender_set_wanted(connection->sender, app->actions_told ? app->wanted : NULL);

@@ -18,8 +18,25 @@
 
 /* ---- what is prepared ---- */
 
-/* A prepared statement is named like its file, without the folder. The texts are no constant
- * expressions, so the tables get them at the first call; they are the same for ever. */
+/* Of a folder: its files, joined in their order as they stand. */
+static const char *text_of(const char *name)
+{
+    char *text = NULL;
+    size_t size = strlen(name), text_size = 0;
+    for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
+        if (strcmp(rcpt_sql_name(index), name) == 0)
+            return rcpt_sql(name);
+    FILE *out = open_memstream(&text, &text_size);
+    RCPT_ASSERT(out != NULL);
+    for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
+        if (strncmp(rcpt_sql_name(index), name, size) == 0 && rcpt_sql_name(index)[size] == '/')
+            fputs(rcpt_sql(rcpt_sql_name(index)), out);
+    RCPT_ASSERT(fclose(out) == 0 && text_size > 0);
+    return text;
+}
+
+/* A prepared statement is named like its file or folder, without the folder above. The texts are no
+ * constant expressions, so the tables get them at the first call; they are the same for ever. */
 static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *statements,
                                                   size_t count, const char *folder)
 {
@@ -27,7 +44,8 @@ static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *stat
         char file[64];
         int size = snprintf(file, sizeof(file), "%s/%s", folder, statements[index].name);
         RCPT_ASSERT(size > 0 && (size_t)size < sizeof(file));
-        statements[index].sql = rcpt_sql(file);
+        if (statements[index].sql == NULL)
+            statements[index].sql = text_of(file);
     }
     return statements;
 }
@@ -180,7 +198,7 @@ void rcpt_lane_sender_set_wanted(struct rcpt_lane_sender *sender,
     *sender->wanted = *wanted;
 }
 
-static bool is_quiet(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
+static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
     const struct rcpt_lane_wanted *wanted = sender->wanted;
     if (wanted == NULL || (batch->kind != RCPT_BATCH_APPLY && batch->kind != RCPT_BATCH_PROBE))
@@ -228,15 +246,15 @@ static void add_fence(struct pipeline *pipeline, const struct rcpt_lane_sender *
 
 /* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
 static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
-                         const struct rcpt_batch *batch, bool quiet)
+                         const struct rcpt_batch *batch, bool unsubscribed)
 {
     if (batch->message_count == 0)
         return;
     rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
                       sends_raw(sender, batch));
-    if (quiet)
+    if (unsubscribed)
         rcpt_encode_reach(sender->work, batch);
-    add_query(pipeline, quiet ? "apply_quiet" : "apply", sender->work);
+    add_query(pipeline, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
         add_query(pipeline, "timeline", sender->timeline);
@@ -274,16 +292,16 @@ static const char *parked_statement(enum rcpt_batch_kind kind)
 }
 
 static void build(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
-                  const struct rcpt_batch *batch, bool quiet)
+                  const struct rcpt_batch *batch, bool unsubscribed)
 {
     switch (batch->kind) {
     case RCPT_BATCH_APPLY:
         add_fence(pipeline, sender, batch);
-        add_messages(pipeline, sender, batch, quiet);
+        add_messages(pipeline, sender, batch, unsubscribed);
         add_letters(pipeline, sender, batch);
         return;
     case RCPT_BATCH_PROBE:
-        add_messages(pipeline, sender, batch, quiet);
+        add_messages(pipeline, sender, batch, unsubscribed);
         add_query(pipeline, "probe_abort", NULL);
         return;
     case RCPT_BATCH_WAKE:
@@ -388,8 +406,8 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     void *context)
 {
     struct pipeline pipeline = {.count = 0};
-    bool quiet = is_quiet(sender, batch);
-    build(&pipeline, sender, batch, quiet);
+    bool unsubscribed = is_unsubscribed(sender, batch);
+    build(&pipeline, sender, batch, unsubscribed);
     pipeline.queries[pipeline.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
@@ -403,5 +421,5 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
         .work = has_work ? 1 : -1,
     };
     rcpt_pg_submit(pg, pipeline.queries, pipeline.count, on_answer, flight);
-    return quiet;
+    return unsubscribed;
 }

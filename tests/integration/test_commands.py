@@ -948,4 +948,4 @@ def test_manual_pages_and_completions_are_made_of_what_the_program_knows():
     assert subprocess.run(["bash", "-n"], input=bash.out, text=True, capture_output=True).stderr == ""
     for wrong in ([], ["fish"]):
         result = receiptd("generate", *wrong)
-        assert result.code == USAGE and "cannot be made: man, config-man, bash or zsh" in result.err and result.out == ""
+        assert result.code == USAGE and "cannot be made: man, config-man, bash, zsh or sql" in result.err and result.out == ""

@@ -1,4 +1,4 @@
-/* The SQL of sql/, embedded by the build: sql/lane/apply.sql is "lane/apply". Readable and runnable
+/* The SQL of sql/, embedded by the build: sql/lane/fence.sql is "lane/fence". Readable and runnable
  * there. */
 #ifndef RECEIPTD_POSTGRES_SQL_H
 #define RECEIPTD_POSTGRES_SQL_H

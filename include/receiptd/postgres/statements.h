@@ -10,19 +10,22 @@
 #include "receiptd/core/engine.h"
 #include "receiptd/postgres/connection.h"
 
-/* Statements to prepare on a lane's connections. Blocks are more CTEs for the statements by which a
- * status changes (apply, wake), such as sql/lane/apply_folds.sql, values already bound:
- * `name AS (…)` without a comma around. A block sees the rows of that transaction: `u` (id, org,
- * campaign, old, new, gained, at), one per changed message, and `changed` (org, campaign, old, new,
- * gained, n), which is `u` in groups (a group may come in several rows). Parameters are out of its
- * reach: the two statements number them differently. Without any block the texts are as if there
- * were no such thing. The result must outlive the connections. */
-struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks,
-                                                      size_t block_count);
-/* Once at most: another form of apply, with these blocks instead, for batches of which no pipeline
- * hears (rcpt_lane_sender_set_wanted). */
-void rcpt_lane_statements_add_quiet(struct rcpt_lane_statements *statements,
-                                    const char *const *blocks, size_t block_count);
+/* What subscribes to transitions. Its file of sql/lane/subscribers becomes part of apply and wake.
+ * It sees the rows of that transaction: `u` (id, org, campaign, old, new, gained, at, link), one
+ * per changed message, and `changed` (org, campaign, old, new, gained, n, link), which is `u` in
+ * groups (a group may come in several rows). Parameters are out of its reach: the two statements
+ * number them differently. */
+struct rcpt_lane_subscribers {
+    bool folds;         /* a fold of source transitions */
+    bool folds_columns; /* one that names columns of the inbox, too */
+    bool pipelines;
+};
+
+/* Statements to prepare on a lane's connections; with pipelines also apply_unsubscribed, for
+ * batches to which none of them subscribes (rcpt_lane_sender_set_wanted). The result must outlive
+ * the connections. */
+struct rcpt_lane_statements *rcpt_lane_statements_new(
+    const struct rcpt_lane_subscribers *subscribers);
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL is fine */
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
@@ -54,7 +57,7 @@ struct rcpt_lane_effect {
     uint32_t messages;
 };
 
-#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply.sql gives */
+#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply gives */
 
 /* Receipts of unknown messages, by the signature of their message. */
 struct rcpt_lane_aside {
@@ -99,7 +102,7 @@ void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gatewa
                                     const void *context);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
-/* With it, a batch of which no pipeline can hear is sent in the quiet form, which has to be among
+/* With it, a batch to which no pipeline subscribes is sent as apply_unsubscribed, which has to be among
  * the connection's statements; it is rolled back with RD003 where PostgreSQL knows better. NULL, as
  * at first: never. Copied. */
 void rcpt_lane_sender_set_wanted(struct rcpt_lane_sender *sender,
@@ -114,7 +117,7 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
                                     const struct rcpt_error *error);
 
 /* Encodes and submits, without the raw events as long as no message was unknown lately: outcome
- * AGAIN asks for them. Returns whether the batch goes in the quiet form. The batch is borrowed for
+ * AGAIN asks for them. Returns whether the batch goes as apply_unsubscribed. The batch is borrowed for
  * the call only. `traced`: the end of the work and that of the transaction are to be told apart, at
  * the price of one more packet. */
 bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,

@@ -1,8 +1,7 @@
--- Applies parked receipts whose message exists by now; after a fence with new = expected, so that a zombie stops there.
+-- Applies parked receipts whose message exists by now; after a fence with new = expected, which stops a zombie. Like apply/*.sql, the
+-- statement is this file, the subscribers (subscribers/*.sql) and 90_answer.sql. It always brings the columns that subscribers read.
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
--- Takes rows in the order of their positions, pair by pair. Returns one row: rows (handled; equal to $4: there may be
--- more), messages_changed, the transitions: old int2[], new int2[], n int8[], and gateways: a line for each, its rows, a
--- blank, its name (none: NULL). Lines that begin with "--+": see apply.sql.
+-- Takes rows in the order of their positions, pair by pair.
 WITH
 -- A scalar subquery is always a look-up by key for each row; a join here would sooner or later be planned as a scan of the
 -- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
@@ -31,8 +30,7 @@ taken AS (
     USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
                   AS k (topic, partition, at_offset, index, campaign)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
-    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign, p.gateway
-              --+ , p.traceparent
+    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign, p.gateway, p.traceparent
 ),
 -- What a receipt names beside its status, where it does so.
 marked AS MATERIALIZED (
@@ -43,25 +41,21 @@ marked AS MATERIALIZED (
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
 folded AS (
     SELECT array_agg(f.message_id ORDER BY f.key) AS id, array_agg(f.top ORDER BY f.key) AS top,
-           array_agg(f.mask ORDER BY f.key) AS mask, array_agg(f.at ORDER BY f.key) AS at
-           --+ , array_agg(f.link ORDER BY f.key) AS link
+           array_agg(f.mask ORDER BY f.key) AS mask, array_agg(f.at ORDER BY f.key) AS at, array_agg(f.link ORDER BY f.key) AS link
     FROM (
         SELECT v.message_id, v.message_id COLLATE "C" AS key, max(v.top) AS top, bit_or(v.mask) AS mask,
-               (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at
-               --+ , min(v.link COLLATE "C") AS link
+               (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at, min(v.link COLLATE "C") AS link
         FROM (SELECT t.message_id, t.at,
                      CASE WHEN s.flag_bit IS NULL THEN COALESCE(s.code, 0::int2) ELSE COALESCE(s.implies, 0::int2) END AS top,
-                     CASE WHEN s.flag_bit IS NULL THEN 0 ELSE 1 << s.flag_bit END AS mask
-                     --+ , t.traceparent AS link
+                     CASE WHEN s.flag_bit IS NULL THEN 0 ELSE 1 << s.flag_bit END AS mask, t.traceparent AS link
               FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status
               UNION ALL
-              SELECT k.message_id, k.at, k.top, k.mask
-                     --+ , NULL
+              SELECT k.message_id, k.at, k.top, k.mask, NULL
               FROM marked k) v
         GROUP BY v.message_id
     ) f
 ),
--- As in apply.sql, which says why it reads like this.
+-- The same UPDATE as in apply/10_update.sql, which says why it reads like this: change both.
 u AS (
     UPDATE message_inbox m
     SET prev_status = m.status,
@@ -70,22 +64,15 @@ u AS (
         flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
-    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at
-                        --+ , folded.link
-                        ) AS e (id, top, mask, at
-                                --+ , link
-                                )
+    FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at, folded.link) AS e (id, top, mask, at, link)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
-              m.flags & ~m.prev_flags AS gained
-              --+ , m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at, e.link
+              m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at, e.link
 ),
 changed AS MATERIALIZED (
-    SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n
-           --+ , u.org, min(u.link COLLATE "C") AS link
+    SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n, u.org, min(u.link COLLATE "C") AS link
     FROM u
-    GROUP BY u.campaign, u.old, u.new, u.gained
-             --+ , u.org
+    GROUP BY u.campaign, u.old, u.new, u.gained, u.org
 ),
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
@@ -112,10 +99,3 @@ delta AS (
           HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
     HAVING count(*) > 0
 )
---+ :blocks
-SELECT (SELECT count(*) FROM taken) AS rows,
-       (SELECT COALESCE(sum(n), 0)::int8 FROM changed) AS messages_changed, t.old, t.new, t.n,
-       (SELECT string_agg(g.n || ' ' || translate(g.gateway, E'\n', ' '), E'\n')
-        FROM (SELECT gateway, count(*) AS n FROM taken WHERE gateway IS NOT NULL GROUP BY gateway) g) AS gateways
-FROM (SELECT array_agg(g.old) AS old, array_agg(g.new) AS new, array_agg(g.n) AS n
-      FROM (SELECT old, new, sum(n)::int8 AS n FROM changed WHERE new > old GROUP BY old, new) g) t;

@@ -1,6 +1,6 @@
--- A block for apply.sql and wake.sql: what begins runs by a transition, and awaits that it ends. A trigger fires when its status
--- enters the message's path, or its flag is gained. Where nothing matches, this costs a look at the groups of the batch.
-action_hit AS MATERIALIZED (
+-- Part of apply and wake where there are pipelines: notes the runs that a transition begins, and ends the awaits that wait for it. A trigger
+-- fires when its status enters the message's path, or its flag is gained. Where nothing matches, this costs a look at the groups of the batch.
+, action_hit AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, t.pipeline_id, t.code, t.wakes, t.orgs, t.campaigns
     FROM (SELECT DISTINCT c.old, c.new, c.gained FROM changed c) g
     JOIN pipeline_trigger t
@@ -32,8 +32,8 @@ action_reached_now AS MATERIALIZED (
                         WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
     WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id
 ),
--- By key, whatever the planner believes: planned while the table was empty, a scan of an index of all that is pending looks as cheap,
--- and goes on for as long as the plan is kept, however many wait by then. Said like this, the status proves no such index.
+-- By key, whatever the planner believes: in a plan made while the table was empty, a scan of an index of all pending actions looks as
+-- cheap, and stays for as long as the plan is kept, however many wait by then. COALESCE keeps the status from proving such an index.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
     WHERE a.id = ANY (ARRAY(SELECT w.id FROM action_reached_now w))
