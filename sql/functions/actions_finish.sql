@@ -1,5 +1,8 @@
--- Results of claimed actions. One whose token is not the action's any more changes nothing: somebody else has claimed it.
--- Results: done, retry (after so many ms), dead, back (was not tried). Returns how many counted, and how many overlapped.
+-- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. Idempotent: a result whose token is not
+-- the action's any more changes nothing, since somebody else has claimed the action.
+-- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead, back (was not tried). classes, statuses,
+-- answers: how the attempt ended, for people.
+-- finished: how many results counted; overlapped: how many actions ran twice at the same time.
 CREATE OR REPLACE FUNCTION actions_finish(me text, ids int8[], tokens int8[], results text[], waits int8[], classes text[],
                                statuses int4[], answers text[])
 RETURNS TABLE (finished int8, overlapped int8)

@@ -1,6 +1,8 @@
--- How many of `wanted` attempts an organisation may make now, and charges them: with that time, so that what is written down is
--- what was counted. Every claim that asks for the same row waits for the one before, so what is counted below is all there
--- is. NULL or 0: no limit.
+-- Charges an organisation's limits, or those of all together ('*').
+-- org; wanted: attempts; default_interval (us between two attempts), default_burst, default_concurrency: the configuration's limits, where
+-- org_limit has none of its own. NULL or 0: no limit.
+-- allowed: how many attempts it may make now; at: the time at which they were charged, so that what is stored is what was counted.
+-- Claims that ask for the same row wait for each other here, so what is counted below is all there is.
 CREATE OR REPLACE FUNCTION actions_grant(org text, wanted int4, default_interval int8, default_burst int8, default_concurrency int4,
                               OUT allowed int4, OUT at timestamptz)
 LANGUAGE plpgsql AS $$

@@ -1,5 +1,5 @@
--- Starts runs of a pipeline for subjects that come in bulk; what once_per has seen is passed over. Returns how many began. Their first
--- actions are set up as actions_begin() does it.
+-- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions are set up as
+-- actions_make_runs() does it. Returns how many began.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[], messages text[], rows jsonb[])
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
@@ -24,7 +24,7 @@ BEGIN
                          AS fields
               FROM unnest(orgs, subjects, campaigns, messages, rows) AS u (org, subject, campaign, message, data)) w
     ),
-    -- In the order of the keys: two that begin the same runs do not wait for each other in a circle.
+    -- In the order of the keys: two transactions that begin the same runs never deadlock.
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, data, status, ended_at, once_key)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.data,

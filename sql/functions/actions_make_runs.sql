@@ -40,7 +40,7 @@ BEGIN
                     FROM unnest(g.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
         FROM g
     ),
-    -- In the order of the keys: two transactions that begin the same runs never wait for each other.
+    -- In the order of the keys: two transactions that begin the same runs never deadlock.
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, started_at)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign, w.begun_at

@@ -1,4 +1,5 @@
--- Keeps the lanes of this instance, gives away what is above its share, takes what is free. Returns its lanes.
+-- Shares out the shards among the instances, without a leader: keeps those of this instance, gives away what is above its share, takes
+-- free ones. me: the instance; lease_ms: after that time the others may take its shards. Returns the shards that it owns.
 CREATE OR REPLACE FUNCTION actions_own(me text, lease_ms int8) RETURNS SETOF int2 LANGUAGE plpgsql AS $$
 DECLARE
     now_at timestamptz := clock_timestamp();
@@ -12,7 +13,7 @@ BEGIN
     DELETE FROM action_instance i WHERE i.seen_at < now_at - 10 * lease_ms * interval '1 millisecond';
     SELECT ceil((SELECT count(*) FROM action_lane)::float8 / count(*))::int8 INTO share
     FROM action_instance i WHERE i.seen_at > now_at - lease_ms * interval '1 millisecond';
-    PERFORM FROM action_lane l ORDER BY l.lane FOR UPDATE; -- in the order of claims: nobody waits in a circle
+    PERFORM FROM action_lane l ORDER BY l.lane FOR UPDATE; -- in the order of claims: no deadlock
     UPDATE action_lane l SET lease_until = until WHERE l.owner = me;
     GET DIAGNOSTICS mine = ROW_COUNT;
     IF mine > share THEN

@@ -102,9 +102,9 @@ void rcpt_lane_sender_name_gateways(struct rcpt_lane_sender *sender, rcpt_gatewa
                                     const void *context);
 /* Whether what each receipt did is written down, in the same transaction. */
 void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
-/* With it, a batch to which no pipeline subscribes is sent as apply_unsubscribed, which has to be among
- * the connection's statements; it is rolled back with RD003 where PostgreSQL knows better. NULL, as
- * at first: never. Copied. */
+/* With it, a batch to which no pipeline subscribes is sent as apply_unsubscribed, which has to be
+ * among the connection's statements; it is rolled back with RD003 where PostgreSQL knows better.
+ * NULL, as at first: never. Copied. */
 void rcpt_lane_sender_set_wanted(struct rcpt_lane_sender *sender,
                                  const struct rcpt_lane_wanted *wanted);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
@@ -117,9 +117,9 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
                                     const struct rcpt_error *error);
 
 /* Encodes and submits, without the raw events as long as no message was unknown lately: outcome
- * AGAIN asks for them. Returns whether the batch goes as apply_unsubscribed. The batch is borrowed for
- * the call only. `traced`: the end of the work and that of the transaction are to be told apart, at
- * the price of one more packet. */
+ * AGAIN asks for them. Returns whether the batch goes as apply_unsubscribed. The batch is borrowed
+ * for the call only. `traced`: the end of the work and that of the transaction are to be told
+ * apart, at the price of one more packet. */
 bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context);
