@@ -51,7 +51,7 @@ SAY = $(if $(V),,@echo "  $(1)  $@";)
 COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
-SQL := $(sort $(wildcard sql/*.sql sql/*/*.sql))
+SQL := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
 OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
 ifeq ($(SANITIZE),thread)

@@ -1,2 +1,2 @@
--- For metrics: see actions_counts() in sql/migrate/009_intents.sql.
+-- For metrics: see actions_counts().
 SELECT * FROM actions_counts();

@@ -1,4 +1,4 @@
--- Groups that are due become publications, after gather.sql in its transaction. $1 int4 lane, $2 int4 most groups to look at.
+-- Groups that are due become publications, after gather in its transaction. $1 int4 lane, $2 int4 most groups to look at.
 -- A group that has had events since is only told when to be looked at again. Numbers in the outbox are dense: they are
 -- taken from the lane's row, which fence.sql has locked. "Now" is the time up to which all events are in groups. Returns looked,
 -- claimed (for Kafka).

@@ -1,7 +1,7 @@
 -- The first parked row that a wake would take, which PostgreSQL refuses to apply: to dead_letter instead, never counted.
 -- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 text detail. Returns rows (handled), and
--- gateways, as wake.sql does.
--- The same pick as in wake.sql, so that a wake of one row and this statement mean the same row.
+-- gateways, as wake does.
+-- The same pick as in wake/10_apply.sql, so that a wake of one row and this statement mean the same row.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,

@@ -1,7 +1,7 @@
 -- Parked receipts that are older than the limit and whose message still does not exist: to dead_letter, never counted.
 -- (What has become applicable is woken, however old it is.) After a fence with new = expected.
 -- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 int8 max age in ms. Returns rows (handled),
--- and gateways, as wake.sql does.
+-- and gateways, as wake does.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,

@@ -1,4 +1,4 @@
--- What the receipts of a batch did, right after apply.sql in its transaction (timeline.retention). A row that this transaction
+-- What the receipts of a batch did, right after apply in its transaction (timeline.retention). A row that this transaction
 -- has changed says so by its time, and keeps what it was before.
 -- Messages: $1 text[] ids, $2 int4[] first event of each (1-based, one more than there are). Events: $3 int2[] code,
 -- $4 timestamptz[] time, $5 int4[] record (1-based), $6 int4[] index in the record. Records: $7 text[] topic,

@@ -1,7 +1,8 @@
 -- What is there, from the catalogs, which everybody may read. $1 text schema, $2 text inbox schema, $3 text inbox table,
 -- $4 text its column of the message id. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
 -- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; base_exists
--- (the inbox table) and base_unique (the id begins a unique index, or an expression does); session (its role) and superuser (it is one).
+-- (the inbox table) and base_unique (the id begins a unique index, or an expression does); session (its role) and superuser (it is one);
+-- functions_open (somebody may execute a function whom functions_private.sql would take it from).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
        i.relkind AS inbox_kind,
@@ -13,6 +14,11 @@ SELECT s.oid IS NOT NULL AS schema_exists,
                LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
                WHERE x.indrelid = b.oid AND x.indisunique AND x.indpred IS NULL
                  AND (x.indkey[0] = 0 OR a.attname = $4::name)) AS base_unique,
+       EXISTS (SELECT FROM pg_proc p
+               CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
+               WHERE p.pronamespace = s.oid AND a.grantee <> p.proowner
+                 AND (a.grantee = 0
+                      OR p.proname IN ('count_inserted', 'install_inbox_trigger', 'map_inbox', 'ladder_fill'))) AS functions_open,
        me.rolname AS session, me.rolsuper AS superuser, current_database() AS database
 FROM pg_roles me
 LEFT JOIN pg_namespace s ON s.nspname = $1::name

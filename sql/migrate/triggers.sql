@@ -1,7 +1,5 @@
--- Tables whose inserts are counted into our schema ($1 text): inbox_schema, inbox_table, mapping (as in state.sql),
--- checks (the function looks at types first, as it does since version 15).
-SELECT n.nspname AS inbox_schema, c.relname AS inbox_table, obj_description(t.oid, 'pg_trigger') AS mapping,
-       f.prosrc LIKE '%check_inbox_columns(%' AS checks
+-- Tables whose inserts are counted into our schema ($1 text): inbox_schema, inbox_table, mapping (as in state.sql).
+SELECT n.nspname AS inbox_schema, c.relname AS inbox_table, obj_description(t.oid, 'pg_trigger') AS mapping
 FROM pg_trigger t
 JOIN pg_proc f ON f.oid = t.tgfoid
 JOIN pg_namespace s ON s.oid = f.pronamespace

@@ -388,11 +388,11 @@ void actions_stop(struct actions *module)
 
 /* ---- for the life of the process ---- */
 
-static const char *block_of(const void *context)
+static const char *file_of(const void *context)
 {
     const struct actions *module = context;
     bool configured = strcmp(module->context->config->pipelines, "[]") != 0;
-    return configured ? rcpt_sql("lane/apply_actions") : NULL;
+    return configured ? "lane/subscribers/actions" : NULL;
 }
 
 static bool is_prepared(const void *context)
@@ -420,7 +420,7 @@ struct actions *actions_new(struct app_context *context, struct receipts *receip
     *module = (struct actions){.context = context,
                                .receipts = receipts,
                                .subscriber = {.context = module,
-                                              .block = block_of,
+                                              .file = file_of,
                                               .selective = true,
                                               .is_prepared = is_prepared,
                                               .on_committed = on_committed,

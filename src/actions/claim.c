@@ -16,42 +16,44 @@ void actions_claim_soon(struct app_actions *actions)
         actions->claim.at_ms = soon;
 }
 
+/* The columns of sql/actions/claim.sql, in its order. */
+enum {
+    ACTION_ID, /* NULL in the only row of a round that claimed nothing */
+    TOKEN,
+    ATTEMPT,
+    RUN_ID,
+    OP,
+    TARGET,
+    KEY,
+    AGE_MS,
+    WAIT_MS,
+    LATE_MS,
+    BODY,
+    WENT_ON, /* of the round, in each of its rows */
+    DEFERRED,
+    DRAINED /* shards of which every due row was read */
+};
+
 static char *copy(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
 }
-
-enum { /* columns of actions_claim() */
-       CLAIM_ID,
-       CLAIM_TOKEN,
-       CLAIM_ATTEMPT,
-       CLAIM_RUN,
-       CLAIM_KIND = 6,
-       CLAIM_TARGET,
-       CLAIM_KEY,
-       CLAIM_AGE = 10,
-       CLAIM_WAIT,
-       CLAIM_LATE,
-       CLAIM_BODY,
-};
-
-enum { SUMMARY_WENT_ON = 1, SUMMARY_DEFERRED, SUMMARY_SEEN }; /* of its last row */
 
 static struct actions_item *make_item(struct app_actions *actions, const struct rcpt_pg_rows *rows,
                                       size_t row)
 {
     struct actions_item *item = rcpt_calloc(1, sizeof(*item));
     item->actions = actions;
-    item->id = rcpt_pg_rows_int(rows, row, CLAIM_ID);
-    item->token = rcpt_pg_rows_int(rows, row, CLAIM_TOKEN);
-    item->attempt = (int)rcpt_pg_rows_int(rows, row, CLAIM_ATTEMPT);
-    item->run_id = rcpt_pg_rows_int(rows, row, CLAIM_RUN);
-    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, CLAIM_KIND), "webhook") == 0;
-    item->target = copy(rcpt_pg_rows_text(rows, row, CLAIM_TARGET));
-    item->key = copy(rcpt_pg_rows_text(rows, row, CLAIM_KEY));
-    item->age_ms = rcpt_pg_rows_int(rows, row, CLAIM_AGE);
-    item->wait_ms = rcpt_pg_rows_int(rows, row, CLAIM_WAIT);
-    item->body = copy(rcpt_pg_rows_text(rows, row, CLAIM_BODY));
+    item->id = rcpt_pg_rows_int(rows, row, ACTION_ID);
+    item->token = rcpt_pg_rows_int(rows, row, TOKEN);
+    item->attempt = (int)rcpt_pg_rows_int(rows, row, ATTEMPT);
+    item->run_id = rcpt_pg_rows_int(rows, row, RUN_ID);
+    item->is_webhook = strcmp(rcpt_pg_rows_text(rows, row, OP), "webhook") == 0;
+    item->target = copy(rcpt_pg_rows_text(rows, row, TARGET));
+    item->key = copy(rcpt_pg_rows_text(rows, row, KEY));
+    item->age_ms = rcpt_pg_rows_int(rows, row, AGE_MS);
+    item->wait_ms = rcpt_pg_rows_int(rows, row, WAIT_MS);
+    item->body = copy(rcpt_pg_rows_text(rows, row, BODY));
     return item;
 }
 
@@ -68,38 +70,36 @@ static void pace_claims(struct app_actions *actions, unsigned went_on)
         actions->look = ACTIONS_LOOK_MIN;
 }
 
-/* Columns as actions_claim() returns them; the last row is a summary. */
 static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
 {
     const struct app_context *context = actions->context;
-    size_t count = rcpt_pg_rows_count(rows);
-    bool stale = app_now(actions->context) - actions->claim.sent_ms >
-                 context->config->actions.lease_ms / STALE_SHARE;
-    for (size_t row = 0; row + 1 < count; row++) {
+    if (rcpt_pg_rows_count(rows) == 0)
+        return; /* the shards are not ours any more */
+    bool claimed = rcpt_pg_rows_text(rows, 0, ACTION_ID) != NULL;
+    bool stale =
+        app_now(context) - actions->claim.sent_ms > context->config->actions.lease_ms / STALE_SHARE;
+    for (size_t row = 0; claimed && row < rcpt_pg_rows_count(rows); row++) {
         struct actions_item *item = make_item(actions, rows, row);
         actions->in_flight++;
         if (item->attempt == 1)
             rcpt_metrics_observe(context->metrics, RCPT_METRIC_ACTION_LATE_SECONDS, RCPT_NO_LABELS,
-                                 (double)rcpt_pg_rows_int(rows, row, CLAIM_LATE) / 1000);
+                                 (double)rcpt_pg_rows_int(rows, row, LATE_MS) / 1000);
         if (stale) /* it may be claimed by others before an answer could come */
             actions_settle(item, ACTIONS_BACK, "stale");
         else
             actions_call(item);
     }
-    if (count == 0)
-        return; /* the lanes are not ours any more */
-    unsigned seen =
-        (unsigned)rcpt_pg_rows_int(rows, count - 1, SUMMARY_SEEN); /* to the last due row */
-    int64_t went_on = rcpt_pg_rows_int(rows, count - 1, SUMMARY_WENT_ON);
-    int64_t deferred = rcpt_pg_rows_int(rows, count - 1, SUMMARY_DEFERRED);
+    unsigned drained = (unsigned)rcpt_pg_rows_int(rows, 0, DRAINED);
+    int64_t went_on = rcpt_pg_rows_int(rows, 0, WENT_ON);
+    int64_t deferred = rcpt_pg_rows_int(rows, 0, DEFERRED);
     rcpt_metrics_add(context->metrics, RCPT_METRIC_ACTIONS_DECIDED, RCPT_NO_LABELS,
                      (double)went_on);
     rcpt_metrics_add(context->metrics, RCPT_METRIC_ACTIONS_DEFERRED, RCPT_NO_LABELS,
                      (double)deferred);
     pace_claims(actions, (unsigned)went_on);
-    if (count == 1 && went_on > 0)
+    if (!claimed && went_on > 0)
         actions->claim.at_ms = 0;
-    else if (count > 1 || went_on > 0 || seen < actions->claiming)
+    else if (claimed || went_on > 0 || drained < actions->claiming)
         actions_claim_soon(actions);
 }
 

@@ -181,12 +181,12 @@ static const struct command commands[] = {
     },
     {
         .name = "generate",
-        .argument = "man|config-man|bash|zsh",
-        .choices = "man config-man bash zsh",
-        .summary = "print a manual page, or the completion for a shell",
+        .argument = "man|config-man|bash|zsh|sql",
+        .choices = "man config-man bash zsh sql",
+        .summary = "print a manual page, the completion for a shell, or the SQL",
         .doc =
-            "man: receiptd(1); config-man: receiptd.yaml(5); bash: to be sourced; zsh: _receiptd. "
-            "Reads no file.",
+            "man: receiptd(1); config-man: receiptd.yaml(5); bash: to be sourced; zsh: _receiptd; "
+            "sql: every statement that the daemon prepares, for psql. Reads no file.",
         .run = command_generate,
     },
     {

@@ -12,7 +12,8 @@ int command_generate(const struct command_call *call)
     } pages[] = {{"man", manual_write_commands},
                  {"config-man", rcpt_config_write_manual},
                  {"bash", completion_write_bash},
-                 {"zsh", completion_write_zsh}};
+                 {"zsh", completion_write_zsh},
+                 {"sql", generate_sql}};
     const char *wanted = call->argument != NULL ? call->argument : "";
     for (size_t index = 0; index < sizeof(pages) / sizeof(pages[0]); index++) {
         if (strcmp(pages[index].name, wanted) != 0)
@@ -20,5 +21,5 @@ int command_generate(const struct command_call *call)
         pages[index].write(stdout);
         return command_printed(EX_OK);
     }
-    return command_usage(call, "\"%s\" cannot be made: man, config-man, bash or zsh", wanted);
+    return command_usage(call, "\"%s\" cannot be made: man, config-man, bash, zsh or sql", wanted);
 }

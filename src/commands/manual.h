@@ -18,4 +18,7 @@ void rcpt_config_write_manual(FILE *out);
 void completion_write_bash(FILE *out);
 void completion_write_zsh(FILE *out);
 
+/* ---- generate_sql.c ---- */
+void generate_sql(FILE *out);
+
 #endif

@@ -6,7 +6,7 @@
 #include "command.h"
 #include "postgres/bind.h"
 
-#define MIGRATE_MAX_STEPS    48u
+#define MIGRATE_MAX_STEPS    128u
 #define MIGRATE_MAX_BINDINGS 32u
 
 enum { MIGRATE_COUNTER, MIGRATE_WATCHER, MIGRATE_DEFINERS };
@@ -14,6 +14,7 @@ enum { MIGRATE_COUNTER, MIGRATE_WATCHER, MIGRATE_DEFINERS };
 struct migrate_step {
     char *what; /* "create schema receiptd" */
     char *sql;
+    const char *part; /* the file of a function or view that it replaces; NULL: another step */
 };
 
 struct migrate_plan {
@@ -51,9 +52,20 @@ RCPT_MUST_CHECK bool migrate_add(struct migrate_plan *plan, const char *file, co
 RCPT_MUST_CHECK bool migrate_add_bound(struct migrate_plan *plan, const char *file,
                                        const struct rcpt_pg_binding *bindings, size_t count,
                                        const char *format, ...) RCPT_PRINTF(5, 6);
+/* Appends an embedded file to the last step. */
+RCPT_MUST_CHECK bool migrate_append(struct migrate_plan *plan, const char *file);
 /* The value of an option of the command line; NULL: not given. */
 const char *migrate_option(const struct migrate_plan *plan, const char *name);
 
+/* ---- migrate_parts.c ---- */
+/* Adds a step for each function and view that differs; `fresh`: the schema has none. */
+RCPT_MUST_CHECK bool migrate_parts_plan(struct migrate_plan *plan, bool fresh);
+/* Whether the plan replaces this one: "functions/map_inbox". */
+bool migrate_part_changes(const struct migrate_plan *plan, const char *name);
+/* Adds the step that takes functions from PUBLIC, where there is need: a new function starts with
+ * EXECUTE for PUBLIC. `state`: the row of state.sql. */
+RCPT_MUST_CHECK bool migrate_parts_plan_private(struct migrate_plan *plan,
+                                                const struct rcpt_session_rows *state);
 /* ---- migrate_definers.c ---- */
 /* Adds the steps that make the roles of functions with rights of their own, before those functions
  * are made; refuses (EX_NOPERM, the SQL on stderr) where only an administrator can. */

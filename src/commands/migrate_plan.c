@@ -8,27 +8,15 @@
 #include "migrate.h"
 #include "postgres/sql.h"
 
-/* In order; a database that knows fewer gets the rest. Each file writes its own row into
+/* In order; a database that knows fewer gets the rest. The files of a version write its row into
  * schema_version. */
 static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "migrate/001_core"},
-    {2, "migrate/002_alias"},
-    {3, "migrate/003_timeline"},
-    {4, "migrate/004_folds"},
-    {5, "migrate/005_actions"},
-    {6, "migrate/006_flags"},
-    {7, "migrate/007_fold_fields"},
-    {8, "migrate/008_watch"},
-    {9, "migrate/009_intents"},
-    {10, "migrate/010_fold_sum"},
-    {11, "migrate/011_parked_gateway"},
-    {12, "migrate/012_fold_clock"},
-    {13, "migrate/013_fair_claims"},
-    {14, "migrate/014_raw_events"},
-    {15, "migrate/015_definers"},
+    {1, "tables/001_core"},
+    {1, "tables/001_folds"},
+    {1, "tables/001_actions"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -51,8 +39,7 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name)
     return plan->bindings[index].value;
 }
 
-/* Appends an embedded file to the last step. */
-static bool append(struct migrate_plan *plan, const char *file)
+bool migrate_append(struct migrate_plan *plan, const char *file)
 {
     struct migrate_step *step = &plan->steps[plan->step_count - 1];
     char *more =
@@ -224,14 +211,16 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
         return refuse_kind(plan, false);
     if (!check_base(plan, state))
         return false;
-    if (kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping")))
+    bool is_mapped =
+        kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping"));
+    if (is_mapped && !migrate_part_changes(plan, "functions/map_inbox"))
         return true;
-    plan->maps_inbox = true;
+    plan->maps_inbox = !is_mapped;
     return migrate_add(plan, "migrate/inbox_view",
                        "%s view message_inbox over %s.%s, with its missing columns added",
                        kind != NULL ? "replace" : "create", migrate_binding(plan, "inbox_schema"),
                        migrate_binding(plan, "inbox_table")) &&
-           append(plan, "migrate/inbox_view_comment");
+           migrate_append(plan, "migrate/inbox_view_comment");
 }
 
 /* ---- the trigger ---- */
@@ -264,7 +253,7 @@ static bool plan_triggers(struct migrate_plan *plan)
         bool keep = wanted && is_base(plan, rows, row);
         if (keep)
             found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
-                    rcpt_session_rows_bool(rows, row, "checks");
+                    !migrate_part_changes(plan, "functions/install_inbox_trigger");
         else
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
@@ -274,7 +263,7 @@ static bool plan_triggers(struct migrate_plan *plan)
                            "create the trigger that counts TARGETED on %s.%s",
                            migrate_binding(plan, "inbox_schema"),
                            migrate_binding(plan, "inbox_table")) &&
-               append(plan, "migrate/inbox_trigger_comment");
+               migrate_append(plan, "migrate/inbox_trigger_comment");
     rcpt_session_rows_free(rows);
     return good;
 }
@@ -316,7 +305,8 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
         rcpt_error_fatal(error, EX_CONFIG,
                          "schema %s has version %" PRId64 ", this receiptd knows %d",
                          config_of(plan)->postgres.schema, *version, NEWEST);
-        rcpt_error_hint(error, "a newer receiptd has migrated it: install that one");
+        rcpt_error_hint(
+            error, "a newer receiptd, or an unreleased one, has migrated it: install that one");
         return false;
     }
     return true;
@@ -327,9 +317,8 @@ static bool plan_versions(struct migrate_plan *plan, int64_t version)
     bool good = true;
     for (size_t index = 0; good && index < sizeof(migrations) / sizeof(migrations[0]); index++) {
         if (migrations[index].version > version)
-            good = migrate_add(plan, migrations[index].file,
-                               "create tables, views and functions of version %d",
-                               migrations[index].version);
+            good = migrate_add(plan, migrations[index].file, "create %s of version %d",
+                               migrations[index].file, migrations[index].version);
     }
     return good;
 }
@@ -342,7 +331,7 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
         return false;
     if (rcpt_session_rows_bool(state, 0, "versions_exist") && !read_version(plan, &version))
         return false;
-    bool good = plan_versions(plan, version);
+    bool good = plan_versions(plan, version) && migrate_parts_plan(plan, version == 0);
     /* The ladder's check reads the inbox as it is; a database of ours always has one. */
     good = good && migrate_ladder_plan(plan, version == 0);
     if (is_mapped(plan))
@@ -351,7 +340,8 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
         good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
                                       rcpt_session_rows_int(state, 0, "fillfactor"));
     return good && migrate_definers_prepare(plan) && plan_triggers(plan) &&
-           migrate_definers_plan(plan) && migrate_roles_plan(plan);
+           migrate_parts_plan_private(plan, state) && migrate_definers_plan(plan) &&
+           migrate_roles_plan(plan);
 }
 
 /* Whatever a table of somebody else makes the session do, it would do as a superuser. */

@@ -261,20 +261,20 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 
 /* ---- the subscription ---- */
 
-static const char *block_of(const void *context)
+static const char *file_of(const void *context)
 {
     const struct folds *folds = context;
     const struct rcpt_config *config = folds->context->config;
-    const char *block = NULL;
+    const char *file = NULL;
     for (size_t index = 0; index < config->folds_count; index++) {
         const struct rcpt_fold_config *fold = &config->folds[index];
         if (fold->source != RCPT_FOLD_TRANSITIONS)
             continue;
         if (folds_columns(fold, NULL, NULL) > 0)
-            return rcpt_sql("lane/apply_folds_columns");
-        block = rcpt_sql("lane/apply_folds");
+            return "lane/subscribers/folds_columns";
+        file = "lane/subscribers/folds";
     }
-    return block;
+    return file;
 }
 
 struct folds *folds_new(struct app_context *context, struct receipts *receipts)
@@ -282,7 +282,7 @@ struct folds *folds_new(struct app_context *context, struct receipts *receipts)
     struct folds *folds = rcpt_calloc(1, sizeof(*folds));
     *folds = (struct folds){.context = context,
                             .receipts = receipts,
-                            .subscriber = {.context = folds, .block = block_of},
+                            .subscriber = {.context = folds, .file = file_of},
                             .listener = {.context = folds, .on_ready = on_control_ready}};
     receipts_subscribe(receipts, &folds->subscriber);
     receipts_listen_control(receipts, &folds->listener);

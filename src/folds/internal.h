@@ -24,7 +24,7 @@
 #include "pending.h"
 #include "postgres/ask.h"
 
-#define FOLDS_LANES 2u /* as sql/migrate/004_folds.sql has them */
+#define FOLDS_LANES 2u /* as sql/tables/001_folds.sql has them */
 
 enum folds_state {
     FOLDS_IDLE,       /* until the next tick */

@@ -1,4 +1,4 @@
-/* Sums of transitions as they lie in fold_event: as parameters of gather.sql and keep.sql, and as
+/* Sums of transitions as they lie in fold_event: as parameters of gather and keep.sql, and as
  * rows of events.sql. */
 #include "internal.h"
 #include "postgres/array_text.h"

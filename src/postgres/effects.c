@@ -6,7 +6,7 @@
 #define MOST_EFFECTS  RCPT_LANE_MOST_EFFECTS
 #define MOST_GATEWAYS 64u
 
-/* Columns of apply.sql and of wake.sql. */
+/* Columns of lane/apply/90_answer.sql and of lane/wake/90_answer.sql. */
 enum {
     APPLY_PARKED = 2,
     APPLY_DEAD,

@@ -1,5 +1,7 @@
-/* What is prepared on a lane's connections: the files of sql/lane, with the optional lines of a
- * statement where there are blocks that need them. */
+/* What is prepared on a lane's connections: files of sql/lane. Two statements are made of several
+ * files, apply and wake: the table below says which ones, in order, and when. Their texts are
+ * joined as they stand; the subscribers of transitions name theirs. Called by receipts/lanes.c and
+ * by `receiptd generate sql`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,107 +9,120 @@
 #include "sql.h"
 #include "statements.h"
 
-#define INBOX    "message_inbox"
-#define OPTIONAL "--+ "
-#define QUIET    "--? "
-#define BLOCKS   ":blocks"
+#define INBOX "message_inbox"
 
-static const struct rcpt_pg_statement templates[] = {
-    {.name = "fence"},       {.name = "apply", .must_use_index_on = INBOX},
-    {.name = "insert"},      {.name = "letters"},
-    {.name = "probe_abort"}, {.name = "wake", .must_use_index_on = INBOX},
-    {.name = "discard"},     {.name = "expire"},
-    {.name = "positions"},   {.name = "timeline", .must_use_index_on = INBOX},
+/* When a file belongs to a statement. */
+enum {
+    NOBODY = 1 << 0,       /* nothing subscribes to transitions */
+    SOMEBODY = 1 << 1,     /* something does */
+    UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
+};
+#define ALWAYS      (NOBODY | SOMEBODY)
+#define SUBSCRIBERS "" /* in place of a file: those of the subscribers */
+
+struct piece {
+    const char *file;
+    unsigned when;
 };
 
-#define STATEMENT_COUNT (sizeof(templates) / sizeof(templates[0]))
+static const struct piece apply_pieces[] = {
+    {"lane/apply/10_update", ALWAYS},
+    {"lane/apply/20_changed", NOBODY},
+    {"lane/apply/20_changed_subscribed", SOMEBODY},
+    {"lane/apply/30_count", ALWAYS},
+    {"lane/apply/40_unknown", ALWAYS},
+    {SUBSCRIBERS, SOMEBODY},
+    {"lane/apply/90_answer", ALWAYS},
+    {"lane/apply/91_unsubscribed", UNSUBSCRIBED},
+    {NULL, 0},
+};
+static const struct piece wake_pieces[] = {
+    {"lane/wake/10_apply", ALWAYS},
+    {SUBSCRIBERS, SOMEBODY},
+    {"lane/wake/90_answer", ALWAYS},
+    {NULL, 0},
+};
+
+/* Without pieces: the file of sql/lane that is called like the statement. */
+static const struct source {
+    struct rcpt_pg_statement statement;
+    const struct piece *pieces;
+} sources[] = {
+    {{.name = "fence"}, NULL},       {{.name = "apply", .must_use_index_on = INBOX}, apply_pieces},
+    {{.name = "insert"}, NULL},      {{.name = "letters"}, NULL},
+    {{.name = "probe_abort"}, NULL}, {{.name = "wake", .must_use_index_on = INBOX}, wake_pieces},
+    {{.name = "discard"}, NULL},     {{.name = "expire"}, NULL},
+    {{.name = "positions"}, NULL},   {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
+};
+static const struct source unsubscribed = {
+    {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
+
+#define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
 
 struct rcpt_lane_statements {
-    struct rcpt_pg_statement list[STATEMENT_COUNT + 1]; /* and the unsubscribed form of apply */
+    struct rcpt_pg_statement list[STATEMENT_COUNT + 1]; /* and apply_unsubscribed */
     char *texts[STATEMENT_COUNT + 1];
     size_t count;
 };
 
 struct composition {
-    const char *const *blocks;
+    const char *const *subscribers; /* names of their files */
     size_t count;
-    bool unsubscribed;
+    unsigned when;
 };
 
-static void write_blocks(FILE *out, const struct composition *composition)
+static void write_piece(FILE *out, const struct piece *piece, const struct composition *composition)
 {
-    for (size_t index = 0; index < composition->count; index++)
-        fprintf(out, ",\n%s\n", composition->blocks[index]);
+    if ((piece->when & composition->when) == 0)
+        return;
+    if (strcmp(piece->file, SUBSCRIBERS) != 0)
+        fputs(rcpt_sql(piece->file), out);
+    for (size_t index = 0; strcmp(piece->file, SUBSCRIBERS) == 0 && index < composition->count;
+         index++)
+        fputs(rcpt_sql(composition->subscribers[index]), out);
 }
 
-static void write_line(FILE *out, const char *line, size_t size,
-                       const struct composition *composition)
+static char *compose(const struct source *source, const struct composition *composition)
 {
-    size_t indent = strspn(line, " ");
-    const char *text = line + indent;
-    bool optional = indent < size && strncmp(text, OPTIONAL, strlen(OPTIONAL)) == 0;
-    bool unsubscribed = indent < size && strncmp(text, QUIET, strlen(QUIET)) == 0;
-    if (!optional && !unsubscribed) {
-        fwrite(line, 1, size, out);
-        return;
-    }
-    text += optional ? strlen(OPTIONAL) : strlen(QUIET);
-    if (optional ? composition->count == 0 : !composition->unsubscribed)
-        return;
-    if (strncmp(text, BLOCKS, strlen(BLOCKS)) == 0)
-        write_blocks(out, composition);
-    else
-        fwrite(text, 1, size - (size_t)(text - line), out);
-}
-
-static char *compose(const char *sql, const struct composition *composition)
-{
-    char *text = NULL;
-    size_t text_size = 0;
-    FILE *out = open_memstream(&text, &text_size);
+    char file[64], *text = NULL;
+    size_t size = 0;
+    int file_size = snprintf(file, sizeof(file), "lane/%s", source->statement.name);
+    RCPT_ASSERT(file_size > 0 && (size_t)file_size < sizeof(file));
+    const struct piece whole[] = {{file, ALWAYS}, {NULL, 0}};
+    const struct piece *piece = source->pieces != NULL ? source->pieces : whole;
+    FILE *out = open_memstream(&text, &size);
     RCPT_ASSERT(out != NULL);
-    while (*sql != '\0') {
-        size_t size = strcspn(sql, "\n");
-        size += sql[size] == '\n';
-        write_line(out, sql, size, composition);
-        sql += size;
-    }
+    for (; piece->file != NULL; piece++)
+        write_piece(out, piece, composition);
     RCPT_ASSERT(fclose(out) == 0);
     return text;
 }
 
-static void add_statement(struct rcpt_lane_statements *statements,
-                          const struct rcpt_pg_statement *template, const char *file,
+static void add_statement(struct rcpt_lane_statements *statements, const struct source *source,
                           const struct composition *composition)
 {
     size_t index = statements->count++;
-    statements->texts[index] = compose(rcpt_sql(file), composition);
-    statements->list[index] = *template;
+    statements->texts[index] = compose(source, composition);
+    statements->list[index] = source->statement;
     statements->list[index].sql = statements->texts[index];
 }
 
-struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks, size_t block_count)
+struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *subscribers, size_t count)
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
-    const struct composition composition = {.blocks = blocks, .count = block_count};
-    for (size_t index = 0; index < STATEMENT_COUNT; index++) {
-        char file[64];
-        int size = snprintf(file, sizeof(file), "lane/%s", templates[index].name);
-        RCPT_ASSERT(size > 0 && (size_t)size < sizeof(file));
-        add_statement(statements, &templates[index], file, &composition);
-    }
+    const struct composition composition = {subscribers, count, count > 0 ? SOMEBODY : NOBODY};
+    for (size_t index = 0; index < STATEMENT_COUNT; index++)
+        add_statement(statements, &sources[index], &composition);
     return statements;
 }
 
 void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
-                                           const char *const *blocks, size_t block_count)
+                                           const char *const *subscribers, size_t count)
 {
-    static const struct rcpt_pg_statement apply_unsubscribed = {.name = "apply_unsubscribed",
-                                                                .must_use_index_on = INBOX};
-    const struct composition composition = {
-        .blocks = blocks, .count = block_count, .unsubscribed = true};
+    const struct composition composition = {subscribers, count,
+                                            (count > 0 ? SOMEBODY : NOBODY) | UNSUBSCRIBED};
     RCPT_ASSERT(statements->count == STATEMENT_COUNT);
-    add_statement(statements, &apply_unsubscribed, "lane/apply", &composition);
+    add_statement(statements, &unsubscribed, &composition);
 }
 
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements)

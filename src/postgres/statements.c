@@ -21,8 +21,25 @@
 
 /* ---- what is prepared ---- */
 
-/* A prepared statement is named like its file, without the folder. The texts are no constant
- * expressions, so the tables get them at the first call; they are the same for ever. */
+/* Of a folder: its files, joined in their order as they stand. */
+static const char *text_of(const char *name)
+{
+    char *text = NULL;
+    size_t size = strlen(name), text_size = 0;
+    for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
+        if (strcmp(rcpt_sql_name(index), name) == 0)
+            return rcpt_sql(name);
+    FILE *out = open_memstream(&text, &text_size);
+    RCPT_ASSERT(out != NULL);
+    for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
+        if (strncmp(rcpt_sql_name(index), name, size) == 0 && rcpt_sql_name(index)[size] == '/')
+            fputs(rcpt_sql(rcpt_sql_name(index)), out);
+    RCPT_ASSERT(fclose(out) == 0 && text_size > 0);
+    return text;
+}
+
+/* A prepared statement is named like its file or folder, without the folder above. The texts are no
+ * constant expressions, so the tables get them at the first call; they are the same for ever. */
 static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *statements,
                                                   size_t count, const char *folder)
 {
@@ -30,7 +47,8 @@ static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *stat
         char file[64];
         int size = snprintf(file, sizeof(file), "%s/%s", folder, statements[index].name);
         RCPT_ASSERT(size > 0 && (size_t)size < sizeof(file));
-        statements[index].sql = rcpt_sql(file);
+        if (statements[index].sql == NULL)
+            statements[index].sql = text_of(file);
     }
     return statements;
 }

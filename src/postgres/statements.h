@@ -10,19 +10,17 @@
 #include "connection.h"
 #include "core/engine.h"
 
-/* Statements to prepare on a lane's connections. Blocks are more CTEs for the statements by which a
- * status changes (apply, wake), such as sql/lane/apply_folds.sql, values already bound:
- * `name AS (…)` without a comma around. A block sees the rows of that transaction: `u` (id, org,
- * campaign, old, new, gained, at), one per changed message, and `changed` (org, campaign, old, new,
- * gained, n), which is `u` in groups (a group may come in several rows). Parameters are out of its
- * reach: the two statements number them differently. Without any block the texts are as if there
- * were no such thing. The result must outlive the connections. */
-struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *blocks,
-                                                      size_t block_count);
-/* Once at most: another form of apply, with these blocks instead, for batches to which no pipeline
- * subscribes (rcpt_lane_sender_set_subscription). */
+/* Statements to prepare on a lane's connections. `subscribers` are names of embedded files, such as
+ * "lane/subscribers/folds", which become part of apply and wake. A subscriber's file sees the rows
+ * of that transaction: `u` (id, org, campaign, old, new, gained, at, link), one per changed message,
+ * and `changed` (org, campaign, old, new, gained, n, link), which is `u` in groups (a group may come
+ * in several rows). Parameters are out of its reach: the two statements number them differently. The
+ * result must outlive the connections. */
+struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *subscribers, size_t count);
+/* Once at most: apply_unsubscribed, with these subscribers only, for batches in which the selective
+ * one has nothing (rcpt_lane_sender_set_subscription). */
 void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
-                                           const char *const *blocks, size_t block_count);
+                                           const char *const *subscribers, size_t count);
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL is fine */
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);
@@ -54,7 +52,7 @@ struct rcpt_lane_effect {
     uint32_t messages;
 };
 
-#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply.sql gives */
+#define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply gives */
 
 /* Receipts of unknown messages, by the signature of their message. */
 struct rcpt_lane_aside {

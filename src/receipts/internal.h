@@ -82,19 +82,19 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch);
 void lanes_port_read_positions(void *context, uint32_t lane);
 
 /* ---- subscribers.c ---- */
-#define SUBSCRIBERS_MOST_BLOCKS 4u /* in a lane's statements */
+#define SUBSCRIBERS_MOST_FILES 4u /* in a lane's statements */
 
-struct subscribers_blocks {
-    const char *all[SUBSCRIBERS_MOST_BLOCKS];
+struct subscribers_files {
+    const char *all[SUBSCRIBERS_MOST_FILES];
     size_t count;
     bool selective; /* the selective subscriber's is the last one */
 };
 
 /* They must not miss a transition: nothing is assigned before all of them are prepared. */
 bool subscribers_are_prepared(const struct receipts *receipts);
-struct subscribers_blocks subscribers_read_blocks(const struct receipts *receipts);
-bool subscribers_blocks_are_same(const struct subscribers_blocks *left,
-                                 const struct subscribers_blocks *right);
+struct subscribers_files subscribers_read_files(const struct receipts *receipts);
+bool subscribers_files_are_same(const struct subscribers_files *left,
+                                const struct subscribers_files *right);
 void subscribers_tell_committed(const struct receipts *receipts, const struct lane_flight *flight,
                                 uint32_t messages_changed);
 void subscribers_tell_outdated(const struct receipts *receipts);

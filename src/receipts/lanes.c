@@ -1,6 +1,6 @@
 /* Engine → PostgreSQL: batches are sent over the connections of lanes, positions are read, results
  * go back to the engine. The states of a lane are the engine's; a connection is up or not, and all
- * of them close and are made again when their number or the subscribers' blocks change, once
+ * of them close and are made again when their number or the subscribers' files change, once
  * nothing is in flight. Called by the engine (ports) and by receipts.c; results come from
  * src/postgres. */
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct lanes {
     struct receipts *receipts;
     struct connection *connections;
     struct rcpt_lane_statements *statements;     /* what they prepare; made again with them */
-    struct subscribers_blocks blocks;            /* in these statements */
+    struct subscribers_files files;              /* in these statements */
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
@@ -100,19 +100,19 @@ static void log_response(const struct lanes *lanes, uint32_t lane)
 
 static void make_statements(struct lanes *lanes)
 {
-    struct subscribers_blocks *blocks = &lanes->blocks;
-    *blocks = subscribers_read_blocks(lanes->receipts);
+    struct subscribers_files *files = &lanes->files;
+    *files = subscribers_read_files(lanes->receipts);
     rcpt_lane_statements_free(lanes->statements);
-    lanes->statements = rcpt_lane_statements_new(blocks->all, blocks->count);
-    if (blocks->selective)
-        rcpt_lane_statements_add_unsubscribed(lanes->statements, blocks->all, blocks->count - 1);
+    lanes->statements = rcpt_lane_statements_new(files->all, files->count);
+    if (files->selective)
+        rcpt_lane_statements_add_unsubscribed(lanes->statements, files->all, files->count - 1);
 }
 
-/* The form without the selective subscriber's block is prepared only where there is one. */
+/* The form without the selective subscriber's file is prepared only where there is one. */
 static void give_subscription(const struct lanes *lanes, const struct connection *connection)
 {
     rcpt_lane_sender_set_subscription(connection->sender,
-                                      lanes->blocks.selective ? lanes->subscription : NULL);
+                                      lanes->files.selective ? lanes->subscription : NULL);
 }
 
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription)
@@ -385,8 +385,8 @@ void lanes_resize(struct lanes *lanes, unsigned connections)
 
 void lanes_apply_subscriptions(struct lanes *lanes)
 {
-    const struct subscribers_blocks blocks = subscribers_read_blocks(lanes->receipts);
-    if (!subscribers_blocks_are_same(&blocks, &lanes->blocks) && lanes->wanted == 0)
+    const struct subscribers_files files = subscribers_read_files(lanes->receipts);
+    if (!subscribers_files_are_same(&files, &lanes->files) && lanes->wanted == 0)
         begin_change(lanes, connection_count(lanes));
 }
 

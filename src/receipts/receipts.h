@@ -29,19 +29,19 @@ struct receipts;
 
 /* ---- transitions ---- */
 
-/* Somebody who takes part in the transactions of lanes: its block in their statements sees each
+/* Somebody who takes part in the transactions of lanes: its file in their statements sees each
  * message whose status changes. */
 struct transition_subscriber {
     void *context;
-    /* The block for the configuration as it is, a text that is never freed; NULL: none. Asked at
+    /* The name of its file for the configuration as it is (postgres/statements.h); NULL: none. Asked at
      * the start and by receipts_apply_subscriptions. */
-    const char *(*block)(const void *context);
+    const char *(*file)(const void *context);
     /* Batches that reach none of its statuses (receipts_set_subscription) are sent without it. One
      * subscriber at most. */
     bool selective;
     /* Whether transitions may happen: nothing is assigned before. NULL: always. */
     bool (*is_prepared)(const void *context);
-    /* A batch that was sent with its block is committed. NULL: it does not matter. */
+    /* A batch that was sent with its file is committed. NULL: it does not matter. */
     void (*on_committed)(void *context, uint32_t messages_changed);
     /* PostgreSQL knows better what it subscribes to: the subscription is dropped until it is set
      * again. NULL where not selective. */
@@ -51,7 +51,7 @@ struct transition_subscriber {
 
 /* Before receipts_start. Borrowed for good. */
 void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber);
-/* The blocks may be others now: then the connections of lanes are made again with them. */
+/* The files may be others now: then the connections of lanes are made again with them. */
 void receipts_apply_subscriptions(struct receipts *receipts);
 /* To which statuses the selective subscriber subscribes; NULL: not known, so to all. Copied. */
 void receipts_set_subscription(struct receipts *receipts,
@@ -65,7 +65,7 @@ struct lane_flight {                /* the batch in flight; a lane has at most o
     const struct rcpt_batch *batch; /* the engine's, unchanged until its result */
     uint64_t number, sent_ns;
     uint32_t events, messages;
-    bool unsubscribed;      /* sent without the block of the selective subscriber */
+    bool unsubscribed;      /* sent without the file of the selective subscriber */
     bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */
 };

@@ -1,4 +1,4 @@
-/* Who subscribes to transitions of messages (receipts.h): their blocks for the statements of lanes,
+/* Who subscribes to transitions of messages (receipts.h): their files for the statements of lanes,
  * and what they are told. Called by lanes.c and positions.c; no other file goes through the list.
  */
 #include <string.h>
@@ -22,23 +22,23 @@ bool subscribers_are_prepared(const struct receipts *receipts)
     return subscriber == NULL;
 }
 
-struct subscribers_blocks subscribers_read_blocks(const struct receipts *receipts)
+struct subscribers_files subscribers_read_files(const struct receipts *receipts)
 {
-    struct subscribers_blocks blocks = {.count = 0};
+    struct subscribers_files files = {.count = 0};
     const struct transition_subscriber *subscriber = receipts->subscribers;
     for (; subscriber != NULL; subscriber = subscriber->next) {
-        const char *block = subscriber->block(subscriber->context);
-        if (block == NULL)
+        const char *file = subscriber->file(subscriber->context);
+        if (file == NULL)
             continue;
-        RCPT_ASSERT(blocks.count < SUBSCRIBERS_MOST_BLOCKS && !blocks.selective);
-        blocks.all[blocks.count++] = block;
-        blocks.selective = subscriber->selective;
+        RCPT_ASSERT(files.count < SUBSCRIBERS_MOST_FILES && !files.selective);
+        files.all[files.count++] = file;
+        files.selective = subscriber->selective;
     }
-    return blocks;
+    return files;
 }
 
-bool subscribers_blocks_are_same(const struct subscribers_blocks *left,
-                                 const struct subscribers_blocks *right)
+bool subscribers_files_are_same(const struct subscribers_files *left,
+                                const struct subscribers_files *right)
 {
     return left->count == right->count &&
            memcmp(left->all, right->all, left->count * sizeof(left->all[0])) == 0;

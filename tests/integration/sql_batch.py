@@ -1,4 +1,4 @@
-"""Receipts, their fold into the parameters of sql/lane/apply.sql, and what must come out: written from the definition."""
+"""Receipts, their fold into the parameters of sql/lane/apply, and what must come out: written from the definition."""
 import collections
 import dataclasses
 import itertools

@@ -96,16 +96,17 @@ def fill_in(text, variables):
     return re.sub(r"(?<![:\w\[]):([a-z_]+)\b", lambda m: str(variables[m[1]]), text)
 
 
-def with_blocks(text, *blocks):
-    """A statement of sql/lane with optional blocks, as src/postgres/lane_statements.c composes it; none: as it is today."""
-    lines = []
-    for line in text.splitlines(keepends=True):
-        optional = re.match(r" *--\+ (.*)", line, re.DOTALL)
-        if not optional:
-            lines.append(line)
-        elif blocks:
-            lines.append("".join(f",\n{b}\n" for b in blocks) if optional[1].startswith(":blocks") else optional[1])
-    return "".join(lines)
+def text_of(name, *subscribers):
+    """The text of a statement. lane/apply and lane/wake are folders: their files in order, before the answer those that subscribe to
+    transitions (texts). src/postgres/lane_statements.c composes them likewise; test_generate_sql.py compares."""
+    if (SQL / f"{name}.sql").exists():
+        return (SQL / f"{name}.sql").read_text()
+    files = {path.stem: path.read_text() for path in sorted((SQL / name).glob("*.sql"))}
+    files.pop("91_unsubscribed", None)
+    if subscribed := files.pop("20_changed_subscribed", None):
+        files["20_changed"] = subscribed if subscribers else files["20_changed"]
+    answer = files.pop("90_answer")
+    return "".join([*files.values(), *subscribers, answer])
 
 
 def literal(value):
@@ -134,12 +135,11 @@ class Session:
         self.connection = psycopg.connect(dsn, autocommit=True, application_name=f"receiptd/test/{name}")
         self.connection.execute(SESSION)
         self.prepared = set()
-        self.blocks = ()  # optional CTEs of lane/apply and lane/wake; set before the first call
+        self.subscribers = ()  # to transitions: CTEs of lane/apply and lane/wake; set before the first call
 
     def prepare(self, name):
         if name not in self.prepared:
-            text = with_blocks((SQL / f"{name}.sql").read_text(), *self.blocks)
-            self.check(self.connection.pgconn.prepare(name.encode(), text.encode()))
+            self.check(self.connection.pgconn.prepare(name.encode(), text_of(name, *self.subscribers).encode()))
             self.prepared.add(name)
 
     @staticmethod
@@ -207,8 +207,12 @@ class Database:
                 connection.execute(setup)
             connection.execute(fill_in((SQL / "migrate/schema.sql").read_text(), variables))
             connection.execute(f"SET search_path = {SCHEMA}")
-            files = [path.stem for path in sorted((SQL / "migrate").glob("[0-9]*.sql"))]
-            files += ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
+            connection.execute("SET check_function_bodies = off")
+            for folder in ("tables", "functions", "views"):
+                for path in sorted((SQL / folder).glob("*.sql")):
+                    connection.execute(path.read_text())
+            connection.execute(fill_in((SQL / "migrate/functions_private.sql").read_text(), variables))
+            files = ["inbox_view" if inbox else "inbox_table"] + (["inbox_trigger"] if targeted else [])
             for role, kind in zip(definers(self.name, SCHEMA), ("counter_role", "watcher_role")):
                 variables.update({"role": role, "purpose": "test", kind: role})
                 connection.execute(fill_in((SQL / "migrate/definer_create.sql").read_text(), variables))

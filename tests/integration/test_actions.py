@@ -556,7 +556,7 @@ def test_what_another_instance_has_stored_is_heard_of_where_nobody_knows_it(crea
     world.insert_ids("m", "n", *(f"q{n}" for n in range(1000)))
     process = world.installation.start()
     quiet = iter(range(1000))
-    sent = "SELECT COALESCE(sum(calls), 0) FROM pg_stat_user_functions WHERE funcname = 'actions_quiet'"
+    sent = "SELECT COALESCE(sum(calls), 0) FROM pg_stat_user_functions WHERE funcname = 'actions_unsubscribed'"
 
     def is_quiet():
         world.topic.send(receipt(f"q{next(quiet)}", "SENT"))

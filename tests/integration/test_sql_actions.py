@@ -1,4 +1,4 @@
-"""sql/migrate/005_actions.sql, 009_intents.sql and 013_fair_claims.sql alone: who schedules, who may run, what may be spent, and the races between them."""
+"""The functions of sql/functions/actions_*.sql alone: who schedules, who may run, what may be spent, and the races between them."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ def pipeline(name, *steps, on=SENT, **fields):
 def store(database):
     def store(*pipelines):
         session = database.session()
-        session.blocks = ((SQL / "lane/apply_actions.sql").read_text(),)
+        session.subscribers = ((SQL / "lane/subscribers/actions.sql").read_text(),)
         session.do("SELECT pipelines_store(%s)", (json.dumps(pipelines),))
         session.do("UPDATE action_lane SET owner = 'me', lease_until = now() + interval '1 day'")
         return session
@@ -42,7 +42,7 @@ def claim(session, lane, me="me", most=64, org=(0, 1, 0), total=(0, 1, 0), shut=
     lanes = [lane] if isinstance(lane, int) else list(lane)
     rows = session.run("actions/claim", lanes, me, look or most, most, lease_ms, list(shut), list(goals), list(rooms), *org, *total)
     claimed = [(int(r["action_id"]), int(r["token"])) for r in rows if r["action_id"] is not None]
-    return claimed, int(rows[-1]["token"]) if rows else None
+    return claimed, int(rows[0]["went_on"]) if rows else None
 
 
 def claim_all(session, **options):
@@ -121,7 +121,7 @@ def test_an_await_that_both_sides_miss_is_found(store, database):
     session = store(pipeline("p", step(0, "webhook", target="x"),
                              step(1, "await", awaits=OPENED, within_ms=3_600_000, else_step=2)))
     other = database.session("lane")
-    other.blocks = session.blocks
+    other.subscribers = session.subscribers
     add_messages(session, {"m": "c"})
     apply(session, [Event("m", SENT, 0)])
     make_runs(session)
@@ -260,7 +260,7 @@ def test_a_batch_is_quiet_exactly_if_no_pipeline_hears_of_it(store, on):
         apply(session, [event])
         heard = session.query("SELECT count(*) FROM run_intent")[0][0] > 0
         try:
-            session.do("SELECT actions_quiet(%s::int2[], %s)", ([event.top], event.mask))
+            session.do("SELECT actions_unsubscribed(%s::int2[], %s)", ([event.top], event.mask))
             refused = False
         except psycopg.Error as error:
             assert error.sqlstate == "RD003"

@@ -311,19 +311,20 @@ def test_a_batch_of_the_greatest_diversity_has_an_answer_that_stays_small(databa
     assert sum(len(text or "") for text in answer.values()) < 64 * 1024 and len(effects(answer)) == 300
 
 
-BLOCK = """seen AS (
+SUBSCRIBER = """, seen AS (
     INSERT INTO transition (id, org, campaign, old, new, gained, at)
     SELECT u.id, u.org, u.campaign, u.old, u.new, u.gained, u.at FROM u
 ),
 groups AS (
     INSERT INTO transition_group (org, campaign, old, new, gained, n)
     SELECT c.org, c.campaign, c.old, c.new, c.gained, c.n FROM changed c
-)"""
+)
+"""
 
 
-def test_a_block_sees_every_transition_of_batches_and_wakes(database):
+def test_a_subscriber_sees_every_transition_of_batches_and_wakes(database):
     session = database.session()
-    session.blocks = (BLOCK,)
+    session.subscribers = (SUBSCRIBER,)
     session.do("CREATE TABLE transition (id text, org text, campaign text, old int2, new int2, gained int4, at timestamptz)")
     session.do("CREATE TABLE transition_group (org text, campaign text, old int2, new int2, gained int4, n int8)")
     add_messages(session, {"a": "x", "b": "x", "same": "y"})

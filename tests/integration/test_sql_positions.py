@@ -167,5 +167,5 @@ def test_the_age_of_the_oldest_snapshot_is_seen(database):
 
 
 def test_the_schema_says_its_version(database):
-    newest = max(int(path.name[:3]) for path in (SQL / "migrate").glob("[0-9]*.sql"))
+    newest = max(int(path.name[:3]) for path in (SQL / "tables").glob("[0-9]*.sql"))
     assert database.session().one("control/schema_check") == {"version": str(newest)}

@@ -253,13 +253,15 @@ static int migrate(void **state)
         {"flags", "flags"},
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
-    run_file("migrate/001_core", NULL, 0);
-    run_file("migrate/002_alias", NULL, 0);
-    run_file("migrate/003_timeline", NULL, 0);
-    run_file("migrate/006_flags", NULL, 0);
-    run_file("migrate/011_parked_gateway", NULL, 0);
-    run_file("migrate/014_raw_events", NULL, 0);
-    run_file("migrate/015_definers", bindings, 7);
+    run_file("tables/001_core", NULL, 0);
+    run_file("functions/check_counted", NULL, 0);
+    run_file("functions/check_inbox_columns", NULL, 0);
+    run_file("functions/fence", NULL, 0);
+    run_file("functions/install_inbox_trigger", NULL, 0);
+    run_file("functions/ladder_fill", NULL, 0);
+    run_file("functions/probe_abort", NULL, 0);
+    run_file("functions/raw_events_wanted", NULL, 0);
+    run_file("views/campaign_funnel", NULL, 0);
     run_file("migrate/inbox_table", bindings, 7);
     run_file("migrate/inbox_trigger", bindings, 7);
     admin(

@@ -20,10 +20,9 @@ def create_old_world(create_world, before):
     """A world in which the release before has made the schema; the group has a name of its own."""
 
     def create(*arguments, **settings):
-        # Of flags beside a status the release before knows nothing.
-        world = create_world(*arguments, migrate=False, traffic={"flags": 0}, **settings)
-        # One file for both: only keys that the release before knows. Two of the present code share its default address.
-        world.installation.configure(kafka={"group": "receiptd-" + str(world.topic)}, batch={"catch_up": None}, http=None, control=None)
+        world = create_world(*arguments, migrate=False, **settings)
+        # One file for both: only keys that the release before knows, too.
+        world.installation.configure(kafka={"group": "receiptd-" + str(world.topic)})
         with release.running(before):
             world.installation.migrate()
         world.insert(world.stream.early)

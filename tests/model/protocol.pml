@@ -314,7 +314,7 @@ inline move_positions(tx) {
     next_partition
 }
 
-/* sql/lane/apply.sql: applied and counted, or parked: decided once, in one snapshot (F1). `found`: does the UPDATE find
+/* sql/lane/apply: applied and counted, or parked: decided once, in one snapshot (F1). `found`: does the UPDATE find
  * message 0; `missing`: does the part that parks miss it. The two differ in R8 only. */
 inline apply_batch(tx, found, missing) {
     for_each_partition
@@ -342,7 +342,7 @@ inline apply_batch(tx, found, missing) {
     next_partition
 }
 
-/* sql/lane/wake.sql, expire.sql: what the DELETE returns is what is applied or buried (F17). */
+/* sql/lane/wake, expire.sql: what the DELETE returns is what is applied or buried (F17). */
 inline settle_parked(tx) {
     for_each_partition
 #ifdef M_wakelist   /* R3: applies the list that the client has read before */

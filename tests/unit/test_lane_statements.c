@@ -15,75 +15,80 @@ static const char *text_of(const struct rcpt_lane_statements *statements, const 
     for (size_t index = 0; index < count; index++)
         if (strcmp(list[index].name, name) == 0)
             return list[index].sql;
-    fail_msg("no statement %s", name);
-    return "";
+    return NULL;
 }
 
-static void without_a_block_the_text_is_that_of_the_file_less_its_optional_lines(void **state)
+/* The text consists of these files, to the last byte. */
+static void assert_files(const char *text, const char *const *files)
+{
+    assert_non_null(text);
+    for (; *files != NULL; files++) {
+        size_t size = strlen(rcpt_sql(*files));
+        assert_memory_equal(text, rcpt_sql(*files), size);
+        text += size;
+    }
+    assert_string_equal(text, "");
+}
+#define assert_made_of(text, ...) assert_files(text, (const char *const[]){__VA_ARGS__, NULL})
+
+#define UPDATE             "lane/apply/10_update"
+#define CHANGED            "lane/apply/20_changed"
+#define CHANGED_SUBSCRIBED "lane/apply/20_changed_subscribed"
+#define REST               "lane/apply/30_count", "lane/apply/40_unknown"
+#define ANSWER             "lane/apply/90_answer"
+#define WAKE               "lane/wake/10_apply"
+#define WAKE_ANSWER        "lane/wake/90_answer"
+
+#define FOLDS   "lane/subscribers/folds"
+#define ACTIONS "lane/subscribers/actions"
+
+static void without_subscribers_statements_have_nothing_of_theirs(void **state)
 {
     (void)state;
     struct rcpt_lane_statements *plain = rcpt_lane_statements_new(NULL, 0);
-    static const char *const names[] = {"apply", "wake"};
-    for (size_t index = 0; index < 2; index++) {
-        const char *text = text_of(plain, names[index]);
-        const char *file = rcpt_sql(index == 0 ? "lane/apply" : "lane/wake");
-        while (*file != '\0') {
-            size_t size = strcspn(file, "\n") + 1;
-            const char *line = file + strspn(file, " ");
-            if (strncmp(line, "--+ ", 4) != 0 && strncmp(line, "--? ", 4) != 0) {
-                assert_memory_equal(text, file, size);
-                text += size;
-            }
-            file += size;
-        }
-        assert_string_equal(text, "");
-    }
-    assert_string_equal(text_of(plain, "fence"), rcpt_sql("lane/fence"));
+    assert_made_of(text_of(plain, "apply"), UPDATE, CHANGED, REST, ANSWER);
+    assert_made_of(text_of(plain, "wake"), WAKE, WAKE_ANSWER);
+    assert_made_of(text_of(plain, "fence"), "lane/fence");
+    assert_null(text_of(plain, "apply_unsubscribed"));
     rcpt_lane_statements_free(plain);
 }
 
-static void blocks_stand_before_the_answer_and_see_more_columns(void **state)
+static void subscribers_stand_before_the_answer_and_see_more_columns(void **state)
 {
     (void)state;
-    static const char *const blocks[] = {"first AS (SELECT 1)", "second AS (SELECT 2)"};
-    struct rcpt_lane_statements *composed = rcpt_lane_statements_new(blocks, 2);
-    static const char *const names[] = {"apply", "wake"};
-    for (size_t index = 0; index < 2; index++) {
-        const char *text = text_of(composed, names[index]);
-        assert_non_null(
-            strstr(text, "\n)\n,\nfirst AS (SELECT 1)\n,\nsecond AS (SELECT 2)\nSELECT"));
-        assert_non_null(strstr(text, "\n, m.message_id AS id, "));
-        assert_null(strstr(text, "--+ ,"));
-        assert_null(strstr(text, ":blocks"));
-    }
-    assert_string_equal(text_of(composed, "insert"), rcpt_sql("lane/insert"));
-    rcpt_lane_statements_free(composed);
+    static const char *const files[] = {FOLDS, ACTIONS};
+    struct rcpt_lane_statements *both = rcpt_lane_statements_new(files, 2);
+    assert_made_of(text_of(both, "apply"), UPDATE, CHANGED_SUBSCRIBED, REST, FOLDS, ACTIONS,
+                   ANSWER);
+    assert_made_of(text_of(both, "wake"), WAKE, FOLDS, ACTIONS, WAKE_ANSWER);
+    assert_made_of(text_of(both, "insert"), "lane/insert");
+    assert_null(text_of(both, "apply_unsubscribed"));
+    rcpt_lane_statements_free(both);
 }
 
-static void the_quiet_form_has_other_blocks_and_makes_sure_that_it_may(void **state)
+static void an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may(void **state)
 {
     (void)state;
-    static const char *const blocks[] = {"first AS (SELECT 1)", "second AS (SELECT 2)"};
-    struct rcpt_lane_statements *composed = rcpt_lane_statements_new(blocks, 2);
-    rcpt_lane_statements_add_unsubscribed(composed, blocks, 1);
-    const char *unsubscribed = text_of(composed, "apply_unsubscribed");
-    assert_non_null(strstr(unsubscribed, "\n)\n,\nfirst AS (SELECT 1)\nSELECT"));
-    assert_non_null(strstr(unsubscribed, "\nactions_quiet($24::int2[], $25::int4) q,\n"));
-    assert_null(strstr(text_of(composed, "apply"), "\nactions_quiet("));
-    rcpt_lane_statements_free(composed);
+    static const char *const files[] = {FOLDS, ACTIONS};
+    struct rcpt_lane_statements *both = rcpt_lane_statements_new(files, 2);
+    rcpt_lane_statements_add_unsubscribed(both, files, 1);
+    assert_made_of(text_of(both, "apply_unsubscribed"), UPDATE, CHANGED_SUBSCRIBED, REST, FOLDS,
+                   ANSWER, "lane/apply/91_unsubscribed");
+    rcpt_lane_statements_free(both);
 
-    composed = rcpt_lane_statements_new(blocks, 1);
-    rcpt_lane_statements_add_unsubscribed(composed, blocks, 0);
-    assert_null(strstr(text_of(composed, "apply_unsubscribed"), " AS id, "));
-    rcpt_lane_statements_free(composed);
+    struct rcpt_lane_statements *alone = rcpt_lane_statements_new(files + 1, 1);
+    rcpt_lane_statements_add_unsubscribed(alone, NULL, 0);
+    assert_made_of(text_of(alone, "apply_unsubscribed"), UPDATE, CHANGED, REST, ANSWER,
+                   "lane/apply/91_unsubscribed");
+    rcpt_lane_statements_free(alone);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_quiet_form_has_other_blocks_and_makes_sure_that_it_may),
-        cmocka_unit_test(without_a_block_the_text_is_that_of_the_file_less_its_optional_lines),
-        cmocka_unit_test(blocks_stand_before_the_answer_and_see_more_columns),
+        cmocka_unit_test(without_subscribers_statements_have_nothing_of_theirs),
+        cmocka_unit_test(subscribers_stand_before_the_answer_and_see_more_columns),
+        cmocka_unit_test(an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+-- One round of the scheduler over the shards of one instance: claims what is due and may run, and lets go on what needs no call (waits
+-- that are over, steps whose condition does not hold).
+--
+-- shards: column action.lane; me: the instance that owns them. due_limit: due rows to read, shared out evenly. claim_limit: rows to
+-- claim at most. lease_ms: after that time anybody may claim them again. open_endpoints: their breaker is open, so what waits for them
+-- is held. targets, capacities: how many more calls a target ('webhook:crm', 'produce:topic') may take; one that is not named has
+-- no limit. The rest are limits, as actions_grant() takes them: of each organisation, and of all of them together.
+--
+-- Returns a row for each claimed action; all of them carry the summary of the round: went_on (actions that needed no call), deferred
+-- (actions that a limit holds back) and drained (shards of which every due row was read). A round that claims nothing returns one
+-- row, whose action_id is NULL; no row at all: the instance owns none of the shards any more.
+--
+-- Rounds of a shard follow each other, whoever makes them, and each sees all that the one before did: actions_lock() locks the
+-- rows of the shards first, in order. The settings below hold for the functions that this one calls: they find rows by key, whatever the
+-- planner believes of tables that change within seconds.
+CREATE OR REPLACE FUNCTION actions_claim(shards int4[], me text, due_limit int4, claim_limit int4, lease_ms int8, open_endpoints text[],
+                              targets text[], capacities int4[], org_interval int8, org_burst int8, org_concurrency int4,
+                              all_interval int8, all_burst int8, all_concurrency int4)
+RETURNS TABLE (action_id int8, token int8, attempt int4, run_id int8, pipeline text, stage text, op text, target text, key text,
+               org_id text, age_ms int8, wait_ms int8, late_ms int8, body text, went_on int8, deferred int4, drained int4)
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
+DECLARE
+    now_at timestamptz := clock_timestamp();
+    busy int4[] := actions_lock(shards, me, now_at);
+    share int4;
+    crowded int4[];
+    due int8[];
+    ready record;
+    granted record;
+BEGIN
+    went_on := 0;
+    deferred := 0;
+    drained := cardinality(shards);
+    IF busy IS NULL THEN
+        RETURN;
+    ELSIF busy = '{}' THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    PERFORM actions_settle_awaits(busy, now_at);
+    share := GREATEST(due_limit / cardinality(busy), 4);
+    PERFORM actions_release_held(busy, open_endpoints, share);
+    SELECT p.due, p.crowded INTO due, crowded FROM actions_pick_due(busy, now_at, due_limit, share) p;
+    drained := cardinality(shards) - cardinality(crowded);
+    due := actions_hold(due, open_endpoints);
+    SELECT d.undecided, d.decided INTO due, went_on FROM actions_decide(due, now_at) d;
+    SELECT * INTO ready FROM actions_rank(due, busy, now_at, open_endpoints, targets, capacities, claim_limit);
+    SELECT * INTO granted FROM actions_charge(ready.ids, ready.orgs, ready.tags, org_interval, org_burst, org_concurrency,
+                                              all_interval, all_burst, all_concurrency);
+    deferred := cardinality(ready.ids) - cardinality(granted.ids);
+    IF granted.ids <> '{}' THEN
+        RETURN QUERY SELECT t.*, went_on, deferred, drained FROM actions_take(granted.ids, granted.charged_at, me, lease_ms, now_at) t;
+    ELSE
+        -- Nothing was spent and nobody will be called. The next round decides again what a crash of the server takes back.
+        PERFORM set_config('synchronous_commit', 'off', true);
+        RETURN NEXT;
+    END IF;
+END
+$$;

@@ -1,0 +1,14 @@
+-- For metrics: actions by state, runs that pipelines began, results that came too late. Reads indexes that hold only those, so that
+-- waiting actions cost nothing.
+CREATE OR REPLACE FUNCTION actions_counts() RETURNS TABLE (kind text, name text, n int8, repeated int8)
+LANGUAGE sql SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off AS $$
+    SELECT 'action', 'held', count(*), 0::int8 FROM action a WHERE a.status = 'held'
+    UNION ALL
+    SELECT 'action', 'running', count(*), 0 FROM action a WHERE a.status = 'running'
+    UNION ALL
+    SELECT 'action', 'dead', count(*), 0 FROM action a WHERE a.status = 'dead'
+    UNION ALL
+    SELECT 'pipeline', c.name, c.started, c.repeated FROM pipeline_count c
+    UNION ALL
+    SELECT 'overlap', '', count(*), 0 FROM action_overlap
+$$;

@@ -1,0 +1,46 @@
+-- Charges an organisation's limits, or those of all together ('*').
+-- org; wanted: attempts; default_interval (us between two attempts), default_burst, default_concurrency: the configuration's limits, where
+-- org_limit has none of its own. NULL or 0: no limit.
+-- allowed: how many attempts it may make now; at: the time at which they were charged, so that what is stored is what was counted.
+-- Claims that ask for the same row wait for each other here, so what is counted below is all there is.
+CREATE OR REPLACE FUNCTION actions_grant(org text, wanted int4, default_interval int8, default_burst int8, default_concurrency int4,
+                              OUT allowed int4, OUT at timestamptz)
+LANGUAGE plpgsql AS $$
+DECLARE
+    l org_limit;
+    granted_now int8 := wanted;
+    gap int8;
+    depth int8;
+    parallel int4;
+    now_us int8;
+    full_us int8;
+BEGIN
+    allowed := wanted;
+    at := clock_timestamp();
+    IF default_interval > 0 OR default_concurrency > 0 THEN
+        INSERT INTO org_limit (org_id) VALUES (org) ON CONFLICT DO NOTHING;
+    END IF;
+    UPDATE org_limit SET touched = touched + 1 WHERE org_id = org RETURNING * INTO l;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    at := clock_timestamp();
+    gap := COALESCE(l.interval_us, default_interval, 0);
+    depth := COALESCE(l.burst, default_burst, 1);
+    parallel := COALESCE(l.concurrency, default_concurrency, 0);
+    now_us := (extract(epoch FROM at) * 1000000)::int8;
+    full_us := GREATEST(l.full_at_us, now_us);
+    IF gap > 0 THEN
+        granted_now := LEAST(granted_now, GREATEST((now_us + depth * gap - full_us) / gap, 0));
+    END IF;
+    IF parallel > 0 THEN
+        granted_now := LEAST(granted_now, GREATEST(parallel - (
+            SELECT count(*) FROM action a WHERE a.status = 'running' AND (a.org_id = org OR org = '*')), 0));
+    END IF;
+    UPDATE org_limit o
+    SET full_at_us = full_us + granted_now * gap, granted = o.granted + granted_now,
+        deferred = o.deferred + (granted_now < wanted)::int4
+    WHERE o.org_id = org;
+    allowed := granted_now;
+END
+$$;

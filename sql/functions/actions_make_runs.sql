@@ -1,0 +1,84 @@
+-- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each.
+-- places: the rows, locked. runs: how many runs they wanted (once_per may have had them already). oldest_ms: age of the oldest row.
+--
+-- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. What the first step
+-- awaits may have come already: it is set up like any other await.
+CREATE OR REPLACE FUNCTION actions_make_runs(places tid[], OUT runs int8, OUT oldest_ms int8) LANGUAGE plpgsql AS $$
+BEGIN
+    WITH i AS MATERIALIZED (
+        DELETE FROM run_intent i WHERE i.ctid = ANY (places)
+        RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns
+    ),
+    -- Looked up once for a batch and not for each run of it.
+    p AS MATERIALIZED (
+        SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields, p.first_delay_ms, s.step, s.awaits, s.within_ms,
+               NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
+                   <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS looks
+        FROM (SELECT DISTINCT i.pipeline_id FROM i) d
+        JOIN pipeline p ON p.id = d.pipeline_id
+        JOIN pipeline_step s ON s.pipeline_id = p.id AND s.step = p.first_step
+    ),
+    f AS (
+        SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
+               COALESCE(w.org, i.org_id) AS org, w.campaign,
+               CASE WHEN p.looks THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
+        FROM i
+        JOIN p ON p.id = i.pipeline_id
+        CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
+    ),
+    g AS (
+        SELECT f.*, COALESCE(action_field(f.org_field, f.org, f.campaign, f.message, f.row), '') AS run_org,
+               COALESCE(NULLIF(action_field(f.subject_field, f.org, f.campaign, f.message, f.row), ''), f.message) AS subject
+        FROM f
+    ),
+    wanted AS MATERIALIZED (
+        SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject,
+               CASE WHEN g.once_fields IS NOT NULL THEN
+                   (SELECT action_once_key((jsonb_build_array(g.name) || jsonb_agg(COALESCE(
+                        CASE o.name WHEN 'subject' THEN g.subject
+                                    ELSE action_field(o.name, g.org, g.campaign, g.message, g.row) END, '') ORDER BY o.n))::text)
+                    FROM unnest(g.once_fields) WITH ORDINALITY AS o (name, n)) END AS once
+        FROM g
+    ),
+    -- In the order of the keys: two transactions that begin the same runs never deadlock.
+    once AS (
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, started_at)
+        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign, w.begun_at
+        FROM wanted w
+        WHERE w.once IS NOT NULL
+        ORDER BY w.once, w.begun_at
+        ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
+        RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
+    ),
+    -- Apart from those with a key: looking for a conflict that cannot be would write each row twice.
+    always AS (
+        INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, started_at)
+        SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, w.begun_at
+        FROM wanted w
+        WHERE w.once IS NULL
+        RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
+    ),
+    made AS MATERIALIZED (SELECT * FROM once UNION ALL SELECT * FROM always),
+    first AS (
+        INSERT INTO action (run_id, pipeline_id, step, lane, subject_hash, org_id, message_id, awaits, settle, perform_at)
+        SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash), m.subject_hash, m.org_id, m.message_id, p.awaits,
+               CASE WHEN p.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
+               m.started_at + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END) * interval '1 millisecond'
+        FROM made m
+        JOIN p ON p.id = m.pipeline_id
+        CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
+                                SELECT action_reached(action_path(x.status), x.flags, p.awaits)
+                                FROM message_inbox x WHERE x.message_id = m.message_id) IS TRUE AS reached) c
+    ),
+    counted AS (
+        INSERT INTO pipeline_delta (name, started, repeated)
+        SELECT p.name, COALESCE(s.n, 0), w.n - COALESCE(s.n, 0)
+        FROM (SELECT w.pipeline_id, count(*) AS n FROM wanted w GROUP BY w.pipeline_id) w
+        JOIN p ON p.id = w.pipeline_id
+        LEFT JOIN (SELECT m.pipeline_id, count(*) AS n FROM made m GROUP BY m.pipeline_id) s ON s.pipeline_id = w.pipeline_id
+    )
+    SELECT (SELECT count(*) FROM wanted), (extract(epoch FROM clock_timestamp() - min(i.begun_at)) * 1000)::int8
+    INTO runs, oldest_ms
+    FROM i;
+END
+$$;

@@ -1,0 +1,19 @@
+-- Nobody executes a function who was not given it by name: PUBLIC none, and those that install triggers, map the inbox or fill the
+-- ladder nobody but the owner, nor anybody the trigger's function, which he could put on a table of his own.
+-- role.sql gives the daemon's role what it calls. Can be run again: a new function starts with EXECUTE for PUBLIC.
+DO $$
+DECLARE
+    given record;
+BEGIN
+    FOR given IN
+        SELECT p.oid::regprocedure AS function, COALESCE(quote_ident(r.rolname), 'PUBLIC') AS role
+        FROM pg_proc p
+        CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
+        LEFT JOIN pg_roles r ON r.oid = a.grantee
+        WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee <> p.proowner
+          AND (a.grantee = 0 OR p.proname IN ('count_inserted', 'install_inbox_trigger', 'map_inbox', 'ladder_fill'))
+    LOOP
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', given.function, given.role);
+    END LOOP;
+END
+$$;

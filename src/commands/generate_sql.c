@@ -1,0 +1,95 @@
+/* receiptd generate sql: the statements that the daemon prepares, as PREPARE statements for psql. A
+ * statement is called by its folder and file of sql/; those of a lane that depend on what
+ * subscribes to transitions come once for each variant. Called by generate.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "manual.h"
+#include "postgres/statements.h"
+
+static void write_statement(FILE *out, const char *folder, const char *variant,
+                            const struct rcpt_pg_statement *statement)
+{
+    size_t size = strlen(statement->sql);
+    while (size > 0 && strchr(";\n", statement->sql[size - 1]) != NULL)
+        size--;
+    fprintf(out, "\nPREPARE \"%s/%s%s\" AS\n%.*s;\n", folder, statement->name, variant, (int)size,
+            statement->sql);
+}
+
+static void write_list(FILE *out, const char *folder,
+                       const struct rcpt_pg_statement *(*list_of)(size_t *count))
+{
+    size_t count;
+    const struct rcpt_pg_statement *list = list_of(&count);
+    for (size_t index = 0; index < count; index++)
+        write_statement(out, folder, "", &list[index]);
+}
+
+static bool is_among(const struct rcpt_lane_statements *statements,
+                     const struct rcpt_pg_statement *wanted)
+{
+    size_t count;
+    const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
+    for (size_t index = 0; index < count; index++)
+        if (strcmp(list[index].name, wanted->name) == 0)
+            return strcmp(list[index].sql, wanted->sql) == 0;
+    return false;
+}
+
+#define FOLDS         "lane/subscribers/folds"
+#define FOLDS_COLUMNS "lane/subscribers/folds_columns"
+#define ACTIONS       "lane/subscribers/actions"
+
+struct variant {
+    const char *name;
+    const char *subscribers[2]; /* actions, which are selective, come last */
+    size_t count;
+    bool selective;
+};
+
+/* Those statements that are not as in `plain`. */
+static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
+                          const struct variant *variant)
+{
+    size_t count;
+    struct rcpt_lane_statements *statements =
+        rcpt_lane_statements_new(variant->subscribers, variant->count);
+    if (variant->selective)
+        rcpt_lane_statements_add_unsubscribed(statements, variant->subscribers, variant->count - 1);
+    const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
+    for (size_t index = 0; index < count; index++)
+        if (plain == NULL || !is_among(plain, &list[index]))
+            write_statement(out, "lane", variant->name, &list[index]);
+    rcpt_lane_statements_free(statements);
+}
+
+static void write_lane(FILE *out)
+{
+    static const struct variant nobody = {.name = ""},
+                                variants[] = {
+                                    {" folds", {FOLDS}, 1, false},
+                                    {" folds_columns", {FOLDS_COLUMNS}, 1, false},
+                                    {" actions", {ACTIONS}, 1, true},
+                                    {" folds actions", {FOLDS, ACTIONS}, 2, true},
+                                    {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, 2, true},
+                                };
+    struct rcpt_lane_statements *plain = rcpt_lane_statements_new(NULL, 0);
+    write_variant(out, NULL, &nobody);
+    for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
+        write_variant(out, plain, &variants[index]);
+    rcpt_lane_statements_free(plain);
+}
+
+void generate_sql(FILE *out)
+{
+    fputs("-- What receiptd prepares, by folder and file of sql/. Set search_path to its schema.\n"
+          "-- \"lane/apply folds\": the variant where folds subscribe to transitions.\n",
+          out);
+    write_lane(out);
+    write_list(out, "control", rcpt_control_statements);
+    write_list(out, "actions", rcpt_action_statements);
+    write_list(out, "fold", rcpt_fold_statements);
+    write_list(out, "fold", rcpt_fold_topic_statements);
+    write_list(out, "intake", rcpt_intake_statements);
+}

@@ -1,0 +1,93 @@
+"""receiptd generate sql: prints what the daemon prepares, and psql takes it."""
+
+import itertools
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from sql_fixture import SQL, text_of
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+FOLDERS = ("lane", "control", "actions", "fold", "intake")
+SUBSCRIBERS = {variant: tuple((SQL / f"lane/subscribers/{name}.sql").read_text() for name in variant.split())
+               for variant in ("", "folds", "folds_columns", "actions", "folds actions", "folds_columns actions")}
+
+
+@pytest.fixture
+def printed(receiptd):
+    """{name: text}; "lane/apply folds" is that variant."""
+    out = receiptd.command("generate", "sql").stdout
+    found = re.findall(r'^PREPARE "([^"]+)" AS\n(.*?);\n(?=\nPREPARE |\Z)', out, re.MULTILINE | re.DOTALL)
+    assert len(dict(found)) == len(found) > 60
+    return dict(found)
+
+
+def test_every_statement_is_its_files_joined_as_they_stand(printed):
+    def same(one, other):
+        return one.rstrip(";\n") == other.rstrip(";\n")
+
+    for variant, name in itertools.product(SUBSCRIBERS, ("lane/apply", "lane/wake")):
+        assert same(printed.pop(f"{name} {variant}".strip()), text_of(name, *SUBSCRIBERS[variant])), (name, variant)
+    guard = (SQL / "lane/apply/91_unsubscribed.sql").read_text()
+    for variant in [variant for variant in SUBSCRIBERS if "actions" in variant]:
+        rest = SUBSCRIBERS[variant.removesuffix("actions").strip()]
+        assert same(printed.pop(f"lane/apply_unsubscribed {variant}"), text_of("lane/apply", *rest) + guard)
+    assert all(same(text, text_of(name)) for name, text in printed.items())
+    files = {f"{folder}/{path.stem}" for folder in FOLDERS for path in (SQL / folder).glob("*.sql")}
+    assert files <= set(printed), "a file that nobody prepares"
+
+
+def test_psql_prepares_all_of_it(receiptd, database, printed):
+    receiptd.migrate()
+    out = receiptd.command("generate", "sql").stdout
+    done = subprocess.run(["psql", "-X", "-v", "ON_ERROR_STOP=1", "-d", database.dsn], input="SET search_path = receiptd;\n" + out,
+                          text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("PREPARE") == len(printed)
+
+
+CONFIGURED = {
+    "": {},
+    "folds": {"folds": [{"name": "f", "group_key": ["campaign_id"], "window": "1s", "max_hold": "5s"}]},
+    "folds_columns actions": {
+        "folds": [{"name": "f", "group_key": ["inbox.channel"], "window": "1s", "max_hold": "5s"}],
+        "pipelines": [{"name": "p", "on": "DELIVERED", "webhook": "crm"}],
+        "actions": {"allow_private": True, "endpoints": [{"name": "crm", "url": "http://127.0.0.1:9/", "secrets": [SECRET]}]}},
+}
+
+
+def prepared_since(log, begin):
+    """[(name, text)] as the server's log tells, which begins the following lines of a message with a tab."""
+    with log.open("rb") as file:
+        file.seek(begin)
+        messages = re.split(r"^(?!\t)", file.read().decode(), flags=re.MULTILINE)
+    found = [re.search(r"duration: [\d.]+ ms  parse (\w+): (.*)", message, re.DOTALL) for message in messages]
+    return [(match[1], match[2].replace("\n\t", "\n")) for match in found if match]
+
+
+@pytest.mark.parametrize("variant", CONFIGURED)
+def test_what_is_printed_is_what_the_daemon_prepares(create_world, create_topic, printed, variant):
+    if not os.environ.get("RECEIPTD_TEST_SERVICES"):
+        pytest.skip("the server's log is not ours to read")
+    log = pathlib.Path(os.environ["RECEIPTD_TEST_SERVICES"]) / "postgres.log"
+    settings = dict(CONFIGURED[variant])
+    if "folds" in settings:
+        settings["folds"] = [rule | {"publish": {"kafka": {"topic": str(create_topic(1))}}} for rule in settings["folds"]]
+    world = create_world(**settings)
+    world.database.execute(f'ALTER DATABASE "{world.database.name}" SET log_min_duration_statement = 0')
+    begin = log.stat().st_size
+    process = world.installation.start()
+    required = {"apply", "wake", "fence", "rollup"} | ({"gather", "positions"} if "folds" in variant else set()) \
+        | ({"claim", "apply_unsubscribed"} if "actions" in variant else set())
+    process.wait_for(lambda: required <= {name for name, _ in prepared_since(log, begin)}, 60, f"{required} are prepared")
+    process.stop()
+    expected = {}  # texts of a name in any folder; of a lane's statements, those of the variant
+    for name, text in printed.items():
+        path, _, suffix = name.partition(" ")
+        if suffix == variant or not suffix and f"{name} {variant}" not in printed:
+            expected.setdefault(path.split("/")[1], []).append(text)
+    for name, text in prepared_since(log, begin):
+        assert text.strip().rstrip(";") in expected[name], name
