@@ -121,7 +121,7 @@ class Postgres(Server):
             conf.write("\n".join(line.strip() for line in self.CONF.splitlines()) + "\n")
         self.start()
         with self.connect() as connection:
-            connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'")
+            connection.execute(f"CREATE ROLE {ROLE} LOGIN CREATEROLE PASSWORD '{PASSWORD}'")
 
     def start(self, wait=True):
         self.spawn(self.bin / "postgres", "-D", self.data, "-p", self.port, "-k", self.socket)
