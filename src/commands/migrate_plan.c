@@ -211,11 +211,11 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
         return refuse_kind(plan, false);
     if (!check_base(plan, state))
         return false;
-    bool is_mapped =
+    bool is_same =
         kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping"));
-    if (is_mapped && !migrate_part_changes(plan, "functions/map_inbox"))
+    if (is_same && !migrate_part_changes(plan, "functions/map_inbox"))
         return true;
-    plan->maps_inbox = !is_mapped;
+    plan->maps_inbox = !is_same;
     return migrate_add(plan, "migrate/inbox_view",
                        "%s view message_inbox over %s.%s, with its missing columns added",
                        kind != NULL ? "replace" : "create", migrate_binding(plan, "inbox_schema"),
