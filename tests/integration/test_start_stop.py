@@ -111,7 +111,7 @@ def set_read_only(world, value):
 def role(database, services):
     """A role without any right beyond its own objects."""
     name = f"role_{database.name}"
-    database.execute(f"CREATE ROLE {name} LOGIN")
+    database.execute(f"CREATE ROLE {name} LOGIN CREATEROLE")
     database.execute(f"GRANT CREATE ON DATABASE {database.name} TO {name}")
     yield name
     database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", name)
