@@ -58,7 +58,7 @@ class SecurePostgres(Postgres):
             conf.write(f"listen_addresses = 'localhost,{host}'\nssl = on\nssl_cert_file = '{self.directory}/postgres.crt'\n"
                        f"ssl_key_file = '{self.directory}/postgres.key'\nssl_ca_file = '{authority.path}'\n")
         (self.data / "pg_hba.conf").write_text(
-            "local all all trust\nhostssl all certified 0.0.0.0/0 cert\nhostssl all all 0.0.0.0/0 scram-sha-256\n")
+            "local all all trust\nhostssl all certified all cert\nhostssl all all all scram-sha-256\n")
         self.start()
         with self.connect() as connection:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE_PASSWORD}'")
