@@ -786,7 +786,7 @@ inline fly(kind_of) {
 }
 
 /* [lane_unfly]: raw events go back to the queue, but for those of ended epochs; the batch is made anew from them (F3). */
-inline unfly() {
+inline requeue_in_flight() {
     for_each_partition
         if
 #ifdef M_reassignfilter
@@ -833,7 +833,7 @@ inline on_fenced() {
     next_partition;
     LANE.state = FLYING
 #else
-    unfly();
+    requeue_in_flight();
     LANE.state = UNSYNCED
 #endif
 }
@@ -841,7 +841,7 @@ inline on_fenced() {
 /* The connection is gone: committed or not. */
 inline on_unknown() {
     again = (LANE.state >= FLYING);
-    unfly();
+    requeue_in_flight();
 #ifdef M_noidle     /* F4: only a lane that had something in flight reads its positions again */
     LANE.state = (again || LANE.state < READY -> UNSYNCED : READY)
 #else
@@ -955,7 +955,7 @@ end:do
            } }
 #endif
 #if RETRIES > 0
-    :: d_step { MINE.state == FLYING && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; unfly(); LANE.state = READY }
+    :: d_step { MINE.state == FLYING && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue_in_flight(); LANE.state = READY }
 #endif
     od
 }
