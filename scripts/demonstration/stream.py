@@ -19,7 +19,7 @@ DUPLICATED = 0.02  # it comes again, up to 15 minutes later
 DISORDERED = 0.05  # it is held up for up to 20 s on its way
 ELSEWHERE = 0.06  # it comes by another partition than its message's others
 LATE_ROW = 0.005  # receipts come before the platform has inserted the row
-NEVER_ROW = 0.002  # receipts of messages nobody knows
+NEVER_ROW = 0.002  # receipts of messages without a row
 
 # Mistakes of producers: text of an event ({} stands for an id), reason of the dead letter.
 POISON_EVENTS = (
@@ -45,7 +45,7 @@ class Ledger:
 
     events: Counter = field(default_factory=Counter)  # (campaign, code): receipts of known messages
     dead_letters: Counter = field(default_factory=Counter)  # reason: number
-    parked: int = 0  # receipts of messages nobody knows
+    parked: int = 0  # receipts of messages without a row
     duplicates: int = 0
     numbers: array = field(default_factory=lambda: array("I"))  # known messages …
     statuses: array = field(default_factory=lambda: array("h"))  # … the status and flags of each

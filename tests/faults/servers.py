@@ -168,7 +168,7 @@ class Postgres(Server):
 
 
 class Broker(Server):
-    """One of the brokers. `advertised` is {listener: (own port, port that clients are told)}."""
+    """One of the brokers. `advertised` is {listener: (own port, port that clients get)}."""
 
     def __init__(self, directory, node, listeners, controllers, cluster_id, class_path):
         super().__init__(directory, f"broker-{node}")

@@ -94,7 +94,7 @@ static void retain(struct sim *sim, bool unapplied)
     }
     if (unapplied)
         low = sim_random_between(dice(sim), log->low, log->high);
-    /* The record that identifies a re-created log must stay: no consumer could tell it otherwise. */
+    /* The record that identifies a re-created log must stay: no consumer could tell it without. */
     if (low <= log->low || log->made_anew > 0)
         return;
     cover_all(sim, unapplied ? FAULT_GAP : FAULT_RETENTION);
