@@ -353,8 +353,8 @@ static struct app_actions *make(struct actions *module, struct pipelines *pipeli
 
 bool actions_start(struct actions *module, struct rcpt_error *error)
 {
-    struct pipelines *pipelines = pipelines_of(module->context->config);
-    if (pipelines->count == 0) {
+    struct pipelines *pipelines = pipelines_take(module->context->config);
+    if (pipelines == NULL || pipelines->count == 0) {
         pipelines_free(pipelines);
         return true;
     }

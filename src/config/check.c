@@ -13,11 +13,8 @@
 #define LABEL_BYTES 128
 
 struct checker {
-    const char *name; /* of the file */
-    yaml_document_t *document;
+    struct rcpt_config_file *file;
     struct rcpt_config_writer writer;
-    struct rcpt_config_places *places;
-    struct rcpt_error *error;
 };
 
 /* A value on its way through the checks. */
@@ -33,13 +30,13 @@ static bool check_value(struct checker *checker, struct value *value);
 
 static yaml_node_t *node_of(const struct checker *checker, int index)
 {
-    return yaml_document_get_node(checker->document, index);
+    return yaml_document_get_node(&checker->file->document, index);
 }
 
 static bool fail(struct checker *checker, const struct value *value, const char *text)
 {
-    return rcpt_config_error(checker->error, checker->name, rcpt_config_place_of(value->node),
-                             "%s: %s", value->label, text);
+    return rcpt_config_error(checker->file->error, checker->file->name,
+                             rcpt_config_place_of(value->node), "%s: %s", value->label, text);
 }
 
 /* What an error may show: the text as it stands in the file, since an expanded one may hold
@@ -62,11 +59,12 @@ static bool fail_empty(struct checker *checker, const struct value *value)
 {
     fail(checker, value, "has no value");
     if (value->row->example != NULL && value->row->flags & RCPT_CONFIG_REQUIRED)
-        rcpt_error_hint(checker->error, "for example %s", value->row->example);
+        rcpt_error_hint(checker->file->error, "for example %s", value->row->example);
     else if (value->row->flags & RCPT_CONFIG_REQUIRED)
-        rcpt_error_hint(checker->error, "it must be %s", rcpt_config_expected(value->row->type));
+        rcpt_error_hint(checker->file->error, "it must be %s",
+                        rcpt_config_expected(value->row->type));
     else
-        rcpt_error_hint(checker->error, "give one, or remove the line to get the default");
+        rcpt_error_hint(checker->file->error, "give one, or remove the line to get the default");
     return false;
 }
 
@@ -81,14 +79,15 @@ static bool resolve(struct checker *checker, struct value *value)
     bool noted = true, is_open = false;
     value->text = rcpt_config_expand(raw, problem);
     if (value->text != NULL && value->secret && strncmp(value->text, "file:", 5) == 0) {
-        char *contents = rcpt_config_read_secret(value->text + 5, checker->name, &is_open, problem);
+        char *contents =
+            rcpt_config_read_secret(value->text + 5, checker->file->name, &is_open, problem);
         free(value->text);
         value->text = contents;
         source = RCPT_SECRET_OPEN_FILE;
         noted = is_open;
     }
     if (value->text != NULL && value->secret && noted)
-        rcpt_config_note_secret(&checker->places->secret_notes, value->label, source, value->text);
+        rcpt_config_note_secret(&checker->file->secret_notes, value->label, source, value->text);
     return value->text != NULL || fail(checker, value, problem);
 }
 
@@ -170,7 +169,7 @@ static bool check_choice(struct checker *checker, const struct value *value)
                          row->choices[index].str);
     fail(checker, value, text);
     if (nearest != NULL)
-        rcpt_error_hint(checker->error, "did you mean \"%s\"?", nearest);
+        rcpt_error_hint(checker->file->error, "did you mean \"%s\"?", nearest);
     return false;
 }
 
@@ -284,7 +283,7 @@ static bool check_property(struct checker *checker, const struct value *map, con
     struct value value = {&row, label, node, rcpt_config_is_secret_property(name), NULL};
     if (rcpt_config_is_null(node)) {
         fail(checker, &value, "has no value");
-        rcpt_error_hint(checker->error, "write \"\" for an empty one");
+        rcpt_error_hint(checker->file->error, "write \"\" for an empty one");
         return false;
     }
     rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
@@ -310,12 +309,12 @@ static bool check_property_name(struct checker *checker, const struct value *map
     const char *name = rcpt_config_scalar(key.node);
     if (name[0] == '\0' || strlen(name) > 255)
         return fail(checker, &key, "a name must be 1 to 255 bytes long");
-    unsigned line = rcpt_config_first_line(checker->document, map->node, pair);
+    unsigned line = rcpt_config_first_line(&checker->file->document, map->node, pair);
     if (line == 0)
         return true;
     snprintf(text, sizeof(text), "\"%s\" is given twice", rcpt_config_shown(name, part));
     fail(checker, &key, text);
-    rcpt_error_hint(checker->error, "it stands at line %u too", line);
+    rcpt_error_hint(checker->file->error, "it stands at line %u too", line);
     return false;
 }
 
@@ -410,9 +409,10 @@ static bool check_record(struct checker *checker, const struct value *list, size
     struct value record = {list->row, label, node, false, NULL};
     if (node->type != YAML_MAPPING_NODE)
         return fail_record(checker, &record, name != NULL);
-    struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes, false};
+    struct rcpt_config_keys keys = {
+        checker->file->name, &checker->file->document, fields, label, nodes, false};
     nodes[0] = name;
-    if (!rcpt_config_collect(&keys, node, checker->error))
+    if (!rcpt_config_collect(&keys, node, checker->file->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < fields->count; index++) {
@@ -462,7 +462,7 @@ static bool check_tree(struct checker *checker, const struct value *value)
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
     if (!check_count(checker, value, value->node->data.sequence.items.top - items))
         return false;
-    char *text = rcpt_config_tree_text(checker->document, value->node);
+    char *text = rcpt_config_tree_text(&checker->file->document, value->node);
     rcpt_config_write_text(&checker->writer, text);
     free(text);
     return true;
@@ -525,8 +525,9 @@ static bool is_ladder_given(yaml_node_t *const *nodes)
     return false;
 }
 
-static bool check_rows(struct checker *checker, yaml_node_t *const *nodes)
+static bool check_rows(struct checker *checker)
 {
+    yaml_node_t *const *nodes = checker->file->nodes;
     const struct rcpt_config_table *table = rcpt_config_table();
     bool ladder_given = is_ladder_given(nodes);
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
@@ -540,43 +541,30 @@ static bool check_rows(struct checker *checker, yaml_node_t *const *nodes)
     return true;
 }
 
-static struct rcpt_config_place place_of_key(yaml_document_t *document, const char *name)
+struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file, const char *path)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(document);
-    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
-         pair < root->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-        if (strcmp(rcpt_config_scalar(key), name) == 0)
+    int row = rcpt_config_find(rcpt_config_table(), path);
+    yaml_node_t *root = yaml_document_get_root_node(&file->document);
+    if (file->nodes[row] == NULL)
+        return (struct rcpt_config_place){0};
+    if (!rcpt_config_is_ladder(&rcpt_config_table()->rows[row]))
+        return rcpt_config_place_of(file->nodes[row]);
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&file->document, pair->key);
+        if (strcmp(rcpt_config_scalar(key), "ladder") == 0)
             return rcpt_config_place_of(key);
     }
-    return (struct rcpt_config_place){0};
 }
 
-static void note_places(yaml_document_t *document, yaml_node_t *const *nodes,
-                        struct rcpt_config_places *places)
+bool rcpt_config_check(struct rcpt_config_file *file, FILE *normal)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
-    memset(places, 0, sizeof(*places));
-    for (size_t index = 0; index < table->count; index++) {
-        if (nodes[index] == NULL)
-            continue;
-        places->at[index] = rcpt_config_is_ladder(&table->rows[index])
-                                ? place_of_key(document, "ladder")
-                                : rcpt_config_place_of(nodes[index]);
-    }
-}
-
-bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial, FILE *normal,
-                       struct rcpt_config_places *places, struct rcpt_error *error)
-{
-    yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS] = {NULL};
-    struct rcpt_config_keys keys = {name, document, rcpt_config_table(), "", nodes, partial};
-    if (!rcpt_config_collect(&keys, yaml_document_get_root_node(document), error))
+    struct rcpt_config_keys keys = {file->name, &file->document, rcpt_config_table(),
+                                    "",         file->nodes,     file->partial};
+    struct checker checker = {.file = file};
+    if (!rcpt_config_collect(&keys, yaml_document_get_root_node(&file->document), file->error))
         return false;
-    note_places(document, nodes, places);
-    struct checker checker = {.name = name, .document = document, .places = places, .error = error};
     rcpt_config_writer_init(&checker.writer, normal);
-    bool good = check_rows(&checker, nodes);
+    bool good = check_rows(&checker);
     rcpt_config_writer_fini(&checker.writer);
     RCPT_ASSERT(!good || !checker.writer.failed);
     return good;

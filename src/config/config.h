@@ -86,6 +86,8 @@ struct rcpt_secret_notes {
     unsigned count;
 };
 
+struct pipelines;
+
 struct rcpt_config {
     struct rcpt_fold_config *folds; /* folds */
     size_t folds_count;
@@ -222,7 +224,8 @@ struct rcpt_config {
         unsigned rate, burst, concurrency;
     } actions;
     struct rcpt_secret_notes secret_notes;
-    struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
+    struct pipelines *compiled; /* `pipelines`; NULL: none, or taken (pipelines_take) */
+    struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
 

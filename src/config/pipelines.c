@@ -592,17 +592,11 @@ struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
     return NULL;
 }
 
-struct pipelines *pipelines_of(const struct rcpt_config *config)
+struct pipelines *pipelines_take(struct rcpt_config *config)
 {
-    yaml_document_t document;
-    struct rcpt_error error;
-    const char *text = config->pipelines != NULL ? config->pipelines : "[]";
-    RCPT_ASSERT(rcpt_config_read_yaml("pipelines", text, strlen(text), &document, &error));
-    struct pipelines *made = pipelines_compile(
-        "pipelines", &document, yaml_document_get_root_node(&document), config, &error);
-    RCPT_ASSERT(made != NULL);
-    yaml_document_delete(&document);
-    return made;
+    struct pipelines *taken = config->compiled;
+    config->compiled = NULL;
+    return taken;
 }
 
 void pipelines_free(struct pipelines *pipelines)

@@ -372,7 +372,7 @@ static char *compiled(const char *text)
     struct rcpt_config *config = parse(text, &error);
     if (config == NULL)
         fail_msg("%s", error.text);
-    struct pipelines *pipelines = pipelines_of(config);
+    struct pipelines *pipelines = pipelines_take(config);
     char *definitions = rcpt_strdup(pipelines->definitions);
     pipelines_free(pipelines);
     rcpt_config_free(config);
@@ -519,7 +519,7 @@ static void topics_are_known_once_each(void **state)
               &error);
     if (config == NULL)
         fail_msg("%s", error.text);
-    struct pipelines *pipelines = pipelines_of(config);
+    struct pipelines *pipelines = pipelines_take(config);
     assert_int_equal(pipelines->count, 3);
     assert_int_equal(pipelines->sources.count, 1);
     assert_string_equal(pipelines->sources.names[0], "people");
@@ -535,12 +535,16 @@ static void topics_are_known_once_each(void **state)
 static void without_pipelines_there_are_none(void **state)
 {
     (void)state;
-    struct rcpt_config config = {.pipelines = NULL};
-    struct pipelines *none = pipelines_of(&config);
+    struct rcpt_error error;
+    struct rcpt_config *config = parse("  []\n", &error);
+    assert_non_null(config);
+    struct pipelines *none = pipelines_take(config);
     assert_int_equal(none->count, 0);
     assert_string_equal(none->definitions, "[]");
+    assert_null(pipelines_take(config)); /* once */
     pipelines_free(none);
     pipelines_free(NULL);
+    rcpt_config_free(config);
 }
 
 int main(void)
