@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "expand.h"
 #include "keys.h"
 #include "print.h"
@@ -161,7 +162,7 @@ static bool check_choice(struct checker *checker, const struct value *value)
             rcpt_config_write_plain(&checker->writer, value->text);
             return true;
         }
-        nearest = rcpt_config_nearer(value->text, nearest, row->choices[index].str);
+        nearest = rcpt_text_nearer(value->text, nearest, row->choices[index].str);
     }
     int used = snprintf(text, sizeof(text), "\"%s\" is not one of", shown(value, part));
     for (unsigned index = 0; index < row->choice_count; index++)
