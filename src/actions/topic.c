@@ -194,7 +194,7 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     if (topic->flight_serial != topic->serial)
         return;
     if (error != NULL) {
-        if (strcmp(error->code, "RD001") != 0 && error->code[0] != '\0')
+        if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0 && error->code[0] != '\0')
             rcpt_log_warn("app", "actions: runs of topics failed, reading them again: %s (%s)",
                           error->text, error->code);
         begin_anew(topic);

@@ -16,6 +16,7 @@
 #include "core/ladder.h"
 #include "gateways/adapter.h"
 #include "http/webhook.h"
+#include "inbox_columns.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -145,11 +146,10 @@ struct rcpt_config {
     } counters;
     struct {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
-        char *message_id, *org_id, *campaign_id, *status, *prev_status, *flags, *prev_flags,
-            *status_at, *updated_at;
-        /* inbox.columns.*: names in that table, default the same name */
-        bool count_targeted; /* inbox.targeted: trigger | none */
-        unsigned fillfactor; /* inbox.fillfactor, 50 */
+#define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
+        RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
+        bool count_targeted;                   /* inbox.targeted: trigger | none */
+        unsigned fillfactor;                   /* inbox.fillfactor, 50 */
     } inbox;
     struct {
         struct rcpt_intake_account_config *accounts; /* intake.accounts */

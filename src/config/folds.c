@@ -2,6 +2,7 @@
 #include "folds.h"
 
 #include <string.h>
+#include <sysexits.h>
 
 #include "http/webhook.h"
 #include "value.h"
@@ -111,8 +112,8 @@ const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
 static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, const char *what,
                  const char *value)
 {
-    return rcpt_error_fatal(error, 78, "folds: rule \"%.63s\": %s%s%.63s%s", fold->name, what,
-                            value != NULL ? " \"" : "", value != NULL ? value : "",
+    return rcpt_error_fatal(error, EX_CONFIG, "folds: rule \"%.63s\": %s%s%.63s%s", fold->name,
+                            what, value != NULL ? " \"" : "", value != NULL ? value : "",
                             value != NULL ? "\"" : "");
 }
 
@@ -135,8 +136,12 @@ static enum field transition_field(const char *name)
 {
     static const char *const known[] = {"campaign_id", "org_id", "status", "prev_status", "flags"};
     static const char *const receipt[] = {"channel", "gateway", "at", "message_id", "provider"};
-    static const char *const moving[] = {"status",    "prev_status", "flags",  "prev_flags",
-                                         "status_at", "updated_at",  "org_id", "campaign_id"};
+    /* Every column but the id: a transition has it by itself. */
+    static const char *const columns[] = {
+#define COLUMN(column, written, doc) #column,
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+    };
     size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
     if (is_one_of(name, known, COUNT_OF(known)))
         return FIELD_KNOWN;
@@ -144,7 +149,8 @@ static enum field transition_field(const char *name)
         return FIELD_OF_RECEIPT;
     if (strncmp(name, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0 || name[prefix] == '\0')
         return FIELD_UNKNOWN;
-    return is_one_of(name + prefix, moving, COUNT_OF(moving)) ? FIELD_MOVING : FIELD_KNOWN;
+    return is_one_of(name + prefix, columns + 1, COUNT_OF(columns) - 1) ? FIELD_MOVING
+                                                                        : FIELD_KNOWN;
 }
 
 static bool check_field(const struct rcpt_fold_config *fold, const char *where, const char *name,

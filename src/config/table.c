@@ -267,25 +267,21 @@ static const struct rcpt_config_row rows[] = {
      .example = "messaging.outbound",
      .doc = "an existing table of messages, `schema.table`; not set: `message_inbox` in "
             "`postgres.schema`"},
-#define COLUMN(column, meaning)                                                                    \
-    {                                                                                              \
-        "inbox.columns." #column, RCPT_CONFIG_IDENTIFIER, 0, AT(inbox.column),                     \
-            .initial = #column, .min = 1, .max = 63, .doc = (meaning)                              \
-    }
-    COLUMN(message_id, "column of the message's id, the key"),
-    COLUMN(org_id, "column of the organisation"),
-    COLUMN(campaign_id, "column of the campaign"),
-    COLUMN(status, "column of the status code"),
-    COLUMN(prev_status, "column of the status before"),
-    COLUMN(flags, "column of the flags, a bit set"),
-    COLUMN(prev_flags, "column of the flags before"),
-    COLUMN(status_at, "column of the time of the receipt that won"),
-    COLUMN(updated_at, "column of the time of the last change"),
+#define COLUMN(column, written, meaning)                                                           \
+    {"inbox.columns." #column,                                                                     \
+     RCPT_CONFIG_IDENTIFIER,                                                                       \
+     0,                                                                                            \
+     AT(inbox.column),                                                                             \
+     .initial = #column,                                                                           \
+     .min = 1,                                                                                     \
+     .max = 63,                                                                                    \
+     .doc = (meaning)},
+    RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
-    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
-     CHOICES(targeted_policies),
-     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
-            "TARGETED uncounted"},
+        {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
+         CHOICES(targeted_policies),
+         .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+                "TARGETED uncounted"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
      .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "

@@ -53,7 +53,7 @@ bool folds_lane_failed(struct folds_lane *lane, const char *what, const struct r
     struct app_folds *folds = lane->folds;
     if (error == NULL)
         return false;
-    if (strcmp(error->code, "RD001") == 0)
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
         lane->epoch = 0; /* somebody else has it: if it is still ours, Kafka's fence comes first */
     if (lane->epoch == 0 && !rcpt_transactor_is_busy(lane->transactor))
         rcpt_transactor_drop(lane->transactor);

@@ -212,7 +212,7 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         return;
     }
     if (error != NULL) { /* whether it was committed or not, the positions say it */
-        if (strcmp(error->code, "RD001") != 0 && error->code[0] != '\0')
+        if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0 && error->code[0] != '\0')
             rcpt_log_warn("app", "folds: appending events failed, reading them again: %s (%s)",
                           error->text, error->code);
         folds_positions_resync(reader);

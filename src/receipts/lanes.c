@@ -142,7 +142,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     if (result->outcome == RCPT_OUTCOME_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
         subscribers_tell_committed(receipts, flight, result->messages_changed);
-    } else if (error != NULL && strcmp(error->code, "RD003") == 0) {
+    } else if (error != NULL && strcmp(error->code, RCPT_SQLSTATE_SUBSCRIBED) == 0) {
         lanes_set_subscription(lanes, NULL);
         subscribers_tell_outdated(receipts);
     }
