@@ -89,12 +89,10 @@ static bool check_log_levels(struct loading *loading)
     for (unsigned index = 0; index < loading->config->log.levels_count; index++) {
         const struct rcpt_config_pair *pair = &loading->config->log.levels[index];
         struct rcpt_config_place place = {pair->line, pair->column};
-        if (!rcpt_config_is_room(pair->name)) {
+        if (!rcpt_config_is_component(pair->name)) {
             rcpt_config_error(loading->file.error, loading->file.name, place,
-                              "log.levels: there is no room \"%.40s\"", pair->name);
-            rcpt_error_hint(loading->file.error,
-                            "rooms are app, core, http, intake, kafka, outbox, postgres and "
-                            "trace");
+                              "log.levels: there is no component \"%.40s\"", pair->name);
+            rcpt_error_hint(loading->file.error, "components are " RCPT_CONFIG_COMPONENTS);
             return false;
         }
         if (rcpt_log_find_level(pair->value) == RCPT_LOG_LEVEL__COUNT)

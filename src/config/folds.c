@@ -5,19 +5,11 @@
 #include <sysexits.h>
 
 #include "http/webhook.h"
+#include "rows.h"
 #include "value.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define MEMBER(type, member)                                                                       \
-    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
-#define FIELD(member) MEMBER(struct rcpt_fold_config, member)
-#define LIST(member, count)                                                                        \
-    FIELD(member), .count_offset = offsetof(struct rcpt_fold_config, count),                       \
-                   .count_size = sizeof(((struct rcpt_fold_config *)NULL)->count)
-#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
-
-#define SECOND 1000LL
-#define DAY    (24 * 3600 * SECOND)
+#define FIELD(member)       MEMBER(struct rcpt_fold_config, member)
+#define LIST(member, count) MEMBER_LIST(struct rcpt_fold_config, member, count)
 
 static const cyaml_strval_t sources[] = {
     {"transitions", RCPT_FOLD_TRANSITIONS},
@@ -28,17 +20,6 @@ static const cyaml_strval_t kinds[] = {
     {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
     {"last", RCPT_FOLD_LAST},
 };
-static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
-
-/* The entries of match after the check: what was a map is a list by then. */
-static const struct rcpt_config_row pair_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, name)},
-    {"value", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, value)},
-    {"line", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, line)},
-    {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, column)},
-};
-static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
-                                                     sizeof(struct rcpt_config_pair)};
 
 #define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
 static const struct rcpt_config_row collect_rows[] = {
