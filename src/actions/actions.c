@@ -65,7 +65,8 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
     rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox");
     actions->store.at_ms = now_of(actions) + STORE_AGAIN_MS;
     if (actions->known)
-        rcpt_log_error("outbox", "%s; no action begins until that is mended; HINT: %s, then reload",
+        rcpt_log_error("actions",
+                       "%s; no action begins until that is mended; HINT: %s, then reload",
                        error.text, error.hint);
     else
         app_fail(actions->context, &error);
@@ -81,7 +82,7 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
     }
     actions->stored = actions->known = true;
     receipts_on_prepared(actions->module->receipts);
-    rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
+    rcpt_log_info("actions", "%zu pipelines are in effect", actions->pipelines->count);
 }
 
 static void store_pipelines(struct app_actions *actions)
@@ -294,7 +295,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("actions"), 1);
     if (!actions->asker.closed)
-        rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "actions is not connected");
+        rcpt_log_failure(RCPT_LOG_WARN, "actions", error, "actions is not connected");
     actions_step(actions);
 }
 
@@ -314,7 +315,7 @@ static void connect_database(struct app_actions *actions)
 static void make_asks(struct app_actions *actions)
 {
     actions->asker = (struct rcpt_asker){.loop = actions->context->loop,
-                                         .room = "outbox",
+                                         .component = "actions",
                                          .prefix = "",
                                          .encoder = rcpt_pg_encoder_new(),
                                          .on_settled = on_settled,
@@ -353,8 +354,8 @@ static struct app_actions *make(struct actions *module, struct pipelines *pipeli
 
 bool actions_start(struct actions *module, struct rcpt_error *error)
 {
-    struct pipelines *pipelines = pipelines_of(module->context->config);
-    if (pipelines->count == 0) {
+    struct pipelines *pipelines = pipelines_take(module->context->config);
+    if (pipelines == NULL || pipelines->count == 0) {
         pipelines_free(pipelines);
         return true;
     }

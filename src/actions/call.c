@@ -71,7 +71,7 @@ static void say_state(const struct actions_endpoint *endpoint, const char *why)
     rcpt_log(state == RCPT_BREAKER_CLOSED     ? RCPT_LOG_INFO
              : state == RCPT_BREAKER_DISABLED ? RCPT_LOG_ERROR
                                               : RCPT_LOG_WARN,
-             "outbox", "endpoint %s %s%s%s", endpoint->name, texts[state],
+             "actions", "endpoint %s %s%s%s", endpoint->name, texts[state],
              why[0] != '\0' ? ": " : "", why);
 }
 
@@ -312,7 +312,7 @@ static void on_partitions(void *context, size_t topic, int32_t count)
 {
     const struct app_actions *actions = context;
     if (count == 0)
-        rcpt_log_warn("kafka", "topic %s, which pipelines produce to, does not exist",
+        rcpt_log_warn("actions", "topic %s, which pipelines produce to, does not exist",
                       actions->pipelines->topics.names[topic]);
 }
 

@@ -179,7 +179,7 @@ static void say_refused(const struct rcpt_pg_rows *rows)
 {
     long long refused = (long long)rcpt_pg_rows_int(rows, 0, 1);
     if (refused > 0)
-        rcpt_log_warn("app",
+        rcpt_log_warn("actions",
                       "actions: %lld records that should begin runs are dead letters: they are no "
                       "JSON object with a subject",
                       refused);
@@ -194,8 +194,8 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     if (topic->flight_serial != topic->serial)
         return;
     if (error != NULL) {
-        if (strcmp(error->code, "RD001") != 0 && error->code[0] != '\0')
-            rcpt_log_warn("app", "actions: runs of topics failed, reading them again: %s (%s)",
+        if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0 && error->code[0] != '\0')
+            rcpt_log_warn("actions", "actions: runs of topics failed, reading them again: %s (%s)",
                           error->text, error->code);
         begin_anew(topic);
         return;
@@ -294,7 +294,7 @@ static bool is_over(struct request *request_taken, const struct rcpt_error *erro
     free(request_taken);
     if (!old && error != NULL) {
         if (error->code[0] != '\0')
-            rcpt_log_warn("app", "actions: positions of topics are not to be had yet: %s (%s)",
+            rcpt_log_warn("actions", "actions: positions of topics are not to be had yet: %s (%s)",
                           error->text, error->code);
         begin_anew(topic);
     }
@@ -413,7 +413,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
                                                       .number = partitions[index].partition};
     topic->partition_count = count;
     qsort(topic->partitions, count, sizeof(*topic->partitions), by_place);
-    rcpt_log_info("kafka", "actions: assigned %zu partitions", count);
+    rcpt_log_info("actions", "actions: assigned %zu partitions", count);
     if (count == 0)
         assign(topic);
     else if (topic->up)
@@ -427,7 +427,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct actions_topic *topic = context;
     (void)partitions;
-    rcpt_log_info("kafka", "actions: %s %zu partitions", lost ? "lost" : "revoked", count);
+    rcpt_log_info("actions", "actions: %s %zu partitions", lost ? "lost" : "revoked", count);
     forget_partitions(topic);
 }
 
@@ -438,7 +438,7 @@ static void on_cluster(void *context, const char *cluster_id,
     (void)cluster_id;
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
-            rcpt_log_warn("kafka", "actions: there is no topic %s yet", topics[index].topic);
+            rcpt_log_warn("actions", "actions: there is no topic %s yet", topics[index].topic);
     if (topic->subscribed || topic->kafka_closing)
         return;
     topic->subscribed = true;
@@ -451,12 +451,12 @@ static void on_out_of_range(void *context, void *tag, const char *name, int32_t 
     const struct actions_topic *topic = context;
     (void)tag;
     if (low >= 0 && wanted < low)
-        rcpt_log_error("kafka",
+        rcpt_log_error("actions",
                        "actions: topic %s partition %d: retention has deleted records %lld…%lld "
                        "before they began runs, going on behind them",
                        name, number, (long long)wanted, (long long)low - 1);
     else if (low >= 0 && wanted > high)
-        rcpt_log_error("kafka",
+        rcpt_log_error("actions",
                        "actions: topic %s partition %d ends at %lld, but %lld was read already: it "
                        "was made anew; HINT: delete its rows from action_progress to begin again",
                        name, number, (long long)high, (long long)wanted);
@@ -538,7 +538,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     topic->up = false;
     if (topic->stopping)
         return;
-    rcpt_log_warn("postgres", "the reader of topics that begin runs is not connected: %s",
+    rcpt_log_warn("actions", "the reader of topics that begin runs is not connected: %s",
                   error->text);
     begin_anew(topic);
 }

@@ -382,3 +382,14 @@ void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
     snprintf(note->key, sizeof(note->key), "%s", key);
     note->source = source;
 }
+
+static void warn(void *context, const char *key, const char *what, const char *hint)
+{
+    (void)context;
+    rcpt_log_warn("config", "%s: %s; HINT: %s", key, what, hint);
+}
+
+void rcpt_config_warn(const struct rcpt_config *config)
+{
+    rcpt_config_find_weak(config, warn, NULL);
+}

@@ -30,12 +30,12 @@ static void on_rules(void *context, const struct rcpt_pg_rows *rows)
     int64_t removed = rcpt_pg_rows_int(rows, 0, RULES_REMOVED);
     const char *unknown = rcpt_pg_rows_text(rows, 0, RULES_UNKNOWN);
     if (unknown != NULL)
-        rcpt_log_error("app",
+        rcpt_log_error("folds",
                        "folds: the inbox has no such column: %s; it is null in every event, so "
                        "nothing matches it; HINT: add it to the table, then reload",
                        unknown);
     if (removed > 0)
-        rcpt_log_info("app",
+        rcpt_log_info("folds",
                       "folds: %lld rules are removed; their %lld open groups are published at once",
                       (long long)removed, (long long)rcpt_pg_rows_int(rows, 0, RULES_OPEN));
     folds_gather_rules_changed(&folds->lanes[0].gatherer);
@@ -121,7 +121,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     folds->asker.up = true;
     folds->rules_stored = false; /* the database may have gone back */
-    rcpt_log_info("postgres", "folds is connected");
+    rcpt_log_info("folds", "folds is connected");
     store_rules(folds);
 }
 
@@ -134,7 +134,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
         folds_lane_down(&folds->lanes[index]);
     rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
                      1);
-    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "folds is not connected");
+    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds is not connected");
 }
 
 static void on_reader_ready(void *context, struct rcpt_pg *pg)
@@ -142,7 +142,7 @@ static void on_reader_ready(void *context, struct rcpt_pg *pg)
     struct folds_reader *reader = context;
     (void)pg;
     reader->up = true;
-    rcpt_log_info("postgres", "fold-topics is connected");
+    rcpt_log_info("folds", "fold-topics is connected");
     folds_reader_up(reader);
 }
 
@@ -153,7 +153,7 @@ static void on_reader_down(void *context, struct rcpt_pg *pg, const struct rcpt_
     reader->up = false;
     rcpt_metrics_add(reader->folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("fold-topics"), 1);
-    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "fold-topics is not connected");
+    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "fold-topics is not connected");
 }
 
 static void start_reader(struct app_folds *folds)
@@ -189,7 +189,7 @@ static void on_tick(uv_timer_t *timer)
 static void make_asks(struct app_folds *folds)
 {
     folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
-                                       .room = "app",
+                                       .component = "folds",
                                        .prefix = "folds: ",
                                        .encoder = rcpt_pg_encoder_new()};
     folds->rules = (struct rcpt_ask){.asker = &folds->asker,
@@ -246,7 +246,8 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
-    rcpt_log_info("app", "folds: no rule is configured; what is left of earlier ones is published");
+    rcpt_log_info("folds",
+                  "folds: no rule is configured; what is left of earlier ones is published");
     start(folds);
 }
 

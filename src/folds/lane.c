@@ -44,7 +44,7 @@ static void back_off(struct folds_lane *lane, const char *what, const struct rcp
     lane->retry_at_ms = app_now(folds->context) + wait;
     if (error->code[0] == '\0' && !folds->asker.up)
         return; /* the connection is gone: on_down says it */
-    rcpt_log_failure(RCPT_LOG_WARN, "app", error, "folds: lane %u: %s failed, again in %lld ms",
+    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds: lane %u: %s failed, again in %lld ms",
                      lane->index, what, (long long)wait);
 }
 
@@ -53,7 +53,7 @@ bool folds_lane_failed(struct folds_lane *lane, const char *what, const struct r
     struct app_folds *folds = lane->folds;
     if (error == NULL)
         return false;
-    if (strcmp(error->code, "RD001") == 0)
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
         lane->epoch = 0; /* somebody else has it: if it is still ours, Kafka's fence comes first */
     if (lane->epoch == 0 && !rcpt_transactor_is_busy(lane->transactor))
         rcpt_transactor_drop(lane->transactor);
@@ -106,7 +106,7 @@ static void on_taken(void *context, struct rcpt_pg_rows *const *rows, size_t row
     lane->epoch = rcpt_pg_rows_int(rows[0], 0, 0);
     int64_t lost = rcpt_pg_rows_int(rows[0], 0, 1);
     if (lost > 0)
-        rcpt_log_error("app",
+        rcpt_log_error("folds",
                        "folds: lane %u: the database has forgotten %lld publications that Kafka "
                        "has: what they told may be told once more, under the same ids",
                        lane->index, (long long)lost);
@@ -131,7 +131,7 @@ static void on_opened(void *context, int64_t mark, const struct rcpt_error *erro
         return;
     }
     lane->mark = mark;
-    rcpt_log_debug("app", "folds: lane %u: everything below %lld is published", lane->index,
+    rcpt_log_debug("folds", "folds: lane %u: everything below %lld is published", lane->index,
                    (long long)mark);
     take(lane);
 }

@@ -63,7 +63,7 @@ static bool is_over(struct request *request_taken, const struct rcpt_error *erro
     reader->retry_at_ms = app_now(reader->folds->context) + RETRY_MS;
     reader->state = READER_WAITING;
     if (error->code[0] != '\0')
-        rcpt_log_warn("app", "folds: positions of topics are not to be had yet: %s (%s)",
+        rcpt_log_warn("folds", "folds: positions of topics are not to be had yet: %s (%s)",
                       error->text, error->code);
     if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0' && reader->up)
         rcpt_pg_reconnect(reader->pg, error);
@@ -209,7 +209,7 @@ void folds_positions_on_out_of_range(void *context, void *tag, const char *topic
     if (low < 0 || (wanted >= low && wanted <= high)) {
         rcpt_kafka_reassign(reader->kafka, topic, number, wanted);
     } else if (wanted < low) {
-        rcpt_log_error("kafka",
+        rcpt_log_error("folds",
                        "folds: topic %s partition %d: retention has deleted records %lld…%lld "
                        "before they were folded, going on behind them",
                        topic, number, (long long)wanted, (long long)low - 1);
@@ -218,7 +218,7 @@ void folds_positions_on_out_of_range(void *context, void *tag, const char *topic
         rcpt_kafka_reassign(reader->kafka, topic, number, low);
         folds_topic_append(reader);
     } else {
-        rcpt_log_error("kafka",
+        rcpt_log_error("folds",
                        "folds: topic %s partition %d ends at %lld, but %lld was folded already: it "
                        "was made anew; HINT: delete its rows from fold_progress to begin again",
                        topic, number, (long long)high, (long long)wanted);

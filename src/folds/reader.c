@@ -27,7 +27,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
             .topic = rcpt_strdup(partitions[index].topic), .number = partitions[index].partition};
     reader->partition_count = count;
     qsort(reader->partitions, count, sizeof(*reader->partitions), by_place);
-    rcpt_log_info("kafka", "folds: assigned %zu partitions", count);
+    rcpt_log_info("folds", "folds: assigned %zu partitions", count);
     reader->assigned = false;
     folds_positions_discard(reader);
     reader->serial++;
@@ -46,7 +46,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct folds_reader *reader = context;
     (void)partitions;
-    rcpt_log_info("kafka", "folds: %s %zu partitions", lost ? "lost" : "revoked", count);
+    rcpt_log_info("folds", "folds: %s %zu partitions", lost ? "lost" : "revoked", count);
     reader->serial++;
     folds_topic_forget(reader);
     folds_positions_forget(reader);
@@ -61,7 +61,7 @@ static void on_cluster(void *context, const char *cluster_id,
     (void)cluster_id;
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
-            rcpt_log_warn("kafka", "folds: there is no topic %s yet", topics[index].topic);
+            rcpt_log_warn("folds", "folds: there is no topic %s yet", topics[index].topic);
     if (reader->subscribed || reader->leaving)
         return;
     reader->subscribed = true;

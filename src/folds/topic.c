@@ -45,7 +45,7 @@ static void refuse(struct folds_reader *reader, const struct rcpt_kafka_message 
     if (now < reader->log_at_ms)
         return;
     reader->log_at_ms = now + LOG_LETTERS_MS;
-    rcpt_log_warn("app",
+    rcpt_log_warn("folds",
                   "folds: topic %s partition %d offset %lld is a dead letter: %s%s%s; others are "
                   "counted only, HINT: receiptd dead-letters",
                   message->topic, message->partition, (long long)message->offset,
@@ -212,8 +212,8 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         return;
     }
     if (error != NULL) { /* whether it was committed or not, the positions say it */
-        if (strcmp(error->code, "RD001") != 0 && error->code[0] != '\0')
-            rcpt_log_warn("app", "folds: appending events failed, reading them again: %s (%s)",
+        if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0 && error->code[0] != '\0')
+            rcpt_log_warn("folds", "folds: appending events failed, reading them again: %s (%s)",
                           error->text, error->code);
         folds_positions_resync(reader);
         if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')

@@ -15,8 +15,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "base/backoff.h"
 #include "base/error.h"
-#include "core/backoff.h"
 
 struct rcpt_webhooks;         /* the client: connections and everything in flight */
 struct rcpt_webhook_endpoint; /* one receiver */

@@ -17,6 +17,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "consumer.h"
 #include "worker.h"
@@ -75,6 +76,10 @@ struct health {
     struct logged_code logged[LOGGED_CODES];
 };
 
+/* Back-off of look-ups of the cluster. */
+#define RCPT_KAFKA_LOOK_MIN_MS 250
+#define RCPT_KAFKA_LOOK_MAX_MS 5000
+
 #define ROUND_MESSAGES 256u /* of all partitions, see messages.c */
 
 struct rcpt_kafka {
@@ -113,7 +118,7 @@ struct rcpt_kafka {
     int32_t *counts; /* per topic of the settings; -1: not known yet */
     bool looking;
     int64_t look_at_ms; /* when to look at the cluster next; INT64_MAX: no need */
-    unsigned look_failures;
+    struct rcpt_backoff look_backoff;
 
     struct health health;
     int64_t committed_at_ms;

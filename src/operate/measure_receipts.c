@@ -79,7 +79,7 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
         const struct rcpt_log_fields fields = {.batch = batch->number,
                                                .trace = letter->record->traceparent};
         count_letter(measured, letter);
-        rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
+        rcpt_log_with(RCPT_LOG_INFO, "operate", &fields,
                       "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
                       letter->partition, (long long)letter->record->offset, letter->index,
                       rcpt_reject_name(letter->reason));

@@ -335,11 +335,11 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
 {
     if (error == NULL)
         return RCPT_OUTCOME_COMMITTED;
-    if (strcmp(error->code, "RD001") == 0)
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
         return RCPT_OUTCOME_FENCED;
-    if (strcmp(error->code, "RD002") == 0)
+    if (strcmp(error->code, RCPT_SQLSTATE_PROBED) == 0)
         return RCPT_OUTCOME_PROBED;
-    if (strcmp(error->code, "RD004") == 0)
+    if (strcmp(error->code, RCPT_SQLSTATE_RAW_EVENTS) == 0)
         return RCPT_OUTCOME_AGAIN;
     if (error->decision == RCPT_DECISION_REJECT)
         return RCPT_OUTCOME_DATA;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/backoff.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "http/post.h"
@@ -37,20 +38,11 @@ struct rcpt_tracer {
 
 /* ---- spans ---- */
 
-/* splitmix64: ids have to differ, not to be secret. */
-static uint64_t draw(struct rcpt_tracer *tracer)
-{
-    uint64_t value = tracer->random += UINT64_C(0x9e3779b97f4a7c15);
-    value = (value ^ (value >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    value = (value ^ (value >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return value ^ (value >> 31);
-}
-
 static void fill_id(struct rcpt_tracer *tracer, uint8_t *id, size_t size)
 {
     for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
         uint64_t value;
-        while ((value = draw(tracer)) == 0)
+        while ((value = rcpt_random_next(&tracer->random)) == 0)
             continue;
         memcpy(id + at, &value, sizeof(value));
     }
@@ -58,7 +50,7 @@ static void fill_id(struct rcpt_tracer *tracer, uint8_t *id, size_t size)
 
 bool rcpt_tracer_draw(struct rcpt_tracer *tracer, uint64_t millionths)
 {
-    return draw(tracer) % 1000000 < millionths;
+    return rcpt_random_next(&tracer->random) % 1000000 < millionths;
 }
 
 struct rcpt_span *rcpt_span_begin(struct rcpt_tracer *tracer, enum rcpt_span_kind kind,

@@ -23,7 +23,7 @@ def start(installation, command="intake"):
     """Starts it, with a log of its own, and waits until it takes requests; the port is in `.port`."""
     process = installation.start(f"{command}-{len(installation.processes)}", command=command)
     process.port = int(process.wait_for_log(LISTENS).group(1))
-    process.wait_for_log(r'room=intake msg="ready"')
+    process.wait_for_log(r'component=intake msg="ready"')
     return process
 
 
