@@ -201,44 +201,6 @@ bool rcpt_config_is_topic(const char *text)
            size;
 }
 
-/* Size of the sequence that begins with this byte, and the smallest code point that needs so many.
- */
-static size_t sequence_size(unsigned char first, uint32_t *point, uint32_t *smallest)
-{
-    static const struct {
-        unsigned char mask, bits;
-        uint32_t smallest;
-    } forms[] = {{0x80, 0x00, 1}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (size_t index = 0; index < COUNT_OF(forms); index++) {
-        if ((first & forms[index].mask) == forms[index].bits) {
-            *point = first & (unsigned char)~forms[index].mask;
-            *smallest = forms[index].smallest;
-            return index + 1;
-        }
-    }
-    return 0;
-}
-
-bool rcpt_config_is_utf8(const char *text, size_t size)
-{
-    const unsigned char *bytes = (const unsigned char *)text;
-    for (size_t at = 0; at < size;) {
-        uint32_t point = 0, smallest = 0;
-        size_t length = sequence_size(bytes[at], &point, &smallest);
-        if (length == 0 || at + length > size)
-            return false;
-        for (size_t index = 1; index < length; index++) {
-            if ((bytes[at + index] & 0xc0) != 0x80)
-                return false;
-            point = point << 6 | (bytes[at + index] & 0x3f);
-        }
-        if (point < smallest || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
-            return false;
-        at += length;
-    }
-    return true;
-}
-
 static size_t min3(size_t a, size_t b, size_t c)
 {
     size_t least = a < b ? a : b;
