@@ -59,8 +59,9 @@ struct rcpt_record_gateway {
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
-    struct rcpt_record_gateway gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
-    uint32_t gateway_count, last_gateway;                   /* in use, but for the last */
+    struct rcpt_record_gateway
+        gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
+    uint32_t gateway_count, last_gateway;   /* in use, but for the last */
 
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;
