@@ -202,12 +202,6 @@ bool rcpt_config_is_topic(const char *text)
            size;
 }
 
-bool rcpt_config_is_utf8(const char *text, size_t size)
-{
-    return rcpt_text_is_utf8((struct rcpt_text){text, size}) &&
-           (size == 0 || memchr(text, '\0', size) == NULL);
-}
-
 const char *rcpt_config_shown(const char *text, char out[64])
 {
     size_t used = 0;
