@@ -95,8 +95,8 @@ static void on_closed(uv_handle_t *handle)
     struct connection *connection = handle->data;
     struct rcpt_http_server *server = connection->server;
     tls_session_free(connection->tls);
-    http_bytes_free(&connection->held);
-    http_bytes_free(&connection->out);
+    rcpt_buffer_free(&connection->held);
+    rcpt_buffer_free(&connection->out);
     free(connection);
     http_handle_closed(server);
 }
@@ -194,7 +194,7 @@ static void send_rest(struct connection *connection, size_t sent)
     write->connection = connection;
     write->bytes = connection->out.bytes;
     write->size = connection->out.size - sent;
-    connection->out = (struct http_bytes){0};
+    connection->out = (struct rcpt_buffer){0};
     if (connection->writing_bytes == 0)
         connection->write_deadline_ms =
             http_now(connection->server) + connection->server->settings.write_timeout_ms;
@@ -228,7 +228,7 @@ void connection_send(struct connection *connection)
     else
         connection->out.size = 0;
     if (connection->out.capacity > KEPT_OUT_BYTES)
-        http_bytes_free(&connection->out);
+        rcpt_buffer_free(&connection->out);
 }
 
 /* ---- in ---- */
@@ -264,7 +264,7 @@ static void read_no_more(struct connection *connection)
 /* No more is read while answers are owed to a client that asks ahead, or that takes none. */
 static void hold(struct connection *connection, const char *bytes, size_t size)
 {
-    http_append(&connection->held, bytes, size);
+    rcpt_buffer_append(&connection->held, bytes, size);
     read_no_more(connection);
     if (connection->state == CONNECTION_IDLE)
         connection_set_state(connection, CONNECTION_HELD);
@@ -358,13 +358,13 @@ static void resume(struct connection *connection)
 {
     if (connection->state != CONNECTION_HELD || is_full(connection) || connection->close_after)
         return;
-    struct http_bytes held = connection->held;
-    connection->held = (struct http_bytes){0};
+    struct rcpt_buffer held = connection->held;
+    connection->held = (struct rcpt_buffer){0};
     /* In the middle of a body that is held for slow answers, the rest has its time anew. */
     connection_set_state(connection, CONNECTION_IDLE);
     if (held.size > 0)
         connection_parse(connection, held.bytes, held.size);
-    http_bytes_free(&held);
+    rcpt_buffer_free(&held);
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_HELD)
         return;
     read_on(connection);
@@ -504,7 +504,7 @@ static void turn_away(struct connection *connection)
         connection_close(connection);
         return;
     }
-    http_append(&connection->out, text, sizeof(text) - 1);
+    rcpt_buffer_append(&connection->out, text, sizeof(text) - 1);
     connection_touch(connection);
 }
 

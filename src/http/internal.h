@@ -16,6 +16,7 @@
 
 #include <http_parser.h>
 
+#include "base/buffer.h"
 #include "base/log.h"
 #include "http.h"
 
@@ -26,11 +27,6 @@
 #define HTTP_TEXT_ADDRESS  46u
 #define HTTP_LINGER_MS     2000
 #define HTTP_TICK_MS       200
-
-struct http_bytes { /* a growing buffer */
-    char *bytes;
-    size_t size, capacity;
-};
 
 struct http_field { /* of a header line; offsets in the head, each part ends in a NUL */
     uint32_t name, name_size, value, value_size;
@@ -49,9 +45,9 @@ struct rcpt_http_request {
     const struct http_route *route;
     uint64_t received_ns;
     struct http_address peer, counted_for; /* counted_for: whose rate it counts in */
-    struct http_bytes head;                /* target, then names and values */
-    struct http_bytes body;
-    struct http_bytes answer;                                 /* made before its turn came */
+    struct rcpt_buffer head;               /* target, then names and values */
+    struct rcpt_buffer body;
+    struct rcpt_buffer answer;                                /* made before its turn came */
     size_t body_reserved;                                     /* counted in the server's budget */
     uint32_t target_size, path, path_size, query, query_size; /* query 0: none */
     struct http_field fields[HTTP_MAX_HEADERS];
@@ -103,8 +99,8 @@ struct connection {
     struct rcpt_http_request *first, *last; /* not answered completely yet, in order */
     struct rcpt_http_request *incoming;     /* is being parsed */
     unsigned owed;                          /* requests in the list that are complete */
-    struct http_bytes held;                 /* read and not parsed yet */
-    struct http_bytes out;                  /* to be sent by the next flush */
+    struct rcpt_buffer held;                /* read and not parsed yet */
+    struct rcpt_buffer out;                 /* to be sent by the next flush */
     size_t writing_bytes;                   /* given to libuv */
     size_t queued_bytes;                    /* in libuv, when last looked at */
     bool dirty, reading, close_after, client_ended, shut;
@@ -217,9 +213,6 @@ void answer_advance(struct connection *connection);
 void answer_tell_gone(struct rcpt_http_request *request);
 
 /* ---- body.c ---- */
-void http_append(struct http_bytes *buffer, const void *bytes, size_t size);
-void http_reserve(struct http_bytes *buffer, size_t more);
-void http_bytes_free(struct http_bytes *buffer);
 /* 0, or the status that it comes to. */
 int body_append(struct rcpt_http_request *request, const char *bytes, size_t size);
 int body_decode(struct rcpt_http_request *request);

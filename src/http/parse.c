@@ -94,7 +94,7 @@ static int append_head(struct rcpt_http_request *request, const char *bytes, siz
     size_t limit = request->server->settings.max_header_bytes;
     if (request->head.size + size > limit)
         return refuse(request, request->target_size == 0 && request->field_count == 0 ? 414 : 431);
-    http_append(&request->head, bytes, size);
+    rcpt_buffer_append(&request->head, bytes, size);
     return 0;
 }
 
@@ -105,7 +105,7 @@ static int on_url(http_parser *parser, const char *bytes, size_t size)
 
 static void end_text(struct rcpt_http_request *request)
 {
-    http_append(&request->head, "", 1);
+    rcpt_buffer_append(&request->head, "", 1);
 }
 
 /* A piece is complete when one of the other kind begins. */

@@ -14,7 +14,7 @@ static struct rcpt_http_request *take_spare(struct rcpt_http_server *server)
     struct rcpt_http_request *request = server->spare;
     if (request == NULL) {
         request = rcpt_calloc(1, sizeof(*request));
-        http_reserve(&request->head, HTTP_HEAD_BYTES);
+        rcpt_buffer_reserve(&request->head, HTTP_HEAD_BYTES);
         return request;
     }
     server->spare = request->next;
@@ -44,10 +44,10 @@ struct rcpt_http_request *request_new(struct connection *connection)
 /* Everything but the fields, which are overwritten anyway, begins anew. */
 static void wipe(struct rcpt_http_request *request)
 {
-    struct http_bytes head = request->head;
+    struct rcpt_buffer head = request->head;
     if (head.capacity > KEPT_HEAD_BYTES) {
-        http_bytes_free(&head);
-        http_reserve(&head, HTTP_HEAD_BYTES);
+        rcpt_buffer_free(&head);
+        rcpt_buffer_reserve(&head, HTTP_HEAD_BYTES);
     }
     head.size = 0;
     memset(request, 0, offsetof(struct rcpt_http_request, fields));
@@ -60,14 +60,14 @@ void request_free(struct rcpt_http_request *request)
 {
     struct rcpt_http_server *server = request->server;
     body_free(request);
-    http_bytes_free(&request->answer);
+    rcpt_buffer_free(&request->answer);
     if (server->spare_count < SPARE_REQUESTS) {
         wipe(request);
         request->next = server->spare;
         server->spare = request;
         server->spare_count++;
     } else {
-        http_bytes_free(&request->head);
+        rcpt_buffer_free(&request->head);
         free(request);
     }
     http_release(server);
@@ -296,7 +296,7 @@ static void check_size(struct rcpt_http_request *request, const http_parser *par
         request_refuse(request, 413);
     if (request->refused == 0 && request->expects_continue && parser->http_minor >= 1 &&
         connection->first == request) {
-        http_append(&connection->out, go_on, sizeof(go_on) - 1);
+        rcpt_buffer_append(&connection->out, go_on, sizeof(go_on) - 1);
         connection_touch(connection);
     }
 }

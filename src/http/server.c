@@ -140,7 +140,7 @@ static void free_server(struct rcpt_http_server *server)
     while (server->spare != NULL) {
         struct rcpt_http_request *spare = server->spare;
         server->spare = spare->next;
-        http_bytes_free(&spare->head);
+        rcpt_buffer_free(&spare->head);
         free(spare);
     }
     tls_context_free(server->tls);
