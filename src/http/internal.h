@@ -14,7 +14,7 @@
 #ifndef RECEIPTD_HTTP_INTERNAL_H
 #define RECEIPTD_HTTP_INTERNAL_H
 
-#include <http_parser.h>
+#include <llhttp/llhttp.h>
 
 #include "base/buffer.h"
 #include "base/log.h"
@@ -56,7 +56,7 @@ struct rcpt_http_request {
     enum http_coding coding;
     int refused; /* status to answer with instead of a handler's; 0: none */
     unsigned refused_retry_s;
-    bool in_value, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
+    bool in_name, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
     bool counts, counted;  /* in the rate of its source: once it is complete; it has been */
     bool handed, answered; /* to the handler; completely, by it */
     bool streaming, chunked_answer, told_gone;
@@ -66,11 +66,12 @@ struct rcpt_http_request {
     char source[HTTP_TEXT_ADDRESS]; /* made when asked for */
 };
 
-enum http_place {                  /* what the parser reads next */
-                  HTTP_PLACE_HEAD, /* lines: of a head, or the trailer behind the last chunk */
-                  HTTP_PLACE_SIZE, /* the line with the size of a chunk */
-                  HTTP_PLACE_CHUNK,
-                  HTTP_PLACE_BODY, /* of a known length */
+enum http_place {                   /* what the parser reads next */
+                  HTTP_PLACE_START, /* the request line, or empty lines before it */
+                  HTTP_PLACE_HEAD,  /* lines: of a head, or of the trailer behind the last chunk */
+                  HTTP_PLACE_SIZE,  /* the line with the size of a chunk */
+                  HTTP_PLACE_CHUNK, /* a chunk and its line end */
+                  HTTP_PLACE_BODY,  /* of a known length */
 };
 
 enum connection_state {
@@ -87,12 +88,14 @@ struct connection {
     struct connection *next, *previous; /* all of the server */
     struct connection *next_dirty;
     uv_tcp_t tcp;
-    http_parser parser;
+    llhttp_t parser;
     struct tls_session *tls;
     struct http_address address;
     enum connection_state state;
     enum http_place place;
     char last_byte;      /* of the lines around what is sent; 0: none yet */
+    char tail[11];       /* of the request line: " HTTP/1.1\r\n" */
+    size_t line_bytes;   /* of the lines since the last change of place */
     int64_t deadline_ms; /* of the state; INT64_MAX: none */
     int64_t since_ms;    /* in the state; of one that was never served: since it came */
     int64_t write_deadline_ms;
@@ -131,7 +134,6 @@ struct rcpt_http_server {
     struct connection *dirty;
     struct source_table *sources;
     struct tls_context *tls;
-    http_parser_settings callbacks;
     char *read_buffer, *plain_buffer;
     struct rcpt_http_stats stats;
     unsigned open_handles, references; /* references: itself until closed, and every request */
@@ -186,7 +188,7 @@ enum connection_worth connection_worth(const struct connection *connection);
 bool connection_is_slow(const struct connection *connection);
 
 /* ---- parse.c ---- */
-void parse_settings(http_parser_settings *callbacks);
+void parse_init(struct connection *connection);
 /* How many of these bytes the parser may have next. 0: they break a rule that it would not mind. */
 size_t parse_piece(struct connection *connection, const char *bytes, size_t size);
 /* Status that the parser's error comes to. */
@@ -197,7 +199,7 @@ struct rcpt_http_request *request_new(struct connection *connection);
 void request_free(struct rcpt_http_request *request);
 void request_refuse(struct rcpt_http_request *request, int status);
 /* A route takes it, or a reason is found why not. */
-void request_check_head(struct rcpt_http_request *request, const http_parser *parser);
+void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser);
 /* All of it is here: to the handler, or the refusal goes back. */
 void request_complete(struct rcpt_http_request *request);
 

@@ -186,7 +186,6 @@ struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings
     }
     server->read_buffer = rcpt_malloc(HTTP_READ_BYTES);
     server->sources = source_table_new();
-    parse_settings(&server->callbacks);
     if (!prepare(server, error)) {
         free_server(server);
         return NULL;
