@@ -6,13 +6,12 @@
 #include "client.h"
 
 #include <curl/curl.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/network.h"
 #include "base/version.h"
-#include "webhook.h"
 
 #define MAX_HEADER_BYTES  65536u
 #define MAX_IDLE_HANDLES  256u
@@ -79,21 +78,12 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
 {
     struct rcpt_client_call *call = context;
     (void)purpose;
-    if (call->public_only && !rcpt_webhook_address_is_public(&at->addr)) {
+    struct rcpt_address address = rcpt_address_of(&at->addr);
+    if (call->public_only && !rcpt_address_is_public(&address)) {
         call->forbidden = true;
         return CURL_SOCKET_BAD;
     }
     return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
-}
-
-static bool text_is_public(const char *text)
-{
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    if (uv_ip4_addr(text, 0, &v4) == 0)
-        return rcpt_webhook_address_is_public((const struct sockaddr *)&v4);
-    return uv_ip6_addr(text, 0, &v6) == 0 &&
-           rcpt_webhook_address_is_public((const struct sockaddr *)&v6);
 }
 
 /* Connections are kept by name: one may have been opened by a call that may reach any address. */
@@ -102,7 +92,9 @@ static int on_connected(void *context, char *remote, char *local, int remote_por
 {
     struct rcpt_client_call *call = context;
     (void)local, (void)remote_port, (void)local_port;
-    if (!call->public_only || text_is_public(remote))
+    struct rcpt_address address;
+    if (!call->public_only ||
+        (rcpt_address_parse(remote, strlen(remote), &address) && rcpt_address_is_public(&address)))
         return CURL_PREREQFUNC_OK;
     call->forbidden = true;
     return CURL_PREREQFUNC_ABORT;

@@ -489,7 +489,7 @@ static void read_address(struct connection *connection)
     struct sockaddr_storage address = {0};
     int size = sizeof(address);
     uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size);
-    connection->address = source_address((const struct sockaddr *)&address);
+    connection->address = rcpt_address_of((const struct sockaddr *)&address);
 }
 
 /* Too many already: said in one line, without reading anything. */

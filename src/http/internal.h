@@ -18,15 +18,14 @@
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "base/network.h"
 #include "http.h"
 
-#define HTTP_MAX_HEADERS   100u
-#define HTTP_READ_BYTES    65536u
-#define HTTP_HEAD_BYTES    2048u /* first size of a request's head */
-#define HTTP_ADDRESS_BYTES 16u   /* IPv6, or IPv4 mapped into it */
-#define HTTP_TEXT_ADDRESS  46u
-#define HTTP_LINGER_MS     2000
-#define HTTP_TICK_MS       200
+#define HTTP_MAX_HEADERS 100u
+#define HTTP_READ_BYTES  65536u
+#define HTTP_HEAD_BYTES  2048u /* first size of a request's head */
+#define HTTP_LINGER_MS   2000
+#define HTTP_TICK_MS     200
 
 struct http_field { /* of a header line; offsets in the head, each part ends in a NUL */
     uint32_t name, name_size, value, value_size;
@@ -34,17 +33,13 @@ struct http_field { /* of a header line; offsets in the head, each part ends in 
 
 enum http_coding { HTTP_CODING_NONE, HTTP_CODING_GZIP, HTTP_CODING_DEFLATE };
 
-struct http_address {
-    uint8_t bytes[HTTP_ADDRESS_BYTES];
-};
-
 struct rcpt_http_request {
     struct rcpt_http_server *server;
     struct connection *connection; /* NULL: it is gone */
     struct rcpt_http_request *next;
     const struct http_route *route;
     uint64_t received_ns;
-    struct http_address peer, counted_for; /* counted_for: whose rate it counts in */
+    struct rcpt_address peer, counted_for; /* counted_for: whose rate it counts in */
     struct rcpt_buffer head;               /* target, then names and values */
     struct rcpt_buffer body;
     struct rcpt_buffer answer;                                /* made before its turn came */
@@ -63,7 +58,7 @@ struct rcpt_http_request {
     size_t max_queued_bytes;
     void (*on_gone)(void *context);
     void *gone_context;
-    char source[HTTP_TEXT_ADDRESS]; /* made when asked for */
+    char source[RCPT_ADDRESS_TEXT]; /* made when asked for */
 };
 
 enum http_place {                   /* what the parser reads next */
@@ -90,7 +85,7 @@ struct connection {
     uv_tcp_t tcp;
     llhttp_t parser;
     struct tls_session *tls;
-    struct http_address address;
+    struct rcpt_address address;
     enum connection_state state;
     enum http_place place;
     char last_byte;      /* of the lines around what is sent; 0: none yet */
@@ -125,7 +120,7 @@ struct rcpt_http_server {
     struct sockaddr_storage listen_address;
     char name[32], listen[128];
     char *certificate, *key;
-    struct network *trusted;
+    struct rcpt_network *trusted;
     size_t trusted_count;
     uv_tcp_t listener;
     uv_prepare_t flush;
@@ -222,27 +217,20 @@ void body_free(struct rcpt_http_request *request);
 size_t body_limit(const struct rcpt_http_request *request);
 
 /* ---- source.c ---- */
-struct network {
-    struct http_address address;
-    unsigned bits;
-};
-struct http_address source_address(const struct sockaddr *address);
-void source_text(const struct http_address *address, char text[HTTP_TEXT_ADDRESS]);
-RCPT_MUST_CHECK bool source_network(const char *text, struct network *network);
 /* Behind a trusted proxy the address that it names. */
-struct http_address source_of(const struct rcpt_http_request *request);
+struct rcpt_address source_of(const struct rcpt_http_request *request);
 struct source_table *source_table_new(void);
 void source_table_free(struct source_table *table);
 /* One more connection of this address (or one less). False: it has as many as it may. */
-bool source_connect(struct rcpt_http_server *server, const struct http_address *address);
-void source_disconnect(struct rcpt_http_server *server, const struct http_address *address);
+bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address);
+void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address);
 /* Whether it is an address of our own network, and no trusted proxy's. */
-bool source_is_near(const struct rcpt_http_server *server, const struct http_address *address);
+bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address);
 /* False: this address has asked too often; `wait_s` says when to come again. */
-bool source_admit(struct rcpt_http_server *server, const struct http_address *address,
+bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
                   unsigned *wait_s);
 /* 1: a request of it counts; -1: it does not after all. */
-void source_charge(struct rcpt_http_server *server, const struct http_address *address, int tokens);
+void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens);
 
 /* ---- tls.c ---- */
 RCPT_MUST_CHECK struct tls_context *tls_context_new(const char *certificate, const char *key,

@@ -79,8 +79,8 @@ const char *rcpt_http_source(const struct rcpt_http_request *request)
 {
     char *text = ((struct rcpt_http_request *)(uintptr_t)request)->source;
     if (text[0] == '\0') {
-        struct http_address address = source_of(request);
-        source_text(&address, text);
+        struct rcpt_address address = source_of(request);
+        rcpt_address_text(&address, text);
     }
     return text;
 }

@@ -126,9 +126,4 @@ bool rcpt_webhook_header_is_ours(const char *header);
 /* http or https, a host, no user name or password. */
 bool rcpt_webhook_url_is_valid(const char *url);
 
-struct sockaddr;
-/* Whether anybody on the Internet could be meant (IANA's special-purpose registries; addresses
- * that carry an IPv4 address are judged by it). */
-bool rcpt_webhook_address_is_public(const struct sockaddr *address);
-
 #endif

@@ -1,5 +1,4 @@
 /* The webhook client against the project's own HTTP server on the same loop. */
-#include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/network.h"
 #include "http/client.h"
 #include "http/http.h"
 #include "http/webhook.h"
@@ -101,12 +101,9 @@ static void the_receiver_is_given_the_time_it_asks_for(void **state)
 
 static bool is_public(const char *text)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-        return rcpt_webhook_address_is_public((const struct sockaddr *)&v4);
-    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
-    return rcpt_webhook_address_is_public((const struct sockaddr *)&v6);
+    struct rcpt_address address;
+    assert_true(rcpt_address_parse(text, strlen(text), &address));
+    return rcpt_address_is_public(&address);
 }
 
 static void addresses_inside_are_told_from_those_outside(void **state)
@@ -128,7 +125,8 @@ static void addresses_inside_are_told_from_those_outside(void **state)
         assert_false(is_public(inside[i]));
     for (size_t i = 0; i < COUNT(outside); i++)
         assert_true(is_public(outside[i]));
-    assert_false(rcpt_webhook_address_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
+    struct rcpt_address local = rcpt_address_of(&(struct sockaddr){.sa_family = AF_UNIX});
+    assert_false(rcpt_address_is_public(&local));
 }
 
 static void urls_and_headers_that_say_more_than_they_seem_are_refused(void **state)
