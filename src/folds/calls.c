@@ -159,7 +159,7 @@ static void on_calls(void *context, const struct rcpt_pg_rows *rows)
 static bool has_capacity(const struct folds_calls *calls)
 {
     for (const struct folds_endpoint *at = calls->endpoints; at != NULL; at = at->next)
-        if (rcpt_webhook_room(at->endpoint) > 0)
+        if (rcpt_webhook_capacity(at->endpoint) > 0)
             return true;
     return calls->endpoints == NULL;
 }
