@@ -391,7 +391,7 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         if (flight.work >= 0) {
             read_counts(&result, &flight, rows[flight.work]);
             rcpt_effects_report(flight.sender->on_effects, flight.sender->effects_context,
-                              flight.lane, flight.kind, rows[flight.work]);
+                                flight.lane, flight.kind, rows[flight.work]);
         }
     } else if (result.outcome == RCPT_ENGINE_AGAIN) {
         expect_unknown(flight.sender, true);
