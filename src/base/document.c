@@ -9,6 +9,7 @@ struct level {
     struct rcpt_node *last; /* child */
 };
 
+/* The way from the root to the container that is open. */
 struct building {
     struct rcpt_text input;
     struct rcpt_arena *arena;
@@ -41,6 +42,7 @@ static void end_container(struct rcpt_node *node, const struct rcpt_json_token *
     node->raw.size = (size_t)(input.at + token->end - node->raw.at);
 }
 
+/* Appends a node to the innermost container. */
 static struct rcpt_node *add(struct building *building, unsigned depth)
 {
     struct rcpt_node *node = rcpt_arena_alloc(building->arena, sizeof(*node));
@@ -106,17 +108,22 @@ const struct rcpt_node *rcpt_document_parse(struct rcpt_text text, struct rcpt_a
 
 /* ---- members without a tree ---- */
 
+/* Nothing is kept but the members that are asked for, so that a body of any shape costs no memory
+ * before its signature is checked. */
 struct picking {
     struct rcpt_text input;
     struct rcpt_arena *arena;
     const char *const *names; /* NULL: all */
     struct rcpt_node *found;
     size_t count, capacity;
-    struct rcpt_node *into; /* the wanted member whose value comes next, or is open; else NULL */
+    struct rcpt_node
+        *into; /* the member to be kept whose value comes next, or is open; else NULL */
     bool is_object;
     unsigned nodes;
 };
 
+/* The last of several members with one name counts, as in the tree: its node is emptied here and
+ * filled again. */
 static bool pick_key(struct picking *picking, struct rcpt_text text)
 {
     struct rcpt_text key = rcpt_text_trim(text);
@@ -154,6 +161,7 @@ static bool pick(void *context, const struct rcpt_json_token *token)
     return true;
 }
 
+/* What an earlier member left in `found` is void if the text turns out to be no JSON. */
 bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
                            const char *const *names, struct rcpt_node *found, size_t *count,
                            const char **reason)
@@ -178,6 +186,7 @@ bool rcpt_document_looks_like(struct rcpt_text text)
     return text.size > 0 && (text.at[0] == '{' || text.at[0] == '[');
 }
 
+/* Linear: objects of gateways have a few dozen members. */
 const struct rcpt_node *rcpt_node_member(const struct rcpt_node *object, struct rcpt_text name)
 {
     const struct rcpt_node *found = NULL;

@@ -30,6 +30,7 @@ static size_t place(const struct reading *reading)
     return bytes < reading->input.size ? bytes : reading->input.size;
 }
 
+/* Every token passes here. yajl's callbacks return 0 to stop. */
 static int report(struct reading *reading, enum rcpt_json_kind kind, const void *bytes, size_t size)
 {
     struct rcpt_json_token token = {.kind = kind,
@@ -67,6 +68,8 @@ static int on_key(void *context, const unsigned char *text, size_t size)
     return report(context, RCPT_JSON_KEY, text, size);
 }
 
+/* The limit is checked before the callback sees the container: handlers keep an array of this
+ * size. */
 static int begin(struct reading *reading, enum rcpt_json_kind kind)
 {
     reading->too_deep = reading->depth == RCPT_JSON_READ_MAX_DEPTH;
@@ -93,6 +96,7 @@ static int on_end(void *context)
     return report(reading, RCPT_JSON_END, NULL, 0);
 }
 
+/* Memory that runs out ends the process, as everywhere: yajl must not carry on with NULL. */
 static void *json_malloc(void *context, size_t size)
 {
     (void)context;
@@ -146,6 +150,7 @@ static bool has_trailing_bytes(const struct reading *reading, struct rcpt_json_f
     return true;
 }
 
+/* yajl's reason is a fixed text with a line's end; it shows nothing of the input. */
 static enum rcpt_json_result judge(struct reading *reading, yajl_status status,
                                    struct rcpt_json_fault *fault)
 {
@@ -161,6 +166,8 @@ static enum rcpt_json_result judge(struct reading *reading, yajl_status status,
     return status == yajl_status_client_canceled ? RCPT_JSON_STOPPED : RCPT_JSON_INVALID;
 }
 
+/* Completing tells yajl that no byte follows: only then a number at the end, or a missing bracket,
+ * shows. */
 static enum rcpt_json_result run(struct reading *reading, struct rcpt_json_fault *fault)
 {
     const unsigned char *bytes = (const unsigned char *)reading->input.at;

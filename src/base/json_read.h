@@ -1,6 +1,6 @@
 /* JSON as a stream of tokens, without a tree: the only place that knows the library (yajl).
  *
- * Accepts JSON (RFC 8259) and nothing else, but does not look at the encoding of strings: bytes that
+ * Accepts JSON (RFC 8259) and nothing else, but does not check the encoding of strings: bytes that
  * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?'. Memory: a few KiB and the
  * longest string with escapes, however many values there are. Thread-safe.
  */

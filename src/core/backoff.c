@@ -1,9 +1,10 @@
 /* How long to wait before the next attempt: decorrelated jitter, between the minimum and three
- * times the last wait, never above the maximum. Pure: the state is the caller's. Called by lane.c
- * and by the publishers of folds and actions in src/app.
+ * times the last wait, never above the maximum. Pure: the state is the caller's. Called by lane.c,
+ * src/folds and src/actions.
  */
 #include "backoff.h"
 
+/* splitmix64: good enough for jitter, and the same sequence for the same seed in the simulator. */
 uint64_t rcpt_random_next(uint64_t *state)
 {
     uint64_t mixed = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -20,6 +21,8 @@ void rcpt_backoff_init(struct rcpt_backoff *backoff, int64_t min_ms, int64_t max
     backoff->random = seed;
 }
 
+/* Random within the whole span, so that instances which failed together do not try again
+ * together. */
 int64_t rcpt_backoff_next_ms(struct rcpt_backoff *backoff)
 {
     int64_t last = backoff->last_ms > 0 ? backoff->last_ms : backoff->min_ms;

@@ -128,7 +128,7 @@ Transaction orphan;                 /* its connection is gone, its backend lives
 #define UNSYNCED 0                  /* LANE_DOWN too: a new connection has nothing else to do than to read positions */
 #define READING 1
 #define READY 2
-#define FLYING 3                    /* sent, not executed yet */
+#define IN_FLIGHT 3                 /* sent, not executed yet */
 #define HALFWAY 4                   /* some mutants: in the middle of a transaction */
 #define COMMITTED 5                 /* the result is on its way */
 #define FENCED 6
@@ -782,11 +782,11 @@ inline fly(kind_of) {
 #ifdef M_badlane
     LANE.sent.maker = i;
 #endif
-    LANE.state = FLYING
+    LANE.state = IN_FLIGHT
 }
 
 /* [lane_unfly]: raw events go back to the queue, but for those of ended epochs; the batch is made anew from them (F3). */
-inline unfly() {
+inline requeue() {
     for_each_partition
         if
 #ifdef M_reassignfilter
@@ -819,7 +819,7 @@ inline on_committed() {
 
 inline on_fenced() {
 #if defined(M_whole)                /* sends the same batch again */
-    LANE.state = FLYING
+    LANE.state = IN_FLIGHT
 #elif defined(M_foldkeep)           /* takes rows that have moved out of the fence, and sends the same content again */
     for_each_partition
         if
@@ -831,17 +831,17 @@ inline on_fenced() {
         :: else -> skip
         fi;
     next_partition;
-    LANE.state = FLYING
+    LANE.state = IN_FLIGHT
 #else
-    unfly();
+    requeue();
     LANE.state = UNSYNCED
 #endif
 }
 
 /* The connection is gone: committed or not. */
 inline on_unknown() {
-    again = (LANE.state >= FLYING);
-    unfly();
+    again = (LANE.state >= IN_FLIGHT);
+    requeue();
 #ifdef M_noidle     /* F4: only a lane that had something in flight reads its positions again */
     LANE.state = (again || LANE.state < READY -> UNSYNCED : READY)
 #else
@@ -916,13 +916,13 @@ end:do
 
     /* -- the backend -- */
 #ifdef M_twosnapshots               /* R8: parks what a later snapshot does not find */
-    :: d_step { MINE.state == FLYING && MINE.sent.kind == APPLY ->
+    :: d_step { MINE.state == IN_FLIGHT && MINE.sent.kind == APPLY ->
            lane_says("looks for messages\n"); MINE.sent.maker = now.born; MINE.state = HALFWAY }
-    :: atomic { MINE.state == HALFWAY || MINE.state == FLYING && MINE.sent.kind != APPLY -> flushed;
+    :: atomic { MINE.state == HALFWAY || MINE.state == IN_FLIGHT && MINE.sent.kind != APPLY -> flushed;
 #elif defined(M_datafirst) || defined(M_positionfirst)
-    :: atomic { MINE.state == FLYING || MINE.state == HALFWAY -> flushed;
+    :: atomic { MINE.state == IN_FLIGHT || MINE.state == HALFWAY -> flushed;
 #else
-    :: atomic { MINE.state == FLYING -> flushed_or_not;
+    :: atomic { MINE.state == IN_FLIGHT -> flushed_or_not;
 #endif
            d_step {
                execute(MINE.sent);
@@ -940,7 +940,7 @@ end:do
     :: atomic { MINE.state != UNSYNCED && losses > 0 ->
            if
            :: choice = 0
-           :: MINE.state == FLYING && orphan.kind == NONE -> choice = 1
+           :: MINE.state == IN_FLIGHT && orphan.kind == NONE -> choice = 1
            fi;
            d_step {
                losses--;
@@ -955,7 +955,7 @@ end:do
            } }
 #endif
 #if RETRIES > 0
-    :: d_step { MINE.state == FLYING && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; unfly(); LANE.state = READY }
+    :: d_step { MINE.state == IN_FLIGHT && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue(); LANE.state = READY }
 #endif
     od
 }
@@ -1022,7 +1022,7 @@ inline connections_end() {
        :: l == LANES -> break
        :: else ->
           if
-          :: LANE.state == FLYING || LANE.state == HALFWAY || (choice == 0 && LANE.state != UNSYNCED) -> on_unknown()
+          :: LANE.state == IN_FLIGHT || LANE.state == HALFWAY || (choice == 0 && LANE.state != UNSYNCED) -> on_unknown()
           :: else -> skip
           fi;
           l++
