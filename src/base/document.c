@@ -19,16 +19,21 @@ struct building {
     unsigned nodes;
 };
 
+static bool is_container(enum rcpt_json_kind kind)
+{
+    return kind == RCPT_JSON_ARRAY || kind == RCPT_JSON_OBJECT;
+}
+
 /* The bytes of a scalar are its text's. A string's quotes are not sought: escapes make it longer
  * than its text. A container's size is known at its end. */
-static void set_value(struct rcpt_node *node, const struct rcpt_json_token *token,
-                      struct rcpt_text input, struct rcpt_arena *arena)
+static inline void set_value(struct rcpt_node *node, const struct rcpt_json_token *token,
+                             struct rcpt_text input, struct rcpt_arena *arena)
 {
     node->type = (enum rcpt_node_type)token->kind;
     if (node->type == RCPT_NODE_NULL)
         return;
-    if (node->type == RCPT_NODE_ARRAY || node->type == RCPT_NODE_OBJECT) {
-        node->raw.at = input.at + token->end - 1;
+    if (is_container(token->kind)) {
+        node->raw.at = input.at + rcpt_json_end_of(token) - 1;
         return;
     }
     bool is_static = node->type == RCPT_NODE_BOOLEAN;
@@ -39,7 +44,7 @@ static void set_value(struct rcpt_node *node, const struct rcpt_json_token *toke
 static void end_container(struct rcpt_node *node, const struct rcpt_json_token *token,
                           struct rcpt_text input)
 {
-    node->raw.size = (size_t)(input.at + token->end - node->raw.at);
+    node->raw.size = (size_t)(input.at + rcpt_json_end_of(token) - node->raw.at);
 }
 
 /* Appends a node to the innermost container. */
@@ -77,7 +82,7 @@ static bool build(void *context, const struct rcpt_json_token *token)
         return false;
     struct rcpt_node *node = add(building, token->depth);
     set_value(node, token, building->input, building->arena);
-    if (node->raw.at != NULL && node->text.at == NULL)
+    if (is_container(token->kind))
         building->levels[token->depth] = (struct level){node, NULL};
     return true;
 }
@@ -156,7 +161,7 @@ static bool pick(void *context, const struct rcpt_json_token *token)
         end_container(picking->into, token, picking->input);
     else
         set_value(picking->into, token, picking->input, picking->arena);
-    if (token->kind != RCPT_JSON_ARRAY && token->kind != RCPT_JSON_OBJECT)
+    if (!is_container(token->kind))
         picking->into = NULL;
     return true;
 }

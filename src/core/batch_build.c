@@ -213,8 +213,8 @@ static uint8_t common_gateway(const struct rcpt_batch_event *events, uint32_t si
     return gateway;
 }
 
-/* There are never more signatures than events, nor more codes than receipts: both arrays have that
- * size. */
+/* There are never more signatures than events, nor more codes than receipts and flags: the
+ * arrays have these sizes. */
 static int32_t append_signature(struct rcpt_batch *batch, uint8_t gateway,
                                 const struct code_count *codes, uint32_t size)
 {

@@ -1,3 +1,6 @@
+/* Counts which kind of fault met a lane in which state: a combination that no seed reaches is a
+ * hole in the simulation. Called by play.c for each fault, and by campaign.c for the sums.
+ */
 #include "coverage.h"
 
 /* The states of a lane are private to the core; they are read here to know what a fault has met,

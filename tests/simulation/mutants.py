@@ -105,7 +105,7 @@ MUTANTS = {
     "multiplicity lost in the fold": (BUILD, [("        codes[at - 1].count++;\n", "")]),
     "wrong sort order": (BUILD, [
         ("        return left->prefix < right->prefix ? -1 : 1;", "        return left->prefix > right->prefix ? -1 : 1;")]),
-    "wait for a look forgotten at an assignment": (RANGE, [
+    "wait for a reading forgotten at an assignment": (RANGE, [
         ("        assignment->ranges[slot].asked_low = 0;\n",
          "        assignment->ranges[slot] = (struct range){.state = RANGE_FOLLOWED};\n")]),
     "answer to an ended assignment believed": (ASSIGNMENT, [
