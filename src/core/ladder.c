@@ -117,7 +117,7 @@ int rcpt_ladder_find_code(const struct rcpt_ladder *ladder, int64_t code, const 
     return on_channel(ladder, ladder->by_code[code], channel, channel_size);
 }
 
-/* Names go into SQL, labels and logs without quoting. */
+/* Names appear in labels and log lines: no character of them needs an escape. */
 static bool is_name(const char *name)
 {
     size_t size = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");

@@ -1,7 +1,10 @@
 /* A lane: what it does next (reads positions, sends a batch, a probe or a wake) and what the result
- * of a transaction means. States: enum lane_state in engine_internal.h, with one setter and a table
- * of legal changes. A lane has one transaction in flight, and takes no other step until its result.
- * Called by engine.c.
+ * of a transaction means. It has one transaction in flight, and takes no other step until its
+ * result.
+ *
+ * States, with one setter and a table of legal changes: DOWN → UNSYNCED (connected) → READING (its
+ * positions) → READY → IN_FLIGHT (a transaction) → READY, or WAITING (a back-off), or UNSYNCED
+ * (only the rows can tell). What each awaits: enum lane_state. Called by engine.c.
  */
 #include <stdio.h>
 #include <stdlib.h>

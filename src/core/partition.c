@@ -1,6 +1,8 @@
-/* One partition in the engine: epochs, which records are taken in, rewinds. States: enum
- * partition_phase in engine_internal.h says what each awaits; enter() is the one setter, with a
- * table of legal changes. Called through core/engine.h by src/receipts/consume.c and the simulator,
+/* One partition in the engine: epochs, which records are taken in, rewinds.
+ *
+ * Phases, with one setter and a table of legal changes: UNASSIGNED, CONSUMING, COMPARING (with the
+ * anchor), REWINDING, both of these, UNPROVEN (its rows have to be read again). What each awaits:
+ * enum partition_phase. Called through core/engine.h by src/receipts/consume.c and the simulator,
  * by assignment.c, and by engine.c after positions were read.
  */
 #include "engine_internal.h"
