@@ -79,7 +79,7 @@ struct rcpt_decoder {
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
- * fifth of the parser's price; what the scan does not take goes through the parser. Where the scan
+ * third of the parser's price; what the scan does not take goes through the parser. Where the scan
  * takes a record, both give the same. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */
