@@ -51,7 +51,7 @@ struct rcpt_text_flaws {
         half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
 };
 
-struct rcpt_gateway {
+struct rcpt_gateway_tally {
     char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
     uint8_t size;
     uint64_t events;
@@ -60,8 +60,9 @@ struct rcpt_gateway {
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
-    struct rcpt_gateway gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
-    uint32_t gateway_count, last_gateway;                   /* in use, but for the last */
+    struct rcpt_gateway_tally
+        gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
+    uint32_t gateway_count, last_gateway;   /* in use, but for the last */
 
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;

@@ -120,8 +120,6 @@ bool rcpt_smpp_parse(struct rcpt_text text, struct rcpt_smpp_receipt *receipt);
 /* Words of `stat:`, also as other gateways use them. */
 extern const struct rcpt_mapping rcpt_smpp_statuses[];
 extern const size_t rcpt_smpp_status_count;
-/* Row for a message_state of 1…8; NULL: no such state. */
-const struct rcpt_mapping *rcpt_smpp_state(unsigned message_state);
 
 /* ---- moment.c ---- */
 

@@ -154,11 +154,6 @@ void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const 
     use_now(cache, index);
 }
 
-size_t rcpt_alias_cache_count(const struct rcpt_alias_cache *cache)
-{
-    return cache->count;
-}
-
 /* ---- keys ---- */
 
 struct seen {

@@ -22,7 +22,6 @@ const char *rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope,
                                  const char *gateway_id, size_t size, size_t *message_id_size);
 void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
                           size_t size, const char *message_id, size_t message_id_size);
-size_t rcpt_alias_cache_count(const struct rcpt_alias_cache *cache);
 
 /* ---- keys of requests, each for its time; the oldest is forgotten where there is no room ---- */
 

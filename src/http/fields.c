@@ -22,16 +22,6 @@ enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request)
     return request->method;
 }
 
-struct rcpt_http_text rcpt_http_target(const struct rcpt_http_request *request)
-{
-    return text_at(request, 0, request->target_size);
-}
-
-struct rcpt_http_text rcpt_http_path(const struct rcpt_http_request *request)
-{
-    return text_at(request, request->path, request->path_size);
-}
-
 struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request)
 {
     if (request->query == 0)

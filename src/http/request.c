@@ -85,11 +85,6 @@ const char *rcpt_http_source(const struct rcpt_http_request *request)
     return text;
 }
 
-bool rcpt_http_is_tls(const struct rcpt_http_request *request)
-{
-    return request->server->tls != NULL;
-}
-
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
 {
     return request->received_ns;
@@ -218,10 +213,10 @@ static void check_form(struct rcpt_http_request *request, const llhttp_t *parser
 
 static void check_route(struct rcpt_http_request *request, const llhttp_t *parser)
 {
-    struct rcpt_http_text path = rcpt_http_path(request);
-    request->route = http_find_route(request->server, path.bytes, path.size);
+    const char *path = request->head.bytes + request->path;
+    request->route = http_find_route(request->server, path, request->path_size);
     if (parser->method == HTTP_OPTIONS) {
-        if (request->route == NULL && !(path.size == 1 && path.bytes[0] == '*'))
+        if (request->route == NULL && !(request->path_size == 1 && path[0] == '*'))
             request_refuse(request, 404);
         request_refuse(request, 204);
     } else if (request->route == NULL) {

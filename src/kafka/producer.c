@@ -586,11 +586,6 @@ enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
     return code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? RCPT_PRODUCER_FULL : RCPT_PRODUCER_DOWN;
 }
 
-size_t rcpt_producer_bytes(const struct rcpt_producer *producer)
-{
-    return producer->bytes;
-}
-
 size_t rcpt_producer_records(const struct rcpt_producer *producer)
 {
     return producer->records;
