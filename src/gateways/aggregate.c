@@ -8,7 +8,7 @@
 struct partition {
     struct rcpt_aggregate_batch *sealed, *last_sealed; /* full, in order */
     struct rcpt_aggregate_batch *open;                 /* takes the next event */
-    uint32_t flying;
+    uint32_t in_flight;
     uint32_t last_requests; /* in the record that left last, at last_sent_ms */
     int64_t last_sent_ms;
     bool listed; /* in `waiting` */
@@ -20,7 +20,7 @@ struct rcpt_aggregate {
     uint32_t partition_count, partition_capacity;
     uint32_t *waiting; /* partitions that have something to send */
     uint32_t waiting_count;
-    struct rcpt_aggregate_batch *flights, *last_flight; /* in the order of their departure */
+    struct rcpt_aggregate_batch *first_in_flight, *last_in_flight; /* in the order of their departure */
     size_t bytes;
 };
 
@@ -89,12 +89,12 @@ size_t rcpt_aggregate_bytes(const struct rcpt_aggregate *aggregate)
 
 int64_t rcpt_aggregate_oldest_ms(const struct rcpt_aggregate *aggregate, int64_t now_ms)
 {
-    return aggregate->flights != NULL ? now_ms - aggregate->flights->sent_ms : 0;
+    return aggregate->first_in_flight != NULL ? now_ms - aggregate->first_in_flight->sent_ms : 0;
 }
 
 bool rcpt_aggregate_is_empty(const struct rcpt_aggregate *aggregate)
 {
-    return aggregate->waiting_count == 0 && aggregate->flights == NULL;
+    return aggregate->waiting_count == 0 && aggregate->first_in_flight == NULL;
 }
 
 bool rcpt_aggregate_lingers(const struct rcpt_aggregate *aggregate)
@@ -213,13 +213,13 @@ static bool is_due(const struct rcpt_aggregate *aggregate, const struct partitio
 {
     const struct rcpt_aggregate_batch *batch =
         partition->sealed != NULL ? partition->sealed : partition->open;
-    if (partition->flying >= aggregate->settings.max_flights)
+    if (partition->in_flight >= aggregate->settings.max_in_flight)
         return false;
     if (partition->sealed != NULL || now_ms - batch->opened_ms >= aggregate->settings.linger_ms)
         return true;
     /* Where the last record took along what several requests brought, there is a crowd: waiting a
      * little makes fewer and larger records. One client that asks again and again never waits. */
-    return partition->flying == 0 &&
+    return partition->in_flight == 0 &&
            (partition->last_requests < 2 ||
             now_ms - partition->last_sent_ms >= aggregate->settings.linger_ms);
 }
@@ -231,21 +231,21 @@ static struct rcpt_aggregate_batch *take(struct rcpt_aggregate *aggregate,
         seal(aggregate, partition);
     struct rcpt_aggregate_batch *batch = partition->sealed;
     partition->sealed = batch->next;
-    partition->flying++;
+    partition->in_flight++;
     return batch;
 }
 
-static void take_off(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
+static void note_sent(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
                      int64_t now_ms)
 {
     batch->sent_ms = now_ms;
     batch->next = NULL;
-    batch->previous = aggregate->last_flight;
-    if (aggregate->last_flight != NULL)
-        aggregate->last_flight->next = batch;
+    batch->previous = aggregate->last_in_flight;
+    if (aggregate->last_in_flight != NULL)
+        aggregate->last_in_flight->next = batch;
     else
-        aggregate->flights = batch;
-    aggregate->last_flight = batch;
+        aggregate->first_in_flight = batch;
+    aggregate->last_in_flight = batch;
 }
 
 struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregate, int64_t now_ms)
@@ -261,32 +261,32 @@ struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregat
             partition->listed = false;
             aggregate->waiting[i] = aggregate->waiting[--aggregate->waiting_count];
         }
-        take_off(aggregate, batch, now_ms);
+        note_sent(aggregate, batch, now_ms);
         return batch;
     }
     return NULL;
 }
 
-static void unlink_flight(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch)
+static void unlink_in_flight(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch)
 {
     if (batch->previous != NULL)
         batch->previous->next = batch->next;
     else
-        aggregate->flights = batch->next;
+        aggregate->first_in_flight = batch->next;
     if (batch->next != NULL)
         batch->next->previous = batch->previous;
     else
-        aggregate->last_flight = batch->previous;
+        aggregate->last_in_flight = batch->previous;
 }
 
 void rcpt_aggregate_settle(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
                            bool good)
 {
     struct partition *partition = &aggregate->partitions[batch->partition];
-    RCPT_ASSERT(partition->flying > 0);
-    partition->flying--;
+    RCPT_ASSERT(partition->in_flight > 0);
+    partition->in_flight--;
     aggregate->bytes -= batch->json.size;
-    unlink_flight(aggregate, batch);
+    unlink_in_flight(aggregate, batch);
     for (uint32_t i = 0; i < batch->ticket_count; i++)
         rcpt_ticket_release(batch->tickets[i], good);
     free(batch->tickets);

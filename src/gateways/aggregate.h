@@ -33,7 +33,7 @@ struct rcpt_aggregate_settings {
     uint32_t max_events;
     size_t max_bytes;
     int64_t linger_ms;    /* a record that waits longer goes although others are on their way … */
-    uint32_t max_flights; /* … but not more than so many of one partition */
+    uint32_t max_in_flight; /* … but not more than so many of one partition */
 };
 
 /* Whom the events come from, for the record's headers. */

@@ -1,4 +1,4 @@
-/* What an adapter is, and what it may use. Private to the room.
+/* What an adapter is, and what it may use. Private to src/gateways.
  *
  * One adapter is one file in gateways/: a `struct rcpt_gateway` with tables, and hooks only where
  * the format demands code. Everything else (parsing, times, limits, events) is done by the reader

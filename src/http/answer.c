@@ -245,11 +245,11 @@ void answer_advance(struct connection *connection)
 
 /* ---- in pieces ---- */
 
-void answer_tell_gone(struct rcpt_http_request *request)
+void answer_report_gone(struct rcpt_http_request *request)
 {
-    if (!request->streaming || request->told_gone || request->on_gone == NULL)
+    if (!request->streaming || request->gone_reported || request->on_gone == NULL)
         return;
-    request->told_gone = true;
+    request->gone_reported = true;
     request->on_gone(request->gone_context);
 }
 

@@ -130,7 +130,7 @@ static void orphan_requests(struct connection *connection)
         request->connection = NULL;
         request->next = NULL;
         if (request->handed && !request->answered)
-            answer_tell_gone(request);
+            answer_report_gone(request);
         else
             request_free(request);
         request = next;
@@ -383,9 +383,9 @@ static void on_shutdown(uv_shutdown_t *request, int status)
  * and could take the answer with it. */
 static void begin_lingering(struct connection *connection)
 {
-    if (connection->shut)
+    if (connection->end_sent)
         return;
-    connection->shut = true;
+    connection->end_sent = true;
     if (connection->tls != NULL)
         tls_say_goodbye(connection);
     if (connection->state == CONNECTION_CLOSED)

@@ -54,7 +54,7 @@ struct rcpt_http_request {
     bool in_name, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
     bool counts, counted;  /* in the rate of its source: once it is complete; it has been */
     bool handed, answered; /* to the handler; completely, by it */
-    bool streaming, chunked_answer, told_gone;
+    bool streaming, chunked_answer, gone_reported;
     size_t max_queued_bytes;
     void (*on_gone)(void *context);
     void *gone_context;
@@ -101,7 +101,7 @@ struct connection {
     struct rcpt_buffer out;                 /* to be sent by the next flush */
     size_t writing_bytes;                   /* given to libuv */
     size_t queued_bytes;                    /* in libuv, when last looked at */
-    bool dirty, reading, close_after, client_ended, shut;
+    bool dirty, reading, close_after, client_ended, end_sent;
     bool served; /* a request of it was complete */
 };
 
@@ -132,7 +132,7 @@ struct rcpt_http_server {
     char *read_buffer, *plain_buffer;
     struct rcpt_http_stats stats;
     unsigned open_handles, references; /* references: itself until closed, and every request */
-    bool listening, draining, closing, told_of_proxy;
+    bool listening, draining, closing, proxy_warned;
     int64_t date_at_s;
     char date[40];
     struct rcpt_http_request *spare; /* answered ones, to be used again */
@@ -151,7 +151,7 @@ const struct http_route *http_find_route(const struct rcpt_http_server *server, 
                                          size_t size);
 void http_handle_closed(struct rcpt_http_server *server);
 void http_release(struct rcpt_http_server *server);
-void http_tell_closed(struct rcpt_http_server *server);
+void http_report_closed(struct rcpt_http_server *server);
 
 /* ---- connection.c ---- */
 void connection_accept(struct rcpt_http_server *server);
@@ -207,7 +207,7 @@ void answer_refusal(struct rcpt_http_request *request);
 /* Sends what the first requests of the list have ready. */
 void answer_advance(struct connection *connection);
 /* The client is gone: the handler of a streamed answer is told. */
-void answer_tell_gone(struct rcpt_http_request *request);
+void answer_report_gone(struct rcpt_http_request *request);
 
 /* ---- body.c ---- */
 /* 0, or the status that it comes to. */

@@ -233,10 +233,10 @@ static void warn_of_proxy(struct rcpt_http_request *request)
 {
     struct rcpt_http_server *server = request->server;
     bool speaks = memcmp(&request->counted_for, &request->peer, sizeof(request->peer)) == 0;
-    if (server->told_of_proxy || !speaks ||
+    if (server->proxy_warned || !speaks ||
         rcpt_http_header(request, "x-forwarded-for").bytes == NULL)
         return;
-    server->told_of_proxy = true;
+    server->proxy_warned = true;
     rcpt_log_warn("http",
                   "%s: %s forwards requests of others and is no trusted proxy: their addresses are "
                   "not looked at; HINT: name it in %s.trusted_proxies",

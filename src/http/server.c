@@ -417,7 +417,7 @@ void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *co
     server->on_closed = on_closed;
     server->closed_context = context;
     if (!server->listening) {
-        http_tell_closed(server);
+        http_report_closed(server);
         return;
     }
     close_listener(server);

@@ -39,7 +39,7 @@ void http_release(struct rcpt_http_server *server)
         server->free(server);
 }
 
-void http_tell_closed(struct rcpt_http_server *server)
+void http_report_closed(struct rcpt_http_server *server)
 {
     void (*on_closed)(void *context) = server->on_closed;
     void *context = server->closed_context;
@@ -50,5 +50,5 @@ void http_tell_closed(struct rcpt_http_server *server)
 void http_handle_closed(struct rcpt_http_server *server)
 {
     if (--server->open_handles == 0)
-        http_tell_closed(server);
+        http_report_closed(server);
 }

@@ -1,5 +1,10 @@
-/* A request: to its account, through the adapter, into records, and answered when all of it is
- * acknowledged. */
+/* The way of a request: to its account, through the adapter, into records; answered when Kafka has
+ * acknowledged all of it.
+ *
+ * A delivery is one of: read and decided at once (intake_on_request), waiting for a certificate
+ * (fetch.c) or for aliases (alias.c), waiting for Kafka (its ticket is held by records and
+ * letters). on_settled() or one of the early answers ends it. Memory comes from two free lists:
+ * deliveries, and arenas that are held only while a result is read. */
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +24,7 @@
 #define TRIM_BYTES        (8u << 20)
 #define TRIM_MS           1000
 
+/* Wall clock, in µs: the time of receipt that records and verifiers see. */
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -41,6 +47,7 @@ static struct intake_arena *take_arena(struct rcpt_intake *intake)
     return arena;
 }
 
+/* All arenas count in the intake's memory: a small body can become a large result. */
 static void count_arena(struct delivery *delivery, size_t bytes)
 {
     struct rcpt_intake *intake = delivery->intake;
@@ -50,6 +57,7 @@ static void count_arena(struct delivery *delivery, size_t bytes)
         intake->most_arena_bytes = intake->arena_bytes;
 }
 
+/* Results point into the arena: nothing of delivery->result is valid afterwards. */
 void intake_drop_arena(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
@@ -69,6 +77,8 @@ void intake_drop_arena(struct delivery *delivery)
     intake->spare_arena_count++;
 }
 
+/* glibc keeps freed memory; after a burst of at least 8 MiB that is half over, it goes back to the
+ * system, at most once a second. */
 void intake_trim(struct rcpt_intake *intake)
 {
     int64_t now = intake_now(intake);
@@ -82,6 +92,7 @@ void intake_trim(struct rcpt_intake *intake)
 
 static void on_settled(struct rcpt_ticket *ticket);
 
+/* The ticket begins held by the request itself, until intake_emit() has passed on everything. */
 static struct delivery *take_delivery(struct rcpt_intake *intake, struct intake_account *account,
                                       struct rcpt_http_request *request)
 {
@@ -131,6 +142,7 @@ void intake_free_spares(struct rcpt_intake *intake)
 
 static void end_span(struct delivery *delivery, unsigned code);
 
+/* For answers after Kafka, and refusals without a body of the adapter's. */
 static void answer(struct delivery *delivery, unsigned code, const char *content_type,
                    const void *body, size_t size, unsigned retry_after_s)
 {
@@ -146,7 +158,8 @@ static void answer(struct delivery *delivery, unsigned code, const char *content
     rcpt_http_answer(delivery->request, &answer);
 }
 
-/* What Kafka did not acknowledge the gateway sends again. */
+/* 503 makes the gateway send again what Kafka did not acknowledge. The replay key is remembered
+ * only after success, or the repetition would be taken for a copy. */
 static void on_settled(struct rcpt_ticket *ticket)
 {
     struct delivery *delivery = (struct delivery *)ticket;
@@ -166,7 +179,7 @@ static void on_settled(struct rcpt_ticket *ticket)
     give_delivery(delivery);
 }
 
-/* At once, without Kafka: a refusal, or a request that held no receipt. */
+/* Answers without Kafka: a refusal, a copy, or a request that held no receipt. */
 static void answer_now(struct delivery *delivery)
 {
     const struct rcpt_intake_answer *given = &delivery->result.answer;
@@ -187,6 +200,7 @@ static void answer_now(struct delivery *delivery)
     give_delivery(delivery);
 }
 
+/* The request was read, but is not taken now. */
 static void turn_back(struct delivery *delivery, unsigned code, unsigned wait_s)
 {
     answer(delivery, code, NULL, NULL, 0, wait_s);
@@ -200,7 +214,7 @@ void intake_refuse(struct delivery *delivery)
     turn_back(delivery, 503, RETRY_AFTER_S);
 }
 
-/* The arena goes before the answer does. */
+/* Copies the answer out of the arena, which goes before Kafka acknowledges. */
 static void keep_answer(struct delivery *delivery)
 {
     const struct rcpt_intake_answer *given = &delivery->result.answer;
@@ -214,6 +228,8 @@ static void keep_answer(struct delivery *delivery)
 
 /* ---- into records ---- */
 
+/* The partition follows the message id by the same hash as lanes do, so one message stays in one
+ * partition and in order. Without an alias the gateway's id takes its place. */
 static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
                        const struct rcpt_aggregate_origin *origin)
 {
@@ -237,13 +253,15 @@ static void emit_event(struct delivery *delivery, const struct rcpt_intake_event
     stats->events++;
 }
 
-/* Of many recipients in one element each may be set aside: the element is one letter. */
+/* Of many recipients in one element each may be a dead letter: the element is sent once. */
 static bool is_the_same(const struct rcpt_intake_drop *drop, const struct rcpt_intake_drop *before)
 {
     return drop->kind == before->kind && drop->reason == before->reason && drop->raw.size > 0 &&
            drop->raw.at == before->raw.at && drop->raw.size == before->raw.size;
 }
 
+/* Each drop counts; letters stop when the first could not be sent, since the gateway will repeat
+ * the request. */
 static void emit_drops(struct delivery *delivery)
 {
     struct rcpt_intake_stats *stats = &delivery->account->stats;
@@ -259,6 +277,8 @@ static void emit_drops(struct delivery *delivery)
     }
 }
 
+/* Aliases are as known as they will be. Ends with releasing the request's own hold of the ticket,
+ * which may answer at once. */
 void intake_emit(struct delivery *delivery)
 {
     const struct rcpt_intake *intake = delivery->intake;
@@ -275,7 +295,9 @@ void intake_emit(struct delivery *delivery)
     keep_answer(delivery);
     for (size_t i = 0; i < result->event_count; i++) {
         if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
-            rcpt_ticket_hold(&delivery->ticket); /* what its values repeat is more than we have */
+            /* Many events can repeat one large value: memory ends before the request does. It fails
+             * as a whole. */
+            rcpt_ticket_hold(&delivery->ticket);
             rcpt_ticket_release(&delivery->ticket, false);
             break;
         }
@@ -295,20 +317,22 @@ static struct rcpt_text text_of(struct rcpt_http_text text)
     return (struct rcpt_text){text.bytes, text.size};
 }
 
+/* The server lets only GET, HEAD and POST through; HEAD never comes here. */
 static struct rcpt_text method_text(enum rcpt_http_method method)
 {
     return method == RCPT_HTTP_POST ? (struct rcpt_text){"POST", 4} : (struct rcpt_text){"GET", 3};
 }
 
-/* Where there is no span of ours the caller's headers are passed on as they are. */
+/* Begins a span if the caller sampled its trace, or by our own rate where there is no caller.
+ * Without one, the caller's headers are passed on unchanged. */
 static void begin_span(struct delivery *delivery, const struct rcpt_trace_context *parent)
 {
     const struct rcpt_intake *intake = delivery->intake;
     struct rcpt_tracer *tracer = intake->settings.tracer;
-    bool wanted = parent != NULL
-                      ? parent->sampled
-                      : rcpt_tracer_draw(tracer, intake->config->tracing.sample_millionths);
-    if (!wanted)
+    bool sampled = parent != NULL
+                       ? parent->sampled
+                       : rcpt_tracer_draw(tracer, intake->config->tracing.sample_millionths);
+    if (!sampled)
         return;
     struct rcpt_span *span = rcpt_span_begin(tracer, RCPT_SPAN_SERVER, "webhook", parent);
     rcpt_span_set_begin(span, rcpt_http_received_ns(delivery->request));
@@ -322,6 +346,7 @@ static void begin_span(struct delivery *delivery, const struct rcpt_trace_contex
     delivery->span = span;
 }
 
+/* Copied into the arena: the header's memory is the request's. */
 static void note_tracestate(struct delivery *delivery)
 {
     struct rcpt_http_text state = rcpt_http_header(delivery->request, "tracestate");
@@ -334,7 +359,8 @@ static void note_tracestate(struct delivery *delivery)
     delivery->tracestate = copy;
 }
 
-/* W3C Trace Context, from the caller to the records. */
+/* W3C Trace Context, from the caller to the records. A request that is read again, after its
+ * certificate came, keeps its span. */
 static void note_trace(struct delivery *delivery)
 {
     struct rcpt_trace_context parent;
@@ -350,6 +376,7 @@ static void note_trace(struct delivery *delivery)
         begin_span(delivery, known ? &parent : NULL);
 }
 
+/* Called with every answer; a delivery without a span ignores it. */
 static void end_span(struct delivery *delivery, unsigned code)
 {
     struct rcpt_span *span = delivery->span;
@@ -363,6 +390,7 @@ static void end_span(struct delivery *delivery, unsigned code)
     rcpt_span_end_take(delivery->intake->settings.tracer, span, 0);
 }
 
+/* Reads the request into a result in a fresh arena: verification, then events and drops. */
 static void adapt(struct delivery *delivery)
 {
     struct rcpt_http_request *request = delivery->request;
@@ -397,11 +425,13 @@ static void adapt(struct delivery *delivery)
 
 /* ---- deciding ---- */
 
+/* MISSING, BAD and STALE; UNVERIFIED means that the account asks for no verification. */
 static bool is_refused(enum rcpt_intake_verdict verdict)
 {
     return verdict != RCPT_INTAKE_VERIFIED && verdict != RCPT_INTAKE_UNVERIFIED;
 }
 
+/* Only signed requests have a key. The key is noted for on_settled(). */
 static bool is_copy(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
@@ -413,6 +443,7 @@ static bool is_copy(struct delivery *delivery)
     return rcpt_replay_is_known(intake->replay, delivery->key, intake_now(intake));
 }
 
+/* Whether an event has the gateway's id alone, and the cache lacks its alias. */
 static bool needs_lookup(struct delivery *delivery)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -430,17 +461,17 @@ static bool needs_lookup(struct delivery *delivery)
 static void route(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
-    bool looks = intake->database != INTAKE_DATABASE_UNUSED && needs_lookup(delivery);
-    if (looks && intake_can_look_up(intake))
+    bool unresolved = intake->database != INTAKE_DATABASE_UNUSED && needs_lookup(delivery);
+    if (unresolved && intake_can_look_up(intake))
         intake_look_up(delivery);
-    else if (looks && intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
+    else if (unresolved && intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
         intake_refuse(delivery);
     else
         intake_emit(delivery);
 }
 
-/* Beside the bodies, which have the other half of intake.memory. */
-static bool has_room(const struct rcpt_intake *intake, size_t more)
+/* Everything beside the bodies, which have the other half of intake.memory. */
+static bool has_capacity(const struct rcpt_intake *intake, size_t more)
 {
     size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
     size_t records = rcpt_aggregate_bytes(intake->aggregate);
@@ -448,14 +479,15 @@ static bool has_room(const struct rcpt_intake *intake, size_t more)
            intake->config->intake.memory_bytes / 2;
 }
 
-/* One that nobody else's is beside is let through whatever it needs, or it could never be. */
+/* A request that is alone in memory passes whatever it needs: it could never pass otherwise. */
 static bool fits(const struct delivery *delivery)
 {
     const struct rcpt_intake *intake = delivery->intake;
-    return intake->arena_bytes == delivery->arena_bytes || has_room(intake, 0);
+    return intake->arena_bytes == delivery->arena_bytes || has_capacity(intake, 0);
 }
 
-/* Verified, or something that its account takes from everybody: no guess, no knock at the door. */
+/* Verified, or with content that its account accepts unverified: not a guess at a secret. Such
+ * requests do not count in the rate of their source. */
 static bool is_welcome(const struct rcpt_intake_result *result)
 {
     if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
@@ -466,8 +498,8 @@ static bool is_welcome(const struct rcpt_intake_result *result)
     return false;
 }
 
-/* The account's rate is charged for what it has signed or takes from everybody: nobody else's
- * requests use it up, nor do empty ones. */
+/* The account's rate is charged for what the account has signed, or accepts unverified: refused and
+ * empty requests of strangers cannot use it up. */
 static bool has_rate(struct delivery *delivery, unsigned *wait_s)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -480,6 +512,7 @@ static bool has_rate(struct delivery *delivery, unsigned *wait_s)
                            intake_now(intake), wait_s);
 }
 
+/* A copy is answered like the original, whose records are in Kafka. */
 static void decide_welcome(struct delivery *delivery)
 {
     struct intake_account *account = delivery->account;
@@ -497,6 +530,7 @@ static void decide_welcome(struct delivery *delivery)
     }
 }
 
+/* The rate of the source was charged when the request arrived, and is given back here. */
 static void decide(struct delivery *delivery)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -521,6 +555,7 @@ void intake_adapt_again(struct delivery *delivery)
 
 /* ---- arriving ---- */
 
+/* For bsearch: a text without a NUL against an account's name. */
 static int compare_names(const void *key, const void *member)
 {
     const struct rcpt_http_text *name = key;
@@ -546,6 +581,7 @@ static struct intake_account *find_account(const struct rcpt_intake *intake,
                    compare_names);
 }
 
+/* Refuses without a delivery: the cheapest answer, for when memory or Kafka is short. */
 static void turn_away(struct intake_account *account, struct rcpt_http_request *request, int status,
                       unsigned wait_s)
 {
@@ -554,6 +590,7 @@ static void turn_away(struct intake_account *account, struct rcpt_http_request *
     rcpt_http_answer(request, &answer);
 }
 
+/* The server's handler. Sheds load before anything is read or allocated. */
 void intake_on_request(void *context, struct rcpt_http_request *request)
 {
     struct rcpt_intake *intake = context;
@@ -564,11 +601,12 @@ void intake_on_request(void *context, struct rcpt_http_request *request)
         return;
     }
     account->stats.requests++;
-    if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* somebody looks whether we are here */
+    if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* a probe of the gateway */
         turn_away(account, request, 200, 0);
-    } else if (intake_obstacle(intake) != NULL || !has_room(intake, rcpt_http_body(request).size)) {
+    } else if (intake_obstacle(intake) != NULL ||
+               !has_capacity(intake, rcpt_http_body(request).size)) {
         account->stats.turned_away++;
-        rcpt_http_give_back(request); /* it was not looked at, and comes again */
+        rcpt_http_give_back(request); /* it was not read, and comes again */
         turn_away(account, request, 503, RETRY_AFTER_S);
     } else {
         struct delivery *delivery = take_delivery(intake, account, request);
