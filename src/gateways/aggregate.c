@@ -20,7 +20,8 @@ struct rcpt_aggregate {
     uint32_t partition_count, partition_capacity;
     uint32_t *waiting; /* partitions that have something to send */
     uint32_t waiting_count;
-    struct rcpt_aggregate_batch *first_in_flight, *last_in_flight; /* in the order of their departure */
+    struct rcpt_aggregate_batch *first_in_flight,
+        *last_in_flight; /* in the order of their departure */
     size_t bytes;
 };
 
@@ -236,7 +237,7 @@ static struct rcpt_aggregate_batch *take(struct rcpt_aggregate *aggregate,
 }
 
 static void note_sent(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
-                     int64_t now_ms)
+                      int64_t now_ms)
 {
     batch->sent_ms = now_ms;
     batch->next = NULL;

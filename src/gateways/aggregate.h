@@ -32,7 +32,7 @@ void rcpt_ticket_release(struct rcpt_ticket *ticket, bool good);
 struct rcpt_aggregate_settings {
     uint32_t max_events;
     size_t max_bytes;
-    int64_t linger_ms;    /* a record that waits longer goes although others are on their way … */
+    int64_t linger_ms; /* a record that waits longer goes although others are on their way … */
     uint32_t max_in_flight; /* … but not more than so many of one partition */
 };
 

@@ -77,7 +77,7 @@ struct rcpt_reading {
     struct rcpt_arena *arena;
     struct rcpt_intake_event *events; /* growing */
     struct rcpt_intake_drop *drops;
-    size_t event_room, drop_room;
+    size_t event_capacity, drop_capacity;
     bool body_is_utf8;
     bool answered;        /* by the challenge */
     struct rcpt_text raw; /* body, or query, as it came: for the dead letters and nothing else */

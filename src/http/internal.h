@@ -1,6 +1,7 @@
 /* What the files of src/http share. Nobody else includes this.
  *
  * server.c      settings, routes, listening, limits of connections, drain and end
+ * connection_state.c  its states, deadlines, and worth when there are too many
  * connection.c  one client: bytes in, answers out in order, what it may wait for and how long
  * parse.c       the parser's callbacks: bytes become a request, or the reason why not
  * request.c     the memory of a request, its checks and its way to the handler
@@ -153,23 +154,14 @@ void http_handle_closed(struct rcpt_http_server *server);
 void http_release(struct rcpt_http_server *server);
 void http_report_closed(struct rcpt_http_server *server);
 
-/* ---- connection.c ---- */
-void connection_accept(struct rcpt_http_server *server);
+/* ---- connection_state.c ---- */
 void connection_set_state(struct connection *connection, enum connection_state state);
-/* Nothing more is sent or read; its requests stay with their handlers. */
-void connection_close(struct connection *connection);
 /* Something is to be sent, or more may be parsed: the next flush sees to it. */
 void connection_touch(struct connection *connection);
-/* What is in `out` goes to the socket now. */
-void connection_send(struct connection *connection);
-void connection_flush(struct rcpt_http_server *server);
-/* Closes those that have used up their time. */
-void connection_expire(struct rcpt_http_server *server);
 /* The connection ends after the answers that are owed. */
 void connection_end_after(struct connection *connection);
-/* Plain bytes, from the socket or out of TLS. */
-void connection_parse(struct connection *connection, const char *bytes, size_t size);
-/* Whether this client has not completed a request and could go to make room. */
+/* It owes the server its next request or its end, and libuv nothing. */
+bool connection_waits_for_client(const struct connection *connection);
 /* Who goes first when there are too many; CONNECTION_KEPT: not at all. */
 enum connection_worth {
     CONNECTION_UNPROVEN, /* has not brought one whole request yet */
@@ -177,10 +169,21 @@ enum connection_worth {
     CONNECTION_RESTING,  /* asks for nothing now */
     CONNECTION_KEPT,     /* is owed an answer, or at its request */
 };
-
 enum connection_worth connection_worth(const struct connection *connection);
 /* Has it been at its request for long, so that it may give way? */
 bool connection_is_slow(const struct connection *connection);
+
+/* ---- connection.c ---- */
+void connection_accept(struct rcpt_http_server *server);
+/* Nothing more is sent or read; its requests stay with their handlers. */
+void connection_close(struct connection *connection);
+/* What is in `out` goes to the socket now. */
+void connection_send(struct connection *connection);
+void connection_flush(struct rcpt_http_server *server);
+/* Closes those that have used up their time. */
+void connection_expire(struct rcpt_http_server *server);
+/* Plain bytes, from the socket or out of TLS. */
+void connection_parse(struct connection *connection, const char *bytes, size_t size);
 
 /* ---- parse.c ---- */
 void parse_init(struct connection *connection);

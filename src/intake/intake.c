@@ -309,7 +309,7 @@ static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_intake *intake = timer->data;
     check_certificate(intake);
-    intake_trim(intake);
+    intake_trim(intake, intake_now(intake));
     intake_update_readiness(intake);
     check_drain(intake);
 }

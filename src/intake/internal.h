@@ -2,6 +2,7 @@
  *
  * intake.c    start, readiness, drain, figures
  * request.c   a request from its arrival to its answer
+ * delivery.c  its memory and its span
  * kafka.c     records on their way, dead letters
  * fetch.c     certificates and confirmations
  * alias.c     look-ups of gateways' ids, gathered
@@ -16,10 +17,11 @@
 #include "postgres/arrays.h"
 #include "postgres/connection.h"
 
-#define INTAKE_TOPIC_EVENTS  0u /* index in the producer's topics */
-#define INTAKE_TOPIC_LETTERS 1u
-#define INTAKE_CERTIFICATES  16u
-#define INTAKE_FETCHES       32u /* certificates that requests wait for */
+#define INTAKE_TOPIC_EVENTS     0u /* index in the producer's topics */
+#define INTAKE_TOPIC_LETTERS    1u
+#define INTAKE_ARENA_KEEP_BYTES 65536u /* of an arena in the free list */
+#define INTAKE_CERTIFICATES     16u
+#define INTAKE_FETCHES          32u /* certificates that requests wait for */
 
 struct intake_account {
     struct rcpt_intake_account *adapter;
@@ -147,10 +149,22 @@ void intake_emit(struct delivery *delivery);
 void intake_adapt_again(struct delivery *delivery);
 /* No answer but 503: what it needs cannot be had now. */
 void intake_refuse(struct delivery *delivery);
-/* Its memory goes; whatever lies in the result with it. */
+
+/* ---- delivery.c ---- */
+struct delivery *delivery_take(struct rcpt_intake *intake, struct intake_account *account,
+                               struct rcpt_http_request *request,
+                               void (*on_settled)(struct rcpt_ticket *ticket));
+void delivery_give(struct delivery *delivery);
+void delivery_take_arena(struct delivery *delivery);
+/* The arena holds so many bytes now. */
+void delivery_count_arena(struct delivery *delivery, size_t bytes);
+/* Frees its arena, and with it what the result points to. */
 void intake_drop_arena(struct delivery *delivery);
+/* Reads the caller's trace headers and begins a span where one is due. */
+void delivery_note_trace(struct delivery *delivery);
+void delivery_end_span(struct delivery *delivery, unsigned code);
 /* After a burst the process gives its memory back. */
-void intake_trim(struct rcpt_intake *intake);
+void intake_trim(struct rcpt_intake *intake, int64_t now);
 void intake_free_spares(struct rcpt_intake *intake);
 
 /* ---- kafka.c ---- */
