@@ -1,3 +1,6 @@
+/* An account of the intake from its configuration: gateway or custom description, templates,
+ * secrets, networks. Everything that can be wrong is found here, at the start and by `receiptd
+ * check-config`, with the key in the message; afterwards adapters only read it. */
 #include "account.h"
 #include "crypto.h"
 #include "sns.h"
@@ -7,6 +10,7 @@
 
 #define CUSTOM "custom"
 
+/* NULL stays NULL. */
 static char *copy_of(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
@@ -14,6 +18,7 @@ static char *copy_of(const char *text)
 
 /* ---- the gateway ---- */
 
+/* The account keeps the text until its end; descriptions point to it. */
 static char *own_text(struct rcpt_intake_account *account, const char *text)
 {
     if (text == NULL)
@@ -24,14 +29,14 @@ static char *own_text(struct rcpt_intake_account *account, const char *text)
     return account->own_texts[account->own_text_count++];
 }
 
+/* Statuses and flags must be in the ladder. */
 static bool is_known(const struct rcpt_intake_account *account, const char *name, bool flag)
 {
     int index = rcpt_ladder_find_name(account->ladder, name, strlen(name), NULL, 0);
     return index >= 0 && rcpt_ladder_entry(account->ladder, (size_t)index)->is_flag == flag;
 }
 
-/* "DELIVERED", "DELIVERED+COMPLAINED", "COMPLAINED" (a flag, which implies its status), "ignore".
- */
+/* One row of `custom.statuses`. */
 static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_intake_pair *pair,
                          struct rcpt_mapping *mapping)
 {
@@ -50,6 +55,7 @@ static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_
     return is_known(account, status, false) || (plus == NULL && is_known(account, status, true));
 }
 
+/* Rows keep the order of the configuration: the first that fits is taken. */
 static bool make_statuses(struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -72,6 +78,7 @@ static bool make_statuses(struct rcpt_intake_account *account,
     return true;
 }
 
+/* `gateway: custom` becomes a description like those of the adapters, so the same code reads it. */
 static bool make_custom(struct rcpt_intake_account *account,
                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -105,7 +112,7 @@ static bool make_custom(struct rcpt_intake_account *account,
     return make_statuses(account, config, error);
 }
 
-/* Edits from one name to the other would be better; a common beginning is good enough here. */
+/* For the hint of a misspelt name; NULL: none is near. */
 static const char *nearest_gateway(const char *name)
 {
     size_t count, best_size = 2;
@@ -123,6 +130,7 @@ static const char *nearest_gateway(const char *name)
     return best;
 }
 
+/* A misspelt name gets the nearest one as a hint. */
 static bool find_gateway(struct rcpt_intake_account *account,
                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -144,6 +152,7 @@ static bool find_gateway(struct rcpt_intake_account *account,
 
 /* ---- templates ---- */
 
+/* NULL stays NULL: the value is absent. */
 static bool compile(const struct rcpt_intake_account_config *config, const char *key,
                     const char *text, struct rcpt_template **template, struct rcpt_error *error)
 {
@@ -154,6 +163,7 @@ static bool compile(const struct rcpt_intake_account_config *config, const char 
     return *template != NULL || rcpt_account_fail(error, config, key, reason);
 }
 
+/* An account's own templates go before those of its gateway. */
 static bool compile_fields(struct rcpt_intake_account *account,
                            const struct rcpt_intake_account_config *config,
                            struct rcpt_error *error)
@@ -185,6 +195,7 @@ static bool compile_fields(struct rcpt_intake_account *account,
 
 /* ---- who may send ---- */
 
+/* These schemes look into a header or parameter that the account names. */
 static bool needs_auth_name(enum rcpt_intake_auth auth)
 {
     return auth == RCPT_INTAKE_AUTH_HEADER || auth == RCPT_INTAKE_AUTH_QUERY ||
@@ -192,6 +203,7 @@ static bool needs_auth_name(enum rcpt_intake_auth auth)
            auth == RCPT_INTAKE_AUTH_URL_HMAC;
 }
 
+/* `auth: gateway` is the gateway's own scheme, or a shared secret where it has none. */
 static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *account)
 {
     static rcpt_verifier *const verifiers[] = {
@@ -213,6 +225,8 @@ static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *acc
     return rcpt_scheme_of(signs ? account->gateway->verify : rcpt_verify_shared);
 }
 
+/* Secrets are taken as they are written; PEM is a common mistake, so it has a message of its
+ * own. */
 static bool copy_secrets(struct rcpt_intake_account *account,
                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -242,6 +256,7 @@ static bool copy_secrets(struct rcpt_intake_account *account,
     return true;
 }
 
+/* An entry that cannot be read is fatal: skipping it would lock a gateway out, or let others in. */
 static bool copy_networks(struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -255,6 +270,7 @@ static bool copy_networks(struct rcpt_intake_account *account,
     return true;
 }
 
+/* Amazon signs for all its customers: only the topic tells whose message it is. */
 static bool check_sns(const struct rcpt_intake_account *account,
                       const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -272,6 +288,7 @@ static bool check_sns(const struct rcpt_intake_account *account,
     return true;
 }
 
+/* A gateway that signs nothing may be known by its addresses alone. */
 static bool check_secrets(struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -292,6 +309,7 @@ static bool check_secrets(struct rcpt_intake_account *account,
     return false;
 }
 
+/* verify: off needs nothing; everything else must be able to verify. */
 static bool check_credentials(struct rcpt_intake_account *account,
                               const struct rcpt_intake_account_config *config,
                               struct rcpt_error *error)
@@ -313,7 +331,7 @@ static bool check_credentials(struct rcpt_intake_account *account,
 
 /* ---- the whole ---- */
 
-/* It stands in URLs and metrics. */
+/* The name stands in URLs and metrics. */
 static bool is_name(const char *name)
 {
     static const char letters[] =
@@ -321,6 +339,7 @@ static bool is_name(const char *name)
     return name[0] != '\0' && strspn(name, letters) == strlen(name);
 }
 
+/* False: the error names the key. The account is freed as far as it was filled. */
 static bool fill(struct rcpt_intake_account *account,
                  const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -340,6 +359,7 @@ static bool fill(struct rcpt_intake_account *account,
            rcpt_account_check_coverage(account, config, error);
 }
 
+/* The configuration may go afterwards; the ladder must stay. */
 struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_account_config *config,
                                                     const struct rcpt_ladder *ladder,
                                                     struct rcpt_error *error)
@@ -366,6 +386,7 @@ struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_acc
     return NULL;
 }
 
+/* Secrets are wiped before their memory goes. */
 static void free_secrets(struct rcpt_intake_account *account)
 {
     for (size_t index = 0; index < account->secret_count; index++) {

@@ -12,7 +12,7 @@ bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_accoun
                             problem);
 }
 
-/* Of an account whose URL signs the message's id: no other place may name one. */
+/* Where the URL signs the message's id, no other place may name one. */
 static bool check_url_ids(const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
     const char *name = config->message_id;
@@ -29,7 +29,8 @@ static bool check_url_ids(const struct rcpt_intake_account_config *config, struc
                                                       "auth: url-hmac has nothing but signed ids");
 }
 
-/* Whoever has one signed request could change what nobody has signed, and so name any message. */
+/* Compares what each template reads with what the scheme covers, and names the first that reads
+ * more. */
 static bool check_covered(const struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -80,6 +81,7 @@ static bool check_covered(const struct rcpt_intake_account *account,
     return true;
 }
 
+/* SNS with a secret takes raw requests too, which are covered as a whole. */
 bool rcpt_account_check_coverage(const struct rcpt_intake_account *account,
                                  const struct rcpt_intake_account_config *config,
                                  struct rcpt_error *error)

@@ -1,5 +1,9 @@
-/* The way of a request: address → parameters → challenge → verification → verified view → document
- * → items → events. */
+/* The way of a request through an adapter: address, parameters, challenge, verification, verified
+ * view, document, items, drafts; draft.c makes events of those. Pure: no I/O, no clock, memory from
+ * the request's arena.
+ *
+ * rcpt_intake_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify()
+ * nothing is read that the signature does not cover: the view hides it. */
 #include "account.h"
 #include "core/record.h"
 
@@ -15,12 +19,14 @@ const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
 
 /* ---- from item to draft ---- */
 
+/* A field of the item comes before the parameter of the URL. */
 static struct rcpt_text value_or(struct rcpt_text value, const struct rcpt_template *template,
                                  const struct rcpt_source *source)
 {
     return value.size > 0 ? value : rcpt_template_value(template, source);
 }
 
+/* The account's channel comes before the item's, and that before the gateway's. */
 static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -45,6 +51,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
         draft->channel = rcpt_text_of(reading->gateway->channel);
 }
 
+/* Without an item (a form) the whole body is what a dead letter shows. UTF-8 is checked per item,
+ * so that one bad item does not refuse its neighbours. */
 static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item)
 {
     struct rcpt_draft draft = {.item = item, .raw = item != NULL ? item->raw : reading->raw};
@@ -63,6 +71,8 @@ static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item
 
 /* ---- from document to items ---- */
 
+/* Templates reach enclosing items by level (`../field`). A node that is its own element takes no
+ * second level. */
 static bool push(struct rcpt_source *source, const struct rcpt_node *node)
 {
     if (source->items[source->level] == node)
@@ -74,6 +84,7 @@ static bool push(struct rcpt_source *source, const struct rcpt_node *node)
 
 static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, struct rcpt_text path);
 
+/* Some gateways send a single object where they document an array. */
 static bool walk_one(struct rcpt_reading *reading, const struct rcpt_node *node,
                      struct rcpt_text path)
 {
@@ -85,6 +96,7 @@ static bool walk_one(struct rcpt_reading *reading, const struct rcpt_node *node,
     return exists;
 }
 
+/* An empty container exists: the request holds no receipt, and is not malformed. */
 static bool walk_each(struct rcpt_reading *reading, const struct rcpt_node *container,
                       struct rcpt_text path)
 {
@@ -121,6 +133,7 @@ static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, str
     return node != NULL && walk(reading, node, path);
 }
 
+/* The paths are alternatives, separated by blanks: the first that exists is taken. */
 static void read_items(struct rcpt_reading *reading)
 {
     struct rcpt_text paths = rcpt_text_of(reading->gateway->items);
@@ -133,6 +146,7 @@ static void read_items(struct rcpt_reading *reading)
     }
 }
 
+/* A gateway without `items` may still send JSON: then each element or member is an item. */
 static void read_document(struct rcpt_reading *reading)
 {
     struct rcpt_source *source = &reading->source;
@@ -151,6 +165,8 @@ static void read_document(struct rcpt_reading *reading)
 
 /* ---- from request to document ---- */
 
+/* 400 for what is no JSON, 413 for what is too deep or too large: the gateway's own body would say
+ * that all is well. */
 static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
 {
     const char *reason = NULL;
@@ -163,6 +179,7 @@ static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
     reading->result->answer.body = (struct rcpt_text){NULL, 0};
 }
 
+/* The verifier may have parsed the body already, and left only what is signed. */
 static void find_document(struct rcpt_reading *reading)
 {
     struct rcpt_text body = reading->source.request->body;
@@ -212,7 +229,8 @@ static struct rcpt_text query_to_show(const struct rcpt_reading *reading)
     return (struct rcpt_text){shown, (size_t)(end - shown)};
 }
 
-/* What a body is shows in the body: a type is a header, which hardly any signature covers. */
+/* The content decides what a body is: Content-Type is a header, which hardly any signature
+ * covers. */
 static void parse_parameters(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_request *request = reading->source.request;
@@ -225,7 +243,7 @@ static void parse_parameters(struct rcpt_reading *reading)
         reading->source.form = rcpt_form_parse_multipart(type, request->body, reading->arena);
 }
 
-/* Nothing but a knock at the door: gateways try a URL when it is entered. */
+/* Gateways try a URL when it is entered: an empty request is answered with 200. */
 static bool is_probe(const struct rcpt_intake_request *request)
 {
     return rcpt_text_trim(request->body).size == 0 && request->query.size == 0;
@@ -243,6 +261,7 @@ static void refuse_several(struct rcpt_reading *reading)
                                           .answer = {.code = 403}};
 }
 
+/* Set first: verification and hooks may replace it. */
 static void set_answer(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -254,6 +273,8 @@ static void set_answer(struct rcpt_reading *reading)
     };
 }
 
+/* The order matters for security: the address before any parsing, the challenge (which answers a
+ * gateway's set-up) before verification, and everything else after it. */
 void rcpt_intake_adapt(const struct rcpt_intake_account *account,
                        const struct rcpt_intake_request *request, struct rcpt_arena *arena,
                        struct rcpt_intake_result *result)

@@ -20,6 +20,7 @@ static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_
     return larger;
 }
 
+/* The result sees the array at its present place after each addition. */
 static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
 {
     struct rcpt_intake_result *result = reading->result;
@@ -40,6 +41,7 @@ static void add_event(struct rcpt_reading *reading, const struct rcpt_intake_eve
     result->events = reading->events;
 }
 
+/* A draft that is done adds nothing more. */
 static void drop_draft(struct rcpt_reading *reading, struct rcpt_draft *draft,
                        enum rcpt_intake_drop_kind kind, const char *reason)
 {
@@ -47,11 +49,13 @@ static void drop_draft(struct rcpt_reading *reading, struct rcpt_draft *draft,
     add_drop(reading, (struct rcpt_intake_drop){kind, reason, draft->status, draft->raw});
 }
 
+/* Counted, but no dead letter: the gateway means no receipt by it. */
 void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
 {
     drop_draft(reading, draft, RCPT_INTAKE_IGNORED, reason);
 }
 
+/* A dead letter with this reason. */
 void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
 {
     drop_draft(reading, draft, RCPT_INTAKE_REJECTED, reason);
@@ -82,6 +86,7 @@ struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const c
 
 /* ---- from draft to event ---- */
 
+/* A star at the end of a pattern stands for anything. */
 static bool fits(struct rcpt_text text, const char *pattern)
 {
     size_t size = strlen(pattern);
@@ -92,12 +97,14 @@ static bool fits(struct rcpt_text text, const char *pattern)
     return rcpt_text_is_nocase(text, pattern);
 }
 
+/* A row may ask for a code beside the status. */
 bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft)
 {
     return fits(draft->status, mapping->raw) &&
            (mapping->code == NULL || fits(draft->reason, mapping->code));
 }
 
+/* The first row that fits: adapters put the special ones first. */
 static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gateway,
                                                const struct rcpt_draft *draft)
 {
@@ -110,12 +117,13 @@ static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gatewa
     return NULL;
 }
 
+/* What the core would refuse is refused here, with a reason that names the request. */
 static bool is_good_id(struct rcpt_text id)
 {
     return id.size == 0 || (memchr(id.at, '\0', id.size) == NULL && rcpt_text_is_utf8(id));
 }
 
-/* Why the core could do nothing with the event; NULL: it can. */
+/* NULL: the draft can become an event. */
 static const char *find_fault(const struct rcpt_draft *draft)
 {
     const struct rcpt_text texts[] = {draft->status, draft->event_id, draft->campaign_id,
@@ -146,6 +154,7 @@ static bool is_zero(struct rcpt_text code)
     return true;
 }
 
+/* A success has no reason: what gateways write there is "no error". */
 static bool is_success(const char *status)
 {
     static const char *const names[] = {"IN_GTW", "SENT", "DELIVERED", "OPENED", "CLICKED"};
@@ -155,11 +164,13 @@ static bool is_success(const char *status)
     return false;
 }
 
+/* The platform may have a ladder of its own that lacks a status of the adapter's. */
 static bool in_ladder(const struct rcpt_reading *reading, const char *name)
 {
     return rcpt_ladder_find_name(reading->account->ladder, name, strlen(name), NULL, 0) >= 0;
 }
 
+/* Flags that the ladder lacks are left out. */
 static void set_flags(const struct rcpt_reading *reading, struct rcpt_intake_event *event,
                       const char *flag)
 {
@@ -167,6 +178,7 @@ static void set_flags(const struct rcpt_reading *reading, struct rcpt_intake_eve
         event->flags[event->flag_count++] = rcpt_text_of(flag);
 }
 
+/* An inexact time is kept as text; without any, the core takes the time of receipt. */
 static void set_time(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
                      struct rcpt_intake_event *event)
 {
@@ -192,12 +204,15 @@ static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
                           draft->at);
 }
 
+/* Texts for people: one that is too long or no UTF-8 is left out rather than refusing the
+ * receipt. */
 static struct rcpt_text good_text(struct rcpt_text text)
 {
     bool good = text.size > 0 && text.size <= MAX_TEXT_BYTES && rcpt_text_is_utf8(text);
     return good ? text : (struct rcpt_text){NULL, 0};
 }
 
+/* A reason counts for failures only, and only if it says something. */
 static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                        const struct rcpt_mapping *mapping)
 {
@@ -227,7 +242,7 @@ static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *dr
     add_event(reading, &event);
 }
 
-/* Where the URL signs the message's id, nothing else of the request says which message it is. */
+/* Where the URL signs the id, nothing in the body may name another. */
 static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_text none = {NULL, 0};
@@ -240,6 +255,7 @@ static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft
     draft->client_ref = none;
 }
 
+/* The order of the checks decides which reason a dead letter gets. */
 void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     keep_signed_id(reading, draft);

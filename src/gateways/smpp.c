@@ -30,6 +30,7 @@ static struct rcpt_text value_of(struct rcpt_text text, const char *key)
     return (struct rcpt_text){NULL, 0};
 }
 
+/* Keys count only in front of `text:`. */
 static struct rcpt_text before_text(struct rcpt_text receipt)
 {
     for (size_t at = 0; at + 5 <= receipt.size; at++)
@@ -39,6 +40,7 @@ static struct rcpt_text before_text(struct rcpt_text receipt)
     return receipt;
 }
 
+/* False: there is no `stat:`, so it is no receipt. */
 bool rcpt_smpp_parse(struct rcpt_text text, struct rcpt_smpp_receipt *receipt)
 {
     struct rcpt_text keys = before_text(text);

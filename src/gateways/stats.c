@@ -1,3 +1,5 @@
+/* What the intake counts per account: plain numbers, read by the metrics and the status page. Pure;
+ * called by src/intake. */
 #include "stats.h"
 
 #include <string.h>

@@ -1,10 +1,15 @@
-/* Signatures that are some gateway's own. The recipes are the gateways'; see docs/gateways.md. */
+/* Signatures that are some gateway's own: Twilio, Vonage SMS, Plivo, SendGrid, Mailgun, Meta,
+ * Viber, LINE. The recipes are the gateways'; docs/gateways.md names their sources. Each function
+ * sets the verdict and says what it covers.
+ *
+ * Many recipes join texts without marking their borders, so that a part could be moved over one
+ * without changing the signature: the checks of names, digits and dots below are against that. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"
 
 /* All names and values of a form in a row, each name behind `before` and each value behind
- * `between`; written at once, since a list of the texts would take more room than they do. */
+ * `between`. Written at once: a list of the texts would take more memory than they do. */
 static struct rcpt_text join_form(const struct rcpt_form *form, struct rcpt_text before,
                                   struct rcpt_text between, struct rcpt_arena *arena)
 {
@@ -28,6 +33,7 @@ static struct rcpt_text join_form(const struct rcpt_form *form, struct rcpt_text
 
 #define BASE64_OF_SHA1 28u
 
+/* Twilio may sign with or without the implied port, so both URLs are tried with every secret. */
 static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                            struct rcpt_text parameters)
 {
@@ -73,6 +79,7 @@ static bool twilio_form_matches(struct rcpt_reading *reading, struct rcpt_text g
                join_form(&reading->source.form, RCPT_TEXT(""), RCPT_TEXT(""), reading->arena));
 }
 
+/* The URL signs the hash, and the hash the body. */
 static bool twilio_body_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                                 struct rcpt_text hash)
 {
@@ -81,6 +88,7 @@ static bool twilio_body_matches(const struct rcpt_reading *reading, struct rcpt_
     return twilio_matches(reading, given, RCPT_TEXT("")) && same;
 }
 
+/* `bodySHA256` stands in the URL when the body is JSON. */
 void rcpt_verify_twilio(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-signature");
@@ -226,6 +234,8 @@ static void vonage_view(struct rcpt_reading *reading, struct rcpt_form signed_fo
         reading->source.form = signed_form;
 }
 
+/* The digest's length says which kinds may have made it; `digest` of the account narrows it to
+ * one. */
 void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
 {
     struct rcpt_form form = vonage_parameters(reading);
@@ -254,6 +264,7 @@ struct plivo_given {
     bool any; /* one of the headers is there */
 };
 
+/* Both headers may hold a list. */
 static struct plivo_given plivo_headers(const struct rcpt_reading *reading, const char *one,
                                         const char *other, const char *nonce)
 {
@@ -308,6 +319,7 @@ static bool plivo_v3_matches(struct rcpt_reading *reading, const struct plivo_gi
     return same;
 }
 
+/* V2 signs the path and the nonce: the sender is known, and nothing else. */
 static bool plivo_v2_matches(struct rcpt_reading *reading, const struct plivo_given *given)
 {
     struct rcpt_text urls[RCPT_MAX_URLS];
@@ -327,7 +339,8 @@ static bool plivo_nonce_is_good(struct rcpt_text nonce)
     return nonce.size > 0 && nonce.size <= 128 && rcpt_text_find(nonce, ".") == nonce.size;
 }
 
-/* V2 counts only where the account asks for it, and never beside V3. */
+/* V2 counts only where the account asks for it, and never beside V3: else leaving V3's header out
+ * would be enough to change the parameters. */
 void rcpt_verify_plivo(struct rcpt_reading *reading)
 {
     struct plivo_given given = plivo_headers(
@@ -356,6 +369,7 @@ void rcpt_verify_plivo(struct rcpt_reading *reading)
 
 #define MOST_BASE64_OF_ECDSA 96u
 
+/* The secret is SendGrid's public key. */
 void rcpt_verify_sendgrid(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-email-event-webhook-signature");
@@ -380,6 +394,7 @@ void rcpt_verify_sendgrid(struct rcpt_reading *reading)
 
 /* ---- Mailgun: hex HMAC-SHA256 of timestamp and token, all three inside the body ---- */
 
+/* The parent account's key may sign instead. */
 static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
                            struct rcpt_text token, struct rcpt_text given, struct rcpt_text parent)
 {
@@ -396,6 +411,7 @@ static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
+/* Only the members of `signature` are parsed before the verdict. */
 static void mailgun_json(struct rcpt_reading *reading)
 {
     static const char *const outer[] = {"signature"};
@@ -410,6 +426,7 @@ static void mailgun_json(struct rcpt_reading *reading)
                    rcpt_node_text(&found[2]), rcpt_node_text(&found[3]));
 }
 
+/* JSON for webhooks, a form for the old ones, which have no parent signature. */
 void rcpt_verify_mailgun(struct rcpt_reading *reading)
 {
     const struct rcpt_form *form = &reading->source.form;
@@ -423,6 +440,7 @@ void rcpt_verify_mailgun(struct rcpt_reading *reading)
 
 /* ---- signatures of the raw body in a header ---- */
 
+/* The comparison runs also without the prefix, so that its time is the same. */
 static void verify_header_of_body(struct rcpt_reading *reading, const char *header, bool base64,
                                   const char *prefix, const char *missing)
 {

@@ -6,6 +6,7 @@
 
 #define BASE64URL_OF_SHA256 43u
 
+/* The signature is computed before anything of the token is parsed. */
 static bool jwt_matches(const struct rcpt_reading *reading, struct rcpt_text token)
 {
     const char *dot = token.size > 0 ? memrchr(token.at, '.', token.size) : NULL;
@@ -24,6 +25,7 @@ static bool jwt_matches(const struct rcpt_reading *reading, struct rcpt_text tok
     return same;
 }
 
+/* NULL: not base64url, or no JSON. */
 static const struct rcpt_node *jwt_part(const struct rcpt_reading *reading, struct rcpt_text part)
 {
     const char *reason;
@@ -48,6 +50,7 @@ static const struct rcpt_node *jwt_claims(struct rcpt_reading *reading, struct r
     return reading->result->verdict == RCPT_INTAKE_VERIFIED ? claims : NULL;
 }
 
+/* Claims hold hashes in hex. */
 static bool jwt_hash_is(const struct rcpt_reading *reading, const struct rcpt_node *claims,
                         const char *name, struct rcpt_text text)
 {
@@ -62,7 +65,8 @@ static int64_t jwt_time(const struct rcpt_node *claims, const char *name)
     return rcpt_seconds_of(rcpt_text_part(text, 0, rcpt_text_find(text, ".")));
 }
 
-/* A gateway that repeats a request signs it anew, so that `exp` and `nbf` hold as they stand. */
+/* A gateway that repeats a request signs it again, so that `exp` and `nbf` are held as they stand.
+ * The id of the token is the replay key. */
 static void jwt_times(struct rcpt_reading *reading, const struct rcpt_node *claims)
 {
     int64_t now = reading->source.request->received_us;
@@ -79,6 +83,7 @@ static void jwt_times(struct rcpt_reading *reading, const struct rcpt_node *clai
         rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token is not valid yet");
 }
 
+/* The token signs the hash of the body, and nothing of the URL. */
 void rcpt_verify_vonage_messages(struct rcpt_reading *reading)
 {
     struct rcpt_text token = rcpt_reading_header(reading, "authorization");
@@ -96,6 +101,7 @@ void rcpt_verify_vonage_messages(struct rcpt_reading *reading)
         jwt_times(reading, claims);
 }
 
+/* The token signs hashes of URL and body; without a body there is no second hash. */
 void rcpt_verify_messagebird(struct rcpt_reading *reading)
 {
     struct rcpt_text token = rcpt_reading_header(reading, "messagebird-signature-jwt");
