@@ -1,10 +1,11 @@
-/* Whether an account reads only what its signature covers. Whoever has one signed request could
- * change the other parts, and so name any message; such a configuration is refused at the start.
- * Called by account.c. */
+/* Whether an account reads only what its signature covers. A third party that has one signed
+ * request could change the other parts, and so name any message; such a configuration is refused at
+ * the start. Called by account.c. */
 #include "account.h"
 
 #include <sysexits.h>
 
+/* The form that all messages about accounts have. */
 bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
                        const char *key, const char *problem)
 {

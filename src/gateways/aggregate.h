@@ -17,7 +17,7 @@
 
 #define RCPT_AGGREGATE_MAX_NAMES 8u
 
-/* Embedded in what waits. Begins held once, by whoever fills it. */
+/* Embedded in what waits. Begins held once, by the caller that fills it. */
 struct rcpt_ticket {
     uint32_t open;
     bool failed; /* something of it was not acknowledged */
@@ -47,7 +47,7 @@ struct rcpt_aggregate_origin {
 struct rcpt_aggregate_batch {
     uint32_t partition;
     uint32_t events;
-    struct rcpt_buffer json; /* whoever takes its bytes sets them to NULL */
+    struct rcpt_buffer json; /* a caller that takes its bytes sets them to NULL */
     int64_t received_us;     /* of its first event */
     int64_t opened_ms, sent_ms;
     const char *names[RCPT_AGGREGATE_MAX_NAMES]; /* distinct, in order of appearance */

@@ -39,7 +39,7 @@ struct rcpt_gateway {
     const char *items;   /* path; several, parted by blanks: the first that is there */
     struct rcpt_fields fields;
     enum rcpt_intake_time time_format;
-    const char *time_zone; /* "+05:30": of times that carry none; NULL: nobody knows */
+    const char *time_zone; /* "+05:30": of times that carry none; NULL: unknown */
     const struct rcpt_mapping *statuses;
     size_t status_count;
     bool smpp_words;                  /* the words of SMPP stand behind the table */

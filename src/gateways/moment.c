@@ -44,7 +44,7 @@ static bool take_local(struct rcpt_text local, const char *zone, struct rcpt_are
     return true;
 }
 
-/* A blank before the zone, or in the place of a + that nobody has encoded: "…12:10:33 +0000",
+/* A blank before the zone, or in the place of a + that was not encoded: "…12:10:33 +0000",
  * "…12:10:33 00:00". */
 static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *arena)
 {

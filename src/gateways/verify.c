@@ -384,13 +384,15 @@ bool rcpt_verify_allows(struct rcpt_reading *reading)
     return refuse(reading);
 }
 
-/* Of a request without credentials, where those may be absent, nobody vouches for any part. */
+/* Where credentials may be absent, a request without them is believed as a whole: no signature says
+ * which part to believe. */
 static void believe_all(struct rcpt_reading *reading)
 {
     reading->covers = RCPT_COVERS_REQUEST;
     reading->signed_id = (struct rcpt_text){NULL, 0};
 }
 
+/* False: the request is answered with a refusal. After true the source holds the verified view. */
 bool rcpt_verify(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;

@@ -1,6 +1,6 @@
-/* Amazon SNS: RSA over a canonical text, with a certificate that the message names. Whoever may
- * choose the certificate could sign anything, so its URL must be that of Amazon's certificates in
- * the topic's region. Amazon signs some members of the envelope; what stands beside them is not
+/* Amazon SNS: RSA over a canonical text, with a certificate that the message names. A sender that
+ * may choose the certificate could sign anything, so its URL must be that of Amazon's certificates
+ * in the topic's region. Amazon signs some members of the envelope; what stands beside them is not
  * read.
  *
  * rcpt_verify_sns() sets the verdict: with pinned certificates at once, else with the one that

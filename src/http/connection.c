@@ -373,7 +373,7 @@ static bool takes_answers(struct connection *connection)
     return moved;
 }
 
-/* A request that was begun gets 408; whoever sends nothing is closed without a word. */
+/* A request that was begun gets 408; a client that sent nothing is closed without a word. */
 static void expire(struct connection *connection)
 {
     struct rcpt_http_request *request = connection->incoming;

@@ -118,7 +118,7 @@ const struct rcpt_http_stats *rcpt_http_stats(const struct rcpt_http_server *ser
 
 /* ---- what a request says; valid until it is answered ---- */
 enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request);
-/* Without the question mark; absent and empty are told apart by `bytes`. */
+/* Without the question mark; `bytes` tells an absent query from an empty one. */
 struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request);
 /* What follows the route's prefix in the path: "" or "/…". */
 struct rcpt_http_text rcpt_http_rest(const struct rcpt_http_request *request);

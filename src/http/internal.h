@@ -1,4 +1,4 @@
-/* What the files of src/http share. Nobody else includes this.
+/* What the files of src/http share. No file outside includes this.
  *
  * server.c      settings, routes, listening, limits of connections, drain and end
  * connection_state.c  its states, deadlines, and worth when there are too many
@@ -101,7 +101,7 @@ struct connection {
     struct rcpt_buffer held;                /* read and not parsed yet */
     struct rcpt_buffer out;                 /* to be sent by the next flush */
     size_t writing_bytes;                   /* given to libuv */
-    size_t queued_bytes;                    /* in libuv, when last looked at */
+    size_t queued_bytes;                    /* in libuv, at the last tick */
     bool dirty, reading, close_after, client_ended, end_sent;
     bool served; /* a request of it was complete */
 };
@@ -209,7 +209,7 @@ bool request_text_is(struct rcpt_http_text text, const char *expected); /* ignor
 void answer_refusal(struct rcpt_http_request *request);
 /* Sends what the first requests of the list have ready. */
 void answer_advance(struct connection *connection);
-/* The client is gone: the handler of a streamed answer is told. */
+/* The client is gone: calls on_gone of a streamed answer. */
 void answer_report_gone(struct rcpt_http_request *request);
 
 /* ---- body.c ---- */
