@@ -1,6 +1,6 @@
-/* Drafts become events or drops. Adapters fill a draft from an item, rcpt_reading_add() looks up its
- * status, checks it and adds an event to the result; what cannot become one is a drop with its
- * reason. Called by adapter.c and by the hooks of adapters. */
+/* Drafts become events or drops. Adapters fill a draft from an item; rcpt_reading_add() looks up
+ * its status, checks it and adds an event to the result. What cannot become an event is a drop with
+ * its reason. Called by adapter.c and by the hooks of adapters. */
 #include "account.h"
 #include "core/record.h"
 

@@ -1,5 +1,5 @@
-/* What the parts of the server ask of it: the time, the route of a path, counts, and who is the last
- * to let go of it. A leaf: it calls the server through the pointers that server.c has set. */
+/* What the parts of the server ask of it: the time, the route of a path, counts, and who is the
+ * last to let go of it. A leaf: it calls the server through the pointers that server.c has set. */
 #include <string.h>
 
 #include "internal.h"
