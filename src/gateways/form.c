@@ -1,3 +1,7 @@
+/* Forms: query strings, url-encoded and multipart bodies. Tolerant, as gateways are: a percent sign
+ * without two digits stands for itself, and of several fields with one name the first counts.
+ * Fields point into the request where nothing had to be decoded. Pure; called by adapter.c and the
+ * verifiers. */
 #include "form.h"
 
 static int hex_digit(char byte)
@@ -9,6 +13,7 @@ static int hex_digit(char byte)
     return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
 }
 
+/* Decoding never grows a text, so its size bounds the memory. */
 static struct rcpt_text decode(struct rcpt_text text, bool plus_is_blank, struct rcpt_arena *arena)
 {
     if (text.size == 0)
@@ -40,6 +45,7 @@ struct rcpt_text rcpt_form_decode_segment(struct rcpt_text text, struct rcpt_are
     return decode(text, false, arena);
 }
 
+/* An upper bound of the fields, for one allocation. */
 static size_t count_of(struct rcpt_text text, char separator)
 {
     size_t count = 1;
@@ -48,6 +54,7 @@ static size_t count_of(struct rcpt_text text, char separator)
     return count < RCPT_FORM_MAX_FIELDS ? count : RCPT_FORM_MAX_FIELDS;
 }
 
+/* Fields beyond RCPT_FORM_MAX_FIELDS are left out. */
 struct rcpt_form rcpt_form_parse(struct rcpt_text text, struct rcpt_arena *arena)
 {
     if (text.size == 0)
@@ -99,11 +106,14 @@ static struct rcpt_text part_name(struct rcpt_text headers)
     return (struct rcpt_text){NULL, 0};
 }
 
+/* By its content: a form or JSON does not begin with two dashes and have a line end. */
 bool rcpt_form_is_multipart(struct rcpt_text body)
 {
     return rcpt_text_begins(body, "--") && rcpt_text_find(body, "\r\n") < body.size;
 }
 
+/* RFC 7578 as gateways use it: text fields only; files are skipped. 70 bytes is the longest
+ * boundary (RFC 2046). */
 struct rcpt_form rcpt_form_parse_multipart(struct rcpt_text content_type, struct rcpt_text body,
                                            struct rcpt_arena *arena)
 {
@@ -131,6 +141,7 @@ struct rcpt_form rcpt_form_parse_multipart(struct rcpt_text content_type, struct
     return (struct rcpt_form){fields, count};
 }
 
+/* The first field of this name. at == NULL: there is none. */
 struct rcpt_text rcpt_form_get(const struct rcpt_form *form, struct rcpt_text name)
 {
     for (size_t index = 0; index < form->count; index++)
