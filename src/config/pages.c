@@ -1,4 +1,6 @@
-/* The pages that are made from the table: docs/configuration.md and config/receiptd.yaml. */
+/* Pages made from the table: docs/configuration.md (the reference) and config/receiptd.yaml (an
+ * example that holds every key). A test fails when a page differs from the table;
+ * scripts/update-docs writes them. Also read by receiptd.yaml(5) in commands. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +106,7 @@ static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "`%s`", row->initial);
 }
 
+/* What limits a value depends on its type: a range, a list of names, a length, a count. */
 static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
@@ -237,7 +240,7 @@ static void write_example_value(const struct rcpt_config_row *row, const struct 
     }
 }
 
-/* A comment in lines of about 100 columns. */
+/* Comments wrap at about 100 columns, at blanks. */
 static void write_comment(const char *text, const struct margin *margin, FILE *out)
 {
     int width = 96 - (int)strlen(margin->outer) - margin->indent;
