@@ -10,20 +10,6 @@
 
 #define PATH_BYTES 128
 
-/* "kafka" for "kafka.brokers", "" for "lanes". */
-static void section_of(const char *path, char section[PATH_BYTES])
-{
-    const char *dot = strchr(path, '.');
-    snprintf(section, PATH_BYTES, "%.*s", dot != NULL ? (int)(dot - path) : 0, path);
-}
-
-static bool is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
-{
-    char name[PATH_BYTES];
-    section_of(row->path, name);
-    return strcmp(name, section->path) == 0;
-}
-
 /* ---- docs/configuration.md ---- */
 
 static const char introduction[] =
@@ -80,7 +66,7 @@ static const char introduction[] =
     "others need a restart, and\nthe reload says so. After a mistake in the file all stays as it "
     "was.\n";
 
-static const char *type_name(enum rcpt_config_type type)
+const char *rcpt_config_type_name(enum rcpt_config_type type)
 {
     static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
         [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
@@ -126,7 +112,7 @@ static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
 
 static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
 {
-    fprintf(out, "| `%s` | %s%s | ", row->path, type_name(row->type),
+    fprintf(out, "| `%s` | %s%s | ", row->path, rcpt_config_type_name(row->type),
             row->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
     write_default_cell(row, out);
     fputs(" | ", out);
@@ -154,7 +140,7 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
             row->path);
     for (size_t index = 0; index < fields->count; index++) {
         const struct rcpt_config_row *field = &fields->rows[index];
-        fprintf(out, "| `%s` | %s%s | ", field->path, type_name(field->type),
+        fprintf(out, "| `%s` | %s%s | ", field->path, rcpt_config_type_name(field->type),
                 field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
         write_field_cell(field, out);
         fprintf(out, " | %s |\n", field->doc);
@@ -171,10 +157,11 @@ static void write_reference_section(const struct rcpt_config_section *section, F
     fputs("| Key | Type | Default | Range | Reloadable | Meaning |\n|---|---|---|---|---|---|\n",
           out);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section))
+        if (rcpt_config_is_in(&table->rows[index], section))
             write_reference_row(&table->rows[index], out);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section) && table->rows[index].type == RCPT_CONFIG_RECORDS)
+        if (rcpt_config_is_in(&table->rows[index], section) &&
+            table->rows[index].type == RCPT_CONFIG_RECORDS)
             write_record_fields(&table->rows[index], out);
 }
 
@@ -196,7 +183,8 @@ static bool is_active(const struct rcpt_config_section *section)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section) && table->rows[index].flags & RCPT_CONFIG_ACTIVE)
+        if (rcpt_config_is_in(&table->rows[index], section) &&
+            table->rows[index].flags & RCPT_CONFIG_ACTIVE)
             return true;
     return false;
 }
@@ -296,7 +284,7 @@ static void write_example_section(const struct rcpt_config_section *section, FIL
     if (section->path[0] != '\0')
         fprintf(out, "%s%s:\n", active ? "" : "#", section->path);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section))
+        if (rcpt_config_is_in(&table->rows[index], section))
             write_example_row(&table->rows[index], active, group, out);
 }
 
