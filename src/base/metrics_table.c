@@ -1,4 +1,5 @@
-/* The metrics of receiptd, one row each: code, docs/metrics.md and a test come from it. */
+/* The table of metrics, one row each: names, types, labels, limits and help. The pages,
+ * docs/metrics.md and a test come from it. */
 #include "metrics.h"
 
 #define COUNTER     .type = RCPT_METRIC_COUNTER

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "table.h"
 
 /* Rows are compared by their type, read through the offsets of the table. */
@@ -144,13 +145,11 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17])
 {
     char *printed = NULL;
     size_t size = 0;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     FILE *out = open_memstream(&printed, &size);
     RCPT_ASSERT(out != NULL);
     rcpt_config_print(config, out);
     RCPT_ASSERT(fclose(out) == 0);
-    for (size_t index = 0; index < size; index++)
-        hash = (hash ^ (unsigned char)printed[index]) * UINT64_C(0x100000001b3);
+    uint64_t hash = rcpt_text_hash((struct rcpt_text){printed, size});
     free(printed);
     snprintf(text, 17, "%016" PRIx64, hash);
 }

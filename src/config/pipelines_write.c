@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 const char *pipelines_op_name(enum op op)
 {
     static const char *const names[] = {"webhook", "produce", "await", "wait", "move", "end"};
@@ -135,7 +137,6 @@ static void hash_of(struct compiler *compiler, char text[17])
 {
     char *members = NULL;
     size_t size = 0;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     struct rcpt_json json;
     FILE *out = open_memstream(&members, &size);
     RCPT_ASSERT(out != NULL);
@@ -144,8 +145,7 @@ static void hash_of(struct compiler *compiler, char text[17])
     write_members(compiler, &json);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);
-    for (size_t index = 0; index < size; index++)
-        hash = (hash ^ (unsigned char)members[index]) * UINT64_C(0x100000001b3);
+    uint64_t hash = rcpt_text_hash((struct rcpt_text){members, size});
     free(members);
     snprintf(text, 17, "%016" PRIx64, hash);
 }
