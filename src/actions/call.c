@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "base/utf8.h"
 #include "internal.h"
 
 #define PRODUCE_BUDGET_BYTES (16u << 20)
@@ -41,7 +41,7 @@ static void settle_failed(struct actions_item *item, const char *class, int64_t 
 static char *text_of(const char *bytes, size_t size)
 {
     char *text = rcpt_strndup(bytes, size);
-    if (!rcpt_config_is_utf8(bytes, size)) {
+    if (!rcpt_utf8_is_text(bytes, size)) {
         for (size_t index = 0; index < size; index++)
             if ((unsigned char)bytes[index] >= 0x80 || bytes[index] == '\0')
                 text[index] = '?';

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "base/utf8.h"
 #include "internal.h"
 
 #define BATCH_RECORDS 1000u
@@ -261,7 +261,7 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
         return; /* a tombstone says nothing */
     const char *value = message->value;
     bool is_text = value != NULL && message->value_size <= RCPT_RECORD_MAX_BYTES &&
-                   rcpt_config_is_utf8(value, message->value_size) &&
+                   rcpt_utf8_is_text(value, message->value_size) &&
                    memchr(value, '\0', message->value_size) == NULL;
     topic->records[topic->count++] =
         (struct record){.partition = partition,

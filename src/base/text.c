@@ -95,52 +95,6 @@ bool rcpt_text_number(struct rcpt_text text, unsigned *number)
     return true;
 }
 
-/* Size of the sequence at `bytes` (Unicode, table 3-7), 0: none. */
-static size_t sequence_size(const unsigned char *bytes, size_t size)
-{
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high, length;
-    } forms[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
-        if (bytes[0] < forms[form].first_low || bytes[0] > forms[form].first_high)
-            continue;
-        if (forms[form].length > size || bytes[1] < forms[form].second_low ||
-            bytes[1] > forms[form].second_high)
-            return 0;
-        for (size_t index = 2; index < forms[form].length; index++)
-            if ((bytes[index] & 0xc0) != 0x80)
-                return 0;
-        return forms[form].length;
-    }
-    return 0;
-}
-
-bool rcpt_text_is_utf8(struct rcpt_text text)
-{
-    const unsigned char *bytes = (const unsigned char *)text.at;
-    size_t at = 0;
-    while (at < text.size) {
-        uint64_t eight;
-        while (at + sizeof(eight) <= text.size) { /* almost everything is ASCII */
-            memcpy(&eight, bytes + at, sizeof(eight));
-            if ((eight & UINT64_C(0x8080808080808080)) != 0)
-                break;
-            at += sizeof(eight);
-        }
-        if (at == text.size)
-            break;
-        size_t length = bytes[at] < 0x80 ? 1 : sequence_size(bytes + at, text.size - at);
-        if (length == 0)
-            return false;
-        at += length;
-    }
-    return true;
-}
-
 struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text)
 {
     return (struct rcpt_text){rcpt_text_terminated(arena, text), text.size};

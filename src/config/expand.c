@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/utf8.h"
 #include "value.h"
 
 /* False, and nothing is appended, above the limit. */
@@ -82,7 +83,7 @@ char *rcpt_config_expand(const char *text, char problem[160])
         snprintf(problem, 160, "is longer than 64 KiB");
         goto failed;
     }
-    if (!rcpt_config_is_utf8(out.bytes, out.size)) {
+    if (!rcpt_utf8_is_text(out.bytes, out.size)) {
         snprintf(problem, 160, "is not valid UTF-8 once the environment is put in");
         goto failed;
     }
@@ -153,7 +154,7 @@ static char *read_secret(int fd, const char **problem)
         *problem = strerror(errno);
     else if (size > RCPT_CONFIG_MAX_VALUE)
         *problem = "larger than 64 KiB";
-    else if (!rcpt_config_is_utf8(bytes, size))
+    else if (!rcpt_utf8_is_text(bytes, size))
         *problem = "not UTF-8 text";
     if (*problem != NULL) {
         free(bytes);

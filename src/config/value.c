@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 struct unit {
@@ -206,12 +204,6 @@ bool rcpt_config_is_topic(const char *text)
         return false;
     return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
            size;
-}
-
-bool rcpt_config_is_utf8(const char *text, size_t size)
-{
-    return rcpt_text_is_utf8((struct rcpt_text){text, size}) &&
-           (size == 0 || memchr(text, '\0', size) == NULL);
 }
 
 /* Errors quote what stands in the file; control bytes could move a terminal's cursor. */

@@ -5,6 +5,7 @@
 
 #include "config_helpers.h"
 
+#include "base/utf8.h"
 #include "config/value.h"
 
 static void numbers_are_read_and_written_with_units(void **state)
@@ -114,7 +115,7 @@ static void text_is_utf8_or_refused(void **state)
         {"\xc3(", 2, false},
     };
     for (size_t index = 0; index < COUNT_OF(cases); index++)
-        assert_int_equal(rcpt_config_is_utf8(cases[index].text, cases[index].size),
+        assert_int_equal(rcpt_utf8_is_text(cases[index].text, cases[index].size),
                          cases[index].good);
 }
 
