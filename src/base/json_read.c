@@ -11,7 +11,7 @@
 
 #include "error.h"
 
-struct reading {
+struct rcpt_json_reading {
     struct rcpt_text input;
     yajl_handle yajl;
     rcpt_json_callback on_token;
@@ -23,22 +23,24 @@ struct reading {
 
 /* A number at the very end is reported only when yajl completes, from a text of yajl's own: yajl's
  * count of bytes no longer means the input then. */
-static size_t place(const struct reading *reading)
+static size_t place(const struct rcpt_json_reading *reading)
 {
     size_t bytes =
         reading->completing ? reading->input.size : yajl_get_bytes_consumed(reading->yajl);
     return bytes < reading->input.size ? bytes : reading->input.size;
 }
 
-static int report(struct reading *reading, enum rcpt_json_kind kind, const void *bytes, size_t size)
+/* Every token passes here. yajl's callbacks return 0 to stop. */
+static int report(struct rcpt_json_reading *reading, enum rcpt_json_kind kind, const void *bytes,
+                  size_t size)
 {
     struct rcpt_json_token token = {.kind = kind,
                                     .text = {size > 0 ? bytes : "", size},
-                                    .end = place(reading),
-                                    .depth = reading->depth};
+                                    .depth = reading->depth,
+                                    .reading = reading};
     bool is_value_end = kind < RCPT_JSON_ARRAY || kind == RCPT_JSON_END;
     if (reading->depth == 0 && is_value_end)
-        reading->value_end = token.end;
+        reading->value_end = place(reading);
     return reading->on_token(reading->context, &token);
 }
 
@@ -67,7 +69,9 @@ static int on_key(void *context, const unsigned char *text, size_t size)
     return report(context, RCPT_JSON_KEY, text, size);
 }
 
-static int begin(struct reading *reading, enum rcpt_json_kind kind)
+/* The limit is checked before the callback sees the container: handlers keep an array of this
+ * size. */
+static int begin(struct rcpt_json_reading *reading, enum rcpt_json_kind kind)
 {
     reading->too_deep = reading->depth == RCPT_JSON_READ_MAX_DEPTH;
     if (reading->too_deep || !report(reading, kind, NULL, 0))
@@ -88,11 +92,12 @@ static int on_begin_array(void *context)
 
 static int on_end(void *context)
 {
-    struct reading *reading = context;
+    struct rcpt_json_reading *reading = context;
     reading->depth--;
     return report(reading, RCPT_JSON_END, NULL, 0);
 }
 
+/* Memory that runs out ends the process, as everywhere: yajl must not carry on with NULL. */
 static void *json_malloc(void *context, size_t size)
 {
     (void)context;
@@ -134,7 +139,8 @@ static bool has_false_blanks(struct rcpt_text input, struct rcpt_json_fault *fau
 }
 
 /* yajl overlooks a string behind the value if its closing quote is missing. */
-static bool has_trailing_bytes(const struct reading *reading, struct rcpt_json_fault *fault)
+static bool has_trailing_bytes(const struct rcpt_json_reading *reading,
+                               struct rcpt_json_fault *fault)
 {
     if (reading->value_end > reading->input.size)
         return false;
@@ -146,7 +152,8 @@ static bool has_trailing_bytes(const struct reading *reading, struct rcpt_json_f
     return true;
 }
 
-static enum rcpt_json_result judge(struct reading *reading, yajl_status status,
+/* yajl's reason is a fixed text with a line's end; it shows nothing of the input. */
+static enum rcpt_json_result judge(struct rcpt_json_reading *reading, yajl_status status,
                                    struct rcpt_json_fault *fault)
 {
     if (status == yajl_status_ok)
@@ -161,7 +168,9 @@ static enum rcpt_json_result judge(struct reading *reading, yajl_status status,
     return status == yajl_status_client_canceled ? RCPT_JSON_STOPPED : RCPT_JSON_INVALID;
 }
 
-static enum rcpt_json_result run(struct reading *reading, struct rcpt_json_fault *fault)
+/* Completing tells yajl that no byte follows: only then a number at the end, or a missing bracket,
+ * shows. */
+static enum rcpt_json_result run(struct rcpt_json_reading *reading, struct rcpt_json_fault *fault)
 {
     const unsigned char *bytes = (const unsigned char *)reading->input.at;
     yajl_status status = yajl_parse(reading->yajl, bytes, reading->input.size);
@@ -188,7 +197,7 @@ enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback 
         .yajl_start_array = on_begin_array,
         .yajl_end_array = on_end,
     };
-    struct reading reading = {
+    struct rcpt_json_reading reading = {
         .input = input, .on_token = on_token, .context = context, .value_end = SIZE_MAX};
     if (input.size == 0) {
         blame(fault, 0, "no text");
@@ -206,13 +215,9 @@ enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback 
     return result;
 }
 
-struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
-                                struct rcpt_arena *arena)
+size_t rcpt_json_end_of(const struct rcpt_json_token *token)
 {
-    if (text.size == 0)
-        return RCPT_TEXT("");
-    return (uintptr_t)text.at - (uintptr_t)input.at < input.size ? text
-                                                                 : rcpt_text_copy(arena, text);
+    return place(token->reading);
 }
 
 const char *rcpt_json_library(char version[16])

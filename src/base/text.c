@@ -1,14 +1,17 @@
-/* Texts with a length, for readers of formats that are not ours, and the nearest of several words
- * for hints. */
+/* Texts with a length: comparing, trimming, searching, numbers, copies in an arena; and the nearest
+ * of several words, for hints. Pure. Called by readers of other people's formats: adapters of
+ * gateways, JSON, HTTP, templates. */
 #include "text.h"
 
 #define WORD_BYTES 64u /* longer words get no hint */
 
+/* ASCII only, whatever the locale is. */
 static char lower(char byte)
 {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
 }
 
+/* The blanks of JSON and of HTTP headers. */
 static bool is_blank(char byte)
 {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
@@ -67,6 +70,7 @@ struct rcpt_text rcpt_text_trim(struct rcpt_text text)
     return text;
 }
 
+/* Never beyond the text: a part that does not exist is empty. */
 struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size)
 {
     if (text.at == NULL || first > text.size)
@@ -84,6 +88,7 @@ size_t rcpt_text_find(struct rcpt_text text, const char *needle)
     return found != NULL ? (size_t)(found - text.at) : text.size;
 }
 
+/* Nine digits at most, so that the value cannot overflow. */
 bool rcpt_text_number(struct rcpt_text text, unsigned *number)
 {
     unsigned value = 0;
@@ -100,6 +105,7 @@ struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text)
     return (struct rcpt_text){rcpt_text_terminated(arena, text), text.size};
 }
 
+/* For libraries that want a C string. A NUL inside of the text stays. */
 char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text)
 {
     char *copy = rcpt_arena_alloc(arena, text.size + 1);

@@ -11,7 +11,7 @@
 #include "arena.h"
 #include "utf8.h"
 
-/* Bytes that belong to somebody else; not terminated. at == NULL: not there. */
+/* Bytes that another object owns; not terminated. at == NULL: not there. */
 struct rcpt_text {
     const char *at;
     size_t size;

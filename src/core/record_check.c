@@ -44,6 +44,7 @@ static size_t escape_size(const unsigned char *text, size_t left)
     return pair ? 12 : 0;
 }
 
+/* Goes from backslash to backslash, so that text without escapes costs one memchr. */
 static bool has_half_surrogate(const unsigned char *text, size_t size)
 {
     const unsigned char *escape = memchr(text, '\\', size);
@@ -57,6 +58,8 @@ static bool has_half_surrogate(const unsigned char *text, size_t size)
     return false;
 }
 
+/* Of a whole record to know whether anything has to be looked for, then of single events and
+ * strings to know where. */
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size)
 {
     return (struct rcpt_text_flaws){

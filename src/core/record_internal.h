@@ -59,8 +59,9 @@ struct rcpt_record_gateway {
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
-    struct rcpt_record_gateway gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
-    uint32_t gateway_count, last_gateway;                   /* in use, but for the last */
+    struct rcpt_record_gateway
+        gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
+    uint32_t gateway_count, last_gateway;   /* in use, but for the last */
 
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;
@@ -78,7 +79,7 @@ struct rcpt_decoder {
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
- * fifth of the parser's price; what the scan does not take goes through the parser. Where the scan
+ * third of the parser's price; what the scan does not take goes through the parser. Where the scan
  * takes a record, both give the same. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */

@@ -18,6 +18,7 @@ enum form {
     FORM_BROKEN_WRAPPER, /* "events" is no array */
 };
 
+/* The fields of an object that is being read. */
 struct draft {
     struct rcpt_record_fields fields;
     size_t start;         /* of the object in the value */
@@ -54,6 +55,8 @@ static enum rcpt_token_kind kind_of(const struct rcpt_json_token *token)
     }
 }
 
+/* A field of the outermost object, or of an element. The last value of a key counts; a scalar under
+ * "events" makes a broken wrapper of the record, unless a list follows. */
 static void set_field(struct parse *parse, const struct rcpt_json_token *token)
 {
     enum rcpt_field field = parse->open->next;
@@ -69,8 +72,8 @@ static void set_field(struct parse *parse, const struct rcpt_json_token *token)
     struct rcpt_text text = {NULL, 0};
     if (kind == RCPT_TOKEN_STRING || kind == RCPT_TOKEN_NUMBER)
         text = rcpt_json_keep(parse->value, token->text, &parse->decoder->strings);
-    parse->open->fields.tokens[field] =
-        (struct rcpt_token){.kind = kind, .text = text.at, .size = text.size, .end = token->end};
+    parse->open->fields.tokens[field] = (struct rcpt_token){
+        .kind = kind, .text = text.at, .size = text.size, .end = rcpt_json_end_of(token)};
 }
 
 /* The element's text begins behind the previous one's, after blanks and a comma. */
@@ -88,6 +91,8 @@ static void end_element(struct parse *parse, size_t end)
     parse->element_floor = end;
 }
 
+/* A scalar or an array where an event has to stand. Events beyond the limit are only counted: the
+ * whole record is refused for them. */
 static void refuse_element(struct parse *parse, size_t end)
 {
     if (parse->index < RCPT_RECORD_MAX_EVENTS) {
@@ -108,6 +113,7 @@ static void take_event(struct parse *parse, const struct draft *draft, size_t en
     end_element(parse, end);
 }
 
+/* The outermost value (depth 0) is judged by its form alone. */
 static void on_scalar(struct parse *parse, const struct rcpt_json_token *token)
 {
     if (token->depth == 0)
@@ -118,19 +124,21 @@ static void on_scalar(struct parse *parse, const struct rcpt_json_token *token)
         parse->open->fields.flags |=
             rcpt_record_flag_of(parse->decoder, token->text.at, token->text.size);
     else if (token->depth == parse->list_depth)
-        refuse_element(parse, token->end);
+        refuse_element(parse, rcpt_json_end_of(token));
 }
 
+/* From here on the values at this depth belong to the object. */
 static void open_draft(struct parse *parse, struct draft *draft,
                        const struct rcpt_json_token *token)
 {
     memset(draft, 0, sizeof(*draft));
-    draft->start = token->end - 1;
+    draft->start = rcpt_json_end_of(token) - 1;
     parse->open = draft;
     parse->field_depth = token->depth + 1;
     parse->flags_depth = 0;
 }
 
+/* An object elsewhere (inside of a field) only passes by: its depth is none of the three. */
 static void on_object(struct parse *parse, const struct rcpt_json_token *token)
 {
     if (token->depth == 0) {
@@ -143,6 +151,7 @@ static void on_object(struct parse *parse, const struct rcpt_json_token *token)
     }
 }
 
+/* By size first: most keys of an event are of no interest here. */
 enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
 {
     switch (size) {
@@ -165,12 +174,14 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     }
 }
 
+/* What was found before is void: another list under the same key, or the fields of an object that
+ * is no event. */
 static void open_list(struct parse *parse, enum form form, const struct rcpt_json_token *token)
 {
     rcpt_record_forget(parse->decoder);
     parse->form = form;
     parse->index = 0;
-    parse->element_floor = token->end;
+    parse->element_floor = rcpt_json_end_of(token);
     parse->list_depth = token->depth + 1;
     parse->field_depth = 0;
 }
@@ -194,9 +205,9 @@ static void end_object(struct parse *parse, const struct rcpt_json_token *token)
 {
     if (parse->open == &parse->element) {
         parse->field_depth = 0;
-        take_event(parse, &parse->element, token->end);
+        take_event(parse, &parse->element, rcpt_json_end_of(token));
     } else if (parse->form == FORM_OBJECT) {
-        take_event(parse, &parse->whole, token->end);
+        take_event(parse, &parse->whole, rcpt_json_end_of(token));
     }
 }
 
@@ -213,7 +224,7 @@ static void on_end(struct parse *parse, const struct rcpt_json_token *token)
         parse->open = &parse->whole;
         parse->field_depth = token->depth;
     } else if (token->depth == parse->list_depth && token->depth > 0) {
-        refuse_element(parse, token->end); /* an array in the list */
+        refuse_element(parse, rcpt_json_end_of(token)); /* an array in the list */
     }
 }
 
@@ -247,6 +258,7 @@ static void refuse_json(struct rcpt_decoder *decoder, size_t byte, const char *t
     snprintf(reject->detail, sizeof(reject->detail), "byte %zu: %s", byte, text);
 }
 
+/* JSON, but is it a record? Invalid UTF-8 that lies in no event makes the whole record invalid. */
 static void judge_form(const struct parse *parse)
 {
     struct rcpt_reject *reject;
@@ -264,6 +276,7 @@ static void judge_form(const struct parse *parse)
     }
 }
 
+/* The flaws come first: rcpt_record_take_event checks events only where there are some. */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
@@ -280,6 +293,8 @@ void rcpt_record_parse_any(struct rcpt_decoder *decoder)
         refuse_json(decoder, fault.byte, fault.text);
 }
 
+/* The scan decides alone whether it takes a record; both ways give the same result
+ * (tests/fuzz/fuzz_record.c). */
 void rcpt_record_parse(struct rcpt_decoder *decoder)
 {
     if (!rcpt_record_scan(decoder))

@@ -60,19 +60,19 @@ static void log_outcome(const struct lanes *lanes, uint32_t lane,
         .trace = batch->record_count > 0 ? batch->records[0]->traceparent : NULL,
     };
     switch (result->outcome) {
-    case RCPT_OUTCOME_COMMITTED:
-    case RCPT_OUTCOME_PROBED:
-    case RCPT_OUTCOME_UNKNOWN: /* on_down says it for the whole connection */
+    case RCPT_ENGINE_COMMITTED:
+    case RCPT_ENGINE_PROBED:
+    case RCPT_ENGINE_UNKNOWN: /* on_down says it for the whole connection */
         break;
-    case RCPT_OUTCOME_FENCED:
+    case RCPT_ENGINE_FENCED:
         rcpt_log_with(RCPT_LOG_INFO, "receipts", &fields,
                       "lane %u: %s; reading its positions again", lane, error->text);
         break;
-    case RCPT_OUTCOME_DATA:
+    case RCPT_ENGINE_DATA:
         rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
                       "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
-    case RCPT_OUTCOME_AGAIN:
+    case RCPT_ENGINE_AGAIN:
         rcpt_log_with(RCPT_LOG_DEBUG, "receipts", &fields,
                       "lane %u: rolled back, goes again: %s (%s)", lane, error->text, error->code);
         break;
@@ -139,21 +139,21 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct lane_flight *flight = &lanes->flights[lane];
     log_outcome(lanes, lane, result, error);
     log_response(lanes, lane);
-    if (result->outcome == RCPT_OUTCOME_COMMITTED) {
+    if (result->outcome == RCPT_ENGINE_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
         subscribers_tell_committed(receipts, flight, result->messages_changed);
     } else if (error != NULL && strcmp(error->code, RCPT_SQLSTATE_SUBSCRIBED) == 0) {
         lanes_set_subscription(lanes, NULL);
         subscribers_tell_outdated(receipts);
     }
-    flight->fenced = result->outcome == RCPT_OUTCOME_FENCED;
+    flight->fenced = result->outcome == RCPT_ENGINE_FENCED;
     if (lanes->observer != NULL)
         lanes->observer->on_result(lanes->observer->context, flight, result);
     trace_end_batch(receipts->context, flight->span, flight->sent_ns, result, error);
     flight->span = NULL;
     rcpt_engine_on_result(receipts->engine, lane, result, app_now(receipts->context));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
-        result->outcome != RCPT_OUTCOME_UNKNOWN)
+        result->outcome != RCPT_ENGINE_UNKNOWN)
         rcpt_pg_reconnect(connection->pg, error);
     consume_continue(receipts);
     app_check_drain(receipts->context);

@@ -1,3 +1,6 @@
+/* Plays many seeds side by side and sums up what they found; shrinks the first seed that fails to
+ * its fewest faults. Called by cli.c.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

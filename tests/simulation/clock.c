@@ -1,3 +1,6 @@
+/* Virtual time: a heap of tasks. Tasks of the same time run in the order in which they were added,
+ * so a seed always plays the same schedule.
+ */
 #include "clock.h"
 
 #include <stdlib.h>

@@ -1,3 +1,6 @@
+/* Breaks things at random times, by the plan, until the load is over; then mends all of them, so
+ * that the end can be judged. Called by play.c.
+ */
 #include "faults.h"
 
 #include "instance.h"
@@ -92,7 +95,7 @@ static void retain(struct sim *sim, bool unapplied)
     }
     if (unapplied)
         low = sim_random_between(dice(sim), log->low, log->high);
-    /* Of a log made anew the record that tells it must stay: without it nobody could. */
+    /* Of a log that was made again the record that shows it must stay: nothing else can show it. */
     if (low <= log->low || log->made_anew > 0)
         return;
     cover_all(sim, unapplied ? FAULT_GAP : FAULT_RETENTION);
@@ -119,7 +122,7 @@ static void recreate(struct sim *sim)
         return;
     sim->database->durable = sim->database->transaction_count;
     cover_all(sim, FAULT_RECREATE);
-    sim_say(sim, "kafka: part %u is made anew", part);
+    sim_say(sim, "kafka: part %u is made again", part);
     sim_traffic_recreate(sim, part);
     for (uint32_t number = 0; number < sim->plan.instances; number++)
         sim_group_lose(sim, number);

@@ -105,7 +105,7 @@ static void on_told(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     struct sim_group_event event = {(enum sim_group_kind)(task->a & 0xff), task->b};
-    /* What was said to the member before it joined anew is void. */
+    /* What was said to the member before it joined again is void. */
     if (task->a >> 8 != sim->group->joins[instance->number])
         return;
     if (event.kind == GROUP_LOST) { /* does not wait for anything; what was said before is void */
@@ -212,11 +212,11 @@ static void on_left(struct sim *sim, const struct sim_task *task)
 {
     const struct sim_instance *instance = sim->instances[task->a];
     if (instance->life != task->b && sim->group->joined[task->a])
-        return; /* it has joined anew */
+        return; /* it has joined again */
     sim->group->joined[task->a] = false;
     sim->group->owned[task->a] = 0;
     sim_group_rebalance(sim);
-    /* A member that was only silent finds out when it speaks again, and joins anew. */
+    /* A member that was only silent finds out when it speaks again, and joins a second time. */
     if (instance->alive && instance->life == task->b)
         sim_group_lose(sim, task->a);
 }

@@ -1,3 +1,6 @@
+/* Draws what one seed plays: sizes, settings, and which kinds of faults happen how often. A pure
+ * function of the seed and the limits.
+ */
 #include "plan.h"
 
 #include <string.h>

@@ -1,3 +1,6 @@
+/* The tables of the simulated PostgreSQL with an undo log, so that the database can go back by some
+ * transactions, as asynchronous commit allows.
+ */
 #include <stdlib.h>
 #include <string.h>
 

@@ -26,7 +26,7 @@ static bool on_token(void *context, const struct rcpt_json_token *token)
     struct seen *seen = context;
     size_t used = strlen(seen->text);
     snprintf(seen->text + used, sizeof(seen->text) - used, "%c%u@%zu%.*s;", kinds[token->kind],
-             token->depth, token->end, (int)token->text.size, token->text.at);
+             token->depth, rcpt_json_end_of(token), (int)token->text.size, token->text.at);
     return seen->left-- > 0;
 }
 
