@@ -1,3 +1,5 @@
+/* Messages to the service manager (sd_notify's protocol): one datagram to $NOTIFY_SOCKET, and the
+ * watchdog's interval. Never waits. Called by operate/supervisor.c. */
 #include "notify.h"
 
 #include <errno.h>
@@ -29,6 +31,7 @@ bool rcpt_notify_open(struct rcpt_notify *notify)
     return notify->fd >= 0;
 }
 
+/* A datagram that is not taken is lost: the next status line comes soon. */
 bool rcpt_notify_send(const struct rcpt_notify *notify, const char *assignments)
 {
     size_t size = strlen(assignments);

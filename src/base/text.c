@@ -1,9 +1,11 @@
-/* Texts with a length, for readers of formats that are not ours, and the nearest of several words
- * for hints. */
+/* Texts with a length: comparing, trimming, searching, numbers, copies in an arena; and the nearest
+ * of several words, for hints. Pure. Called by readers of other people's formats: adapters of
+ * gateways, JSON, HTTP, templates. */
 #include "text.h"
 
 #define WORD_BYTES 64u /* longer words get no hint */
 
+/* ASCII only, whatever the locale is. */
 static char lower(char byte)
 {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
@@ -127,6 +129,14 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
     return (struct rcpt_text){joined, size};
 }
 
+uint64_t rcpt_text_hash(struct rcpt_text text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t index = 0; index < text.size; index++)
+        hash = (hash ^ (unsigned char)text.at[index]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 /* ---- what was probably meant ---- */
 
 static size_t min3(size_t a, size_t b, size_t c)
@@ -135,7 +145,7 @@ static size_t min3(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Edit distance in which two neighbours changed round count as one edit. Both texts are shorter
+/* Edit distance in which two neighbours changed round count as one edit. Both words are shorter
  * than WORD_BYTES. */
 static size_t distance(const char *left, const char *right)
 {
@@ -157,6 +167,7 @@ static size_t distance(const char *left, const char *right)
     return rows[left_size][right_size];
 }
 
+/* Near enough: one edit, and one more for each four bytes of the candidate. */
 const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate)
 {
     if (strlen(text) >= WORD_BYTES || strlen(candidate) >= WORD_BYTES)

@@ -1,3 +1,5 @@
+/* The table of commands: parsing, help, the manual page and completion come from it. A new command
+ * is a row here (docs/contributing.md). */
 #include "command.h"
 
 #define FORMAT_OPTION                                                                              \

@@ -26,6 +26,7 @@ static void write_list(FILE *out, const char *folder,
         write_statement(out, folder, "", &list[index]);
 }
 
+/* By name and by text: only statements that differ are printed again. */
 static bool is_among(const struct rcpt_lane_statements *statements,
                      const struct rcpt_pg_statement *wanted)
 {
@@ -64,6 +65,7 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
     rcpt_lane_statements_free(statements);
 }
 
+/* Statements of lanes depend on who subscribes to transitions; every combination is a variant. */
 static void write_lane(FILE *out)
 {
     static const struct variant nobody = {.name = ""},

@@ -1,5 +1,5 @@
 /* What a migration has to do: steps of plain words and SQL, from looking at the database only.
- * Private to the room. */
+ * Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_MIGRATE_H
 #define RECEIPTD_COMMANDS_MIGRATE_H
 

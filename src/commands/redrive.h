@@ -1,4 +1,4 @@
-/* Dead letters that are valid by now become parked receipts. Private to the room. */
+/* Dead letters that are valid by now become parked receipts. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_REDRIVE_H
 #define RECEIPTD_COMMANDS_REDRIVE_H
 

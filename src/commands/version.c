@@ -1,3 +1,5 @@
+/* `receiptd version`: the versions that a report of a bug needs: ours, the libraries' and the
+ * compiler's. */
 #include <cyaml/cyaml.h>
 #include <stdio.h>
 #include <sysexits.h>

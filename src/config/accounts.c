@@ -1,5 +1,5 @@
-/* The fields of an entry of intake.accounts. What they mean together is checked by
- * rcpt_intake_account_new (gateways/account.c). */
+/* The fields of an entry of intake.accounts. What they mean together is checked when the account is
+ * made (gateways/account.c). */
 #include "rows.h"
 
 #define FIELD(member)       MEMBER(struct rcpt_intake_account_config, member)

@@ -1,10 +1,8 @@
-/* Cycles in which no time passes: a run in one would turn for ever, as fast as it is looked at,
- * and whoever is called in it would be called at each turn.
- *
- * What a message has reached stays what it is while no time passes. So with a status and flags that
- * it may have, one step follows each other, at once or later. Statuses are tried one after the
- * other; flags are assumed to be borne or not where the way depends on them. A call takes no time
- * here: it is no pause. */
+/* Finds cycles in which no time passes: a run in one would turn as fast as the scheduler polls, and
+ * call its receivers at each turn. While no time passes, what a message has reached stays as it is;
+ * so for one status and one set of flags each step has one successor. The search tries every
+ * status, and guesses a flag (set or not set) only where the way depends on it, with backtracking.
+ * A call counts as taking no time. Called by pipelines.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +10,8 @@
 
 #include "pipelines_internal.h"
 
-/* Steps that are looked at until it is given up: to find a way that agrees with itself may take a
- * time that doubles with each flag, though it does not in any pipeline that somebody wants. */
+/* Steps visited before the search gives up. A consistent way may take time that doubles with each
+ * flag; no pipeline in use comes near this. */
 #define MOST_LOOKS 1000000u
 
 struct assumption {
@@ -108,6 +106,7 @@ static void forget(struct walk *walk, struct mark since)
  * stays if it does. */
 static bool turns(struct walk *walk, size_t from, size_t to);
 
+/* Guesses one flag; a guess that leads nowhere is taken back. */
 static bool turns_if(struct walk *walk, size_t from, int16_t code, bool reached, size_t to)
 {
     struct mark before = mark(walk);
@@ -117,6 +116,7 @@ static bool turns_if(struct walk *walk, size_t from, int16_t code, bool reached,
     return false;
 }
 
+/* The step's condition holds: all of `if`, none of `unless`. */
 static bool turns_if_it_holds(struct walk *walk, size_t from)
 {
     const struct step *step = &walk->compiler->steps[from];
@@ -128,6 +128,7 @@ static bool turns_if_it_holds(struct walk *walk, size_t from)
     return false;
 }
 
+/* The condition fails by at least one of its flags; each is tried as the reason. */
 static bool turns_if_passed_over(struct walk *walk, size_t from)
 {
     const struct step *step = &walk->compiler->steps[from];
@@ -140,7 +141,7 @@ static bool turns_if_passed_over(struct walk *walk, size_t from)
     return false;
 }
 
-/* What actions_claim() and actions_finish() do at this step, where it takes no time. */
+/* Follows the step as actions_claim() and actions_finish() do, where that takes no time. */
 static bool turns_behind(struct walk *walk, size_t at)
 {
     const struct step *step = &walk->compiler->steps[at];
@@ -153,6 +154,7 @@ static bool turns_behind(struct walk *walk, size_t at)
     return (!lasts && turns_if_it_holds(walk, at)) || turns_if_passed_over(walk, at);
 }
 
+/* A step from which no way turned under the same flags needs no second visit. */
 static bool is_refuted(struct walk *walk, size_t at)
 {
     const struct refuted *refuted = &walk->refuted[at];
@@ -163,6 +165,8 @@ static bool is_refuted(struct walk *walk, size_t at)
     return true;
 }
 
+/* Whether the way from one step to another comes back to one of its own steps. On success the
+ * guesses stay, for the message. */
 static bool turns(struct walk *walk, size_t from, size_t to)
 {
     if (walk->come_with[to] != 0) {
@@ -199,6 +203,7 @@ static void append(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
+/* Only the guesses inside the cycle matter to the reader, each once. */
 static void say_codes(const struct walk *walk, bool reached, char *text, size_t size)
 {
     int16_t codes[RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS];
@@ -223,7 +228,7 @@ static void say_codes(const struct walk *walk, bool reached, char *text, size_t 
     append(text, size, " %s%s reached", count == 1 ? "is" : "are", reached ? "" : " not");
 }
 
-/* Every cycle comes through a stage's beginning, since only moves and `else` lead back. */
+/* Every cycle comes through the first step of a stage, since only moves and `else` lead back. */
 static bool turns_with(struct walk *walk, int status)
 {
     const struct compiler *compiler = walk->compiler;

@@ -1,6 +1,6 @@
-/* What every module of the daemon needs from its surroundings: time, the owner's ears, tickers,
- * handles that have to close, and the settings of a connection to PostgreSQL. A leaf: it calls no
- * module of the daemon. */
+/* What each module is handed: time, the owner's callbacks, tickers, the count of handles that
+ * have to close, settings of connections. A leaf: calls no module of the daemon. The owner is
+ * app/run.c. */
 #include "context.h"
 
 #include <stdio.h>
@@ -18,6 +18,7 @@ int64_t app_wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* New tickers go to the end: they run in the order of registration. */
 void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
 {
     struct app_ticker **end = &context->tickers;
@@ -53,6 +54,7 @@ unsigned app_reasons(const struct app_context *context, const char *reasons[APP_
     return context->host.reasons(context->host.owner, reasons);
 }
 
+/* The hint goes along: a reason is read by the person on call. */
 void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
 {
     snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
@@ -77,6 +79,7 @@ static void on_handle_closed(uv_handle_t *handle)
     app_closed(handle->data);
 }
 
+/* The count keeps the owner from freeing what libuv still uses. */
 void app_close_handle(struct app_context *context, uv_handle_t *handle)
 {
     handle->data = context;
@@ -86,6 +89,8 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle)
 
 /* ---- connections ---- */
 
+/* Positions make asynchronous commit safe, so it is the default; who writes without them sets it
+ * back. */
 struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name)
 {
     const struct rcpt_config *config = context->config;

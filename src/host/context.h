@@ -3,7 +3,7 @@
  *
  * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
  * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. What
- * is to happen every 50 ms registers a ticker. Call from the loop's thread only. Private to the
+ * is to happen every 50 ms registers a ticker. Call from the loop's thread only. Private to this
  * daemon.
  */
 #ifndef RECEIPTD_HOST_CONTEXT_H
@@ -16,9 +16,10 @@
 #include "postgres/connection.h"
 #include "trace/tracer.h"
 
-#define APP_REASON_BYTES 800u /* an error with its hint */
-#define APP_MOST_REASONS 8u
-#define APP_TICK_MS      50
+#define APP_REASON_BYTES   800u /* an error with its hint */
+#define APP_MOST_REASONS   8u
+#define APP_TICK_MS        50
+#define APP_INSTANCE_BYTES 80u
 
 struct app_host { /* callbacks of the owner; `owner` is their first argument */
     void *owner;
@@ -60,7 +61,7 @@ struct app_context {
     bool halted;                   /* some of the work stands still until an operator has looked */
     int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
     unsigned open;                 /* things that have to say that they are closed */
-    char instance[80];
+    char instance[APP_INSTANCE_BYTES];
 };
 
 int64_t app_now(const struct app_context *context); /* of the loop, in milliseconds */
@@ -95,6 +96,13 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle);
 
 /* What all connections have in common; context, callbacks and statements are the caller's. */
 struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name);
+
+/* ---- process.c ---- */
+/* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a
+ * fixed threshold for large blocks keep what is resident near what is used. */
+void app_limit_memory(void);
+/* HOST-PID, which tells the instances of a group apart. */
+void app_name_instance(char name[APP_INSTANCE_BYTES]);
 
 /* ---- kafka_properties.c ---- */
 struct rcpt_kafka_property;
