@@ -135,7 +135,7 @@ static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
     struct actions_topic *topic = owner;
     long long refused = (long long)rcpt_pg_rows_int(rows, 0, TOPIC_REFUSED);
     if (refused > 0)
-        rcpt_log_warn("app",
+        rcpt_log_warn("actions",
                       "actions: %lld records that should begin runs are dead letters: they are no "
                       "JSON object with a subject",
                       refused);
@@ -172,7 +172,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     struct topics_settings settings = {
         .context = actions->context,
         .name = "actions",
-        .component = "app",
+        .component = "actions",
         .connection = "actions-topics",
         .work = "runs of topics",
         .table = "action_progress",

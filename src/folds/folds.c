@@ -1,6 +1,6 @@
-/* Folds as a whole: the subscription to transitions, the connection with its rules and totals,
- * start, reload and end. They run (struct app_folds) from the first rule, or from what an earlier
- * one has left, until the process ends. Called by run.c and reload.c. */
+/* Folds as a whole: the subscription to transitions, the connection with rules and totals, start,
+ * reload and end. Folds run (struct app_folds) once a rule is configured, or an earlier one has
+ * left work, and then until the process ends. Called by run.c and reload.c. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -15,13 +15,14 @@ struct folds {
     struct receipts *receipts;
     struct transition_subscriber subscriber;
     struct control_listener listener;
-    struct app_folds *running; /* NULL: never configured, and nothing is left */
+    struct app_folds *running; /* NULL: no rule was ever configured, and none has left work */
 };
 
 /* ---- rules ---- */
 
 enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN }; /* columns of rules */
 
+/* A reload may have changed the rules while they were being stored: then they are stored again. */
 static void on_rules(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_folds *folds = context;
@@ -74,6 +75,7 @@ static void show(struct app_folds *folds, enum rcpt_metric metric, const char *c
                      (double)rcpt_pg_rows_int(rows, row, column));
 }
 
+/* Series are shown by every instance from the database's totals, so they survive a restart. */
 static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, size_t row)
 {
     static const struct {
@@ -151,7 +153,6 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- start ---- */
 
-/* A failure that comes while folds end is not worth a line: they are asked for nothing more. */
 static void make_asks(struct app_folds *folds)
 {
     folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
@@ -181,7 +182,7 @@ static void start(struct folds *module)
     folds->receipts = module->receipts;
     make_asks(folds);
     settings.context = folds;
-    settings.synchronous_commit = true; /* claims precede an effect outside the database */
+    settings.synchronous_commit = true; /* a claim precedes an effect outside PostgreSQL */
     settings.on_ready = on_ready;
     settings.on_down = on_down;
     settings.statements = rcpt_fold_statements(&settings.statement_count);
@@ -208,7 +209,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
 {
     struct folds *folds = context;
     if (error != NULL || folds->running != NULL || app_is_stopping(folds->context))
-        return; /* asked again on the next connection */
+        return; /* the next connection asks again */
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
@@ -216,7 +217,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     start(folds);
 }
 
-/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+/* Without a rule in the configuration, rows of an earlier one may still have to be published. */
 static void on_control_ready(void *context, struct rcpt_pg *pg)
 {
     struct folds *folds = context;
@@ -227,6 +228,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 
 /* ---- the subscription ---- */
 
+/* Columns of the inbox cost a join in every batch: their file is used only if a rule names one. */
 static const char *file_of(const void *context)
 {
     const struct folds *folds = context;
@@ -275,6 +277,7 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
     folds_calls_configure(&running->calls);
 }
 
+/* Shards give up their producers with the next tick; the drain waits for folds_are_settled. */
 void folds_stop(struct folds *folds)
 {
     if (folds->running == NULL)
@@ -311,6 +314,7 @@ static void on_tick_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* Five kinds of things close by themselves; the last one frees all. */
 void folds_close(struct folds *folds)
 {
     struct app_folds *running = folds->running;

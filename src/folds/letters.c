@@ -1,5 +1,5 @@
-/* Events of folded topics that cannot be folded: dead letters, in the transaction that moves the
- * position past them. */
+/* Dead letters of events that cannot be folded. They wait in memory for the transaction that moves
+ * the position past them, so each is written once. Called by topic.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +26,7 @@ static char *copy(const void *bytes, size_t size)
     return text;
 }
 
+/* The detail says that the payload is not complete. */
 static void note_cut(struct rcpt_fold_refusal *refusal, size_t size)
 {
     size_t used = strlen(refusal->detail);
@@ -65,6 +66,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
         rcpt_pg_put_bytes(encoder, text, strlen(text));
 }
 
+/* Topic, partition and offset are the key of a dead letter. */
 static void put_places(const struct folds_letters *letters, struct rcpt_pg_encoder *encoder)
 {
     rcpt_pg_begin_text_array(encoder, letters->count);

@@ -43,6 +43,7 @@ void rcpt_fold_pending_free(struct rcpt_fold_pending *pending)
     free(pending);
 }
 
+/* Chunks of the arena up to KEEP_BYTES are kept for the next sums. */
 void rcpt_fold_pending_forget(struct rcpt_fold_pending *pending)
 {
     free(pending->entries.slots);
@@ -109,6 +110,7 @@ static bool is_kind(const struct rcpt_fold_transition *a, const struct rcpt_fold
            rcpt_text_equal(a->org, b->org) && are_equal_or_none(a->columns, b->columns);
 }
 
+/* The link is not part of the kind: one of them stands for all. */
 static uint64_t hash_of(const struct rcpt_fold_transition *transition)
 {
     uint64_t seed = (uint64_t)(uint16_t)transition->old << 48 |
@@ -121,6 +123,7 @@ static uint64_t hash_of(const struct rcpt_fold_transition *transition)
                : rcpt_hash_text_extended(transition->columns.at, transition->columns.size, hash);
 }
 
+/* Finds the entry of the transition's kind, or makes it with a sum of 0. */
 static struct pending_entry *entry_of(struct rcpt_fold_pending *pending,
                                       const struct rcpt_fold_transition *transition)
 {
@@ -153,7 +156,8 @@ bool folds_pending_is_known(const struct rcpt_fold_pending *pending,
     return entry->learnt == pending->generation;
 }
 
-/* Nothing in memory is touched but the entry: groups are told when they are asked for (sweep). */
+/* Touches the entry only, which keeps the cost of a transition small; a sweep updates its groups
+ * before they are asked for. */
 void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
                            const struct rcpt_fold_transition *transition)
 {
@@ -218,7 +222,7 @@ int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending)
     return pending->since_us;
 }
 
-/* When the first sum could go quiet if nothing more came: of those whose groups are not known, and
+/* When the first sum could go quiet if nothing more came: of entries whose groups are unknown, and
  * of groups. */
 static int64_t first_unknown(const struct rcpt_fold_pending *pending)
 {
@@ -240,6 +244,7 @@ static int64_t first_group(const struct rcpt_fold_pending *pending)
     return first;
 }
 
+/* `busy_until_us` spares the scan: until then nothing can have gone quiet. */
 enum rcpt_fold_quiet rcpt_fold_pending_quiet(struct rcpt_fold_pending *pending, int64_t now_us,
                                              int64_t least_window_us)
 {

@@ -17,6 +17,7 @@ static bool is_quiet(const struct pending_group *group, int64_t now_us)
     return group->has_sum && group->last_us + group->window_us <= now_us;
 }
 
+/* The order within a list: entries to be flushed, known groups first, then those that stay. */
 enum part { KNOWN, UNKNOWN, STAYS };
 
 static enum part part_of(const struct rcpt_fold_pending *pending, const struct pending_entry *entry)
@@ -74,6 +75,8 @@ static bool is_selected(const struct pending_entry *entry)
     return false;
 }
 
+/* A fixed point: groups that are quiet or selected take all of their entries, whose other groups are
+ * selected in turn, until nothing is added. */
 struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
                                                    int64_t now_us)
 {
@@ -99,6 +102,7 @@ struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pen
     return make_list(pending);
 }
 
+/* Entries and groups remain with what is known of them; sums that stayed are counted again. */
 void rcpt_fold_pending_flushed(struct rcpt_fold_pending *pending)
 {
     folds_pending_sweep(pending);
@@ -142,6 +146,7 @@ static uint64_t hash_of_group(struct rcpt_text rule, struct rcpt_text key)
                                    rcpt_hash_text_extended(rule.at, rule.size, 0));
 }
 
+/* Finds the group, or makes it. */
 static struct pending_group *group_of(struct rcpt_fold_pending *pending, struct rcpt_text rule,
                                       struct rcpt_text key)
 {
@@ -165,7 +170,7 @@ static struct pending_group *group_of(struct rcpt_fold_pending *pending, struct 
     return group;
 }
 
-/* Its transition is the first member. */
+/* The list points to the sums, which are the first members of their entries. */
 static struct pending_entry *listed(const struct rcpt_fold_pending *pending, size_t index)
 {
     RCPT_ASSERT(index < pending->list_count);
@@ -190,7 +195,7 @@ void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, st
 void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
 {
     pending->busy_until_us = INT64_MIN;
-    pending->swept = false; /* what was only asked about still has its sum */
+    pending->swept = false; /* an entry that was only asked about still has its sum */
     for (size_t index = 0; index < pending->list_count; index++) {
         struct pending_entry *entry = listed(pending, index);
         entry->learnt = pending->generation;
@@ -216,6 +221,7 @@ void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_tex
         group->selected = true;
 }
 
+/* Another generation makes all entries unknown; the old groups stay in the arena until it is reset. */
 void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
 {
     pending->generation++;

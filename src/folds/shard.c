@@ -42,7 +42,7 @@ static void enter(struct folds_shard *shard, enum folds_state state, const char 
     };
     /* From IDLE to every other state, and from these to IDLE. */
     RCPT_ASSERT((state == FOLDS_IDLE) != (shard->state == FOLDS_IDLE));
-    rcpt_log_debug("app", "folds: shard %u %s -> %s: %s", shard->index, names[shard->state],
+    rcpt_log_debug("folds", "folds: shard %u %s -> %s: %s", shard->index, names[shard->state],
                    names[state], reason);
     shard->state = state;
 }
@@ -76,7 +76,7 @@ static void back_off(struct folds_shard *shard, const char *what, const struct r
     shard->retry_at_ms = now_of(shard) + pause;
     if (error->code[0] == '\0' && !folds->asker.up)
         return; /* the connection is gone: on_down logs it */
-    rcpt_log_failure(RCPT_LOG_WARN, "app", error, "folds: shard %u: %s failed, again in %lld ms",
+    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds: shard %u: %s failed, again in %lld ms",
                      shard->index, what, (long long)pause);
 }
 
@@ -167,7 +167,7 @@ static void on_fenced(struct folds_shard *shard, struct rcpt_pg_rows *const *row
     shard->epoch = rcpt_pg_rows_int(rows[0], 0, 0);
     int64_t lost = rcpt_pg_rows_int(rows[0], 0, 1);
     if (lost > 0)
-        rcpt_log_error("app",
+        rcpt_log_error("folds",
                        "folds: shard %u: the database has forgotten %lld publications that Kafka "
                        "has: their changes may be published once more, under the same ids",
                        shard->index, (long long)lost);
@@ -192,7 +192,7 @@ static void on_opened(void *context, int64_t mark, const struct rcpt_error *erro
         return;
     }
     shard->mark = mark;
-    rcpt_log_debug("app", "folds: shard %u: everything below %lld is published", shard->index,
+    rcpt_log_debug("folds", "folds: shard %u: everything below %lld is published", shard->index,
                    (long long)mark);
     take_epoch(shard);
 }

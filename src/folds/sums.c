@@ -1,11 +1,13 @@
-/* Sums of transitions as they lie in fold_event: as parameters of gather and keep.sql, and as
- * rows of events.sql. */
+/* Sums of transitions, as fold_event holds them: columns of arrays, one element per entry. Writes
+ * them as parameters of gather and keep.sql, reads them from rows of events.sql. Called by gather.c
+ * and flush.c. */
 #include "internal.h"
 #include "postgres/array_text.h"
 
 /* ---- to the database ---- */
 
-struct numbers { /* of entries: a parameter each */
+/* Entries of which each field becomes a parameter. */
+struct numbers {
     struct rcpt_pg_encoder *encoder;
     const struct rcpt_fold_transition *const *entries;
     size_t count;
@@ -35,6 +37,8 @@ static void add_counts(const struct numbers *of, bool only_asked)
         rcpt_pg_put_int8(of->encoder, only_asked ? 0 : of->entries[index]->count);
 }
 
+/* In the order of the parameters of gather: org, campaign, old, new, gained, columns, n, first,
+ * last, link. */
 void folds_sums_add(struct rcpt_pg_encoder *encoder,
                     const struct rcpt_fold_transition *const *entries, size_t count,
                     bool only_asked)
@@ -64,24 +68,24 @@ void folds_sums_add(struct rcpt_pg_encoder *encoder,
 
 /* ---- from the database ---- */
 
-enum {
-    AT_ID,
-    AT_TIME,
-    AT_SIZE,
-    AT_ORG,
-    AT_CAMPAIGN,
-    AT_OLD,
-    AT_NEW,
-    AT_GAINED,
-    AT_N,
-    AT_COLUMNS,
-    AT_LINK,
-    AT_FIRSTS,
-    AT_LASTS
+enum { /* columns of events */
+       AT_ID,
+       AT_TIME,
+       AT_SIZE,
+       AT_ORG,
+       AT_CAMPAIGN,
+       AT_OLD,
+       AT_NEW,
+       AT_GAINED,
+       AT_N,
+       AT_COLUMNS,
+       AT_LINK,
+       AT_FIRSTS,
+       AT_LASTS
 };
 
-/* An array of the row. Where all elements were one value only this is in it: the last one goes for
- * what follows. */
+/* An array of the row. Where all elements are equal, the array holds one: the last element read
+ * stands for those that follow. */
 struct column {
     struct rcpt_array_reader reader;
     struct rcpt_text text;

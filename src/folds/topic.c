@@ -41,7 +41,7 @@ static void refuse(struct folds_topics *topics, const struct rcpt_kafka_message 
     if (now < topics->log_at_ms)
         return;
     topics->log_at_ms = now + LOG_LETTERS_MS;
-    rcpt_log_warn("app",
+    rcpt_log_warn("folds",
                   "folds: topic %s partition %d offset %lld is a dead letter: %s%s%s; others are "
                   "counted only, HINT: receiptd dead-letters",
                   message->topic, message->partition, (long long)message->offset,
@@ -206,7 +206,7 @@ void folds_topics_start(struct folds_topics *topics)
     struct topics_settings settings = {
         .context = topics->folds->context,
         .name = "folds",
-        .component = "app",
+        .component = "folds",
         .connection = "fold-topics",
         .work = "appending events",
         .table = "fold_progress",
