@@ -55,6 +55,8 @@ static bool is_stopping(const struct app_actions *actions)
 
 /* ---- shards, pipelines, housekeeping ---- */
 
+/* The shards are ours until the lease has passed since the statement was sent, which is before
+ * PostgreSQL counts it from. */
 static void on_owned(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -71,6 +73,7 @@ static void on_owned(void *context, const struct rcpt_pg_rows *rows)
                      (double)rcpt_pg_rows_count(rows));
 }
 
+/* Renews the lease five times within it; the answer is the fair share of this instance. */
 static void own_shards(struct app_actions *actions)
 {
     int64_t lease = actions->context->config->actions.lane_lease_ms;
@@ -98,6 +101,7 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
         app_fail(actions->context, &error);
 }
 
+/* The answer names a column that the inbox lacks, or nothing. */
 static void on_stored(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -123,6 +127,7 @@ static void store_pipelines(struct app_actions *actions)
     rcpt_ask_send(&actions->store);
 }
 
+/* Statuses have codes below the first flag; flags are kept as a bit set. */
 static void on_subscription(void *context, const struct rcpt_pg_rows *rows)
 {
     const struct app_actions *actions = context;
@@ -151,6 +156,7 @@ static void subscribe(struct app_actions *actions)
     rcpt_ask_send(&actions->subscribe);
 }
 
+/* A full portion means that there is more: the next step continues at once. */
 static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -174,6 +180,7 @@ static void tidy(struct app_actions *actions)
 
 enum { COUNT_KIND, COUNT_NAME, COUNT_N, COUNT_REPEATED }; /* columns of counts */
 
+/* Rows of several kinds come in one answer; `kind` says which metric one belongs to. */
 static void note_count(const struct app_actions *actions, const struct rcpt_pg_rows *rows,
                        size_t row)
 {
@@ -201,6 +208,7 @@ static void on_counted(void *context, const struct rcpt_pg_rows *rows)
     rcpt_metrics_end(actions->context->metrics, RCPT_METRIC_ACTIONS);
 }
 
+/* Figures of this instance at once, those of the database by a statement every COUNT_MS. */
 static void count(struct app_actions *actions)
 {
     struct rcpt_metrics *metrics = actions->context->metrics;
@@ -214,6 +222,7 @@ static void count(struct app_actions *actions)
 
 /* ---- the end ---- */
 
+/* Connection, webhooks, producer, topics and timer close by themselves; the last one frees the set. */
 static void on_part_closed(void *context)
 {
     struct app_actions *actions = context;
@@ -276,6 +285,7 @@ static void wind_up(struct app_actions *actions)
         close_all(actions);
 }
 
+/* Order matters: results free capacity, which the claim below may promise again. */
 void actions_step(struct app_actions *actions)
 {
     if (actions->asker.closed)
@@ -318,6 +328,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     actions_step(actions);
 }
 
+/* Results of calls go on arriving; they are written over the next connection. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct app_actions *actions = context;
@@ -354,7 +365,7 @@ static void make_asks(struct app_actions *actions)
     actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
     actions->store.retry_ms = STORE_MS;
     actions->subscribe =
-        actions_ask(actions, "wanted", "asking to what pipelines subscribe", on_subscription);
+        actions_ask(actions, "wanted", "reading to what pipelines subscribe", on_subscription);
     actions->own = actions_ask(actions, "own", "sharing out shards of actions", on_owned);
     actions->tidy = actions_ask(actions, "tidy", "tidying up of actions", on_tidied);
     actions->tidy.every_ms = TIDY_MS;
@@ -367,6 +378,7 @@ static void make_asks(struct app_actions *actions)
     actions_claim_init(actions);
 }
 
+/* The name of a set is unique over restarts, so that its leases are never taken for those of another. */
 static struct app_actions *make(struct actions *module, struct pipelines *pipelines_taken)
 {
     struct app_actions *actions = rcpt_calloc(1, sizeof(*actions));
@@ -383,6 +395,7 @@ static struct app_actions *make(struct actions *module, struct pipelines *pipeli
     return actions;
 }
 
+/* Lanes send every batch with the block of actions until the subscription is known. */
 bool actions_start(struct actions *module, struct rcpt_error *error)
 {
     struct pipelines *pipelines = pipelines_of(module->context->config);
@@ -405,6 +418,7 @@ bool actions_start(struct actions *module, struct rcpt_error *error)
     return true;
 }
 
+/* The set lives on until its calls have ended; actions_are_settled counts it. */
 void actions_stop(struct actions *module)
 {
     struct app_actions *actions = module->running;
@@ -427,6 +441,7 @@ static const char *file_of(const void *context)
     return configured ? "lane/subscribers/actions" : NULL;
 }
 
+/* Lanes may be prepared without pipelines, or once some version of them is in the database. */
 static bool is_prepared(const void *context)
 {
     const struct actions *module = context;
@@ -439,6 +454,7 @@ static void on_committed(void *context, uint32_t messages_changed)
     module->changed += messages_changed;
 }
 
+/* PostgreSQL has found a version of the pipelines that the lanes do not know. */
 static void on_outdated(void *context)
 {
     const struct actions *module = context;
