@@ -1,6 +1,6 @@
-/* The control socket: clients send a line each, get an answer and are closed. The states of a
- * client are enum client_state. Made by run.c; its tick ends drains, and clients that wait too
- * long. */
+/* The control socket: each client sends a line, gets an answer and is closed. The states of a
+ * client are enum client_state, set_state() is their only setter. Made by run.c; its tick ends
+ * drains, and closes clients that are late. */
 #include "control.h"
 
 #include <errno.h>
@@ -25,6 +25,7 @@ enum client_state {
     CLIENT_RELOADING, /* the worker that reads the configuration */
     CLIENT_ANSWERING, /* its answer to be written */
     CLIENT_CLOSING,
+    CLIENT_STATE__COUNT,
 };
 
 struct client {
@@ -33,7 +34,7 @@ struct client {
     struct control *control;
     struct client *next;
     enum client_state state;
-    bool gone; /* while the worker still has it */
+    bool gone; /* its pipe ended while RELOADING: it is closed when the worker is done */
     int64_t deadline_ms;
     char line[CONTROL_LINE_BYTES];
     size_t size;
@@ -46,7 +47,7 @@ struct control {
     uv_pipe_t pipe;
     struct client *clients;
     unsigned client_count;
-    char *path; /* NULL: nobody listens */
+    char *path; /* NULL: no socket */
 };
 
 struct request {
@@ -59,6 +60,22 @@ struct request {
 
 /* ---- clients ---- */
 
+static void set_state(struct client *client, enum client_state state)
+{
+    static const bool legal[CLIENT_STATE__COUNT][CLIENT_STATE__COUNT] = {
+        [CLIENT_READING] = {[CLIENT_DRAINING] = true,
+                            [CLIENT_RELOADING] = true,
+                            [CLIENT_ANSWERING] = true,
+                            [CLIENT_CLOSING] = true},
+        [CLIENT_DRAINING] = {[CLIENT_ANSWERING] = true, [CLIENT_CLOSING] = true},
+        [CLIENT_RELOADING] = {[CLIENT_ANSWERING] = true, [CLIENT_CLOSING] = true},
+        [CLIENT_ANSWERING] = {[CLIENT_CLOSING] = true},
+    };
+    RCPT_ASSERT(legal[client->state][state]);
+    client->state = state;
+}
+
+/* The last callback of the pipe frees the client. */
 static void on_client_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
@@ -72,11 +89,11 @@ static void close_client(struct client *client)
     struct control *control = client->control;
     if (client->state == CLIENT_CLOSING)
         return;
-    if (client->state == CLIENT_RELOADING) { /* the worker's callback does it */
+    if (client->state == CLIENT_RELOADING) { /* on_reloaded closes it */
         client->gone = true;
         return;
     }
-    client->state = CLIENT_CLOSING;
+    set_state(client, CLIENT_CLOSING);
     for (struct client **at = &control->clients; *at != NULL; at = &(*at)->next) {
         if (*at == client) {
             *at = client->next;
@@ -93,12 +110,12 @@ static void on_written(uv_write_t *write, int status)
     close_client(write->data);
 }
 
-/* Takes `text`, which open_memstream or strdup made. */
+/* Frees `text`, which comes from malloc. */
 static void answer_take(struct client *client, int exit_code, char *text)
 {
     size_t size = strlen(text) + 16;
     client->answer = rcpt_malloc(size);
-    client->state = CLIENT_ANSWERING;
+    set_state(client, CLIENT_ANSWERING);
     snprintf(client->answer, size, "%d\n%s", exit_code, text);
     free(text);
     uv_buf_t buffer = uv_buf_init(client->answer, (unsigned)strlen(client->answer));
@@ -107,7 +124,7 @@ static void answer_take(struct client *client, int exit_code, char *text)
         close_client(client);
 }
 
-/* A message: as it is, or as JSON. */
+/* Answers with a message: as it is, or as JSON. */
 static void answer(struct client *client, bool json, int exit_code, const char *message)
 {
     char *text = NULL;
@@ -132,6 +149,7 @@ static void answer(struct client *client, bool json, int exit_code, const char *
 
 /* ---- verbs ---- */
 
+/* A page of status.h, for people or as JSON. */
 static void answer_page(const struct request *request, void (*print)(const struct status *, FILE *),
                         void (*write)(const struct status *, struct rcpt_json *))
 {
@@ -161,6 +179,7 @@ static void do_lanes(const struct request *request)
     answer_page(request, status_print_lanes, status_write_lanes);
 }
 
+/* A hold would delay the end of the process. */
 static bool refuses_while_stopping(const struct request *request)
 {
     if (!app_is_stopping(request->control->settings.context))
@@ -188,15 +207,17 @@ static void do_resume(const struct request *request)
 
 static void on_tick(void *context);
 
+/* The answer comes when all that is queued has been applied, or at the deadline. */
 static void do_drain(const struct request *request)
 {
     const struct app_context *context = request->control->settings.context;
     receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_DRAINING);
-    request->client->state = CLIENT_DRAINING;
+    set_state(request->client, CLIENT_DRAINING);
     request->client->deadline_ms = app_now(context) + context->config->shutdown.deadline_ms;
     on_tick(request->control);
 }
 
+/* Holds until the next reload, which sets what the configuration says. */
 static void do_log_level(const struct request *request)
 {
     char text[128];
@@ -223,6 +244,7 @@ static void do_log_level(const struct request *request)
     answer(request->client, request->json, EX_OK, text);
 }
 
+/* Compares positions now instead of after progress.verify_interval. */
 static void do_resync(const struct request *request)
 {
     const struct app_context *context = request->control->settings.context;
@@ -248,19 +270,20 @@ static void do_resync(const struct request *request)
 static void on_reloaded(void *context, bool good, const char *text)
 {
     struct client *client = context;
-    client->state = CLIENT_ANSWERING;
-    if (client->gone)
+    if (client->gone) {
+        set_state(client, CLIENT_ANSWERING);
         close_client(client);
-    else
-        answer(client, client->line[0] == 'j', good ? EX_OK : EX_CONFIG, text);
+        return;
+    }
+    answer(client, client->line[0] == 'j', good ? EX_OK : EX_CONFIG, text);
 }
 
 static void do_reload(const struct request *request)
 {
-    request->client->state = CLIENT_RELOADING;
-    if (reload_begin(request->control->settings.reload, on_reloaded, request->client))
+    if (reload_begin(request->control->settings.reload, on_reloaded, request->client)) {
+        set_state(request->client, CLIENT_RELOADING);
         return;
-    request->client->state = CLIENT_READING;
+    }
     answer(request->client, request->json, EX_TEMPFAIL,
            request->control->settings.context->phase == APP_CLOSING
                ? "the process is about to end\n"
@@ -278,6 +301,7 @@ static const struct {
 
 /* ---- requests ---- */
 
+/* Runs the verb of the line; the first word is the format. */
 static void run(struct client *client)
 {
     struct request request = {.control = client->control, .client = client};
@@ -306,6 +330,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
                           (unsigned)(sizeof(client->line) - 1 - client->size));
 }
 
+/* One request per connection: what follows the first line is ignored. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct client *client = stream->data;
@@ -345,7 +370,7 @@ static void on_connection(uv_stream_t *server, int status)
         close_client(client);
 }
 
-/* ---- what clients wait for ---- */
+/* ---- drains and late clients ---- */
 
 static void tick_client(struct client *client)
 {
@@ -358,7 +383,7 @@ static void tick_client(struct client *client)
     else if (client->state == CLIENT_DRAINING && hold == RECEIPTS_HOLD_DRAINED)
         answer(client, json, EX_OK, "drained: nothing is queued, nothing more is taken in\n");
     else if (client->state == CLIENT_DRAINING && hold != RECEIPTS_HOLD_DRAINING)
-        answer(client, json, EX_TEMPFAIL, "somebody has ended the drain\n");
+        answer(client, json, EX_TEMPFAIL, "the drain was ended by another request\n");
     else if (client->state == CLIENT_DRAINING && late)
         answer(client, json, EX_TEMPFAIL,
                "not drained within shutdown.deadline; nothing more is taken in\n");
@@ -379,7 +404,7 @@ static void on_tick(void *context)
 
 /* ---- the socket ---- */
 
-/* Somebody answers there: another instance with the same path. */
+/* Whether another instance answers at the path; a socket that is left over may be replaced. */
 static bool is_alive(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -392,6 +417,7 @@ static bool is_alive(const char *path)
     return alive;
 }
 
+/* A missing or read-only folder is usual in containers: no reason for a warning. */
 static bool has_folder(const char *path)
 {
     char folder[128];
@@ -401,8 +427,7 @@ static bool has_folder(const char *path)
     return access(folder[0] != '\0' ? folder : "/", W_OK) == 0;
 }
 
-/* Under a name of its own until its mode is right, so that there is no moment in which others could
- * connect. */
+/* The socket has another name until its mode is right, so that other users can never connect. */
 static int bind_socket(struct control *control)
 {
     char fresh[128];
@@ -447,6 +472,7 @@ static void start_socket(struct control *control, const char *path)
     control_close(control);
 }
 
+/* The ticker runs without a socket as well: a drain may have begun before. */
 struct control *control_new(const struct control_settings *settings)
 {
     const char *path = settings->context->config->control.socket;
@@ -463,7 +489,7 @@ void control_close(struct control *control)
 {
     if (control->path == NULL)
         return;
-    while (control->clients != NULL) /* none of them reloads: the drain waits for that */
+    while (control->clients != NULL) /* none is RELOADING: the drain waits for that */
         close_client(control->clients);
     if (control->path[0] != '\0')
         unlink(control->path);

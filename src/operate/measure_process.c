@@ -1,3 +1,6 @@
+/* Metrics of the process, its log, its HTTP server, its tracer and its intake, which `receiptd run`
+ * and `receiptd intake` share. Called for each page by measure.c, intake_endpoints.c and the intake
+ * of run.c. */
 #include "measure_process.h"
 
 #include <dirent.h>
@@ -22,6 +25,7 @@ static void set_of(struct rcpt_metrics *metrics, enum rcpt_metric metric, const 
 
 /* ---- the process ---- */
 
+/* The second number of statm is the resident set in pages. */
 static double resident_bytes(void)
 {
     char text[128] = "";
@@ -68,6 +72,7 @@ void measure_process(struct rcpt_metrics *metrics, int64_t started_ms)
     measure_log(metrics);
 }
 
+/* Only statuses that occurred get a series. */
 void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats)
 {
     for (int status = 100; status < 600; status++) {
@@ -94,7 +99,7 @@ struct part {
     uint64_t value;
 };
 
-/* One metric of an account, told apart by a second label. */
+/* One metric of an account with several values of a second label. */
 static void set_parts(struct rcpt_metrics *metrics, enum rcpt_metric metric, const char *account,
                       const struct part *parts, size_t count)
 {
@@ -103,6 +108,7 @@ static void set_parts(struct rcpt_metrics *metrics, enum rcpt_metric metric, con
                          (double)parts[index].value);
 }
 
+/* HTTP statuses, verdicts of verification, and refusals of one account. */
 static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
@@ -123,6 +129,7 @@ static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_inta
     set_parts(metrics, RCPT_METRIC_INTAKE_REFUSED, account, refused, 3);
 }
 
+/* Events by where their message id came from: the request, an alias, the gateway. */
 static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
@@ -178,6 +185,7 @@ static void measure_totals(struct rcpt_metrics *metrics, const struct rcpt_intak
     set(metrics, RCPT_METRIC_INTAKE_WAITING_BYTES, (double)totals->waiting_bytes);
 }
 
+/* Unmapped statuses that have not come since the last page disappear. */
 void measure_intake(struct rcpt_metrics *metrics, const struct rcpt_intake *intake)
 {
     struct rcpt_intake_totals totals;

@@ -51,8 +51,8 @@ static void on_cluster(void *context, const char *cluster_id,
     (void)cluster_id;
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
-            rcpt_log_warn(reader->settings.component, "%s: there is no topic %s yet", reader->settings.name,
-                          topics[index].topic);
+            rcpt_log_warn(reader->settings.component, "%s: there is no topic %s yet",
+                          reader->settings.name, topics[index].topic);
     if (reader->subscribed || is_leaving(reader))
         return;
     reader->subscribed = true;
@@ -66,7 +66,8 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     if (is_leaving(reader))
         return;
     topics_positions_set(reader, partitions, count);
-    rcpt_log_info(reader->settings.component, "%s: assigned %zu partitions", reader->settings.name, count);
+    rcpt_log_info(reader->settings.component, "%s: assigned %zu partitions", reader->settings.name,
+                  count);
     if (count > 0) {
         topics_positions_read(reader);
         return;
