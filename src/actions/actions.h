@@ -1,5 +1,5 @@
-/* Actions of the running daemon: what happens after transitions, by pipelines. This is what the rest
- * of the daemon sees; internal.h is private to the folder. */
+/* Actions of the running daemon: what happens after transitions, by pipelines. This is what the
+ * rest of the daemon sees; internal.h is private to the folder. */
 #ifndef RECEIPTD_ACTIONS_ACTIONS_H
 #define RECEIPTD_ACTIONS_ACTIONS_H
 

@@ -73,6 +73,7 @@ static const char *fault_of(const struct rcpt_node *run, const char **name)
     return fine ? NULL : "is no object";
 }
 
+/* The number of the run helps to find it in a long list. */
 static void refuse_run(struct rcpt_http_request *request, unsigned number, const char *name,
                        const char *fault)
 {
@@ -189,6 +190,7 @@ static void begin_runs(struct app_actions *actions, struct rcpt_http_request *re
     rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
 }
 
+/* The route has checked the token; a name in the path chooses the pipeline. */
 void actions_on_request(void *context, struct rcpt_http_request *request)
 {
     const struct actions *module = context;

@@ -1,5 +1,5 @@
-/* A circuit breaker of one endpoint: closed, open, probing, disabled (enum rcpt_breaker_state). Pure.
- * Called by call.c before a claim and after each answer. */
+/* A circuit breaker of one endpoint: closed, open, probing, disabled (enum rcpt_breaker_state).
+ * Pure. Called by call.c before a claim and after each answer. */
 #include "breaker.h"
 
 #define MOST_DOUBLINGS 4u

@@ -52,6 +52,7 @@ static char *text_of(const char *bytes, size_t size)
 
 /* ---- webhooks ---- */
 
+/* Endpoints are few: a linear search is enough. */
 static struct actions_endpoint *find_endpoint(struct app_actions *actions, const char *name)
 {
     for (size_t index = 0; index < actions->endpoint_count; index++)
@@ -60,6 +61,7 @@ static struct actions_endpoint *find_endpoint(struct app_actions *actions, const
     return NULL;
 }
 
+/* Changes of a breaker are logged, not single failures. */
 static void log_state(const struct actions_endpoint *endpoint, const char *why)
 {
     static const char *const texts[] = {
@@ -76,6 +78,7 @@ static void log_state(const struct actions_endpoint *endpoint, const char *why)
              why[0] != '\0' ? ": " : "", why);
 }
 
+/* Calls that never went out say nothing about the endpoint. */
 static void note_answer(struct app_actions *actions, struct actions_endpoint *endpoint,
                         const struct rcpt_webhook_answer *answer)
 {
@@ -95,7 +98,8 @@ static void note_answer(struct app_actions *actions, struct actions_endpoint *en
                                                      : rcpt_webhook_class_name(answer->class));
 }
 
-/* Delivered, retried, or dead by the class of the answer; the endpoint's breaker learns of it first. */
+/* Delivered, retried, or dead by the class of the answer; the endpoint's breaker learns of it
+ * first. */
 static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 {
     struct actions_item *item = context;
@@ -120,7 +124,8 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
         actions_settle(item, ACTIONS_DEAD, class);
 }
 
-/* All actions of a run belong to one trace, whose id comes from the run's; every attempt is a span. */
+/* All actions of a run belong to one trace, whose id comes from the run's; every attempt is a span.
+ * */
 static void write_traceparent(struct actions_item *item, char text[HEADER_BYTES])
 {
     uint64_t state = (uint64_t)item->run_id ^ UINT64_C(0x5245434549505444);
@@ -158,6 +163,7 @@ static void call_webhook(struct actions_item *item)
 
 /* ---- records ---- */
 
+/* Also called for records that were not sent within the delivery time-out. */
 static void on_delivered(void *context, void *tag, const struct rcpt_error *error)
 {
     struct actions_item *item = tag;
@@ -240,6 +246,7 @@ static bool is_open(const struct actions_endpoint *endpoint)
            endpoint->breaker.state == RCPT_BREAKER_DISABLED;
 }
 
+/* Names and capacities are parallel arrays. */
 void actions_call_put_capacity(struct app_actions *actions, struct rcpt_pg_encoder *encoder)
 {
     size_t open = 0;
@@ -332,7 +339,8 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 
 static void on_producer_closed(void *context);
 
-/* A delivery that takes longer than a third of the lease fails, before others may claim the action. */
+/* A delivery that takes longer than a third of the lease fails, before others may claim the action.
+ * */
 static bool start_producer(struct app_actions *actions, struct rcpt_error *error)
 {
     const struct rcpt_config *config = actions->context->config;

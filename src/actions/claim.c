@@ -57,8 +57,8 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     return item;
 }
 
-/* Doubles the rows to be read while more than half of them went on without a call, else halves them:
- * decisions are cheap by the thousand, but rows without capacity are read in vain. */
+/* Doubles the rows to be read while more than half of them went on without a call, else halves
+ * them: decisions are cheap by the thousand, but rows without capacity are read in vain. */
 static void pace_claims(struct app_actions *actions, unsigned went_on)
 {
     if (went_on > actions->read_rows / 2)
@@ -135,7 +135,8 @@ static unsigned put_shards(const struct app_actions *actions, struct rcpt_pg_enc
     return owned;
 }
 
-/* Limits of the installation and of organisations are charged by the database, for all instances. */
+/* Limits of the installation and of organisations are charged by the database, for all instances.
+ * */
 static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encoder, unsigned most)
 {
     const struct rcpt_config *config = actions->context->config;

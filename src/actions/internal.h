@@ -7,6 +7,7 @@
  * claim.c    claims of due actions
  * call.c     claimed actions become webhooks and records
  * results.c  results of actions to the database
+ * upkeep.c   retention and metrics, by the timer
  */
 #ifndef RECEIPTD_ACTIONS_INTERNAL_H
 #define RECEIPTD_ACTIONS_INTERNAL_H
@@ -126,6 +127,10 @@ static inline struct rcpt_ask actions_ask(struct app_actions *actions, const cha
 /* ---- actions.c ---- */
 /* Sends every statement that can be sent now. */
 void actions_step(struct app_actions *actions);
+
+/* ---- upkeep.c ---- */
+void actions_upkeep_init(struct app_actions *actions);
+void actions_upkeep_tick(struct app_actions *actions);
 
 /* ---- results.c ---- */
 void actions_results_init(struct app_actions *actions);

@@ -145,7 +145,8 @@ void actions_results_init(struct app_actions *actions)
     actions->finish.retry_ms = AGAIN_MS;
 }
 
-/* Results that could not be written are dropped: the leases end, and the actions are claimed again. */
+/* Results that could not be written are dropped: the leases end, and the actions are claimed again.
+ * */
 void actions_results_fini(struct app_actions *actions)
 {
     requeue(actions, false);

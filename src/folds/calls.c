@@ -11,7 +11,7 @@
 #define MARGIN_MS       5000 /* the lease is longer than the longest attempt by this */
 #define MOST_TIMEOUT_MS 60000
 #define POLL_MS         200
-#define NO_RULE_MS      5000 /* between claims while no rule has a webhook: only old calls are left */
+#define NO_RULE_MS      5000 /* between claims while no rule has a webhook */
 #define NO_RULE         "its rule is no longer configured" /* as in sql/fold/rules.sql */
 #define ANSWER_BYTES    1024
 
@@ -31,6 +31,7 @@ struct call {
     int64_t wait_ms, age_ms;
 };
 
+/* The newest endpoint of a rule comes first, so calls go to its present URL. */
 static struct folds_endpoint *find(const struct folds_calls *calls, const char *rule)
 {
     struct folds_endpoint *endpoint = calls->endpoints;
@@ -54,6 +55,7 @@ static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t ro
                       error->text, error->code);
 }
 
+/* Several results may be in flight; one that is lost makes the call come again. */
 static void store_result(struct folds_calls *calls, const char *id, const char *what,
                          int64_t wait_ms, const char *text)
 {
@@ -70,6 +72,7 @@ static void store_result(struct folds_calls *calls, const char *id, const char *
     rcpt_pg_submit(folds->asker.pg, &query, 1, on_stored, calls);
 }
 
+/* For the log and the row: no part of the answer's body, which may be personal. */
 static void describe(const struct rcpt_webhook_answer *answer, char text[160])
 {
     if (answer->status != 0)
@@ -102,6 +105,7 @@ static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
                  rcpt_webhook_wait_ms(&backoff, answer->retry_after_ms), text);
 }
 
+/* A cancelled call, at the end of the process, is left to its lease. */
 static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 {
     struct call *call = context;
@@ -119,6 +123,7 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 
 enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT, CALL_AGE }; /* columns of calls */
 
+/* A claimed call that cannot be sent is stored at once, so that it does not wait for its lease. */
 static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows, size_t row)
 {
     const char *id = rcpt_pg_rows_text(rows, row, CALL_ID);
@@ -195,6 +200,7 @@ static struct rcpt_webhooks *client(struct folds_calls *calls, bool allow_privat
     return *client;
 }
 
+/* A URL that is refused is logged; the calls of its rule wait in fold_call. */
 static void add_endpoint(struct folds_calls *calls, const struct rcpt_fold_config *fold)
 {
     struct rcpt_error error;
@@ -264,6 +270,7 @@ static void on_client_closed(void *context)
     calls->on_closed(calls->folds);
 }
 
+/* Webhook clients answer their open calls as cancelled, then close. */
 void folds_calls_close(struct folds_calls *calls, void (*on_closed)(void *context))
 {
     calls->on_closed = on_closed;

@@ -103,6 +103,7 @@ static bool is_one_of(struct rcpt_text text, const char *values)
     }
 }
 
+/* All fields must match; a field matches one of its values. */
 static bool matches(const struct rcpt_fold_spec *spec, const struct rcpt_node *event)
 {
     for (size_t index = 0; index < spec->match_count; index++)
@@ -197,6 +198,7 @@ static struct collect_group *group_of(struct rcpt_fold_collector *collector, uin
     return group;
 }
 
+/* Kept fields are in the order of the rule's collects. */
 static void add_event(struct rcpt_fold_collector *collector, struct collect_group *group,
                       const struct rcpt_node *node, const struct rcpt_fold_event *event)
 {
@@ -259,6 +261,7 @@ static void refuse_key(struct rcpt_fold_refusal *refusal, const struct rcpt_fold
     refusal->reason = RCPT_REJECT_NO_GROUP_KEY;
 }
 
+/* An event may be added by some rules and refused by others. */
 bool rcpt_fold_collector_add(struct rcpt_fold_collector *collector,
                              const struct rcpt_fold_event *event, struct rcpt_fold_refusal *refusal)
 {
@@ -302,6 +305,7 @@ static void write_name(struct fold_text *out, const char *name, bool *first)
     fold_text_put_char(out, ':');
 }
 
+/* {"v": values, "o": overflows}, the form that sql/functions merges. */
 static void write_part(struct fold_text *out, const struct rcpt_fold_spec *spec,
                        const struct collect_group *group)
 {

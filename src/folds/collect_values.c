@@ -1,5 +1,5 @@
-/* What a group collects of its fields, by kind: set, count, first, last, sum, min, max; and the JSON
- * that sql/fold/gather merges. Called by collect.c. */
+/* What a group collects of its fields, by kind: set, count, first, last, sum, min, max; and the
+ * JSON that sql/fold/gather merges. Called by collect.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -87,6 +87,7 @@ static void collect_number(struct rcpt_fold_collector *collector, struct collect
     kept->has = true;
 }
 
+/* An equal value is not copied again: `last` of a steady stream costs nothing. */
 static void collect_scalar(struct rcpt_fold_collector *collector, struct collect_kept *kept,
                            const struct rcpt_node *node)
 {
@@ -98,6 +99,7 @@ static void collect_scalar(struct rcpt_fold_collector *collector, struct collect
     kept->has = true;
 }
 
+/* Null and absent fields are not collected. */
 void collect_value(struct rcpt_fold_collector *collector, struct collect_kept *kept, size_t most,
                    enum rcpt_fold_kind kind, const struct rcpt_node *node)
 {
@@ -149,6 +151,7 @@ void collect_write_integer(struct fold_text *out, int64_t integer)
     fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%" PRId64, integer));
 }
 
+/* 17 digits give the same double back. */
 static void write_double(struct fold_text *out, double number)
 {
     char text[40];

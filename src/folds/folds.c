@@ -43,6 +43,7 @@ static void on_rules(void *context, const struct rcpt_pg_rows *rows)
     receipts_apply_subscriptions(folds->folds->receipts);
 }
 
+/* Idempotent; sent on every new connection and after a reload. */
 static void store_rules(struct app_folds *folds)
 {
     struct rcpt_pg_encoder *encoder = folds->rules_stored ? NULL : rcpt_ask_begin(&folds->rules);
@@ -68,6 +69,7 @@ enum {
     TOTAL_OPEN
 };
 
+/* Sets the metric to a column of the totals. */
 static void show(struct app_folds *folds, enum rcpt_metric metric, const char *const *labels,
                  const struct rcpt_pg_rows *rows, size_t row, int column)
 {
@@ -117,6 +119,7 @@ static void read_totals(struct app_folds *folds)
 
 /* ---- the connection ---- */
 
+/* Nothing is gathered or claimed before the rules are stored on this connection. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_folds *folds = context;
@@ -127,6 +130,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     store_rules(folds);
 }
 
+/* Epochs and sums in memory belong to the connection. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct app_folds *folds = context;
@@ -139,6 +143,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "folds is not connected");
 }
 
+/* The drain waits for shards and topics, whose states change here. */
 static void on_tick(uv_timer_t *timer)
 {
     struct app_folds *folds = timer->data;
@@ -172,6 +177,7 @@ static void make_asks(struct app_folds *folds)
                                       .every_ms = TOTALS_MS};
 }
 
+/* Called once in the life of the process; a reload changes what runs. */
 static void start(struct folds *module)
 {
     struct app_folds *folds = rcpt_calloc(1, sizeof(*folds));
@@ -259,6 +265,7 @@ struct folds *folds_new(struct app_context *context, struct receipts *receipts)
 
 /* ---- reload, end ---- */
 
+/* Rules are stored before the shards go on, so that groups follow one version of them. */
 void folds_apply_config(struct folds *folds, bool rules_changed)
 {
     struct app_folds *running = folds->running;
@@ -286,6 +293,7 @@ void folds_stop(struct folds *folds)
     folds_topics_stop(&folds->running->topics);
 }
 
+/* True without rules as well. */
 bool folds_are_settled(const struct folds *folds)
 {
     const struct app_folds *running = folds->running;

@@ -29,16 +29,27 @@
 
 #define FOLDS_SHARDS 2u /* as sql/tables/001_folds.sql has them */
 
-enum folds_state {                /* what a shard awaits; by what it ends */
-                   FOLDS_IDLE,    /* the next tick; not before retry_at_ms and poll_at_ms */
-                   FOLDS_POLLING, /* PostgreSQL: is there anything to do? on_polled */
-                   FOLDS_OPENING, /* Kafka: a producer that fences off older ones, and the mark; on_opened */
-                   FOLDS_FENCING, /* PostgreSQL: an epoch that fences off older owners; on_fenced */
-                   FOLDS_GATHERING, /* PostgreSQL: rows into groups, due groups into the outbox, clean-up */
-                   FOLDS_READING,    /* PostgreSQL: the outbox; on_read */
-                   FOLDS_PUBLISHING, /* Kafka: one transaction with the mark; on_published */
-                   FOLDS_EMPTYING, /* PostgreSQL: the outbox below the mark is deleted; on_emptied */
-                   FOLDS_STATE__COUNT,
+/* What a shard awaits, and the callback that ends it:
+ *
+ * IDLE        the next tick; not before retry_at_ms and poll_at_ms
+ * POLLING     PostgreSQL: is there anything to do? (on_polled)
+ * OPENING     Kafka: a producer that fences off older ones, and the mark (on_opened)
+ * FENCING     PostgreSQL: an epoch that fences off older owners (on_fenced)
+ * GATHERING   PostgreSQL: rows into groups, due groups into the outbox, clean-up (gather.c, flush.c)
+ * READING     PostgreSQL: the outbox (on_read)
+ * PUBLISHING  Kafka: one transaction with the mark (on_published)
+ * EMPTYING    PostgreSQL: the outbox below the mark is deleted (on_emptied)
+ */
+enum folds_state {
+    FOLDS_IDLE,
+    FOLDS_POLLING,
+    FOLDS_OPENING,
+    FOLDS_FENCING,
+    FOLDS_GATHERING,
+    FOLDS_READING,
+    FOLDS_PUBLISHING,
+    FOLDS_EMPTYING,
+    FOLDS_STATE__COUNT,
 };
 
 struct app_folds;
@@ -154,7 +165,8 @@ void folds_gather(struct folds_shard *shard, bool transitions, bool topics, bool
                   int64_t now_us);
 
 /* ---- sums.c ---- */
-/* Adds the entries as ten parameters. `only_asked`: with counts of 0, which asks for their groups. */
+/* Adds the entries as ten parameters. `only_asked`: with counts of 0, which asks for their groups.
+ * */
 void folds_sums_add(struct rcpt_pg_encoder *encoder,
                     const struct rcpt_fold_transition *const *entries, size_t count,
                     bool only_asked);

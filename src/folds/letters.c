@@ -34,6 +34,7 @@ static void note_cut(struct rcpt_fold_refusal *refusal, size_t size)
              used > 0 ? "; " : "", size);
 }
 
+/* Copies the record, up to the size that a dead letter may have. */
 void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_message *message,
                        const struct rcpt_fold_refusal *refusal)
 {
@@ -80,6 +81,7 @@ static void put_places(const struct folds_letters *letters, struct rcpt_pg_encod
         rcpt_pg_put_int8(encoder, letters->list[index].offset);
 }
 
+/* Columns in the order of the parameters of letters.sql. */
 void folds_letters_encode(const struct folds_letters *letters, struct rcpt_pg_encoder *encoder)
 {
     put_places(letters, encoder);
@@ -97,6 +99,7 @@ void folds_letters_encode(const struct folds_letters *letters, struct rcpt_pg_en
         put_text(encoder, letters->list[index].traceparent);
 }
 
+/* Memory of an unusual number of letters is given back. */
 void folds_letters_reset(struct folds_letters *letters)
 {
     for (size_t index = 0; index < letters->count; index++) {

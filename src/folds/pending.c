@@ -103,6 +103,7 @@ static bool are_equal_or_none(struct rcpt_text a, struct rcpt_text b)
     return rcpt_text_equal(a, b);
 }
 
+/* Kinds differ in everything that a rule can tell apart. */
 static bool is_kind(const struct rcpt_fold_transition *a, const struct rcpt_fold_transition *b)
 {
     return a->old == b->old && a->new == b->new &&
@@ -150,6 +151,7 @@ static struct pending_entry *entry_of(struct rcpt_fold_pending *pending,
     return entry;
 }
 
+/* Known: the groups were learnt under the rules that are in effect. */
 bool folds_pending_is_known(const struct rcpt_fold_pending *pending,
                             const struct pending_entry *entry)
 {
@@ -190,6 +192,7 @@ void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
         folds_pending_smaller(pending->busy_until_us, sum->last_us + window_us);
 }
 
+/* Groups take the last transition of their entries, and whether one has a sum. */
 void folds_pending_sweep(struct rcpt_fold_pending *pending)
 {
     if (pending->swept)
@@ -224,6 +227,7 @@ int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending)
 
 /* When the first sum could go quiet if nothing more came: of entries whose groups are unknown, and
  * of groups. */
+/* INT64_MAX: there is none. */
 static int64_t first_unknown(const struct rcpt_fold_pending *pending)
 {
     int64_t first = INT64_MAX;

@@ -35,6 +35,7 @@ static size_t put_part(struct rcpt_fold_pending *pending, size_t at, enum part p
     return at;
 }
 
+/* The list holds every entry with a sum, in three parts. */
 static struct rcpt_fold_list make_list(struct rcpt_fold_pending *pending)
 {
     if (pending->list_capacity < pending->count || pending->list == NULL) {
@@ -67,6 +68,7 @@ struct rcpt_fold_list rcpt_fold_pending_list_unknown(struct rcpt_fold_pending *p
     return make_list(pending);
 }
 
+/* One selected group is enough: an entry is flushed as a whole. */
 static bool is_selected(const struct pending_entry *entry)
 {
     for (const struct pending_membership *of = entry->groups; of != NULL; of = of->next)
@@ -75,8 +77,8 @@ static bool is_selected(const struct pending_entry *entry)
     return false;
 }
 
-/* A fixed point: groups that are quiet or selected take all of their entries, whose other groups are
- * selected in turn, until nothing is added. */
+/* A fixed point: groups that are quiet or selected take all of their entries, whose other groups
+ * are selected in turn, until nothing is added. */
 struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
                                                    int64_t now_us)
 {
@@ -177,6 +179,7 @@ static struct pending_entry *listed(const struct rcpt_fold_pending *pending, siz
     return (struct pending_entry *)(uintptr_t)pending->list[index];
 }
 
+/* The shortest window of its groups is the entry's. */
 void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, struct rcpt_text rule,
                              struct rcpt_text key, int64_t window_us)
 {
@@ -192,6 +195,7 @@ void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, st
     entry->groups = of;
 }
 
+/* An entry that belongs to no group never goes quiet. */
 void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
 {
     pending->busy_until_us = INT64_MIN;
@@ -204,6 +208,7 @@ void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
     }
 }
 
+/* A sweep first: entries may have newer transitions than their groups know. */
 struct rcpt_fold_recency rcpt_fold_pending_recency(struct rcpt_fold_pending *pending,
                                                    struct rcpt_text rule, struct rcpt_text key)
 {
@@ -221,7 +226,8 @@ void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_tex
         group->selected = true;
 }
 
-/* Another generation makes all entries unknown; the old groups stay in the arena until it is reset. */
+/* Another generation makes all entries unknown; the old groups stay in the arena until it is reset.
+ * */
 void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
 {
     pending->generation++;

@@ -47,6 +47,7 @@ static uint64_t peak_of(int64_t *times, size_t count)
 }
 
 /* Events [first, last) are one publication at `at_ms`. */
+/* Delays are summed here and divided in plan_row. */
 static void publish(struct fold_plan_row *row, const struct fold_plan_event *events, size_t first,
                     size_t last, int64_t at_ms)
 {
@@ -88,6 +89,7 @@ static void plan_row(struct fold_plan_row *row, const struct fold_plan_event *ev
     row->peak = peak_of(times, row->publications);
 }
 
+/* One pass over the sorted events per window. */
 void fold_plan(struct fold_plan_event *events, size_t count, int64_t hold_ms,
                struct fold_plan_row *rows, size_t row_count)
 {

@@ -96,6 +96,7 @@ static void put_column(void *context, const char *column)
     rcpt_json_text(context, column);
 }
 
+/* Columns of the inbox that the subscription has to read, those of the key apart. */
 static void write_columns(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_key(json, "key_columns");
@@ -146,6 +147,7 @@ static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config 
     rcpt_json_end_object(json);
 }
 
+/* One object per rule; sql/functions reads its members by name. */
 static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_begin_object(json);
@@ -189,6 +191,7 @@ static const char *copy(struct rcpt_arena *arena, const char *text)
     return copied;
 }
 
+/* Everything is copied: the collector lives until its consumer has left. */
 struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena)
 {
     struct rcpt_fold_match *matches =

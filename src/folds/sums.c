@@ -13,6 +13,7 @@ struct numbers {
     size_t count;
 };
 
+/* NULL stands for a column that the transition does not have. */
 static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 {
     if (text.at == NULL)
@@ -21,6 +22,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
         rcpt_pg_put_bytes(encoder, text.at, text.size);
 }
 
+/* `offset` is that of the text within struct rcpt_fold_transition. */
 static void add_texts(const struct numbers *of, size_t offset)
 {
     rcpt_pg_begin_text_array(of->encoder, of->count);
@@ -30,6 +32,7 @@ static void add_texts(const struct numbers *of, size_t offset)
             *(const struct rcpt_text *)(const void *)((const char *)of->entries[index] + offset));
 }
 
+/* A count of 0 asks for the groups of an entry without adding anything. */
 static void add_counts(const struct numbers *of, bool only_asked)
 {
     rcpt_pg_begin_int8_array(of->encoder, of->count);
@@ -115,6 +118,7 @@ static int64_t next_number(struct column *column)
     return column->number;
 }
 
+/* Columns advance together: one element of each makes an entry. */
 int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
                         const struct rcpt_pg_rows *rows, size_t row, int64_t *id)
 {

@@ -61,6 +61,7 @@ static bool is_plain(const char *bytes, size_t size)
     return true;
 }
 
+/* Rare: quotes, control characters and what is not ASCII go through the JSON writer. */
 static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
 {
     char *written = NULL;
@@ -75,6 +76,7 @@ static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
     free(written);
 }
 
+/* Texts are cut at a fixed size, as a group's memory is bounded by the number of its values. */
 void fold_text_put_string(struct fold_text *text, struct rcpt_text string)
 {
     size_t size = string.size < MOST_TEXT_BYTES ? string.size : MOST_TEXT_BYTES;

@@ -18,14 +18,13 @@
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */
 
-/* What a client awaits. */
+/* What a client awaits, in this order. */
 enum client_state {
     CLIENT_READING,   /* its line; deadline_ms */
     CLIENT_DRAINING,  /* the end of the drain; deadline_ms */
     CLIENT_RELOADING, /* the worker that reads the configuration */
     CLIENT_ANSWERING, /* its answer to be written */
     CLIENT_CLOSING,
-    CLIENT_STATE__COUNT,
 };
 
 struct client {
@@ -60,18 +59,11 @@ struct request {
 
 /* ---- clients ---- */
 
+/* A client only goes forward; a request that waits is either a drain or a reload. */
 static void set_state(struct client *client, enum client_state state)
 {
-    static const bool legal[CLIENT_STATE__COUNT][CLIENT_STATE__COUNT] = {
-        [CLIENT_READING] = {[CLIENT_DRAINING] = true,
-                            [CLIENT_RELOADING] = true,
-                            [CLIENT_ANSWERING] = true,
-                            [CLIENT_CLOSING] = true},
-        [CLIENT_DRAINING] = {[CLIENT_ANSWERING] = true, [CLIENT_CLOSING] = true},
-        [CLIENT_RELOADING] = {[CLIENT_ANSWERING] = true, [CLIENT_CLOSING] = true},
-        [CLIENT_ANSWERING] = {[CLIENT_CLOSING] = true},
-    };
-    RCPT_ASSERT(legal[client->state][state]);
+    RCPT_ASSERT(state > client->state);
+    RCPT_ASSERT(state != CLIENT_RELOADING || client->state == CLIENT_READING);
     client->state = state;
 }
 
@@ -278,6 +270,7 @@ static void on_reloaded(void *context, bool good, const char *text)
     answer(client, client->line[0] == 'j', good ? EX_OK : EX_CONFIG, text);
 }
 
+/* Answers when the reload is over, or at once if it cannot begin. */
 static void do_reload(const struct request *request)
 {
     if (reload_begin(request->control->settings.reload, on_reloaded, request->client)) {
@@ -301,7 +294,6 @@ static const struct {
 
 /* ---- requests ---- */
 
-/* Runs the verb of the line; the first word is the format. */
 static void run(struct client *client)
 {
     struct request request = {.control = client->control, .client = client};
@@ -349,6 +341,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     run(client);
 }
 
+/* Clients above the limit are closed without an answer. */
 static void on_connection(uv_stream_t *server, int status)
 {
     struct control *control = server->data;
@@ -372,6 +365,7 @@ static void on_connection(uv_stream_t *server, int status)
 
 /* ---- drains and late clients ---- */
 
+/* A drain ends by itself, by pause or resume of another client, or at the deadline. */
 static void tick_client(struct client *client)
 {
     const struct control *control = client->control;
@@ -444,6 +438,7 @@ static int bind_socket(struct control *control)
     return status;
 }
 
+/* A path in use belongs to another instance: its socket must not be replaced. */
 static bool can_listen(const char *path)
 {
     if (path[0] == '\0')

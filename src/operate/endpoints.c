@@ -26,6 +26,7 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
     return measure_page(endpoints->settings.measure, format, size);
 }
 
+/* 503 takes the instance out of readiness checks; receipts are not affected. */
 static bool write_ready(void *context, struct rcpt_json *json)
 {
     const struct endpoints *endpoints = context;
@@ -108,6 +109,7 @@ static void listen_again(struct endpoints *endpoints)
                          "no metrics and status yet, will be tried again");
 }
 
+/* Retries while the address is taken. */
 static void on_tick(void *context)
 {
     struct endpoints *endpoints = context;

@@ -101,6 +101,7 @@ static bool write_ready(void *context, struct rcpt_json *json)
     return endpoints->ready;
 }
 
+/* Stays true once webhooks were taken. */
 static bool write_started(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
@@ -204,6 +205,7 @@ void intake_endpoints_reload(struct intake_endpoints *endpoints)
         rcpt_log_error("http", "the certificate of before stays: %s", error.text);
 }
 
+/* The retry timer closes in any case: it was initialised with the pages. */
 void intake_endpoints_close(struct intake_endpoints *endpoints)
 {
     close_server(endpoints);

@@ -126,6 +126,7 @@ bool measure_works(const struct measure *measure)
 
 /* ---- figures for a page ---- */
 
+/* Counters that the engine keeps anyway: reading them costs nothing on the way of a receipt. */
 static void collect_engine(struct measure *measure)
 {
     const struct rcpt_engine_stats *stats =
@@ -177,8 +178,8 @@ static void collect_lanes(struct measure *measure)
         set_of(measure, RCPT_METRIC_LANES, rcpt_engine_lane_state_name(state), states[state]);
 }
 
-/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not after it:
- * everything before has an effect that can be seen. */
+/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not after
+ * it: everything before has an effect that can be seen. */
 static int64_t shows_ms(const struct measure *measure,
                         const struct rcpt_engine_partition_view *view, int64_t lag, int64_t now_ms)
 {
@@ -259,6 +260,7 @@ static void collect_partitions(struct measure *measure)
     set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
 }
 
+/* Lanes may have fewer connections after a reload: the others disappear. */
 static void collect_connections(struct measure *measure)
 {
     struct receipts_connection_view connection;
@@ -269,6 +271,7 @@ static void collect_connections(struct measure *measure)
     rcpt_metrics_end(measure->context->metrics, RCPT_METRIC_CONNECTION_UP);
 }
 
+/* BUILD is one series: a reload replaces its hash. */
 static void collect_state(struct measure *measure)
 {
     const struct app_context *context = measure->context;

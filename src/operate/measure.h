@@ -1,5 +1,5 @@
-/* Metrics of the daemon: some are counted when something happens, the rest are read when the page is
- * asked for. */
+/* Metrics of the daemon: some are counted when something happens, the rest are read when the page
+ * is asked for. */
 #ifndef RECEIPTD_OPERATE_MEASURE_H
 #define RECEIPTD_OPERATE_MEASURE_H
 
@@ -21,8 +21,8 @@ void measure_free(struct measure *measure);
 void measure_add_source(struct measure *measure, struct measure_source *source);
 /* Brings every metric up to date and writes the page; the caller frees it. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size);
-/* Whether the loop turns, and whether work is done that can be done. An outage of Kafka or PostgreSQL
- * is no fault of the process. */
+/* Whether the loop turns, and whether work is done that can be done. An outage of Kafka or
+ * PostgreSQL is no fault of the process. */
 bool measure_turns(const struct measure *measure);
 bool measure_works(const struct measure *measure);
 /* Age of the oldest receipt that is not applied, over all assigned partitions. */

@@ -1,6 +1,6 @@
 /* Metrics of the process, its log, its HTTP server, its tracer and its intake, which `receiptd run`
- * and `receiptd intake` share. Called for each page by measure.c, intake_endpoints.c and the intake
- * of run.c. */
+ * and `receiptd intake` share. Everything is read when a page is asked for. Called by measure.c,
+ * endpoints.c, intake_endpoints.c and run.c. */
 #include "measure_process.h"
 
 #include <dirent.h>
@@ -37,6 +37,7 @@ static double resident_bytes(void)
     return pages != NULL ? (double)strtoul(pages, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* Close to the limit the daemon can neither connect nor accept. */
 static unsigned open_descriptors(void)
 {
     unsigned count = 0;
@@ -146,6 +147,7 @@ static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intak
                          RCPT_LABELS(account, stats->unmapped_sample), 1);
 }
 
+/* Histograms are kept by src/gateways/stats.c in the buckets of the table. */
 static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
@@ -170,6 +172,7 @@ static void measure_connections(struct rcpt_metrics *metrics, const struct rcpt_
     set_of(metrics, RCPT_METRIC_INTAKE_CLOSED, "tls", (double)stats->tls_failures);
 }
 
+/* Figures of the intake as a whole: records to Kafka, aliases, waiting requests. */
 static void measure_totals(struct rcpt_metrics *metrics, const struct rcpt_intake_totals *totals)
 {
     set_of(metrics, RCPT_METRIC_INTAKE_RECORDS, "sent", (double)totals->records);

@@ -87,6 +87,7 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
     }
 }
 
+/* Only batches of new receipts have payload and letters. */
 static void count_commit(struct measure_receipts *measured, const struct rcpt_batch *batch,
                          const struct rcpt_engine_result *result)
 {
@@ -176,6 +177,7 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
     }
 }
 
+/* A status that a newer ladder has may be unknown here: its code stands for it. */
 static const char *status_name(const struct measure_receipts *measured, int16_t code, char text[16])
 {
     int index = rcpt_ladder_find_code(measured->context->config->ladder, code, NULL, 0);
@@ -229,6 +231,7 @@ static void add_aside(struct measure_receipts *measured, const struct rcpt_batch
     add_unknown(measured, dead, "other", left);
 }
 
+/* Discarded and expired receipts are dead letters as well. */
 static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_kind kind,
                            const char *gateway, uint64_t events)
 {

@@ -31,6 +31,7 @@ static void answer_json(const struct pages *pages, struct rcpt_http_request *req
     free(text);
 }
 
+/* The Accept header chooses between the two text formats. */
 static void on_metrics(void *context, struct rcpt_http_request *request)
 {
     const struct pages *pages = context;
@@ -118,6 +119,7 @@ static void on_closed(void *context)
     (void)context;
 }
 
+/* Few connections and small bodies: the pages must not take memory from receipts. */
 struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop, const char *listen,
                                     const struct rcpt_config *config, struct rcpt_error *error)
 {

@@ -1,6 +1,6 @@
-/* The pages for operators over HTTP: /metrics, /statusz, /livez, /readyz, /startupz, and POST /runs.
- * The owner writes the content; routes, tokens and certificate are the same for `receiptd run` and
- * `receiptd intake`. */
+/* The pages for operators over HTTP: /metrics, /statusz, /livez, /readyz, /startupz, and POST
+ * /runs. The owner writes the content; routes, tokens and certificate are the same for `receiptd
+ * run` and `receiptd intake`. */
 #ifndef RECEIPTD_OPERATE_PAGES_H
 #define RECEIPTD_OPERATE_PAGES_H
 

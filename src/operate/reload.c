@@ -23,6 +23,7 @@ struct reload {
     bool again;              /* a signal came while one was under way */
 };
 
+/* "applied: a b c"; nothing without paths. */
 static void list(FILE *out, const char *what, const char *const *paths, unsigned count)
 {
     if (count == 0)
@@ -75,6 +76,7 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
 }
 
 /* False: the file is refused and nothing has changed, or actions cannot run. */
+/* The certificate is read first: it is the only part that can still be refused. */
 static bool take_over(struct attempt *attempt, FILE *out)
 {
     const struct reload_settings *parts = &attempt->reload->settings;
@@ -106,7 +108,9 @@ static bool take_over(struct attempt *attempt, FILE *out)
     return good;
 }
 
-/* A failure after taking over, such as that of actions, does not bring the old configuration back. */
+/* A failure after taking over, such as that of actions, does not bring the old configuration back.
+ * */
+/* One line of the log for each line of the text. */
 static void log_result(bool good, const char *text)
 {
     bool refused = strncmp(text, "refused: ", 9) == 0;
@@ -135,6 +139,7 @@ static void finish(struct attempt *attempt)
     free(text);
 }
 
+/* In the worker: touches the attempt only. */
 static void on_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;

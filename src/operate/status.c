@@ -50,6 +50,7 @@ static void instant(struct rcpt_json *json, const char *name, int64_t ms)
     text(json, name, ms > 0 ? shown : NULL);
 }
 
+/* Names are part of the JSON. */
 static const char *hold_name(enum receipts_hold hold)
 {
     static const char *const names[] = {[RECEIPTS_HOLD_NONE] = "none",
@@ -87,6 +88,7 @@ static void write_versions(struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* The hash is that of the normal form, so equal configurations of a fleet can be seen. */
 static void write_config(const struct status *status, struct rcpt_json *json)
 {
     char hash[17];
@@ -120,6 +122,7 @@ static void write_partition(const struct status *status, struct rcpt_json *json,
     rcpt_json_end_object(json);
 }
 
+/* Where each partition stands, as the engine knows it. */
 static void write_assignment(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "assignment");
@@ -162,6 +165,7 @@ static void write_kafka(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* Counters since the start; rates are made of metrics. */
 static void write_counts(const struct status *status, struct rcpt_json *json)
 {
     const struct rcpt_engine_stats *stats =
@@ -184,6 +188,7 @@ static void write_counts(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* The last warnings and errors of the log: the first thing to read. */
 static void write_errors(struct rcpt_json *json)
 {
     struct rcpt_log_entry entries[RCPT_LOG_RECENT];
@@ -296,6 +301,7 @@ static void print_connections(const struct status *status, FILE *out)
             control.up ? "up" : "down", up, count);
 }
 
+/* What fits a screen; everything else is in the JSON. */
 void status_print(const struct status *status, FILE *out)
 {
     const char *reasons[APP_MOST_REASONS];

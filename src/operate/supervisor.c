@@ -42,13 +42,14 @@ static void add_extension(char message[1024])
     add(message, line);
 }
 
-/* READY=1 may be lost when the manager's queue is full; without it the start would never end, so the
- * timer sends it again. */
+/* READY=1 may be lost when the manager's queue is full; without it the start would never end, so
+ * the timer sends it again. */
 static void send_ready(struct supervisor *supervisor)
 {
     supervisor->owes_ready = !rcpt_notify_send(&supervisor->notify, "READY=1");
 }
 
+/* At most every STATUS_MS, and at changes of readiness. */
 static void send_status(struct supervisor *supervisor)
 {
     char message[1024] = "";
@@ -124,6 +125,7 @@ void supervisor_reload_begins(struct supervisor *supervisor)
     (void)rcpt_notify_send(&supervisor->notify, message);
 }
 
+/* READY=1 ends a reload for the manager, whatever became of it. */
 void supervisor_reload_ends(struct supervisor *supervisor)
 {
     if (!supervisor->reloading)

@@ -44,6 +44,7 @@ static bool is_leaving(const struct topics_reader *reader)
 
 /* ---- the group ---- */
 
+/* Joins the group once the topics have been seen; a missing topic may still be created. */
 static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
@@ -89,6 +90,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
         topics_set_state(reader, TOPICS_WAITING, "partitions are revoked");
 }
 
+/* Other trouble passes, and is logged by the consumer. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
     const struct topics_reader *reader = context;
@@ -169,6 +171,7 @@ void topics_leave(struct topics_reader *reader)
     topics_leave_if_settled(reader);
 }
 
+/* Also retries what failed, and rewinds that brought no record. */
 void topics_tick(struct topics_reader *reader)
 {
     if (!topics_is_open(reader) || is_leaving(reader))
