@@ -61,11 +61,11 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     unsigned connections = config->postgres.connections;
     rcpt_ladder_grow(config->ladder, fresh->ladder);
     rcpt_config_take_over(config, fresh, changes);
-    unsigned wanted = config->postgres.connections;
+    unsigned target = config->postgres.connections;
     config->postgres.connections = connections; /* the receipts set it when they are connected */
     rcpt_config_apply_log(config);
     status_apply_config(parts->status);
-    receipts_apply_config(parts->receipts, wanted);
+    receipts_apply_config(parts->receipts, target);
     folds_apply_config(parts->folds, has_changed(changes, "folds"));
     receipts_apply_subscriptions(parts->receipts);
     parts->apply_intake(parts->intake_context);

@@ -14,10 +14,10 @@ bool topics_batch_wants(void *context, const char *topic, int32_t number, void *
 {
     struct topics_reader *reader = context;
     (void)topic, (void)number, (void)tag;
-    bool wanted = reader->state == TOPICS_READY && reader->up &&
-                  reader->settings.has_capacity(reader->settings.owner);
-    reader->starved |= !wanted;
-    return wanted;
+    bool takes = reader->state == TOPICS_READY && reader->up &&
+                 reader->settings.has_capacity(reader->settings.owner);
+    reader->starved |= !takes;
+    return takes;
 }
 
 /* A fetch that was under way when the partition was rewound may still deliver: nothing counts as

@@ -214,7 +214,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
 /* A transaction in flight may move the positions: they are read after it. */
 void topics_positions_read(struct topics_reader *reader)
 {
-    topics_set_state(reader, TOPICS_READING, "positions are wanted");
+    topics_set_state(reader, TOPICS_READING, "positions have to be read");
     reader->read_after_flight = reader->in_flight;
     if (reader->in_flight)
         return;
@@ -233,17 +233,17 @@ void topics_positions_read(struct topics_reader *reader)
 
 /* Below the log: goes on behind the gap. Above it: stands still until an operator decides. */
 void topics_positions_on_out_of_range(void *context, void *tag, const char *topic, int32_t number,
-                                      int64_t wanted, int64_t low, int64_t high)
+                                      int64_t offset, int64_t low, int64_t high)
 {
     struct topics_reader *reader = context;
     struct topics_partition *partition = tag;
-    if (low < 0 || (wanted >= low && wanted <= high)) {
-        rcpt_kafka_reassign(reader->kafka, topic, number, wanted);
-    } else if (wanted < low) {
+    if (low < 0 || (offset >= low && offset <= high)) {
+        rcpt_kafka_reassign(reader->kafka, topic, number, offset);
+    } else if (offset < low) {
         rcpt_log_error(reader->settings.component,
                        "%s: topic %s partition %d: retention has deleted records %lld…%lld before "
                        "they were read, going on behind them",
-                       reader->settings.name, topic, number, (long long)wanted, (long long)low - 1);
+                       reader->settings.name, topic, number, (long long)offset, (long long)low - 1);
         partition->read = partition->delivered = low;
         partition->rewound_from = 0;
         rcpt_kafka_reassign(reader->kafka, topic, number, low);
@@ -252,7 +252,7 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
         rcpt_log_error(reader->settings.component,
                        "%s: topic %s partition %d ends at %lld, but %lld was read already: the "
                        "topic was recreated; HINT: delete its rows from %s to begin again",
-                       reader->settings.name, topic, number, (long long)high, (long long)wanted,
+                       reader->settings.name, topic, number, (long long)high, (long long)offset,
                        reader->settings.table);
     }
 }
