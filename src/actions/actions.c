@@ -14,9 +14,6 @@
 
 #include "postgres/sql.h"
 
-#define TIDY_MS        5000
-#define COUNT_MS       2000
-#define TIDY_ROWS      5000
 #define OWN_MS         2000
 #define STORE_MS       1000  /* after a failure */
 #define STORE_AGAIN_MS 30000 /* after a refusal */
@@ -55,6 +52,8 @@ static bool is_stopping(const struct app_actions *actions)
 
 /* ---- shards, pipelines, housekeeping ---- */
 
+/* The shards are ours until the lease has passed since the statement was sent, which is before
+ * PostgreSQL counts it from. */
 static void on_owned(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -71,6 +70,7 @@ static void on_owned(void *context, const struct rcpt_pg_rows *rows)
                      (double)rcpt_pg_rows_count(rows));
 }
 
+/* Renews the lease at least five times within it; the answer is the fair share of this instance. */
 static void own_shards(struct app_actions *actions)
 {
     int64_t lease = actions->context->config->actions.lane_lease_ms;
@@ -99,6 +99,7 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
         app_fail(actions->context, &error);
 }
 
+/* The answer names a column that the inbox lacks, or nothing. */
 static void on_stored(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -114,6 +115,7 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
     rcpt_log_info("actions", "%zu pipelines are in effect", actions->pipelines->count);
 }
 
+/* Until they are stored no action is begun or claimed: the database would not know their steps. */
 static void store_pipelines(struct app_actions *actions)
 {
     struct rcpt_pg_encoder *encoder =
@@ -124,6 +126,7 @@ static void store_pipelines(struct app_actions *actions)
     rcpt_ask_send(&actions->store);
 }
 
+/* Statuses have codes below the first flag; flags are kept as a bit set. */
 static void on_subscription(void *context, const struct rcpt_pg_rows *rows)
 {
     const struct app_actions *actions = context;
@@ -152,69 +155,10 @@ static void subscribe(struct app_actions *actions)
     rcpt_ask_send(&actions->subscribe);
 }
 
-static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
-{
-    struct app_actions *actions = context;
-    if (rcpt_pg_rows_int(rows, 0, 0) >= TIDY_ROWS)
-        actions->tidy.at_ms = 0;
-}
-
-/* Deletes what is past its retention; the owner of shard 0 does it for all. */
-static void tidy(struct app_actions *actions)
-{
-    const struct rcpt_config *config = actions->context->config;
-    struct rcpt_pg_encoder *encoder =
-        is_stopping(actions) || !actions->owned[0] ? NULL : rcpt_ask_begin(&actions->tidy);
-    if (encoder == NULL)
-        return;
-    rcpt_pg_add_int8(encoder, config->actions.retention_ms);
-    rcpt_pg_add_int4(encoder, TIDY_ROWS);
-    rcpt_pg_add_int8(encoder, config->actions.once_retention_ms);
-    rcpt_ask_send(&actions->tidy);
-}
-
-enum { COUNT_KIND, COUNT_NAME, COUNT_N, COUNT_REPEATED }; /* columns of counts */
-
-static void note_count(const struct app_actions *actions, const struct rcpt_pg_rows *rows,
-                       size_t row)
-{
-    struct rcpt_metrics *metrics = actions->context->metrics;
-    const char *kind = rcpt_pg_rows_text(rows, row, COUNT_KIND);
-    const char *name = rcpt_pg_rows_text(rows, row, COUNT_NAME);
-    double n = (double)rcpt_pg_rows_int(rows, row, COUNT_N);
-    if (strcmp(kind, "action") == 0) {
-        rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS, RCPT_LABELS(name), n);
-    } else if (strcmp(kind, "pipeline") == 0) {
-        rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_RUNS, RCPT_LABELS(name), n);
-        rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_REPEATED, RCPT_LABELS(name),
-                         (double)rcpt_pg_rows_int(rows, row, COUNT_REPEATED));
-    } else {
-        rcpt_metrics_set(metrics, RCPT_METRIC_ACTION_OVERLAPS, RCPT_NO_LABELS, n);
-    }
-}
-
-static void on_counted(void *context, const struct rcpt_pg_rows *rows)
-{
-    const struct app_actions *actions = context;
-    rcpt_metrics_begin(actions->context->metrics, RCPT_METRIC_ACTIONS);
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
-        note_count(actions, rows, row);
-    rcpt_metrics_end(actions->context->metrics, RCPT_METRIC_ACTIONS);
-}
-
-static void count(struct app_actions *actions)
-{
-    struct rcpt_metrics *metrics = actions->context->metrics;
-    rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS_IN_FLIGHT, RCPT_NO_LABELS,
-                     (double)actions->in_flight);
-    rcpt_metrics_set(metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
-                     (double)actions_call_disabled(actions));
-    if (!is_stopping(actions) && rcpt_ask_begin(&actions->counts) != NULL)
-        rcpt_ask_send(&actions->counts);
-}
-
 /* ---- the end ---- */
 
+/* Connection, webhooks, producer, topics and timer close by themselves; the last one frees the set.
+ * */
 static void on_part_closed(void *context)
 {
     struct app_actions *actions = context;
@@ -250,6 +194,7 @@ static void close_all(struct app_actions *actions)
     on_part_closed(actions);
 }
 
+/* From here on other instances may claim from the shards. */
 static void on_left(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -277,6 +222,7 @@ static void wind_up(struct app_actions *actions)
         close_all(actions);
 }
 
+/* Order matters: results free capacity, which the claim below may promise again. */
 void actions_step(struct app_actions *actions)
 {
     if (actions->asker.closed)
@@ -301,14 +247,14 @@ static void on_tick(uv_timer_t *timer)
     struct app_actions *actions = timer->data;
     if (actions->asker.closed)
         return;
-    tidy(actions);
-    count(actions);
+    actions_upkeep_tick(actions);
     actions_topic_tick(actions->topic);
     actions_step(actions);
 }
 
 /* ---- start ---- */
 
+/* Whatever the lanes know of subscriptions may be out of date. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_actions *actions = context;
@@ -319,6 +265,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     actions_step(actions);
 }
 
+/* Results of calls go on arriving; they are written over the next connection. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct app_actions *actions = context;
@@ -331,6 +278,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     actions_step(actions);
 }
 
+/* One connection: claims, results and runs of a set follow each other. */
 static void connect_database(struct app_actions *actions)
 {
     struct rcpt_pg_settings settings = app_pg_settings(actions->context, "actions");
@@ -354,13 +302,10 @@ static void make_asks(struct app_actions *actions)
                                          .owner = actions};
     actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
     actions->store.retry_ms = STORE_MS;
-    actions->subscribe = actions_ask(actions, "subscriptions", "asking to what pipelines subscribe",
-                                     on_subscription);
+    actions->subscribe = actions_ask(actions, "subscriptions",
+                                     "reading to what pipelines subscribe", on_subscription);
     actions->own = actions_ask(actions, "own", "sharing out shards of actions", on_owned);
-    actions->tidy = actions_ask(actions, "tidy", "tidying up of actions", on_tidied);
-    actions->tidy.every_ms = TIDY_MS;
-    actions->counts = actions_ask(actions, "counts", "counting actions", on_counted);
-    actions->counts.every_ms = COUNT_MS;
+    actions_upkeep_init(actions);
     actions->leave = actions_ask(actions, "leave", "giving shards of actions away", on_left);
     actions->leave.retry_ms = AGAIN_MS;
     actions_results_init(actions);
@@ -368,6 +313,8 @@ static void make_asks(struct app_actions *actions)
     actions_claim_init(actions);
 }
 
+/* The name of a set is unique over restarts, so that its leases are never taken for those of
+ * another. */
 static struct app_actions *make(struct actions *module, struct pipelines *pipelines_taken)
 {
     struct app_actions *actions = rcpt_calloc(1, sizeof(*actions));
@@ -384,6 +331,7 @@ static struct app_actions *make(struct actions *module, struct pipelines *pipeli
     return actions;
 }
 
+/* Lanes send every batch with the block of actions until the subscription is known. */
 bool actions_start(struct actions *module, struct rcpt_error *error)
 {
     struct pipelines *pipelines = pipelines_take(module->context->config);
@@ -406,6 +354,7 @@ bool actions_start(struct actions *module, struct rcpt_error *error)
     return true;
 }
 
+/* The set lives on until its calls have ended; actions_are_settled counts it. */
 void actions_stop(struct actions *module)
 {
     struct app_actions *actions = module->running;
@@ -428,6 +377,7 @@ static const char *file_of(const void *context)
     return configured ? "lane/subscribers/actions" : NULL;
 }
 
+/* Lanes may be prepared without pipelines, or once some version of them is in the database. */
 static bool is_prepared(const void *context)
 {
     const struct actions *module = context;
@@ -440,6 +390,7 @@ static void on_committed(void *context, uint32_t messages_changed)
     module->changed += messages_changed;
 }
 
+/* PostgreSQL has found a version of the pipelines that the lanes do not know. */
 static void on_outdated(void *context)
 {
     const struct actions *module = context;

@@ -1,5 +1,5 @@
-/* Actions in the running daemon: what happens after transitions, by pipelines. What they do is
- * private to actions_internal.h; this is what the rest of the daemon sees. */
+/* Actions of the running daemon: what happens after transitions, by pipelines. This is what the
+ * rest of the daemon sees; internal.h is private to the folder. */
 #ifndef RECEIPTD_ACTIONS_ACTIONS_H
 #define RECEIPTD_ACTIONS_ACTIONS_H
 
@@ -10,11 +10,11 @@ struct actions;
 
 /* Subscribes to transitions. Before receipts_start. */
 struct actions *actions_new(struct app_context *context, struct receipts *receipts);
-/* Nothing without pipelines. */
+/* Does nothing without pipelines. */
 RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *error);
-/* Claims nothing more; calls under way come to their end, then app_check_drain. */
+/* Claims nothing more; calls in flight end, then app_check_drain. */
 void actions_stop(struct actions *module);
-/* Another set of them takes over, with what the configuration says now. */
+/* Another set of actions takes over, with the configuration as it is now. */
 RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);
 /* Endpoints that were disabled are tried again. */
 void actions_enable(struct actions *module);

@@ -1,5 +1,6 @@
 /* POST /runs/PIPELINE begins runs: a JSON object, or a list of them, as `receiptd actions import`
- * makes of lines. The answer comes after the commit. Called by the pages of endpoints.c. */
+ * makes of lines. Everything is checked before anything is sent; the answer comes after the commit.
+ * Called by the pages of endpoints.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,11 +9,11 @@
 #include "base/document.h"
 #include "internal.h"
 
-#define MOST_RUNS     1000u /* of one request: a transaction stays short */
-#define MOST_WAITING  16u   /* requests in the database */
+#define MOST_RUNS     1000u /* of one request, so that a transaction stays short */
+#define MOST_WAITING  16u   /* requests in flight */
 #define RETRY_AFTER_S 1
 #define NAME_BYTES    128
-#define MOST_BYTES    1000u /* of a text: it stands in an index */
+#define MOST_BYTES    1000u /* of a text, which is a key of an index */
 
 struct api_call {
     struct app_actions *actions;
@@ -34,8 +35,9 @@ static void refuse(struct rcpt_http_request *request, int status, const char *te
     rcpt_http_answer(request, &answer);
 }
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
+/* Numbers and null are taken where a text is expected. */
 static const char *fault_of_text(const struct rcpt_node *node)
 {
     if (node->type != RCPT_NODE_STRING && node->type != RCPT_NODE_NUMBER &&
@@ -48,7 +50,7 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-/* NULL: the run can begin. */
+/* What is wrong with the run, and in which field; NULL: nothing. */
 static const char *fault_of(const struct rcpt_node *run, const char **name)
 {
     static const char *const texts[] = {"subject", "org_id", "campaign_id", "message_id"};
@@ -71,6 +73,7 @@ static const char *fault_of(const struct rcpt_node *run, const char **name)
     return fine ? NULL : "is no object";
 }
 
+/* The number of the run helps to find it in a long list. */
 static void refuse_run(struct rcpt_http_request *request, unsigned number, const char *name,
                        const char *fault)
 {
@@ -79,7 +82,7 @@ static void refuse_run(struct rcpt_http_request *request, unsigned number, const
     refuse(request, 400, text);
 }
 
-/* Number of the runs asked for; 0: the request has been refused. */
+/* Returns the number of runs; 0: the request has been refused. */
 static unsigned check_all(struct rcpt_http_request *request, const struct rcpt_node *root)
 {
     const struct rcpt_node *run = root->type == RCPT_NODE_ARRAY ? root->first : root;
@@ -100,6 +103,7 @@ static unsigned check_all(struct rcpt_http_request *request, const struct rcpt_n
     return count;
 }
 
+/* The database parses the body again: here it is only checked, so that faults get a 400. */
 static unsigned read_body(struct rcpt_http_request *request)
 {
     struct rcpt_http_text body = rcpt_http_body(request);
@@ -122,7 +126,7 @@ static unsigned read_body(struct rcpt_http_request *request)
     return count;
 }
 
-/* "/NAME" without what a name cannot have; the name is written to `name`. */
+/* Takes NAME out of "/NAME"; false: there is none, or a slash follows. */
 static bool read_name(const struct rcpt_http_request *request, char *name, size_t size)
 {
     struct rcpt_http_text rest = rcpt_http_rest(request);
@@ -135,7 +139,7 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
 
 /* ---- the answer ---- */
 
-static void tell(struct api_call *call, int64_t began)
+static void answer_count(struct api_call *call, int64_t began)
 {
     char text[80];
     int size =
@@ -145,6 +149,7 @@ static void tell(struct api_call *call, int64_t began)
     rcpt_http_answer(call->request, &answer);
 }
 
+/* A missing pipeline is 404, refused data is 400; everything else may pass and is 503. */
 static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -153,7 +158,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     actions->api_in_flight--;
     if (error == NULL) {
         RCPT_ASSERT(row_count == 1);
-        tell(call, rcpt_pg_rows_int(rows[0], 0, 0));
+        answer_count(call, rcpt_pg_rows_int(rows[0], 0, 0));
         actions_claim_soon(actions);
     } else if (strcmp(error->code, "P0002") == 0) {
         refuse(call->request, 404, error->text);
@@ -167,6 +172,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     actions_step(actions);
 }
 
+/* Not an ask: several requests may be in flight, up to MOST_WAITING. */
 static void begin_runs(struct app_actions *actions, struct rcpt_http_request *request,
                        const char *name)
 {
@@ -184,6 +190,7 @@ static void begin_runs(struct app_actions *actions, struct rcpt_http_request *re
     rcpt_pg_submit(actions->asker.pg, &query, 1, on_imported, call);
 }
 
+/* The route has checked the token; a name in the path chooses the pipeline. */
 void actions_on_request(void *context, struct rcpt_http_request *request)
 {
     const struct actions *module = context;

@@ -1,15 +1,15 @@
-/* Transactions of shards write down which runs they begin; here they become runs, in transactions of
- * their own. Any instance does this for all: what one has in hand the others pass over. Called by
- * actions.c on every step. */
+/* Makes runs. Transactions of lanes write down which runs they begin (run_intent); any instance
+ * makes runs of these rows, in transactions of its own, and skips rows that another has locked.
+ * Called by actions.c on every step. */
 #include <stdio.h>
 #include <string.h>
 
 #include "internal.h"
 
-#define ENOUGH_RUNS 1500 /* in one transaction; claims wait for it */
+#define ENOUGH_RUNS 1500 /* in one transaction, as claims wait for it */
 
-/* Batches of this process that were sent with our block may have begun runs; those of other
- * instances we do not see. */
+/* Batches of this process with the block of actions may have begun runs: asks at once. Those of
+ * other instances are found by polling. */
 static bool is_time(struct app_actions *actions)
 {
     int64_t now = app_now(actions->context);
@@ -18,7 +18,7 @@ static bool is_time(struct app_actions *actions)
     return now >= actions->begin.at_ms && actions->module->changed != actions->begin.changed;
 }
 
-/* Receipts go first: while some wait, runs are made for a share of the time only. */
+/* Receipts go first: while some are queued, runs are made for actions.begin_share of the time. */
 int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns)
 {
     int64_t share = actions->context->config->actions.begin_share;
@@ -28,6 +28,7 @@ int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_
     return took_ms * (100 - share) / share;
 }
 
+/* A row may hold any number of runs, so the number of rows follows the runs they made. */
 static void pace(struct actions_beginning *begin, bool more, int64_t runs)
 {
     if (runs > ENOUGH_RUNS)
@@ -55,7 +56,7 @@ static void take_begun(struct app_actions *actions, const struct rcpt_pg_rows *r
                      taken > 0 ? (double)rcpt_pg_rows_int(rows, 0, BEGUN_LAG) / 1000 : 0);
     begin->at_ms = app_now(actions->context) + actions_begin_pause_ms(actions, begin->sent_ns);
     if (more)
-        begin->changed = UINT64_MAX; /* there is more already */
+        begin->changed = UINT64_MAX; /* asks again as soon as at_ms has come */
     pace(begin, more, runs);
     if (runs > 0)
         actions_claim_soon(actions);

@@ -1,8 +1,10 @@
+/* A circuit breaker of one endpoint: closed, open, probing, disabled (enum rcpt_breaker_state).
+ * Pure. Called by call.c before a claim and after each answer. */
 #include "breaker.h"
 
 #define MOST_DOUBLINGS 4u
 
-enum rcpt_breaker_state rcpt_breaker_look(struct rcpt_breaker *breaker, int64_t now_ms)
+enum rcpt_breaker_state rcpt_breaker_advance(struct rcpt_breaker *breaker, int64_t now_ms)
 {
     if (breaker->state == RCPT_BREAKER_OPEN && now_ms >= breaker->open_until_ms)
         breaker->state = RCPT_BREAKER_PROBING;
@@ -16,6 +18,7 @@ bool rcpt_breaker_succeeded(struct rcpt_breaker *breaker)
     return changed;
 }
 
+/* Each probe that fails doubles the pause; a success begins again with the shortest. */
 bool rcpt_breaker_failed(struct rcpt_breaker *breaker, const struct rcpt_breaker_limits *limits,
                          int64_t now_ms)
 {
@@ -24,7 +27,7 @@ bool rcpt_breaker_failed(struct rcpt_breaker *breaker, const struct rcpt_breaker
         breaker->failing_since_ms = now_ms;
     if (before == RCPT_BREAKER_DISABLED)
         return false;
-    if (before == RCPT_BREAKER_OPEN) /* a call that was under way when it opened */
+    if (before == RCPT_BREAKER_OPEN) /* a call that was in flight when it opened */
         return false;
     if (before == RCPT_BREAKER_CLOSED && breaker->failures < limits->failures)
         return false;

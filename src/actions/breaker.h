@@ -1,9 +1,9 @@
-/* A circuit breaker: leaves a receiver alone that fails, and tries it again with one call.
+/* A circuit breaker: stops calls to a receiver that fails, and tries it again with one call.
  *
  * Pure: time comes in, in milliseconds of any monotonic clock. Closed until so many calls in a row
  * have failed; then open for a while, which doubles with each probe that fails, up to sixteen
- * times; then one call decides. One that has failed for very long is disabled, until it is made
- * anew.
+ * times; then one call decides. A receiver that has failed for very long is disabled until its
+ * breaker is zeroed.
  */
 #ifndef RECEIPTD_ACTIONS_BREAKER_H
 #define RECEIPTD_ACTIONS_BREAKER_H
@@ -14,7 +14,7 @@
 enum rcpt_breaker_state {
     RCPT_BREAKER_CLOSED,
     RCPT_BREAKER_OPEN,
-    RCPT_BREAKER_PROBING, /* one call may go, or is under way */
+    RCPT_BREAKER_PROBING, /* one call may go, or is in flight */
     RCPT_BREAKER_DISABLED,
 };
 
@@ -30,9 +30,9 @@ struct rcpt_breaker { /* zero is a closed one */
     int64_t failing_since_ms, open_until_ms;
 };
 
-/* Lets time pass: an open one may become probing. */
-enum rcpt_breaker_state rcpt_breaker_look(struct rcpt_breaker *breaker, int64_t now_ms);
-/* True if the state has changed. */
+/* Lets time pass: an open breaker may become probing. Returns the state. */
+enum rcpt_breaker_state rcpt_breaker_advance(struct rcpt_breaker *breaker, int64_t now_ms);
+/* After an answer, or a call without one. True if the state has changed. */
 bool rcpt_breaker_succeeded(struct rcpt_breaker *breaker);
 bool rcpt_breaker_failed(struct rcpt_breaker *breaker, const struct rcpt_breaker_limits *limits,
                          int64_t now_ms);

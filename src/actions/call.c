@@ -1,6 +1,6 @@
-/* Claimed actions become webhooks and records, and their answers results. An endpoint that fails is
- * left alone for a while by its breaker, whose states are enum rcpt_breaker_state. Called by
- * actions_claim.c. */
+/* Calls of claimed actions: webhooks and records of Kafka, whose answers become results. A breaker
+ * per endpoint (breaker.h) stops calls to one that fails. Called by claim.c, whose claims promise
+ * no more than there is capacity for. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 
 /* ---- results ---- */
 
+/* Decorrelated jitter from the last wait of this action, at least what Retry-After asks for. */
 static int64_t next_wait(struct actions_item *item, int64_t retry_after_ms)
 {
     const struct rcpt_config *config = item->actions->context->config;
@@ -27,7 +28,7 @@ static int64_t next_wait(struct actions_item *item, int64_t retry_after_ms)
     return wait;
 }
 
-/* Another attempt, unless there were enough. */
+/* Due again after a back-off, or dead after max_attempts or max_age. */
 static void settle_failed(struct actions_item *item, const char *class, int64_t retry_after_ms)
 {
     const struct rcpt_config *config = item->actions->context->config;
@@ -37,7 +38,7 @@ static void settle_failed(struct actions_item *item, const char *class, int64_t 
     actions_settle(item, again ? ACTIONS_RETRY : ACTIONS_DEAD, class);
 }
 
-/* Bytes that PostgreSQL takes as text. */
+/* A copy that PostgreSQL takes as text: other encodings keep their ASCII only. */
 static char *text_of(const char *bytes, size_t size)
 {
     char *text = rcpt_strndup(bytes, size);
@@ -51,6 +52,7 @@ static char *text_of(const char *bytes, size_t size)
 
 /* ---- webhooks ---- */
 
+/* Endpoints are few: a linear search is enough. */
 static struct actions_endpoint *find_endpoint(struct app_actions *actions, const char *name)
 {
     for (size_t index = 0; index < actions->endpoint_count; index++)
@@ -59,11 +61,12 @@ static struct actions_endpoint *find_endpoint(struct app_actions *actions, const
     return NULL;
 }
 
-static void say_state(const struct actions_endpoint *endpoint, const char *why)
+/* Changes of a breaker are logged, not single failures. */
+static void log_state(const struct actions_endpoint *endpoint, const char *why)
 {
     static const char *const texts[] = {
         [RCPT_BREAKER_CLOSED] = "answers again",
-        [RCPT_BREAKER_OPEN] = "fails and is left alone for a while",
+        [RCPT_BREAKER_OPEN] = "fails and gets no calls for a while",
         [RCPT_BREAKER_PROBING] = "is tried again",
         [RCPT_BREAKER_DISABLED] = "has failed for too long and is disabled until a reload",
     };
@@ -75,8 +78,9 @@ static void say_state(const struct actions_endpoint *endpoint, const char *why)
              why[0] != '\0' ? ": " : "", why);
 }
 
-static void tell_breaker(struct app_actions *actions, struct actions_endpoint *endpoint,
-                         const struct rcpt_webhook_answer *answer)
+/* Calls that never went out say nothing about the endpoint. */
+static void note_answer(struct app_actions *actions, struct actions_endpoint *endpoint,
+                        const struct rcpt_webhook_answer *answer)
 {
     const struct rcpt_config *config = actions->context->config;
     const struct rcpt_breaker_limits limits = {config->actions.breaker_failures,
@@ -90,10 +94,12 @@ static void tell_breaker(struct app_actions *actions, struct actions_endpoint *e
     else
         changed = rcpt_breaker_succeeded(&endpoint->breaker);
     if (changed)
-        say_state(endpoint, answer->error[0] != '\0' ? answer->error
+        log_state(endpoint, answer->error[0] != '\0' ? answer->error
                                                      : rcpt_webhook_class_name(answer->class));
 }
 
+/* Delivered, retried, or dead by the class of the answer; the endpoint's breaker learns of it
+ * first. */
 static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 {
     struct actions_item *item = context;
@@ -102,7 +108,7 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
     const char *class = rcpt_webhook_class_name(answer->class);
     RCPT_ASSERT(endpoint != NULL);
     endpoint->in_flight--;
-    tell_breaker(actions, endpoint, answer);
+    note_answer(actions, endpoint, answer);
     rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_ACTION_ATTEMPTS,
                      RCPT_LABELS(item->target, class), 1);
     rcpt_metrics_observe(actions->context->metrics, RCPT_METRIC_ACTION_CALL_SECONDS,
@@ -118,7 +124,8 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
         actions_settle(item, ACTIONS_DEAD, class);
 }
 
-/* All actions of a run belong to one trace; every attempt is a span of its own. */
+/* All actions of a run belong to one trace, whose id comes from the run's; every attempt is a span.
+ * */
 static void write_traceparent(struct actions_item *item, char text[HEADER_BYTES])
 {
     uint64_t state = (uint64_t)item->run_id ^ UINT64_C(0x5245434549505444);
@@ -127,13 +134,14 @@ static void write_traceparent(struct actions_item *item, char text[HEADER_BYTES]
              rcpt_random_next(&item->actions->random) | 1);
 }
 
+/* The token lets a receiver refuse a worker whose lease ran out. */
 static void call_webhook(struct actions_item *item)
 {
     struct app_actions *actions = item->actions;
     struct actions_endpoint *endpoint = find_endpoint(actions, item->target);
     char id[HEADER_BYTES], traceparent[HEADER_BYTES], token[HEADER_BYTES], attempt[HEADER_BYTES];
     const char *const headers[] = {token, attempt};
-    if (endpoint == NULL) { /* of an older wording of the pipeline */
+    if (endpoint == NULL) { /* an older version of the pipeline names it */
         settle_failed(item, "no_endpoint", 0);
         return;
     }
@@ -150,11 +158,12 @@ static void call_webhook(struct actions_item *item)
     if (rcpt_webhook_send(endpoint->endpoint, &call, on_answer, item))
         endpoint->in_flight++;
     else
-        actions_settle(item, ACTIONS_BACK, "no_room");
+        actions_settle(item, ACTIONS_BACK, "no_capacity");
 }
 
 /* ---- records ---- */
 
+/* Also called for records that were not sent within the delivery time-out. */
 static void on_delivered(void *context, void *tag, const struct rcpt_error *error)
 {
     struct actions_item *item = tag;
@@ -166,7 +175,7 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
         item->answer = text_of(error->text, strlen(error->text));
     if (error == NULL)
         actions_settle(item, ACTIONS_DONE, class);
-    else /* also if it is refused: so is all that was in one batch with the one that is too large */
+    else /* refused as well: one record that is too large takes its whole batch with it */
         settle_failed(item, class, 0);
 }
 
@@ -179,6 +188,7 @@ static size_t topic_of(const struct app_actions *actions, const char *name)
     return index;
 }
 
+/* The producer owns the value once it has taken the record. */
 static void call_produce(struct actions_item *item)
 {
     struct app_actions *actions = item->actions;
@@ -208,7 +218,7 @@ static void call_produce(struct actions_item *item)
     if (rcpt_producer_send(actions->producer, &record) == RCPT_PRODUCER_TAKEN)
         return;
     free(record.value);
-    actions_settle(item, ACTIONS_BACK, "no_room");
+    actions_settle(item, ACTIONS_BACK, "no_capacity");
 }
 
 void actions_call(struct actions_item *item)
@@ -219,43 +229,46 @@ void actions_call(struct actions_item *item)
         call_produce(item);
 }
 
-/* ---- room ---- */
+/* ---- capacity ---- */
 
-static unsigned room_of(struct app_actions *actions, struct actions_endpoint *endpoint)
+/* A probing breaker lets one call through at a time. */
+static unsigned capacity_of(struct app_actions *actions, struct actions_endpoint *endpoint)
 {
-    if (rcpt_breaker_look(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
+    if (rcpt_breaker_advance(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
         return endpoint->in_flight == 0 ? 1 : 0;
     return rcpt_webhook_capacity(endpoint->endpoint);
 }
 
-static bool is_shut(const struct actions_endpoint *endpoint)
+/* Claims leave actions of such an endpoint alone. */
+static bool is_open(const struct actions_endpoint *endpoint)
 {
     return endpoint->breaker.state == RCPT_BREAKER_OPEN ||
            endpoint->breaker.state == RCPT_BREAKER_DISABLED;
 }
 
-void actions_call_put_room(struct app_actions *actions, struct rcpt_pg_encoder *encoder)
+/* Names and capacities are parallel arrays. */
+void actions_call_put_capacity(struct app_actions *actions, struct rcpt_pg_encoder *encoder)
 {
-    size_t shut = 0;
-    char goal[128];
+    size_t open = 0;
+    char target[128];
     for (size_t index = 0; index < actions->endpoint_count; index++) {
-        rcpt_breaker_look(&actions->endpoints[index].breaker, app_now(actions->context));
-        shut += is_shut(&actions->endpoints[index]);
+        rcpt_breaker_advance(&actions->endpoints[index].breaker, app_now(actions->context));
+        open += is_open(&actions->endpoints[index]);
     }
-    rcpt_pg_begin_text_array(encoder, shut);
+    rcpt_pg_begin_text_array(encoder, open);
     for (size_t index = 0; index < actions->endpoint_count; index++) {
         const char *name = actions->endpoints[index].name;
-        if (is_shut(&actions->endpoints[index]))
+        if (is_open(&actions->endpoints[index]))
             rcpt_pg_put_bytes(encoder, name, strlen(name));
     }
     rcpt_pg_begin_text_array(encoder, actions->endpoint_count);
     for (size_t index = 0; index < actions->endpoint_count; index++) {
-        snprintf(goal, sizeof(goal), "webhook:%s", actions->endpoints[index].name);
-        rcpt_pg_put_bytes(encoder, goal, strlen(goal));
+        snprintf(target, sizeof(target), "webhook:%s", actions->endpoints[index].name);
+        rcpt_pg_put_bytes(encoder, target, strlen(target));
     }
     rcpt_pg_begin_int4_array(encoder, actions->endpoint_count);
     for (size_t index = 0; index < actions->endpoint_count; index++)
-        rcpt_pg_put_int4(encoder, (int32_t)room_of(actions, &actions->endpoints[index]));
+        rcpt_pg_put_int4(encoder, (int32_t)capacity_of(actions, &actions->endpoints[index]));
 }
 
 unsigned actions_call_disabled(const struct app_actions *actions)
@@ -266,6 +279,7 @@ unsigned actions_call_disabled(const struct app_actions *actions)
     return count;
 }
 
+/* A reload gives disabled endpoints another chance. */
 void actions_call_enable(struct app_actions *actions)
 {
     for (size_t index = 0; index < actions->endpoint_count; index++)
@@ -275,6 +289,7 @@ void actions_call_enable(struct app_actions *actions)
 
 /* ---- start and end ---- */
 
+/* Endpoints are counted in before they are checked, so that a failure frees their names. */
 static bool start_endpoints(struct app_actions *actions, struct rcpt_error *error)
 {
     const struct rcpt_config *config = actions->context->config;
@@ -318,11 +333,14 @@ static void on_partitions(void *context, size_t topic, int32_t count)
 
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
-    (void)context, (void)healthy, (void)error; /* logged; what cannot be sent is tried again */
+    (void)context, (void)healthy,
+        (void)error; /* the producer logs it; failed records are retried */
 }
 
 static void on_producer_closed(void *context);
 
+/* A delivery that takes longer than a third of the lease fails, before others may claim the action.
+ * */
 static bool start_producer(struct app_actions *actions, struct rcpt_error *error)
 {
     const struct rcpt_config *config = actions->context->config;

@@ -1,5 +1,5 @@
 /* Claims: the actions that are due on our shards, as many as have capacity, one claim at a time.
- * Called by actions.c on every step, and by whoever frees capacity (actions_claim_soon). */
+ * Called by actions.c on every step; call.c, results.c and topic.c bring the next claim forward. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #define MINUTE_US   60000000
 #define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
 
-/* Not at once: what comes to its end until then makes room for one claim of many. */
+/* Not at once: calls that end within a tick free capacity for one larger claim. */
 void actions_claim_soon(struct app_actions *actions)
 {
     int64_t soon = actions->claim.sent_ms + ACTIONS_TICK_MS;
@@ -57,24 +57,26 @@ static struct actions_item *make_item(struct app_actions *actions, const struct 
     return item;
 }
 
-/* Decisions are cheap by the thousand; what has no room is looked at in vain. */
+/* Doubles the rows to be read while more than half of them went on without a call, else halves
+ * them: decisions are cheap by the thousand, but rows without capacity are read in vain. */
 static void pace_claims(struct app_actions *actions, unsigned went_on)
 {
-    if (went_on > actions->look / 2)
-        actions->look *= 2;
+    if (went_on > actions->read_rows / 2)
+        actions->read_rows *= 2;
     else
-        actions->look /= 2;
-    if (actions->look > ACTIONS_LOOK_MAX)
-        actions->look = ACTIONS_LOOK_MAX;
-    if (actions->look < ACTIONS_LOOK_MIN)
-        actions->look = ACTIONS_LOOK_MIN;
+        actions->read_rows /= 2;
+    if (actions->read_rows > ACTIONS_READ_MAX)
+        actions->read_rows = ACTIONS_READ_MAX;
+    if (actions->read_rows < ACTIONS_READ_MIN)
+        actions->read_rows = ACTIONS_READ_MIN;
 }
 
+/* Every claimed action is called or given back; the summary of the round paces the next one. */
 static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows *rows)
 {
     const struct app_context *context = actions->context;
     if (rcpt_pg_rows_count(rows) == 0)
-        return; /* the shards are not ours any more */
+        return; /* this instance does not own the shards any more */
     bool claimed = rcpt_pg_rows_text(rows, 0, ACTION_ID) != NULL;
     bool stale =
         app_now(context) - actions->claim.sent_ms > context->config->actions.lease_ms / STALE_SHARE;
@@ -84,7 +86,7 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
         if (item->attempt == 1)
             rcpt_metrics_observe(context->metrics, RCPT_METRIC_ACTION_LATE_SECONDS, RCPT_NO_LABELS,
                                  (double)rcpt_pg_rows_int(rows, row, LATE_MS) / 1000);
-        if (stale) /* it may be claimed by others before an answer could come */
+        if (stale) /* others may claim it before an answer could come */
             actions_settle(item, ACTIONS_BACK, "stale");
         else
             actions_call(item);
@@ -110,15 +112,17 @@ static void on_claimed(void *context, const struct rcpt_pg_rows *rows)
 
 void actions_claim_init(struct app_actions *actions)
 {
-    actions->look = ACTIONS_LOOK_MIN;
+    actions->read_rows = ACTIONS_READ_MIN;
     actions->claim = actions_ask(actions, "claim", "a claim of actions", on_claimed);
 }
 
+/* Rates go to the database as the time between two calls; 0: no limit. */
 static int64_t interval_us(unsigned per_minute)
 {
     return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
 }
 
+/* The first parameter: the shards of this instance; returns how many. */
 static unsigned put_shards(const struct app_actions *actions, struct rcpt_pg_encoder *encoder)
 {
     unsigned owned = 0;
@@ -131,15 +135,17 @@ static unsigned put_shards(const struct app_actions *actions, struct rcpt_pg_enc
     return owned;
 }
 
+/* Limits of the installation and of organisations are charged by the database, for all instances.
+ * */
 static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encoder, unsigned most)
 {
     const struct rcpt_config *config = actions->context->config;
     actions->claiming = put_shards(actions, encoder);
     rcpt_pg_add_text(encoder, actions->me);
-    rcpt_pg_add_int4(encoder, (int32_t)actions->look);
+    rcpt_pg_add_int4(encoder, (int32_t)actions->read_rows);
     rcpt_pg_add_int4(encoder, (int32_t)most);
     rcpt_pg_add_int8(encoder, config->actions.lease_ms);
-    actions_call_put_room(actions, encoder);
+    actions_call_put_capacity(actions, encoder);
     rcpt_pg_add_int8(encoder, interval_us(config->actions.org_rate));
     rcpt_pg_add_int8(encoder, config->actions.org_burst);
     rcpt_pg_add_int4(encoder, (int32_t)config->actions.org_concurrency);

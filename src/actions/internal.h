@@ -7,6 +7,7 @@
  * claim.c    claims of due actions
  * call.c     claimed actions become webhooks and records
  * results.c  results of actions to the database
+ * upkeep.c   retention and metrics, by the timer
  */
 #ifndef RECEIPTD_ACTIONS_INTERNAL_H
 #define RECEIPTD_ACTIONS_INTERNAL_H
@@ -23,8 +24,8 @@
 #define ACTIONS_TICK_MS    10
 #define ACTIONS_PER_CLAIM  128u
 #define ACTIONS_PER_FINISH 500u
-#define ACTIONS_LOOK_MIN   128u /* due rows of a claim */
-#define ACTIONS_LOOK_MAX   2048u
+#define ACTIONS_READ_MIN   128u /* due rows that a claim reads */
+#define ACTIONS_READ_MAX   2048u
 #define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
 #define ACTIONS_BEGIN_MAX  256u
 
@@ -62,23 +63,24 @@ struct actions_item {
     char *answer; /* NULL: none */
 };
 
-/* Runs that are being made. */
+/* The statement that makes runs, and how much it may take. */
 struct actions_beginning {
     struct rcpt_ask ask;
-    unsigned rows; /* of run_intent that are asked for */
+    unsigned rows; /* of run_intent that it may take */
     int64_t at_ms; /* the next time to ask */
     uint64_t sent_ns;
-    uint64_t changed; /* that of the module when it was asked last */
-    char last[256];   /* the large organisation whose turn was last */
+    uint64_t changed; /* the module's count when it was sent last */
+    char last[256];   /* the large organisation that had the last turn */
 };
 
-struct actions { /* for the life of the process; a reload exchanges those that run */
+/* Lives as long as the process; a reload exchanges the set that runs. */
+struct actions {
     struct app_context *context;
     struct receipts *receipts;
     struct transition_subscriber subscriber;
     struct app_actions *running; /* NULL: no pipelines, or they have been stopped */
-    unsigned open;               /* those that come to their end counted in */
-    uint64_t changed;            /* messages, by batches that were sent with our block */
+    unsigned open;               /* sets of actions that are not freed yet */
+    uint64_t changed;            /* messages, by batches with the block of actions */
 };
 
 struct app_actions {
@@ -96,8 +98,8 @@ struct app_actions {
     char me[120]; /* unique over restarts */
     bool owned[ACTIONS_SHARDS];
     int64_t owned_until_ms;
-    unsigned look;
-    unsigned claiming; /* shards of the claim in flight */
+    unsigned read_rows; /* due rows that the next claim reads */
+    unsigned claiming;  /* shards of the claim in flight */
     enum actions_state state;
     bool known;      /* some version of the pipelines is in the database */
     bool subscribed; /* the question to which statuses they subscribe has been sent */
@@ -111,7 +113,7 @@ struct app_actions {
     void (*on_part_closed)(void *context);
 };
 
-/* A statement of the running actions, whose context they are. */
+/* A statement whose context is the set of actions. */
 static inline struct rcpt_ask actions_ask(struct app_actions *actions, const char *statement,
                                           const char *what, rcpt_ask_on_answer on_answer)
 {
@@ -123,13 +125,17 @@ static inline struct rcpt_ask actions_ask(struct app_actions *actions, const cha
 }
 
 /* ---- actions.c ---- */
-/* Does what can be done now. */
+/* Sends every statement that can be sent now. */
 void actions_step(struct app_actions *actions);
+
+/* ---- upkeep.c ---- */
+void actions_upkeep_init(struct app_actions *actions);
+void actions_upkeep_tick(struct app_actions *actions);
 
 /* ---- results.c ---- */
 void actions_results_init(struct app_actions *actions);
 void actions_results_fini(struct app_actions *actions);
-/* The item has come to its end, which goes to the database. */
+/* Queues the result of a claimed action for the database. */
 void actions_settle(struct actions_item *item, enum actions_result result, const char *class);
 void actions_results_write(struct app_actions *actions); /* some of them, if that can be now */
 bool actions_results_are_written(const struct app_actions *actions);
@@ -137,7 +143,7 @@ bool actions_results_are_written(const struct app_actions *actions);
 /* ---- begin.c ---- */
 void actions_begin_init(struct app_actions *actions);
 void actions_begin_some(struct app_actions *actions);
-/* How long to leave the database to receipts, if some wait, after a transaction that makes runs. */
+/* How long to leave PostgreSQL to queued receipts after a transaction that made runs. */
 int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
 
 /* ---- topic.c ---- */
@@ -156,10 +162,10 @@ void actions_claim_soon(struct app_actions *actions);
 RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
 void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context));
 void actions_call_fini(struct app_actions *actions);
-/* Exactly one actions_settle follows, maybe from inside. */
+/* Exactly one actions_settle follows, perhaps before it returns. */
 void actions_call(struct actions_item *item);
-/* Three parameters of a claim: endpoints that are shut, goals, their room. */
-void actions_call_put_room(struct app_actions *actions, struct rcpt_pg_encoder *encoder);
+/* Three parameters of a claim: endpoints with an open breaker; targets, and their capacity. */
+void actions_call_put_capacity(struct app_actions *actions, struct rcpt_pg_encoder *encoder);
 unsigned actions_call_disabled(const struct app_actions *actions);
 void actions_call_enable(struct app_actions *actions);
 

@@ -1,6 +1,6 @@
 /* Results of actions on their way to the database: they queue, are written some hundred at a time,
  * one statement in flight, and return to the head of the queue when that fails. Called by actions.c
- * on every step, and by whoever settles an action (actions_call.c, actions_claim.c). */
+ * on every step; call.c and claim.c settle actions. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN_MS 200 /* after a failure that may come at once */
+#define AGAIN_MS 200 /* after a failure, which may come at once */
 
 static void free_item(struct actions_item *item)
 {
@@ -54,6 +54,7 @@ static void requeue(struct app_actions *actions, bool without_answers)
     actions->in_finish = NULL;
 }
 
+/* Overlaps are results of actions whose lease had run out: another worker has called as well. */
 static void on_finished(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
@@ -70,6 +71,7 @@ static void on_finished(void *context, const struct rcpt_pg_rows *rows)
     actions_claim_soon(actions); /* the next step may be due at once */
 }
 
+/* PostgreSQL may refuse a text of an answer: the next write goes without answers. */
 static void on_finish_failed(void *context, const struct rcpt_error *error)
 {
     requeue(context, error->decision == RCPT_DECISION_REJECT);
@@ -83,6 +85,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
         rcpt_pg_put_bytes(encoder, text, strlen(text));
 }
 
+/* Moves the head of the queue, up to ACTIONS_PER_FINISH results, to in_finish. */
 static size_t take_results(struct app_actions *actions)
 {
     size_t count = 0;
@@ -100,6 +103,7 @@ static size_t take_results(struct app_actions *actions)
     return count;
 }
 
+/* Columns of the results as arrays, in the order of the parameters of finish. */
 void actions_results_write(struct app_actions *actions)
 {
     static const char *const names[] = {"done", "retry", "dead", "back"};
@@ -141,7 +145,8 @@ void actions_results_init(struct app_actions *actions)
     actions->finish.retry_ms = AGAIN_MS;
 }
 
-/* The leases of their actions end: somebody claims them again. */
+/* Results that could not be written are dropped: the leases end, and the actions are claimed again.
+ * */
 void actions_results_fini(struct app_actions *actions)
 {
     requeue(actions, false);

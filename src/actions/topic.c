@@ -40,6 +40,7 @@ static bool has_capacity(void *owner)
     return topic->count < BATCH_RECORDS && topic->bytes < BATCH_BYTES;
 }
 
+/* Values that PostgreSQL cannot hold go as NULL, and become dead letters there. */
 static void on_message(void *owner, const struct rcpt_kafka_message *message)
 {
     struct actions_topic *topic = owner;
@@ -82,6 +83,7 @@ static bool may_send(void *owner)
            app_now(topic->actions->context) >= topic->next_at_ms;
 }
 
+/* Topic, partition and offset of each record. */
 static void put_places(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
 {
     const struct record *end = topic->records + topic->count;
@@ -117,6 +119,8 @@ static bool has_large(const struct actions_topic *topic)
     return large;
 }
 
+/* One statement moves positions and begins runs; cutting of large letters follows only if needed.
+ * */
 static void add(void *owner, struct topics_batch *batch)
 {
     struct actions_topic *topic = owner;
@@ -130,6 +134,7 @@ static void add(void *owner, struct topics_batch *batch)
 
 enum { TOPIC_BEGAN, TOPIC_REFUSED }; /* columns of actions_topic() */
 
+/* New runs have due actions: the claim does not wait for its poll. */
 static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
 {
     struct actions_topic *topic = owner;
@@ -194,6 +199,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     return topic;
 }
 
+/* Pipelines are stored first: a record for an unknown pipeline would be lost. */
 void actions_topic_tick(struct actions_topic *topic)
 {
     if (topic == NULL || topic->stopping)
@@ -207,6 +213,7 @@ void actions_topic_tick(struct actions_topic *topic)
     topics_tick(topic->reader);
 }
 
+/* The consumer leaves before the connection closes: its last transaction needs it. */
 void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context))
 {
     topic->stopping = true;

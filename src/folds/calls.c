@@ -1,5 +1,6 @@
-/* Publications by webhook: at least once, with the publication's id. A call is claimed by moving
- * its time on, and what became of it is written down; if that fails, the time comes again. */
+/* Publications by webhook, at least once, with the publication's id. Claiming a call moves its due
+ * time on by a lease, and its result is stored; a call without a stored result becomes due again.
+ * Each shard's owner claims its calls. Called by shard.c and folds.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,10 @@
 #include "internal.h"
 
 #define MOST_CALLS      32
-#define MARGIN_MS       5000 /* of the lease beyond the longest attempt */
+#define MARGIN_MS       5000 /* the lease is longer than the longest attempt by this */
 #define MOST_TIMEOUT_MS 60000
 #define POLL_MS         200
-#define NO_RULE_MS      5000 /* between looks for calls that no rule is there for any more */
+#define NO_RULE_MS      5000 /* between claims while no rule has a webhook */
 #define NO_RULE         "its rule is no longer configured" /* as in sql/fold/rules.sql */
 #define ANSWER_BYTES    1024
 
@@ -30,45 +31,48 @@ struct call {
     int64_t wait_ms, age_ms;
 };
 
+/* The newest endpoint of a rule comes first, so calls go to its present URL. */
 static struct folds_endpoint *find(const struct folds_calls *calls, const char *rule)
 {
     struct folds_endpoint *endpoint = calls->endpoints;
     while (endpoint != NULL && strcmp(endpoint->rule, rule) != 0)
         endpoint = endpoint->next;
-    return endpoint; /* the newest first */
+    return endpoint;
 }
 
-/* ---- what became of it ---- */
+/* ---- results ---- */
 
-static void on_written(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                       const struct rcpt_error *error)
+static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                      const struct rcpt_error *error)
 {
     (void)context;
     (void)rows;
     (void)row_count;
     if (error != NULL && error->code[0] != '\0')
         rcpt_log_warn("folds",
-                      "folds: the answer of a webhook cannot be written down: %s (%s); it will be "
-                      "called again",
+                      "folds: the answer of a webhook cannot be stored: %s (%s); it will be called "
+                      "again",
                       error->text, error->code);
 }
 
-static void write_down(struct folds_calls *calls, const char *id, const char *what, int64_t wait_ms,
-                       const char *text)
+/* Several results may be in flight; one that is lost makes the call come again. */
+static void store_result(struct folds_calls *calls, const char *id, const char *what,
+                         int64_t wait_ms, const char *text)
 {
     struct app_folds *folds = calls->folds;
     struct rcpt_pg_query query = {.statement = "answered"};
     if (!folds->asker.up || !rcpt_pg_is_ready(folds->asker.pg))
-        return; /* the lease ends by itself */
+        return; /* the lease ends, and the call is made again */
     rcpt_pg_encoder_reset(folds->asker.encoder);
     rcpt_pg_add_text(folds->asker.encoder, id);
     rcpt_pg_add_text(folds->asker.encoder, what);
     rcpt_pg_add_int8(folds->asker.encoder, wait_ms);
     rcpt_pg_add_text(folds->asker.encoder, text);
     rcpt_pg_encoder_params(folds->asker.encoder, &query.params);
-    rcpt_pg_submit(folds->asker.pg, &query, 1, on_written, calls);
+    rcpt_pg_submit(folds->asker.pg, &query, 1, on_stored, calls);
 }
 
+/* For the log and the row: no part of the answer's body, which may be personal. */
 static void describe(const struct rcpt_webhook_answer *answer, char text[160])
 {
     if (answer->status != 0)
@@ -78,6 +82,7 @@ static void describe(const struct rcpt_webhook_answer *answer, char text[160])
         snprintf(text, 160, "%s", rcpt_webhook_class_name(answer->class));
 }
 
+/* Delivered, given up, or due again after a back-off. */
 static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
 {
     struct folds_endpoint *endpoint = call->endpoint;
@@ -85,21 +90,22 @@ static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
     char text[160];
     describe(answer, text);
     if (answer->class == RCPT_WEBHOOK_DELIVERED) {
-        write_down(call->calls, call->id, "delivered", 0, NULL);
+        store_result(call->calls, call->id, "delivered", 0, NULL);
         return;
     }
     if (!rcpt_webhook_may_retry(answer->class) || call->age_ms > endpoint->max_age_ms) {
         rcpt_log_error("folds", "folds: rule %s: publication %s is given up: %s", endpoint->rule,
                        call->id, text);
-        write_down(call->calls, call->id, "dead", 0, text);
+        store_result(call->calls, call->id, "dead", 0, text);
         return;
     }
     rcpt_backoff_init(&backoff, endpoint->retry_min_ms, endpoint->retry_max_ms, uv_hrtime());
     backoff.last_ms = call->wait_ms;
-    write_down(call->calls, call->id, "again",
-               rcpt_webhook_wait_ms(&backoff, answer->retry_after_ms), text);
+    store_result(call->calls, call->id, "again",
+                 rcpt_webhook_wait_ms(&backoff, answer->retry_after_ms), text);
 }
 
+/* A cancelled call, at the end of the process, is left to its lease. */
 static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 {
     struct call *call = context;
@@ -115,8 +121,9 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 
 /* ---- calling ---- */
 
-enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT, CALL_AGE };
+enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT, CALL_AGE }; /* columns of calls */
 
+/* A claimed call that cannot be sent is stored at once, so that it does not wait for its lease. */
 static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows, size_t row)
 {
     const char *id = rcpt_pg_rows_text(rows, row, CALL_ID);
@@ -128,7 +135,7 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
             "folds: publication %s is not sent: its rule has no webhook here; HINT: it is "
             "kept in fold_call, and goes out when the rule is back",
             id);
-        write_down(calls, id, "dead", 0, NO_RULE);
+        store_result(calls, id, "dead", 0, NO_RULE);
         return;
     }
     struct call *call = rcpt_calloc(1, sizeof(*call));
@@ -142,7 +149,7 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
         endpoint->in_flight++;
         return;
     }
-    write_down(calls, id, "again", POLL_MS, "no room"); /* as soon as others are through */
+    store_result(calls, id, "again", POLL_MS, "no capacity");
     free(call->id);
     free(call);
 }
@@ -156,6 +163,7 @@ static void on_calls(void *context, const struct rcpt_pg_rows *rows)
         send_call(calls, rows, row);
 }
 
+/* Without endpoints only calls of removed rules are left; giving them up needs no capacity. */
 static bool has_capacity(const struct folds_calls *calls)
 {
     for (const struct folds_endpoint *at = calls->endpoints; at != NULL; at = at->next)
@@ -181,6 +189,7 @@ void folds_calls_tick(struct folds_calls *calls, uint32_t shard)
 
 /* ---- endpoints ---- */
 
+/* Rules that allow private addresses share one client, the others another. */
 static struct rcpt_webhooks *client(struct folds_calls *calls, bool allow_private)
 {
     struct rcpt_webhooks **client = &calls->clients[allow_private];
@@ -191,6 +200,7 @@ static struct rcpt_webhooks *client(struct folds_calls *calls, bool allow_privat
     return *client;
 }
 
+/* A URL that is refused is logged; the calls of its rule wait in fold_call. */
 static void add_endpoint(struct folds_calls *calls, const struct rcpt_fold_config *fold)
 {
     struct rcpt_error error;
@@ -260,6 +270,7 @@ static void on_client_closed(void *context)
     calls->on_closed(calls->folds);
 }
 
+/* Webhook clients answer their open calls as cancelled, then close. */
 void folds_calls_close(struct folds_calls *calls, void (*on_closed)(void *context))
 {
     calls->on_closed = on_closed;

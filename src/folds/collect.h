@@ -1,8 +1,8 @@
 /* Events of a topic, as JSON, become groups with what is to be collected: the fold in memory,
  * before anything goes to the database.
  *
- * Pure: no I/O, no clock. What it holds is bounded by the caller, who looks at its size. Its
- * results are the parts that sql/fold/gather.sql merges.
+ * Pure: no I/O, no clock. The caller bounds its size (_bytes). Its results are the parts that
+ * sql/fold/gather merges.
  */
 #ifndef RECEIPTD_FOLDS_COLLECT_H
 #define RECEIPTD_FOLDS_COLLECT_H
@@ -46,7 +46,7 @@ struct rcpt_fold_event {
 struct rcpt_fold_group { /* borrowed for the call */
     const char *rule;
     const char *key;  /* JSON object of the group's fields */
-    const char *part; /* {"v": {name: value}, "o": {name: values without room}} */
+    const char *part; /* {"v": {name: value}, "o": {name: values beyond max_values}} */
     uint64_t events;
 };
 

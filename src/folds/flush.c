@@ -50,6 +50,7 @@ static void on_flushed(struct folds_shard *shard, struct rcpt_pg_rows *const *ro
         rcpt_fold_pending_forget(gatherer->pending);
 }
 
+/* took_ms of a flush of all sums sets how long the next may wait. */
 static void on_gathered(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
@@ -80,6 +81,7 @@ void folds_add_question(const struct rcpt_fold_list *list, struct rcpt_pg_encode
     rcpt_pg_add_text(encoder, NULL);
 }
 
+/* `now_us` lets the database call groups quiet: only if everything until then is gathered. */
 static void add_gather(struct folds_transaction *transaction, struct folds_gatherer *gatherer,
                        const struct rcpt_fold_list *list)
 {
@@ -96,6 +98,7 @@ static void add_gather(struct folds_transaction *transaction, struct folds_gathe
         rcpt_pg_add_text(encoder, NULL);
 }
 
+/* Sums that stay in memory go into one new row, since the rows they stem from are deleted. */
 static void add_keep(struct folds_transaction *transaction, struct folds_gatherer *gatherer,
                      const struct rcpt_fold_list *list)
 {
@@ -206,6 +209,7 @@ void folds_flush_all(struct folds_shard *shard)
     flush(shard, &list, NULL);
 }
 
+/* Groups may not be called quiet while sums stay that could belong to them. */
 void folds_flush_topics(struct folds_shard *shard)
 {
     static const struct rcpt_fold_list nothing;

@@ -1,6 +1,6 @@
-/* Folds as a whole: the subscription to transitions, the connection with its rules and totals,
- * start, reload and end. They run (struct app_folds) from the first rule, or from what an earlier
- * one has left, until the process ends. Called by run.c and reload.c. */
+/* Folds as a whole: the subscription to transitions, the connection with rules and totals, start,
+ * reload and end. Folds run (struct app_folds) once a rule is configured, or an earlier one has
+ * left work, and then until the process ends. Called by run.c and reload.c. */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -15,13 +15,14 @@ struct folds {
     struct receipts *receipts;
     struct transition_subscriber subscriber;
     struct control_listener listener;
-    struct app_folds *running; /* NULL: never configured, and nothing is left */
+    struct app_folds *running; /* NULL: no rule was ever configured, and none has left work */
 };
 
 /* ---- rules ---- */
 
 enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN }; /* columns of rules */
 
+/* A reload may have changed the rules while they were being stored: then they are stored again. */
 static void on_rules(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_folds *folds = context;
@@ -42,6 +43,7 @@ static void on_rules(void *context, const struct rcpt_pg_rows *rows)
     receipts_apply_subscriptions(folds->folds->receipts);
 }
 
+/* Idempotent; sent on every new connection and after a reload. */
 static void store_rules(struct app_folds *folds)
 {
     struct rcpt_pg_encoder *encoder = folds->rules_stored ? NULL : rcpt_ask_begin(&folds->rules);
@@ -67,6 +69,7 @@ enum {
     TOTAL_OPEN
 };
 
+/* Sets the metric to a column of the totals. */
 static void show(struct app_folds *folds, enum rcpt_metric metric, const char *const *labels,
                  const struct rcpt_pg_rows *rows, size_t row, int column)
 {
@@ -74,6 +77,7 @@ static void show(struct app_folds *folds, enum rcpt_metric metric, const char *c
                      (double)rcpt_pg_rows_int(rows, row, column));
 }
 
+/* Series are shown by every instance from the database's totals, so they survive a restart. */
 static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, size_t row)
 {
     static const struct {
@@ -115,6 +119,7 @@ static void read_totals(struct app_folds *folds)
 
 /* ---- the connection ---- */
 
+/* Nothing is gathered or claimed before the rules are stored on this connection. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct app_folds *folds = context;
@@ -125,6 +130,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     store_rules(folds);
 }
 
+/* Epochs and sums in memory belong to the connection. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct app_folds *folds = context;
@@ -137,6 +143,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds is not connected");
 }
 
+/* The drain waits for shards and topics, whose states change here. */
 static void on_tick(uv_timer_t *timer)
 {
     struct app_folds *folds = timer->data;
@@ -151,7 +158,6 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- start ---- */
 
-/* A failure that comes while folds end is not worth a line: they are asked for nothing more. */
 static void make_asks(struct app_folds *folds)
 {
     folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
@@ -171,6 +177,7 @@ static void make_asks(struct app_folds *folds)
                                       .every_ms = TOTALS_MS};
 }
 
+/* Called once in the life of the process; a reload changes what runs. */
 static void start(struct folds *module)
 {
     struct app_folds *folds = rcpt_calloc(1, sizeof(*folds));
@@ -181,7 +188,7 @@ static void start(struct folds *module)
     folds->receipts = module->receipts;
     make_asks(folds);
     settings.context = folds;
-    settings.synchronous_commit = true; /* claims precede an effect outside the database */
+    settings.synchronous_commit = true; /* a claim precedes an effect outside PostgreSQL */
     settings.on_ready = on_ready;
     settings.on_down = on_down;
     settings.statements = rcpt_fold_statements(&settings.statement_count);
@@ -208,7 +215,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
 {
     struct folds *folds = context;
     if (error != NULL || folds->running != NULL || app_is_stopping(folds->context))
-        return; /* asked again on the next connection */
+        return; /* the next connection asks again */
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
@@ -217,7 +224,7 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     start(folds);
 }
 
-/* Without a rule in the configuration: whether an earlier one has left something to be done. */
+/* Without a rule in the configuration, rows of an earlier one may still have to be published. */
 static void on_control_ready(void *context, struct rcpt_pg *pg)
 {
     struct folds *folds = context;
@@ -228,6 +235,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 
 /* ---- the subscription ---- */
 
+/* Columns of the inbox cost a join in every batch: their file is used only if a rule names one. */
 static const char *file_of(const void *context)
 {
     const struct folds *folds = context;
@@ -258,6 +266,7 @@ struct folds *folds_new(struct app_context *context, struct receipts *receipts)
 
 /* ---- reload, end ---- */
 
+/* Rules are stored before the shards go on, so that groups follow one version of them. */
 void folds_apply_config(struct folds *folds, bool rules_changed)
 {
     struct app_folds *running = folds->running;
@@ -276,6 +285,7 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
     folds_calls_configure(&running->calls);
 }
 
+/* Shards give up their producers with the next tick; the drain waits for folds_are_settled. */
 void folds_stop(struct folds *folds)
 {
     if (folds->running == NULL)
@@ -284,6 +294,7 @@ void folds_stop(struct folds *folds)
     folds_topics_stop(&folds->running->topics);
 }
 
+/* True without rules as well. */
 bool folds_are_settled(const struct folds *folds)
 {
     const struct app_folds *running = folds->running;
@@ -312,6 +323,7 @@ static void on_tick_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* Five kinds of things close by themselves; the last one frees all. */
 void folds_close(struct folds *folds)
 {
     struct app_folds *running = folds->running;

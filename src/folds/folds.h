@@ -1,5 +1,5 @@
-/* Folds in the running daemon: bursts of changes become one publication. What they do is private to
- * folds_internal.h; this is what the rest of the daemon sees. */
+/* Folds of the running daemon: bursts of changes become one publication. This is what the rest of
+ * the daemon sees; internal.h is private to the folder. */
 #ifndef RECEIPTD_FOLDS_FOLDS_H
 #define RECEIPTD_FOLDS_FOLDS_H
 
@@ -7,12 +7,12 @@
 
 struct folds;
 
-/* Subscribes to transitions, and looks on the control connection whether earlier rules have left
- * something to be done. Before receipts_start. */
+/* Subscribes to transitions, and asks over the control connection whether earlier rules have left
+ * work. Call before receipts_start. */
 struct folds *folds_new(struct app_context *context, struct receipts *receipts);
 void folds_start(struct folds *folds); /* nothing without a rule in the configuration */
 void folds_apply_config(struct folds *folds, bool rules_changed); /* after a reload */
-void folds_stop(struct folds *folds);                             /* begins nothing more */
+void folds_stop(struct folds *folds); /* what is in flight ends, then app_check_drain */
 bool folds_are_settled(const struct folds *folds);
 void folds_close(struct folds *folds); /* app_closed says when */
 void folds_free(struct folds *folds);

@@ -35,6 +35,7 @@ void folds_gather_free(struct folds_gatherer *gatherer)
     free(gatherer);
 }
 
+/* The rows stay in the database, so forgetting costs reading them again. */
 void folds_gather_forget(struct folds_gatherer *gatherer)
 {
     rcpt_fold_pending_forget(gatherer->pending);
@@ -74,6 +75,7 @@ static struct bounds bounds_of(const struct folds_shard *shard)
     return least;
 }
 
+/* Sums may stay STAY_FACTOR times as long as flushing all of them took. */
 static int64_t patience_us(const struct folds_gatherer *gatherer, const struct bounds *least)
 {
     int64_t most = gatherer->took_ms * STAY_FACTOR;
@@ -84,12 +86,14 @@ static int64_t patience_us(const struct folds_gatherer *gatherer, const struct b
     return smaller(most, least->hold_ms) * US_PER_MS;
 }
 
+/* A hard limit: then sums are flushed even if a gathering has just ended. */
 static bool is_full(const struct folds_gatherer *gatherer)
 {
     return gatherer->row_count >= MOST_KEPT_ROWS ||
            rcpt_fold_pending_bytes(gatherer->pending) >= MOST_KEPT_BYTES;
 }
 
+/* A large sum may fill a group (max_events), an old one may hold it up (max_hold). */
 static bool has_to_flush_all(const struct folds_gatherer *gatherer, const struct bounds *least)
 {
     int64_t age_us = gatherer->now_us - rcpt_fold_pending_since_us(gatherer->pending);
@@ -128,6 +132,8 @@ static void ask_for_groups(struct folds_shard *shard)
 
 /* ---- groups that are due as far as the database knows ---- */
 
+/* Groups with recent transitions in memory are due for the database only. A full answer may
+ * hide groups that really are due: then all sums go. */
 static void on_due(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1);
@@ -195,6 +201,7 @@ static int64_t take_in(struct folds_gatherer *gatherer, const struct rcpt_pg_row
     return count;
 }
 
+/* Reads on until the answer is short or memory is full; the loop turns in between. */
 static void on_events(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1);
@@ -212,6 +219,7 @@ static void on_events(struct folds_shard *shard, struct rcpt_pg_rows *const *row
         decide(shard);
 }
 
+/* Rows that are in memory already are excluded by their ids. */
 static void read_events(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};

@@ -1,15 +1,18 @@
-/* Folds in the running daemon, between their files.
+/* Folds of the running daemon, between their files.
  *
- * folds.c        the connection, the rules, totals, start and end
- * folds_shard.c   a shard of the publisher: claim, publish
- * folds_gather.c what lanes of receipts and the reader of topics have appended, into groups
- * folds_sums.c   sums of transitions, to the database and from it
- * folds_calls.c  webhooks
- * folds_reader.c the consumer of folded topics: its group, its life
- * folds_topic.c  events of topics into groups, in the transaction that moves positions
- * folds_positions.c where that stands
- * folds_letters.c   dead letters of folded topics
- * folds_rules.c  rules as the database gets them
+ * folds.c    the connection, rules, totals, start and end
+ * shard.c    a shard of the publisher: its states, claims, publishing
+ * gather.c   what lanes and topics have appended, into groups: what to do next
+ * flush.c    sums from memory into groups
+ * sums.c     sums of transitions as parameters and as rows
+ * pending.c, pending_groups.c    sums in memory; pure
+ * topic.c    events of topics
+ * collect.c, collect_values.c    events of topics into groups in memory; pure
+ * letters.c  dead letters of events
+ * calls.c    publications by webhook
+ * rules.c    rules as PostgreSQL gets them
+ * plan.c     what a rule would publish with other windows; pure, for `receiptd fold-plan`
+ * text.c     JSON into a growing text
  */
 #ifndef RECEIPTD_FOLDS_INTERNAL_H
 #define RECEIPTD_FOLDS_INTERNAL_H
@@ -26,16 +29,27 @@
 
 #define FOLDS_SHARDS 2u /* as sql/tables/001_folds.sql has them */
 
-enum folds_state {                /* what a shard awaits; by what it ends */
-                   FOLDS_IDLE,    /* the next tick; not before retry_at_ms and poll_at_ms */
-                   FOLDS_POLLING, /* PostgreSQL: is there anything to do? on_polled */
-                   FOLDS_OPENING, /* Kafka: a producer that fences off older ones, and the mark; on_opened */
-                   FOLDS_FENCING, /* PostgreSQL: an epoch that fences off older owners; on_fenced */
-                   FOLDS_GATHERING, /* PostgreSQL: rows into groups, due groups into the outbox, clean-up */
-                   FOLDS_READING,    /* PostgreSQL: the outbox; on_read */
-                   FOLDS_PUBLISHING, /* Kafka: one transaction with the mark; on_published */
-                   FOLDS_EMPTYING, /* PostgreSQL: the outbox below the mark is deleted; on_emptied */
-                   FOLDS_STATE__COUNT,
+/* What a shard awaits, and the callback that ends it:
+ *
+ * IDLE        the next tick; not before retry_at_ms and poll_at_ms
+ * POLLING     PostgreSQL: is there anything to do? (on_polled)
+ * OPENING     Kafka: a producer that fences off older ones, and the mark (on_opened)
+ * FENCING     PostgreSQL: an epoch that fences off older owners (on_fenced)
+ * GATHERING   PostgreSQL: rows into groups, due groups into the outbox, clean-up (gather.c, flush.c)
+ * READING     PostgreSQL: the outbox (on_read)
+ * PUBLISHING  Kafka: one transaction with the mark (on_published)
+ * EMPTYING    PostgreSQL: the outbox below the mark is deleted (on_emptied)
+ */
+enum folds_state {
+    FOLDS_IDLE,
+    FOLDS_POLLING,
+    FOLDS_OPENING,
+    FOLDS_FENCING,
+    FOLDS_GATHERING,
+    FOLDS_READING,
+    FOLDS_PUBLISHING,
+    FOLDS_EMPTYING,
+    FOLDS_STATE__COUNT,
 };
 
 struct app_folds;
@@ -76,7 +90,8 @@ struct folds_shard {
 
 struct folds_letter;
 
-struct folds_letters { /* to be written with the positions behind them */
+/* Dead letters that are not sent yet; they go with the positions that pass their events. */
+struct folds_letters {
     struct folds_letter *list;
     size_t count, capacity, bytes;
 };
@@ -91,12 +106,12 @@ struct folds_topics { /* events of topics */
     int64_t sent_at_ms, log_at_ms;
 };
 
-struct folds_endpoint; /* folds_calls.c */
+struct folds_endpoint;
 
 struct folds_calls {
     struct app_folds *folds;
-    struct rcpt_webhooks *clients[2]; /* by allow_private; NULL: not needed yet */
-    struct folds_endpoint *endpoints; /* the newest of a rule first */
+    struct rcpt_webhooks *clients[2]; /* by allow_private; NULL: none needs it yet */
+    struct folds_endpoint *endpoints; /* of a rule the newest comes first */
     struct rcpt_ask claim;
     int64_t due_ms[FOLDS_SHARDS]; /* the next claim of a shard's calls */
     unsigned closing;
@@ -106,14 +121,15 @@ struct folds_calls {
 struct app_folds { /* running */
     struct folds *folds;
     struct app_context *context;
-    const struct receipts *receipts; /* which shares are ours */
+    const struct receipts *receipts; /* knows which shares this instance owns */
     struct rcpt_asker asker;
     struct rcpt_ask rules, totals;
     uv_timer_t tick;
     struct folds_shard shards[FOLDS_SHARDS];
     struct folds_topics topics;
     struct folds_calls calls;
-    bool rules_stored, rules_again;
+    bool rules_stored; /* those of the configuration are in the database */
+    bool rules_again;  /* they have changed while a statement was storing them */
     unsigned closing;
 };
 
@@ -148,23 +164,24 @@ void folds_gather_rules_changed(struct folds_gatherer *gatherer);
 void folds_gather(struct folds_shard *shard, bool transitions, bool topics, bool due,
                   int64_t now_us);
 
-/* folds_sums.c */
-/* Ten parameters. `only_asked`: with counts of 0, which only asks for groups. */
+/* ---- sums.c ---- */
+/* Adds the entries as ten parameters. `only_asked`: with counts of 0, which asks for their groups.
+ * */
 void folds_sums_add(struct rcpt_pg_encoder *encoder,
                     const struct rcpt_fold_transition *const *entries, size_t count,
                     bool only_asked);
-/* Adds a row of events.sql; returns how many entries it had. The arena is for texts that have to be
- * unescaped. */
+/* Adds a row of events.sql to the sums; returns how many entries it had. Texts are unescaped in the
+ * arena. */
 int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
                         const struct rcpt_pg_rows *rows, size_t row, int64_t *id);
 
-/* folds_calls.c */
+/* ---- calls.c ---- */
 void folds_calls_init(struct folds_calls *calls, struct app_folds *folds);
 void folds_calls_configure(struct folds_calls *calls);            /* the rules have changed */
 void folds_calls_tick(struct folds_calls *calls, uint32_t shard); /* a shard that is ours */
 void folds_calls_close(struct folds_calls *calls, void (*on_closed)(void *context));
 
-/* folds_letters.c */
+/* ---- letters.c ---- */
 void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_message *message,
                        const struct rcpt_fold_refusal *refusal);
 void folds_letters_encode(const struct folds_letters *letters, struct rcpt_pg_encoder *encoder);
@@ -176,11 +193,11 @@ void folds_topics_start(struct folds_topics *topics);
 void folds_topics_stop(struct folds_topics *topics);
 void folds_topics_reload(struct folds_topics *topics); /* the rules have changed */
 
-/* folds_rules.c */
-/* A copy in the arena. */
+/* ---- rules.c ---- */
+/* The rule for a collector, copied into the arena. */
 struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena);
-/* Columns of the inbox that a rule over transitions looks at: how many fields name one, and where
- * `put` is given, each of them, perhaps more than once. */
+/* Columns of the inbox that a rule over transitions reads. Returns how many fields name one, and
+ * gives each of them to `put` (NULL: none), perhaps more than once. */
 typedef void (*folds_put_column)(void *context, const char *column);
 size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context);
 char *folds_rules_text(const struct rcpt_config *config); /* JSON; the caller frees it */

@@ -1,5 +1,5 @@
-/* Events of folded topics that cannot be folded: dead letters, in the transaction that moves the
- * position past them. */
+/* Dead letters of events that cannot be folded. They wait in memory for the transaction that moves
+ * the position past them, so each is written once. Called by topic.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +26,7 @@ static char *copy(const void *bytes, size_t size)
     return text;
 }
 
+/* The detail says that the payload is not complete. */
 static void note_cut(struct rcpt_fold_refusal *refusal, size_t size)
 {
     size_t used = strlen(refusal->detail);
@@ -33,6 +34,7 @@ static void note_cut(struct rcpt_fold_refusal *refusal, size_t size)
              used > 0 ? "; " : "", size);
 }
 
+/* Copies the record, up to the size that a dead letter may have. */
 void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_message *message,
                        const struct rcpt_fold_refusal *refusal)
 {
@@ -65,6 +67,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
         rcpt_pg_put_bytes(encoder, text, strlen(text));
 }
 
+/* Topic, partition and offset are the key of a dead letter. */
 static void put_places(const struct folds_letters *letters, struct rcpt_pg_encoder *encoder)
 {
     rcpt_pg_begin_text_array(encoder, letters->count);
@@ -78,6 +81,7 @@ static void put_places(const struct folds_letters *letters, struct rcpt_pg_encod
         rcpt_pg_put_int8(encoder, letters->list[index].offset);
 }
 
+/* Columns in the order of the parameters of letters.sql. */
 void folds_letters_encode(const struct folds_letters *letters, struct rcpt_pg_encoder *encoder)
 {
     put_places(letters, encoder);
@@ -95,6 +99,7 @@ void folds_letters_encode(const struct folds_letters *letters, struct rcpt_pg_en
         put_text(encoder, letters->list[index].traceparent);
 }
 
+/* Memory of an unusual number of letters is given back. */
 void folds_letters_reset(struct folds_letters *letters)
 {
     for (size_t index = 0; index < letters->count; index++) {

@@ -43,6 +43,7 @@ void rcpt_fold_pending_free(struct rcpt_fold_pending *pending)
     free(pending);
 }
 
+/* Chunks of the arena up to KEEP_BYTES are kept for the next sums. */
 void rcpt_fold_pending_forget(struct rcpt_fold_pending *pending)
 {
     free(pending->entries.slots);
@@ -102,6 +103,7 @@ static bool are_equal_or_none(struct rcpt_text a, struct rcpt_text b)
     return rcpt_text_equal(a, b);
 }
 
+/* Kinds differ in everything that a rule can tell apart. */
 static bool is_kind(const struct rcpt_fold_transition *a, const struct rcpt_fold_transition *b)
 {
     return a->old == b->old && a->new == b->new &&
@@ -109,6 +111,7 @@ static bool is_kind(const struct rcpt_fold_transition *a, const struct rcpt_fold
            rcpt_text_equal(a->org, b->org) && are_equal_or_none(a->columns, b->columns);
 }
 
+/* The link is not part of the kind: one of them stands for all. */
 static uint64_t hash_of(const struct rcpt_fold_transition *transition)
 {
     uint64_t seed = (uint64_t)(uint16_t)transition->old << 48 |
@@ -121,6 +124,7 @@ static uint64_t hash_of(const struct rcpt_fold_transition *transition)
                : rcpt_hash_text_extended(transition->columns.at, transition->columns.size, hash);
 }
 
+/* Finds the entry of the transition's kind, or makes it with a sum of 0. */
 static struct pending_entry *entry_of(struct rcpt_fold_pending *pending,
                                       const struct rcpt_fold_transition *transition)
 {
@@ -147,13 +151,15 @@ static struct pending_entry *entry_of(struct rcpt_fold_pending *pending,
     return entry;
 }
 
+/* Known: the groups were learnt under the rules that are in effect. */
 bool folds_pending_is_known(const struct rcpt_fold_pending *pending,
                             const struct pending_entry *entry)
 {
     return entry->learnt == pending->generation;
 }
 
-/* Nothing in memory is touched but the entry: groups are told when they are asked for (sweep). */
+/* Touches the entry only, which keeps the cost of a transition small; a sweep updates its groups
+ * before they are asked for. */
 void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
                            const struct rcpt_fold_transition *transition)
 {
@@ -186,6 +192,7 @@ void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
         folds_pending_smaller(pending->busy_until_us, sum->last_us + window_us);
 }
 
+/* Groups take the last transition of their entries, and whether one has a sum. */
 void folds_pending_sweep(struct rcpt_fold_pending *pending)
 {
     if (pending->swept)
@@ -218,8 +225,9 @@ int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending)
     return pending->since_us;
 }
 
-/* When the first sum could go quiet if nothing more came: of those whose groups are not known, and
+/* When the first sum could go quiet if nothing more came: of entries whose groups are unknown, and
  * of groups. */
+/* INT64_MAX: there is none. */
 static int64_t first_unknown(const struct rcpt_fold_pending *pending)
 {
     int64_t first = INT64_MAX;
@@ -240,6 +248,7 @@ static int64_t first_group(const struct rcpt_fold_pending *pending)
     return first;
 }
 
+/* `busy_until_us` spares the scan: until then nothing can have gone quiet. */
 enum rcpt_fold_quiet rcpt_fold_pending_quiet(struct rcpt_fold_pending *pending, int64_t now_us,
                                              int64_t least_window_us)
 {

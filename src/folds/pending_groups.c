@@ -17,6 +17,7 @@ static bool is_quiet(const struct pending_group *group, int64_t now_us)
     return group->has_sum && group->last_us + group->window_us <= now_us;
 }
 
+/* The order within a list: entries to be flushed, known groups first, then those that stay. */
 enum part { KNOWN, UNKNOWN, STAYS };
 
 static enum part part_of(const struct rcpt_fold_pending *pending, const struct pending_entry *entry)
@@ -34,6 +35,7 @@ static size_t put_part(struct rcpt_fold_pending *pending, size_t at, enum part p
     return at;
 }
 
+/* The list holds every entry with a sum, in three parts. */
 static struct rcpt_fold_list make_list(struct rcpt_fold_pending *pending)
 {
     if (pending->list_capacity < pending->count || pending->list == NULL) {
@@ -66,6 +68,7 @@ struct rcpt_fold_list rcpt_fold_pending_list_unknown(struct rcpt_fold_pending *p
     return make_list(pending);
 }
 
+/* One selected group is enough: an entry is flushed as a whole. */
 static bool is_selected(const struct pending_entry *entry)
 {
     for (const struct pending_membership *of = entry->groups; of != NULL; of = of->next)
@@ -74,6 +77,8 @@ static bool is_selected(const struct pending_entry *entry)
     return false;
 }
 
+/* A fixed point: groups that are quiet or selected take all of their entries, whose other groups
+ * are selected in turn, until nothing is added. */
 struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
                                                    int64_t now_us)
 {
@@ -99,6 +104,7 @@ struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pen
     return make_list(pending);
 }
 
+/* Entries and groups remain with what is known of them; sums that stayed are counted again. */
 void rcpt_fold_pending_flushed(struct rcpt_fold_pending *pending)
 {
     folds_pending_sweep(pending);
@@ -142,6 +148,7 @@ static uint64_t hash_of_group(struct rcpt_text rule, struct rcpt_text key)
                                    rcpt_hash_text_extended(rule.at, rule.size, 0));
 }
 
+/* Finds the group, or makes it. */
 static struct pending_group *group_of(struct rcpt_fold_pending *pending, struct rcpt_text rule,
                                       struct rcpt_text key)
 {
@@ -165,13 +172,14 @@ static struct pending_group *group_of(struct rcpt_fold_pending *pending, struct 
     return group;
 }
 
-/* Its transition is the first member. */
+/* The list points to the sums, which are the first members of their entries. */
 static struct pending_entry *listed(const struct rcpt_fold_pending *pending, size_t index)
 {
     RCPT_ASSERT(index < pending->list_count);
     return (struct pending_entry *)(uintptr_t)pending->list[index];
 }
 
+/* The shortest window of its groups is the entry's. */
 void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, struct rcpt_text rule,
                              struct rcpt_text key, int64_t window_us)
 {
@@ -187,10 +195,11 @@ void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, st
     entry->groups = of;
 }
 
+/* An entry that belongs to no group never goes quiet. */
 void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
 {
     pending->busy_until_us = INT64_MIN;
-    pending->swept = false; /* what was only asked about still has its sum */
+    pending->swept = false; /* an entry that was only asked about still has its sum */
     for (size_t index = 0; index < pending->list_count; index++) {
         struct pending_entry *entry = listed(pending, index);
         entry->learnt = pending->generation;
@@ -199,6 +208,7 @@ void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
     }
 }
 
+/* A sweep first: entries may have newer transitions than their groups know. */
 struct rcpt_fold_recency rcpt_fold_pending_recency(struct rcpt_fold_pending *pending,
                                                    struct rcpt_text rule, struct rcpt_text key)
 {
@@ -216,6 +226,8 @@ void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_tex
         group->selected = true;
 }
 
+/* Another generation makes all entries unknown; the old groups stay in the arena until it is reset.
+ * */
 void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
 {
     pending->generation++;

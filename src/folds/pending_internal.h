@@ -1,5 +1,5 @@
-/* What pending.c (entries, their sums, what is quiet) and pending_groups.c (lists to be flushed, the
- * groups of entries) share. */
+/* What pending.c (entries, their sums, what is quiet) and pending_groups.c (lists to be flushed,
+ * the groups of entries) share. */
 #ifndef RECEIPTD_FOLDS_PENDING_INTERNAL_H
 #define RECEIPTD_FOLDS_PENDING_INTERNAL_H
 

@@ -1,3 +1,5 @@
+/* What a rule would publish with other windows, from a history of events: publications, delays,
+ * peaks; as a table and as SVG. Pure. Called by the command fold-plan. */
 #include "plan.h"
 
 #include <math.h>
@@ -30,6 +32,7 @@ static int by_time(const void *left, const void *right)
     return (*one > *other) - (*one < *other);
 }
 
+/* The most publications within one second, by a sliding window over their times. */
 static uint64_t peak_of(int64_t *times, size_t count)
 {
     uint64_t peak = 0;
@@ -44,6 +47,7 @@ static uint64_t peak_of(int64_t *times, size_t count)
 }
 
 /* Events [first, last) are one publication at `at_ms`. */
+/* Delays are summed here and divided in plan_row. */
 static void publish(struct fold_plan_row *row, const struct fold_plan_event *events, size_t first,
                     size_t last, int64_t at_ms)
 {
@@ -56,6 +60,7 @@ static void publish(struct fold_plan_row *row, const struct fold_plan_event *eve
     }
 }
 
+/* A group is due one window after its last event, at the latest `hold` after its first. */
 static int64_t due(const struct fold_plan_row *row, const struct fold_plan_event *events,
                    size_t first, size_t last, int64_t hold_ms)
 {
@@ -63,6 +68,7 @@ static int64_t due(const struct fold_plan_row *row, const struct fold_plan_event
     return quiet < held ? quiet : held;
 }
 
+/* Events are sorted by group and time; [first, next) is the open publication. */
 static void plan_row(struct fold_plan_row *row, const struct fold_plan_event *events, size_t count,
                      int64_t hold_ms, int64_t *times)
 {
@@ -83,6 +89,7 @@ static void plan_row(struct fold_plan_row *row, const struct fold_plan_event *ev
     row->peak = peak_of(times, row->publications);
 }
 
+/* One pass over the sorted events per window. */
 void fold_plan(struct fold_plan_event *events, size_t count, int64_t hold_ms,
                struct fold_plan_row *rows, size_t row_count)
 {

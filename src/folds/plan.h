@@ -1,5 +1,4 @@
-/* What a rule would publish with other windows, from a history of events. Pure. Private to src/app.
- */
+/* What a rule would publish with other windows, from a history of events. Pure. */
 #ifndef RECEIPTD_FOLDS_PLAN_H
 #define RECEIPTD_FOLDS_PLAN_H
 

@@ -1,4 +1,6 @@
-/* The rules of folds as the database gets them: sql/fold/rules.sql. */
+/* The rules of the configuration in two more forms: as JSON for sql/fold/rules.sql, and as specs of
+ * a collector, copied so that a reload may exchange the configuration. Pure. Called by folds.c,
+ * topic.c and the command fold-plan. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@ static void write_interval(struct rcpt_json *json, const char *name, int64_t ms)
     rcpt_json_text(json, text);
 }
 
+/* "a|b" becomes ["a", "b"]. */
 static void write_match(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_key(json, "match");
@@ -43,6 +46,7 @@ static bool has_key(const struct rcpt_fold_config *fold, const char *name)
     return false;
 }
 
+/* Whether groups are told apart by a field of the transition; only these cost nothing to join. */
 static void write_key_field(struct rcpt_json *json, const struct rcpt_fold_config *fold,
                             const char *name, const char *field)
 {
@@ -55,6 +59,7 @@ static const char *collected_field(const struct rcpt_fold_collect_config *collec
     return collect->field != NULL ? collect->field : collect->name;
 }
 
+/* Returns 1 if the field names a column of the inbox. */
 static size_t visit_column(const char *field, folds_put_column put, void *context)
 {
     size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
@@ -91,6 +96,7 @@ static void put_column(void *context, const char *column)
     rcpt_json_text(context, column);
 }
 
+/* Columns of the inbox that the subscription has to read, those of the key apart. */
 static void write_columns(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_key(json, "key_columns");
@@ -114,8 +120,8 @@ const char *folds_kind_name(enum rcpt_fold_kind kind)
     return names[kind];
 }
 
-/* Beside what was asked for: how statuses moved (under the empty name), where the events came
- * from. */
+/* Besides the fields of the rule every group collects traces, and one of transitions a tally of
+ * status changes under the empty name. */
 static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_key(json, "kinds");
@@ -141,6 +147,7 @@ static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config 
     rcpt_json_end_object(json);
 }
 
+/* One object per rule; sql/functions reads its members by name. */
 static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_begin_object(json);
@@ -184,6 +191,7 @@ static const char *copy(struct rcpt_arena *arena, const char *text)
     return copied;
 }
 
+/* Everything is copied: the collector lives until its consumer has left. */
 struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcpt_arena *arena)
 {
     struct rcpt_fold_match *matches =

@@ -47,11 +47,13 @@ static void enter(struct folds_shard *shard, enum folds_state state, const char 
     shard->state = state;
 }
 
+/* The drain waits for this: nothing in flight in PostgreSQL, no producer in Kafka. */
 bool folds_shard_is_settled(const struct folds_shard *shard)
 {
     return shard->state == FOLDS_IDLE && rcpt_transactor_is_settled(shard->transactor);
 }
 
+/* Shard i belongs to the owner of partition i of the first topic, modulo their number. */
 static bool is_owned(const struct folds_shard *shard)
 {
     return receipts_own_share(shard->folds->receipts, shard->index);
@@ -62,6 +64,7 @@ static bool is_ready(const struct folds_shard *shard)
     return rcpt_asker_is_ready(&shard->folds->asker);
 }
 
+/* An epoch of this connection: writes of earlier owners would raise RD001. */
 static bool is_fenced(const struct folds_shard *shard)
 {
     return is_ready(shard) && shard->epoch != 0;
@@ -69,6 +72,7 @@ static bool is_fenced(const struct folds_shard *shard)
 
 /* ---- failures ---- */
 
+/* The next try waits; nothing is lost, since every step begins from what the database has. */
 static void back_off(struct folds_shard *shard, const char *what, const struct rcpt_error *error)
 {
     const struct app_folds *folds = shard->folds;
@@ -108,6 +112,7 @@ struct rcpt_pg_encoder *folds_add(struct folds_transaction *transaction, const c
     return transaction->encoders[transaction->count++];
 }
 
+/* Most statements have the number of the shard as their first parameter. */
 static struct rcpt_pg_encoder *add_own(struct folds_transaction *transaction,
                                        const struct folds_shard *shard, const char *statement)
 {
@@ -116,6 +121,7 @@ static struct rcpt_pg_encoder *add_own(struct folds_transaction *transaction,
     return encoder;
 }
 
+/* The first statement of every transaction that writes: raises RD001 if the epoch is another. */
 void folds_add_fence(struct folds_transaction *transaction, const struct folds_shard *shard)
 {
     rcpt_pg_add_int8(add_own(transaction, shard, "fence"), shard->epoch);
@@ -142,6 +148,7 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         folds_gather_forget(shard->gatherer);
 }
 
+/* rcpt_pg_submit copies the parameters: the encoders are freed here. */
 void folds_shard_submit(struct folds_shard *shard, enum folds_state state, const char *step,
                         struct folds_transaction *transaction, folds_on_rows on_rows)
 {
@@ -161,6 +168,7 @@ void folds_shard_submit(struct folds_shard *shard, enum folds_state state, const
 
 /* ---- fencing off earlier owners ---- */
 
+/* `lost` counts publications above the database that Kafka has: a failover lost their claims. */
 static void on_fenced(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1 && rcpt_pg_rows_count(rows[0]) == 1);
@@ -174,6 +182,7 @@ static void on_fenced(struct folds_shard *shard, struct rcpt_pg_rows *const *row
     folds_shard_poll(shard);
 }
 
+/* Takes the next epoch, and tells the database below which mark Kafka has everything. */
 static void take_epoch(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};
@@ -183,6 +192,7 @@ static void take_epoch(struct folds_shard *shard)
     folds_shard_submit(shard, FOLDS_FENCING, "taking it over", &transaction, on_fenced);
 }
 
+/* Opening fences off the producer of an earlier owner and settles what it had begun. */
 static void on_opened(void *context, int64_t mark, const struct rcpt_error *error)
 {
     struct folds_shard *shard = context;
@@ -211,6 +221,7 @@ static void take_over(struct folds_shard *shard)
 
 /* ---- publishing ---- */
 
+/* A whole cycle has succeeded: the back-off begins from its shortest again. */
 static void on_emptied(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     (void)rows, (void)count;
@@ -218,6 +229,7 @@ static void on_emptied(struct folds_shard *shard, struct rcpt_pg_rows *const *ro
     folds_shard_poll(shard);
 }
 
+/* Deletes the rows below the mark, which are published. */
 static void empty_outbox(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};
@@ -225,6 +237,7 @@ static void empty_outbox(struct folds_shard *shard)
     folds_shard_submit(shard, FOLDS_EMPTYING, "emptying its outbox", &transaction, on_emptied);
 }
 
+/* A transaction that may have been committed (RECONNECT) is settled by taking over. */
 static void on_published(void *context, const struct rcpt_error *error)
 {
     struct folds_shard *shard = context;
@@ -242,6 +255,7 @@ static void on_published(void *context, const struct rcpt_error *error)
 
 enum { OUT_SEQ, OUT_ID, OUT_DESTINATION, OUT_KEY, OUT_PAYLOAD }; /* columns of read */
 
+/* One Kafka transaction holds the records and the mark behind them. */
 static void publish(struct folds_shard *shard, const struct rcpt_pg_rows *rows, size_t count)
 {
     struct rcpt_transactor_record *records = rcpt_calloc(count, sizeof(*records));
@@ -258,6 +272,7 @@ static void publish(struct folds_shard *shard, const struct rcpt_pg_rows *rows, 
     free(records);
 }
 
+/* The shard may have been given up while the rows were on their way. */
 static void on_read(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1);
@@ -270,6 +285,7 @@ static void on_read(struct folds_shard *shard, struct rcpt_pg_rows *const *rows,
         empty_outbox(shard);
 }
 
+/* In the order of their numbers, from the mark on. */
 static void read_outbox(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};
@@ -332,6 +348,7 @@ static void on_forgotten(struct folds_shard *shard, struct rcpt_pg_rows *const *
         shard->forget_at_ms = now_of(shard);
 }
 
+/* Once a minute, or again at the next tick while a portion was full. */
 static void forget(struct folds_shard *shard)
 {
     struct folds_transaction transaction = {.count = 0};
@@ -348,6 +365,7 @@ static void forget(struct folds_shard *shard)
 
 enum { WORK_TRANSITIONS, WORK_TOPICS, WORK_DUE, WORK_CLAIMED, WORK_NOW }; /* columns of look */
 
+/* What was claimed goes out before anything more is claimed or gathered. */
 static void on_polled(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1);
@@ -370,6 +388,7 @@ static void on_polled(struct folds_shard *shard, struct rcpt_pg_rows *const *row
         claim(shard);
 }
 
+/* A gathering may have made groups of other shards due. */
 void folds_shards_poll_soon(struct app_folds *folds)
 {
     for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
@@ -394,6 +413,7 @@ static void give_up(struct folds_shard *shard)
     folds_gather_forget(shard->gatherer);
 }
 
+/* Every 100 ms. Steps that follow from answers do not wait for it. */
 void folds_shard_tick(struct folds_shard *shard)
 {
     int64_t now = now_of(shard);
@@ -415,6 +435,7 @@ void folds_shard_tick(struct folds_shard *shard)
 
 /* ---- start ---- */
 
+/* The id is the same in all instances, so that Kafka fences off the earlier owner. */
 static struct rcpt_transactor *make_transactor(struct folds_shard *shard)
 {
     const struct rcpt_config *config = shard->folds->context->config;

@@ -1,16 +1,19 @@
-/* Sums of transitions as they lie in fold_event: as parameters of gather and keep.sql, and as
- * rows of events.sql. */
+/* Sums of transitions, as fold_event holds them: columns of arrays, one element per entry. Writes
+ * them as parameters of gather and keep.sql, reads them from rows of events.sql. Called by gather.c
+ * and flush.c. */
 #include "internal.h"
 #include "postgres/array_text.h"
 
 /* ---- to the database ---- */
 
-struct numbers { /* of entries: a parameter each */
+/* Entries of which each field becomes a parameter. */
+struct numbers {
     struct rcpt_pg_encoder *encoder;
     const struct rcpt_fold_transition *const *entries;
     size_t count;
 };
 
+/* NULL stands for a column that the transition does not have. */
 static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
 {
     if (text.at == NULL)
@@ -19,6 +22,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, struct rcpt_text text)
         rcpt_pg_put_bytes(encoder, text.at, text.size);
 }
 
+/* `offset` is that of the text within struct rcpt_fold_transition. */
 static void add_texts(const struct numbers *of, size_t offset)
 {
     rcpt_pg_begin_text_array(of->encoder, of->count);
@@ -28,6 +32,7 @@ static void add_texts(const struct numbers *of, size_t offset)
             *(const struct rcpt_text *)(const void *)((const char *)of->entries[index] + offset));
 }
 
+/* A count of 0 asks for the groups of an entry without adding anything. */
 static void add_counts(const struct numbers *of, bool only_asked)
 {
     rcpt_pg_begin_int8_array(of->encoder, of->count);
@@ -35,6 +40,8 @@ static void add_counts(const struct numbers *of, bool only_asked)
         rcpt_pg_put_int8(of->encoder, only_asked ? 0 : of->entries[index]->count);
 }
 
+/* In the order of the parameters of gather: org, campaign, old, new, gained, columns, n, first,
+ * last, link. */
 void folds_sums_add(struct rcpt_pg_encoder *encoder,
                     const struct rcpt_fold_transition *const *entries, size_t count,
                     bool only_asked)
@@ -64,24 +71,24 @@ void folds_sums_add(struct rcpt_pg_encoder *encoder,
 
 /* ---- from the database ---- */
 
-enum {
-    AT_ID,
-    AT_TIME,
-    AT_SIZE,
-    AT_ORG,
-    AT_CAMPAIGN,
-    AT_OLD,
-    AT_NEW,
-    AT_GAINED,
-    AT_N,
-    AT_COLUMNS,
-    AT_LINK,
-    AT_FIRSTS,
-    AT_LASTS
+enum { /* columns of events */
+       AT_ID,
+       AT_TIME,
+       AT_SIZE,
+       AT_ORG,
+       AT_CAMPAIGN,
+       AT_OLD,
+       AT_NEW,
+       AT_GAINED,
+       AT_N,
+       AT_COLUMNS,
+       AT_LINK,
+       AT_FIRSTS,
+       AT_LASTS
 };
 
-/* An array of the row. Where all elements were one value only this is in it: the last one goes for
- * what follows. */
+/* An array of the row. Where all elements are equal, the array holds one: the last element read
+ * stands for those that follow. */
 struct column {
     struct rcpt_array_reader reader;
     struct rcpt_text text;
@@ -111,6 +118,7 @@ static int64_t next_number(struct column *column)
     return column->number;
 }
 
+/* Columns advance together: one element of each makes an entry. */
 int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
                         const struct rcpt_pg_rows *rows, size_t row, int64_t *id)
 {

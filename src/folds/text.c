@@ -1,3 +1,5 @@
+/* JSON into a growing text: strings, scalars, numbers that PostgreSQL takes. Pure. Called by
+ * collect.c for every event, so the common cases copy bytes. */
 #include "text.h"
 
 #include <math.h>
@@ -18,7 +20,7 @@ void fold_text_free(struct fold_text *text)
     *text = (struct fold_text){0};
 }
 
-static void make_room(struct fold_text *text, size_t more)
+static void reserve(struct fold_text *text, size_t more)
 {
     size_t capacity = text->capacity == 0 ? FIRST_BYTES : text->capacity;
     while (capacity - text->size < more)
@@ -31,7 +33,7 @@ static void make_room(struct fold_text *text, size_t more)
 
 void fold_text_put(struct fold_text *text, const char *bytes, size_t size)
 {
-    make_room(text, size);
+    reserve(text, size);
     if (size > 0)
         memcpy(text->at + text->size, bytes, size);
     text->size += size;
@@ -39,7 +41,7 @@ void fold_text_put(struct fold_text *text, const char *bytes, size_t size)
 
 void fold_text_put_char(struct fold_text *text, char byte)
 {
-    make_room(text, 1);
+    reserve(text, 1);
     text->at[text->size++] = byte;
 }
 
@@ -48,7 +50,7 @@ void fold_text_put_words(struct fold_text *text, const char *words)
     fold_text_put(text, words, strlen(words));
 }
 
-/* Nothing in it has another form in JSON. */
+/* Whether JSON writes the bytes as they are. */
 static bool is_plain(const char *bytes, size_t size)
 {
     for (size_t index = 0; index < size; index++) {
@@ -59,6 +61,7 @@ static bool is_plain(const char *bytes, size_t size)
     return true;
 }
 
+/* Rare: quotes, control characters and what is not ASCII go through the JSON writer. */
 static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
 {
     char *written = NULL;
@@ -73,6 +76,7 @@ static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
     free(written);
 }
 
+/* Texts are cut at a fixed size, as a group's memory is bounded by the number of its values. */
 void fold_text_put_string(struct fold_text *text, struct rcpt_text string)
 {
     size_t size = string.size < MOST_TEXT_BYTES ? string.size : MOST_TEXT_BYTES;
@@ -100,6 +104,7 @@ bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node)
     return true;
 }
 
+/* 18 digits fit an int64; sums of longer numbers go on as doubles. */
 bool fold_integer(const struct rcpt_node *node, int64_t *integer)
 {
     const char *digits = node->text.at, *end = digits + node->text.size;
@@ -117,6 +122,7 @@ bool fold_integer(const struct rcpt_node *node, int64_t *integer)
     return true;
 }
 
+/* A number that becomes zero by its exponent ("1e-400") is no number for PostgreSQL either. */
 bool fold_number(const struct rcpt_node *node, double *number)
 {
     char text[48];

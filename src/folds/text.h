@@ -1,5 +1,5 @@
-/* A text that grows, and scalars in it as JSON that PostgreSQL takes. Private to src/outbox: what
- * is written for each event must cost little, so nothing here is a stream. */
+/* A text that grows, and scalars in it as JSON that PostgreSQL takes. Written for each event, so
+ * nothing here is a stream. */
 #ifndef RECEIPTD_FOLDS_TEXT_H
 #define RECEIPTD_FOLDS_TEXT_H
 
@@ -18,10 +18,10 @@ void fold_text_put_words(struct fold_text *text, const char *words); /* terminat
 /* A JSON string; cut at 1 000 bytes, and where a NUL is, which no text of PostgreSQL holds. */
 void fold_text_put_string(struct fold_text *text, struct rcpt_text string);
 
-/* A scalar as JSON; what is nested is told as a text. False: null, nothing was written. */
+/* A scalar as JSON; an object or array becomes a text. False: null, nothing was written. */
 bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node);
 
-/* PostgreSQL takes no number without bounds. */
+/* The node as a number within the bounds of PostgreSQL; false: it is none. */
 bool fold_number(const struct rcpt_node *node, double *number);
 bool fold_integer(const struct rcpt_node *node, int64_t *integer); /* of up to 18 digits */
 

@@ -18,6 +18,7 @@
 
 /* ---- events in ---- */
 
+/* Groups and letters count together: both are memory until the transaction. */
 static bool is_full(const struct folds_topics *topics)
 {
     return topics->events >= BATCH_EVENTS ||
@@ -49,6 +50,7 @@ static void refuse(struct folds_topics *topics, const struct rcpt_kafka_message 
                   refusal->detail);
 }
 
+/* Every record counts as an event, also one that no rule matches: positions pass it. */
 static void on_message(void *owner, const struct rcpt_kafka_message *message)
 {
     struct folds_topics *topics = owner;
@@ -78,6 +80,7 @@ static void forget(void *owner)
 
 /* ---- the transaction ---- */
 
+/* Rules come first: PostgreSQL would not know the rule of a group. */
 static bool may_send(void *owner)
 {
     const struct folds_topics *topics = owner;
@@ -127,6 +130,7 @@ static void encode_groups(struct rcpt_fold_collector *collector, struct rcpt_pg_
     free(columns.events);
 }
 
+/* The batch takes positions, groups and letters together, or the fence takes none. */
 static void add(void *owner, struct topics_batch *batch)
 {
     struct folds_topics *topics = owner;
@@ -180,6 +184,7 @@ static size_t copy_rules(struct folds_topics *topics, const char ***names)
     return topic_count;
 }
 
+/* Without a rule over a topic there is no consumer. */
 static void open_consumer(struct folds_topics *topics)
 {
     const char **names;
@@ -190,6 +195,7 @@ static void open_consumer(struct folds_topics *topics)
         free_rules(topics);
 }
 
+/* After a reload the next consumer reads under the new rules. */
 static void on_left(void *owner)
 {
     struct folds_topics *topics = owner;

@@ -7,7 +7,7 @@ METRIC(BUILD, "receiptd_build_info", .type = RCPT_METRIC_INFO,
 METRIC(READY, "receiptd_ready", GAUGE, OF_ALL,
        .help = "1 while consuming with all connections, as /readyz says")
 METRIC(HALTED, "receiptd_halted", GAUGE,
-       .help = "1 while some of the work stands still until a person decides")
+       .help = "1 while some of the work stands still until an operator decides")
 METRIC(PAUSED, "receiptd_paused", GAUGE,
        .help = "1 while an operator has paused or drained the instance")
 
@@ -183,8 +183,8 @@ METRIC(INTAKE_CONNECTIONS, "receiptd_intake_connections", GAUGE, OF_INTAKE,
        .help = "Connections of gateways")
 METRIC(INTAKE_CLOSED, "receiptd_intake_connections_closed_total", COUNTER, LABELS("cause"),
        .most = 4, OF_INTAKE,
-       .help = "Connections that the intake ended: evicted (made room for others), refused (no "
-               "room), timeout (too slow), tls (no handshake)")
+       .help = "Connections that the intake ended: evicted (for newer ones), refused (too "
+               "many), timeout (too slow), tls (no handshake)")
 
 /* folds */
 METRIC(FOLD_EVENTS, "receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
@@ -223,7 +223,7 @@ METRIC(ACTIONS, "receiptd_actions", GAUGE, LABELS("status"), .most = 3,
 METRIC(ACTIONS_IN_FLIGHT, "receiptd_actions_in_flight", GAUGE,
        .help = "Actions that this instance carries out")
 METRIC(ACTION_LANES, "receiptd_action_lanes", GAUGE,
-       .help = "Lanes of actions that this instance schedules")
+       .help = "Shards of actions that this instance schedules")
 METRIC(ACTION_LATE_SECONDS, "receiptd_action_late_seconds", HISTOGRAM, SECONDS,
        .bounds = second_bounds,
        .help = "How long after it was due an action was claimed for the first time")
@@ -258,7 +258,7 @@ METRIC(LOG_LINES, "receiptd_log_lines_total", COUNTER, LABELS("level"), .most = 
 METRIC(LOG_SUPPRESSED, "receiptd_log_lines_suppressed_total", COUNTER, OF_ALL,
        .help = "Log lines above log.burst of one kind")
 METRIC(LOG_DROPPED, "receiptd_log_lines_dropped_total", COUNTER, OF_ALL,
-       .help = "Log lines lost because nobody read the error output")
+       .help = "Log lines lost because the error output was not read")
 METRIC(HTTP_REQUESTS, "receiptd_http_requests_total", COUNTER, LABELS("code"), .most = 32, OF_ALL,
        .help = "Answers of the HTTP server by status")
 METRIC(SPANS_EXPORTED, "receiptd_spans_exported_total", COUNTER, OF_ALL,

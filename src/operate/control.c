@@ -1,6 +1,6 @@
-/* The control socket: clients send a line each, get an answer and are closed. The states of a
- * client are enum client_state. Made by run.c; its tick ends drains, and clients that wait too
- * long. */
+/* The control socket: each client sends a line, gets an answer and is closed. The states of a
+ * client are enum client_state, set_state() is their only setter. Made by run.c; its tick ends
+ * drains, and closes clients that are late. */
 #include "control.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */
 
-/* What a client awaits. */
+/* What a client awaits, in this order. */
 enum client_state {
     CLIENT_READING,   /* its line; deadline_ms */
     CLIENT_DRAINING,  /* the end of the drain; deadline_ms */
@@ -33,7 +33,7 @@ struct client {
     struct control *control;
     struct client *next;
     enum client_state state;
-    bool gone; /* while the worker still has it */
+    bool gone; /* its pipe ended while RELOADING: it is closed when the worker is done */
     int64_t deadline_ms;
     char line[CONTROL_LINE_BYTES];
     size_t size;
@@ -46,7 +46,7 @@ struct control {
     uv_pipe_t pipe;
     struct client *clients;
     unsigned client_count;
-    char *path; /* NULL: nobody listens */
+    char *path; /* NULL: no socket */
 };
 
 struct request {
@@ -59,6 +59,15 @@ struct request {
 
 /* ---- clients ---- */
 
+/* A client only goes forward; a request that waits is either a drain or a reload. */
+static void set_state(struct client *client, enum client_state state)
+{
+    RCPT_ASSERT(state > client->state);
+    RCPT_ASSERT(state != CLIENT_RELOADING || client->state == CLIENT_READING);
+    client->state = state;
+}
+
+/* The last callback of the pipe frees the client. */
 static void on_client_closed(uv_handle_t *handle)
 {
     struct client *client = handle->data;
@@ -72,11 +81,11 @@ static void close_client(struct client *client)
     struct control *control = client->control;
     if (client->state == CLIENT_CLOSING)
         return;
-    if (client->state == CLIENT_RELOADING) { /* the worker's callback does it */
+    if (client->state == CLIENT_RELOADING) { /* on_reloaded closes it */
         client->gone = true;
         return;
     }
-    client->state = CLIENT_CLOSING;
+    set_state(client, CLIENT_CLOSING);
     for (struct client **at = &control->clients; *at != NULL; at = &(*at)->next) {
         if (*at == client) {
             *at = client->next;
@@ -93,12 +102,12 @@ static void on_written(uv_write_t *write, int status)
     close_client(write->data);
 }
 
-/* Takes `text`, which open_memstream or strdup made. */
+/* Frees `text`, which comes from malloc. */
 static void answer_take(struct client *client, int exit_code, char *text)
 {
     size_t size = strlen(text) + 16;
     client->answer = rcpt_malloc(size);
-    client->state = CLIENT_ANSWERING;
+    set_state(client, CLIENT_ANSWERING);
     snprintf(client->answer, size, "%d\n%s", exit_code, text);
     free(text);
     uv_buf_t buffer = uv_buf_init(client->answer, (unsigned)strlen(client->answer));
@@ -107,7 +116,7 @@ static void answer_take(struct client *client, int exit_code, char *text)
         close_client(client);
 }
 
-/* A message: as it is, or as JSON. */
+/* Answers with a message: as it is, or as JSON. */
 static void answer(struct client *client, bool json, int exit_code, const char *message)
 {
     char *text = NULL;
@@ -132,6 +141,7 @@ static void answer(struct client *client, bool json, int exit_code, const char *
 
 /* ---- verbs ---- */
 
+/* A page of status.h, for people or as JSON. */
 static void answer_page(const struct request *request, void (*print)(const struct status *, FILE *),
                         void (*write)(const struct status *, struct rcpt_json *))
 {
@@ -161,6 +171,7 @@ static void do_lanes(const struct request *request)
     answer_page(request, status_print_lanes, status_write_lanes);
 }
 
+/* A hold would delay the end of the process. */
 static bool refuses_while_stopping(const struct request *request)
 {
     if (!app_is_stopping(request->control->settings.context))
@@ -188,15 +199,17 @@ static void do_resume(const struct request *request)
 
 static void on_tick(void *context);
 
+/* The answer comes when all that is queued has been applied, or at the deadline. */
 static void do_drain(const struct request *request)
 {
     const struct app_context *context = request->control->settings.context;
     receipts_set_hold(request->control->settings.receipts, RECEIPTS_HOLD_DRAINING);
-    request->client->state = CLIENT_DRAINING;
+    set_state(request->client, CLIENT_DRAINING);
     request->client->deadline_ms = app_now(context) + context->config->shutdown.deadline_ms;
     on_tick(request->control);
 }
 
+/* Holds until the next reload, which sets what the configuration says. */
 static void do_log_level(const struct request *request)
 {
     char text[128];
@@ -223,6 +236,7 @@ static void do_log_level(const struct request *request)
     answer(request->client, request->json, EX_OK, text);
 }
 
+/* Compares positions now instead of after progress.verify_interval. */
 static void do_resync(const struct request *request)
 {
     const struct app_context *context = request->control->settings.context;
@@ -248,19 +262,21 @@ static void do_resync(const struct request *request)
 static void on_reloaded(void *context, bool good, const char *text)
 {
     struct client *client = context;
-    client->state = CLIENT_ANSWERING;
-    if (client->gone)
+    if (client->gone) {
+        set_state(client, CLIENT_ANSWERING);
         close_client(client);
-    else
-        answer(client, client->line[0] == 'j', good ? EX_OK : EX_CONFIG, text);
+        return;
+    }
+    answer(client, client->line[0] == 'j', good ? EX_OK : EX_CONFIG, text);
 }
 
+/* Answers when the reload is over, or at once if it cannot begin. */
 static void do_reload(const struct request *request)
 {
-    request->client->state = CLIENT_RELOADING;
-    if (reload_begin(request->control->settings.reload, on_reloaded, request->client))
+    if (reload_begin(request->control->settings.reload, on_reloaded, request->client)) {
+        set_state(request->client, CLIENT_RELOADING);
         return;
-    request->client->state = CLIENT_READING;
+    }
     answer(request->client, request->json, EX_TEMPFAIL,
            request->control->settings.context->phase == APP_CLOSING
                ? "the process is about to end\n"
@@ -306,6 +322,7 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
                           (unsigned)(sizeof(client->line) - 1 - client->size));
 }
 
+/* One request per connection: what follows the first line is ignored. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct client *client = stream->data;
@@ -324,6 +341,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     run(client);
 }
 
+/* Clients above the limit are closed without an answer. */
 static void on_connection(uv_stream_t *server, int status)
 {
     struct control *control = server->data;
@@ -345,8 +363,9 @@ static void on_connection(uv_stream_t *server, int status)
         close_client(client);
 }
 
-/* ---- what clients wait for ---- */
+/* ---- drains and late clients ---- */
 
+/* A drain ends by itself, by pause or resume of another client, or at the deadline. */
 static void tick_client(struct client *client)
 {
     const struct control *control = client->control;
@@ -358,7 +377,7 @@ static void tick_client(struct client *client)
     else if (client->state == CLIENT_DRAINING && hold == RECEIPTS_HOLD_DRAINED)
         answer(client, json, EX_OK, "drained: nothing is queued, nothing more is taken in\n");
     else if (client->state == CLIENT_DRAINING && hold != RECEIPTS_HOLD_DRAINING)
-        answer(client, json, EX_TEMPFAIL, "somebody has ended the drain\n");
+        answer(client, json, EX_TEMPFAIL, "the drain was ended by another request\n");
     else if (client->state == CLIENT_DRAINING && late)
         answer(client, json, EX_TEMPFAIL,
                "not drained within shutdown.deadline; nothing more is taken in\n");
@@ -379,7 +398,7 @@ static void on_tick(void *context)
 
 /* ---- the socket ---- */
 
-/* Somebody answers there: another instance with the same path. */
+/* Whether another instance answers at the path; a socket that is left over may be replaced. */
 static bool is_alive(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -392,6 +411,7 @@ static bool is_alive(const char *path)
     return alive;
 }
 
+/* A missing or read-only folder is usual in containers: no reason for a warning. */
 static bool has_folder(const char *path)
 {
     char folder[128];
@@ -401,8 +421,7 @@ static bool has_folder(const char *path)
     return access(folder[0] != '\0' ? folder : "/", W_OK) == 0;
 }
 
-/* Under a name of its own until its mode is right, so that there is no moment in which others could
- * connect. */
+/* The socket has another name until its mode is right, so that other users can never connect. */
 static int bind_socket(struct control *control)
 {
     char fresh[128];
@@ -419,6 +438,7 @@ static int bind_socket(struct control *control)
     return status;
 }
 
+/* A path in use belongs to another instance: its socket must not be replaced. */
 static bool can_listen(const char *path)
 {
     if (path[0] == '\0')
@@ -447,6 +467,7 @@ static void start_socket(struct control *control, const char *path)
     control_close(control);
 }
 
+/* The ticker runs without a socket as well: a drain may have begun before. */
 struct control *control_new(const struct control_settings *settings)
 {
     const char *path = settings->context->config->control.socket;
@@ -463,7 +484,7 @@ void control_close(struct control *control)
 {
     if (control->path == NULL)
         return;
-    while (control->clients != NULL) /* none of them reloads: the drain waits for that */
+    while (control->clients != NULL) /* none is RELOADING: the drain waits for that */
         close_client(control->clients);
     if (control->path[0] != '\0')
         unlink(control->path);

@@ -1,7 +1,7 @@
 /* How `receiptd ctl` and the daemon talk: one line of words, an answer, the end.
  *
  * Request: "FORMAT VERB [WORD…]\n", format "text" or "json". Answer: the exit code as a decimal
- * number, a newline, then what is to be printed. Private to the room.
+ * number, a newline, then the text to be printed.
  */
 #ifndef RECEIPTD_OPERATE_CONTROL_H
 #define RECEIPTD_OPERATE_CONTROL_H

@@ -1,5 +1,4 @@
-/* What an operator asks for over the control socket (control.h has the protocol). Private to the
- * daemon. */
+/* Requests of operators over the control socket; control.h has the protocol. */
 #ifndef RECEIPTD_OPERATE_CONTROL_SOCKET_H
 #define RECEIPTD_OPERATE_CONTROL_SOCKET_H
 
@@ -15,7 +14,7 @@ struct control_settings {
     struct reload *reload;
 };
 
-/* Listens where the configuration says so, if it can: the daemon goes on without. */
+/* Listens at control.socket, if it can: the daemon goes on without. */
 struct control *control_new(const struct control_settings *settings);
 void control_close(struct control *control); /* app_closed says when */
 void control_free(struct control *control);

@@ -1,6 +1,5 @@
-/* Metrics, health and status over HTTP. That nobody can ask must not stop the stream: an address
- * that is taken is tried again by the tick. Made by run.c; reload.c has the certificate read again.
- */
+/* Metrics, health and status of `receiptd run` over HTTP. An address that is taken must not stop
+ * the receipts: the tick tries it again. Made by run.c; reload.c has the certificate read again. */
 #include "endpoints.h"
 
 #include <stdlib.h>
@@ -12,14 +11,14 @@
 
 struct endpoints {
     struct endpoints_settings settings;
-    struct rcpt_http_server *http; /* NULL: nobody listens */
+    struct rcpt_http_server *http; /* NULL: not listening */
     struct pages pages;            /* of it */
     struct app_ticker ticker;
     struct measure_source source;
-    int64_t retry_at_ms; /* the address is taken; 0: not */
+    int64_t retry_at_ms; /* 0: listening, or not configured */
 };
 
-/* ---- what the pages say ---- */
+/* ---- pages ---- */
 
 static char *write_metrics(void *context, enum rcpt_metrics_format format, size_t *size)
 {
@@ -27,6 +26,7 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
     return measure_page(endpoints->settings.measure, format, size);
 }
 
+/* 503 takes the instance out of readiness checks; receipts are not affected. */
 static bool write_ready(void *context, struct rcpt_json *json)
 {
     const struct endpoints *endpoints = context;
@@ -34,6 +34,7 @@ static bool write_ready(void *context, struct rcpt_json *json)
     return endpoints->settings.context->ready;
 }
 
+/* Stays true once the instance was ready, whatever happens later. */
 static bool write_started(void *context, struct rcpt_json *json)
 {
     const struct app_context *app = ((const struct endpoints *)context)->settings.context;
@@ -51,6 +52,7 @@ static bool write_started(void *context, struct rcpt_json *json)
     return app->was_ready;
 }
 
+/* 503 makes the orchestrator restart the process: only for its own faults. */
 static bool write_live(void *context, struct rcpt_json *json)
 {
     const struct measure *measure = ((const struct endpoints *)context)->settings.measure;
@@ -77,6 +79,7 @@ static void begin_runs(void *context, struct rcpt_http_request *request)
     endpoints->settings.begin_runs(endpoints->settings.runs, request);
 }
 
+/* Registered with measure.c: it does not know the HTTP server. */
 static void collect(void *context, struct rcpt_metrics *metrics)
 {
     const struct endpoints *endpoints = context;
@@ -86,6 +89,7 @@ static void collect(void *context, struct rcpt_metrics *metrics)
 
 /* ---- the server ---- */
 
+/* The first failure is logged, the following ones are not. */
 static void listen_again(struct endpoints *endpoints)
 {
     const struct app_context *context = endpoints->settings.context;
@@ -105,6 +109,7 @@ static void listen_again(struct endpoints *endpoints)
                          "no metrics and status yet, will be tried again");
 }
 
+/* Retries while the address is taken. */
 static void on_tick(void *context)
 {
     struct endpoints *endpoints = context;
@@ -114,6 +119,7 @@ static void on_tick(void *context)
         listen_again(endpoints);
 }
 
+/* Reads the certificate before anything else of a reload is taken over. */
 bool endpoints_reload(struct endpoints *endpoints, struct rcpt_error *error)
 {
     const struct rcpt_config *config = endpoints->settings.context->config;

@@ -15,7 +15,7 @@ struct endpoints_settings {
     void *runs;                   /* its context */
 };
 
-/* Listens where the configuration says so; an address that is taken is tried again. */
+/* Listens at http.listen; an address that is taken is tried again. */
 struct endpoints *endpoints_new(const struct endpoints_settings *settings);
 /* Reads the certificate again; false with the reason. */
 RCPT_MUST_CHECK bool endpoints_reload(struct endpoints *endpoints, struct rcpt_error *error);

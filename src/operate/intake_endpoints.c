@@ -1,5 +1,5 @@
 /* Metrics, health and status of `receiptd intake` over HTTP; those of `receiptd run` are in
- * endpoints.c. Called by command_intake.c. */
+ * endpoints.c. Called by the command intake. */
 #include "intake_endpoints.h"
 
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 
 /* ---- metrics ---- */
 
+/* Everything is read when the page is asked for; nothing is counted here. */
 static char *write_metrics(void *context, enum rcpt_metrics_format format, size_t *size)
 {
     struct intake_endpoints *endpoints = context;
@@ -64,6 +65,7 @@ static void put_reasons(struct rcpt_json *json, const struct intake_endpoints *e
     rcpt_json_end_array(json);
 }
 
+/* The counters an operator needs to see that a gateway sends what its adapter understands. */
 static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *stats)
 {
     rcpt_json_begin_object(json);
@@ -81,13 +83,14 @@ static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *
 
 static bool write_live(void *context, struct rcpt_json *json)
 {
-    (void)context; /* who answers turns its loop */
+    (void)context; /* an answer shows that the loop turns */
     rcpt_json_begin_object(json);
     put_bool(json, "loop", true);
     rcpt_json_end_object(json);
     return true;
 }
 
+/* Ready: webhooks are taken. The reason is the one that the intake gave. */
 static bool write_ready(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
@@ -98,6 +101,7 @@ static bool write_ready(void *context, struct rcpt_json *json)
     return endpoints->ready;
 }
 
+/* Stays true once webhooks were taken. */
 static bool write_started(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
@@ -148,7 +152,7 @@ static void on_retry(uv_timer_t *timer)
     try_to_open(timer->data, true);
 }
 
-/* That nobody can ask must not stop the webhooks. */
+/* An address that is taken must not stop the webhooks. */
 static void try_to_open(struct intake_endpoints *endpoints, bool again)
 {
     struct rcpt_error error;
@@ -185,6 +189,7 @@ void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
         try_to_open(endpoints, false);
 }
 
+/* The reason is kept for the pages, and is empty while ready. */
 void intake_endpoints_set_ready(struct intake_endpoints *endpoints, bool ready, const char *reason)
 {
     endpoints->ready = ready;
@@ -200,6 +205,7 @@ void intake_endpoints_reload(struct intake_endpoints *endpoints)
         rcpt_log_error("operate", "the certificate of before stays: %s", error.text);
 }
 
+/* The retry timer closes in any case: it was initialised with the pages. */
 void intake_endpoints_close(struct intake_endpoints *endpoints)
 {
     close_server(endpoints);

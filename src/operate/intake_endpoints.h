@@ -21,11 +21,11 @@ struct intake_endpoints {
     uv_timer_t retry;
     int64_t started_ms;
     char config_hash[20];
-    char reason[160]; /* why webhooks are answered with 503; "": they are taken */
+    char reason[160]; /* why webhooks get 503; "": they are taken */
     bool ready, was_ready;
 };
 
-/* Listens; where that fails it is said, and tried again. */
+/* Listens; a failure is logged, and tried again. */
 void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
                             const struct rcpt_config *config);
 /* From on_ready of the intake. */

@@ -1,5 +1,6 @@
-/* What happens becomes metrics: some of it when it happens, the rest when somebody asks for the
- * page. Called by endpoints.c and status.c; its ticker notices a loop that stalls. */
+/* Metrics of `receiptd run` that are not counted when something happens, but read from the engine
+ * and the modules for each page; and the two questions of /livez. Called by endpoints.c and
+ * status.c; its ticker notices a loop that stalls. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@
 #define NS_PER_SECOND 1e9
 #define TICK_NS       UINT64_C(50000000) /* APP_TICK_MS */
 #define STALLED_NS                                                                                 \
-    UINT64_C(10000000000) /* without a tick of the loop, or with work that nobody does */
+    UINT64_C(10000000000) /* without a tick of the loop, or with work that is not done */
 
 struct measure {
     struct app_context *context;
@@ -36,6 +37,7 @@ static void set_of(struct measure *measure, enum rcpt_metric metric, const char 
     rcpt_metrics_set(measure->context->metrics, metric, RCPT_LABELS(label), value);
 }
 
+/* Series that may stay at 0 for long begin there, so that an alert sees their first increase. */
 static void start_series(struct measure *measure)
 {
     if (!measure->context->config->intake.enabled)
@@ -82,8 +84,8 @@ int64_t measure_last_commit_ms(const struct measure *measure)
 
 /* ---- the loop ---- */
 
-/* Memory is full (nearly: the last part is reserved) and all is up, yet nothing is in flight: our
- * own fault, whatever it is. */
+/* Memory is full (three quarters: the last part is reserved), Kafka and PostgreSQL are up, yet
+ * nothing is in flight: this can only be a defect of the process. */
 static bool is_stuck(const struct measure *measure)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -94,6 +96,7 @@ static bool is_stuck(const struct measure *measure)
            !receipts_look(measure->receipts).parking_is_full;
 }
 
+/* The delay of the loop is how late the ticker comes. */
 static void on_tick(void *context)
 {
     struct measure *measure = context;
@@ -110,6 +113,7 @@ static void on_tick(void *context)
                          took > TICK_NS ? (double)(took - TICK_NS) / NS_PER_SECOND : 0);
 }
 
+/* Asked from the loop itself by /livez, and by the watchdog of the supervisor. */
 bool measure_turns(const struct measure *measure)
 {
     return measure->tick_ns == 0 || uv_hrtime() - measure->tick_ns < STALLED_NS;
@@ -120,8 +124,9 @@ bool measure_works(const struct measure *measure)
     return measure->idle_since_ns == 0 || uv_hrtime() - measure->idle_since_ns < STALLED_NS;
 }
 
-/* ---- brought up to date for a page ---- */
+/* ---- figures for a page ---- */
 
+/* Counters that the engine keeps anyway: reading them costs nothing on the way of a receipt. */
 static void collect_engine(struct measure *measure)
 {
     const struct rcpt_engine_stats *stats =
@@ -142,6 +147,7 @@ static void collect_engine(struct measure *measure)
     set(measure, RCPT_METRIC_QUEUE_BUDGET, (double)measure->context->config->memory.budget_bytes);
 }
 
+/* A gateway is known with its first receipt. */
 static void collect_gateways(struct measure *measure)
 {
     for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
@@ -155,6 +161,7 @@ static void collect_gateways(struct measure *measure)
     }
 }
 
+/* Records per lane, and how many lanes are in each state. */
 static void collect_lanes(struct measure *measure)
 {
     uint32_t states[8] = {0};
@@ -171,7 +178,8 @@ static void collect_lanes(struct measure *measure)
         set_of(measure, RCPT_METRIC_LANES, rcpt_engine_lane_state_name(state), states[state]);
 }
 
-/* Kafka's timestamp of the oldest record that is not applied, or what is known to lie before it. */
+/* Kafka's timestamp of the oldest record that is not applied, or a time that is surely not after
+ * it: everything before has an effect that can be seen. */
 static int64_t shows_ms(const struct measure *measure,
                         const struct rcpt_engine_partition_view *view, int64_t lag, int64_t now_ms)
 {
@@ -205,6 +213,7 @@ double measure_lag_seconds(const struct measure *measure)
 }
 
 /* Returns the partition's lag in seconds. */
+/* Lag in records is left out while the high watermark is unknown. */
 static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
@@ -226,6 +235,7 @@ static double collect_partition(struct measure *measure, uint32_t slot, int64_t 
     return seconds;
 }
 
+/* Partitions that were revoked since the last page disappear with begin and end. */
 static void collect_partitions(struct measure *measure)
 {
     static const enum rcpt_metric each[] = {
@@ -250,6 +260,7 @@ static void collect_partitions(struct measure *measure)
     set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
 }
 
+/* Lanes may have fewer connections after a reload: the others disappear. */
 static void collect_connections(struct measure *measure)
 {
     struct receipts_connection_view connection;
@@ -260,6 +271,7 @@ static void collect_connections(struct measure *measure)
     rcpt_metrics_end(measure->context->metrics, RCPT_METRIC_CONNECTION_UP);
 }
 
+/* BUILD is one series: a reload replaces its hash. */
 static void collect_state(struct measure *measure)
 {
     const struct app_context *context = measure->context;
@@ -284,6 +296,7 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_BACKENDS_MOST, (double)view.backends_most);
 }
 
+/* SCRAPE is the time of the last page: this one is rendered already. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;

@@ -1,5 +1,5 @@
-/* What happens becomes metrics: some of it when it happens, the rest when somebody asks for the
- * page. Private to the daemon. */
+/* Metrics of the daemon: some are counted when something happens, the rest are read when the page
+ * is asked for. */
 #ifndef RECEIPTD_OPERATE_MEASURE_H
 #define RECEIPTD_OPERATE_MEASURE_H
 
@@ -7,25 +7,25 @@
 
 struct measure;
 
-/* Somebody who brings metrics of its own up to date before a page is written. */
+/* A module that brings its metrics up to date before a page is written. */
 struct measure_source {
     void (*collect)(void *context, struct rcpt_metrics *metrics);
     void *context;
     struct measure_source *next;
 };
 
-/* Observes the lanes from now on, and registers a ticker: it comes first. */
+/* Observes the lanes and registers a ticker. Call before other modules register theirs. */
 struct measure *measure_new(struct app_context *context, struct receipts *receipts);
 void measure_free(struct measure *measure);
 /* Borrowed for good. */
 void measure_add_source(struct measure *measure, struct measure_source *source);
 /* Brings every metric up to date and writes the page; the caller frees it. */
 char *measure_page(struct measure *measure, enum rcpt_metrics_format format, size_t *size);
-/* Of this process alone: the loop turns, and what it can do it does. An outage of Kafka or
- * PostgreSQL is no reason to be restarted. */
+/* Whether the loop turns, and whether work is done that can be done. An outage of Kafka or
+ * PostgreSQL is no fault of the process. */
 bool measure_turns(const struct measure *measure);
 bool measure_works(const struct measure *measure);
-/* How old the oldest receipt is that is not applied, over all partitions assigned. */
+/* Age of the oldest receipt that is not applied, over all assigned partitions. */
 double measure_lag_seconds(const struct measure *measure);
 int64_t measure_last_commit_ms(const struct measure *measure); /* since 1970; 0: never */
 

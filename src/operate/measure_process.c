@@ -1,3 +1,6 @@
+/* Metrics of the process, its log, its HTTP server, its tracer and its intake, which `receiptd run`
+ * and `receiptd intake` share. Everything is read when a page is asked for. Called by measure.c,
+ * endpoints.c, intake_endpoints.c and run.c. */
 #include "measure_process.h"
 
 #include <dirent.h>
@@ -22,6 +25,7 @@ static void set_of(struct rcpt_metrics *metrics, enum rcpt_metric metric, const 
 
 /* ---- the process ---- */
 
+/* The second number of statm is the resident set in pages. */
 static double resident_bytes(void)
 {
     char text[128] = "";
@@ -33,6 +37,7 @@ static double resident_bytes(void)
     return pages != NULL ? (double)strtoul(pages, NULL, 10) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* Close to the limit the daemon can neither connect nor accept. */
 static unsigned open_descriptors(void)
 {
     unsigned count = 0;
@@ -68,6 +73,7 @@ void measure_process(struct rcpt_metrics *metrics, int64_t started_ms)
     measure_log(metrics);
 }
 
+/* Only statuses that occurred get a series. */
 void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats)
 {
     for (int status = 100; status < 600; status++) {
@@ -94,7 +100,7 @@ struct part {
     uint64_t value;
 };
 
-/* One metric of an account, told apart by a second label. */
+/* One metric of an account with several values of a second label. */
 static void set_parts(struct rcpt_metrics *metrics, enum rcpt_metric metric, const char *account,
                       const struct part *parts, size_t count)
 {
@@ -103,6 +109,7 @@ static void set_parts(struct rcpt_metrics *metrics, enum rcpt_metric metric, con
                          (double)parts[index].value);
 }
 
+/* HTTP statuses, verdicts of verification, and refusals of one account. */
 static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
@@ -123,6 +130,7 @@ static void measure_answers(struct rcpt_metrics *metrics, const struct rcpt_inta
     set_parts(metrics, RCPT_METRIC_INTAKE_REFUSED, account, refused, 3);
 }
 
+/* Events by where their message id came from: the request, an alias, the gateway. */
 static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
@@ -139,6 +147,7 @@ static void measure_events(struct rcpt_metrics *metrics, const struct rcpt_intak
                          RCPT_LABELS(account, stats->unmapped_sample), 1);
 }
 
+/* Histograms are kept by src/gateways/stats.c in the buckets of the table. */
 static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_intake_stats *stats)
 {
     const char *account = stats->account;
@@ -163,6 +172,7 @@ static void measure_connections(struct rcpt_metrics *metrics, const struct rcpt_
     set_of(metrics, RCPT_METRIC_INTAKE_CLOSED, "tls", (double)stats->tls_failures);
 }
 
+/* Figures of the intake as a whole: records to Kafka, aliases, waiting requests. */
 static void measure_totals(struct rcpt_metrics *metrics, const struct rcpt_intake_totals *totals)
 {
     set_of(metrics, RCPT_METRIC_INTAKE_RECORDS, "sent", (double)totals->records);
@@ -178,6 +188,7 @@ static void measure_totals(struct rcpt_metrics *metrics, const struct rcpt_intak
     set(metrics, RCPT_METRIC_INTAKE_WAITING_BYTES, (double)totals->waiting_bytes);
 }
 
+/* Unmapped statuses that have not come since the last page disappear. */
 void measure_intake(struct rcpt_metrics *metrics, const struct rcpt_intake *intake)
 {
     struct rcpt_intake_totals totals;

@@ -1,5 +1,6 @@
-/* What receipts and their transactions did, counted when the answer comes. Called by lanes.c as its
- * observer; measure.c made it so. */
+/* Counts what receipts and their transactions did when the answer of a batch comes: an observer of
+ * the lanes, registered by measure.c. Answers come in groups (core/outcome.h), so the work does not
+ * grow with the receipts. */
 #include "measure_receipts.h"
 
 #include <stdio.h>
@@ -34,7 +35,7 @@ static void add_dead(struct measure_receipts *measured, enum rcpt_reject_reason 
                      RCPT_LABELS(rcpt_reject_name(reason), gateway), (double)events);
 }
 
-/* A series that begins with its first burst has not increased, as Prometheus sees it. */
+/* Prometheus sees no increase in a series that begins with its first burst: it begins at 0. */
 void measure_expect_gateway(struct measure_receipts *measured, const char *gateway)
 {
     for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++)
@@ -52,8 +53,8 @@ const char *measure_gateway_name(const struct measure_receipts *measured, uint32
 
 /* ---- transactions ---- */
 
-/* The gateway that a refused element names, if it is an object at all. A whole record is not looked
- * into. */
+/* Labels a dead letter with the gateway that its element names, if it is an object. A whole record
+ * (index below 0) is not parsed. */
 static void count_letter(struct measure_receipts *measured, const struct rcpt_batch_letter *letter)
 {
     const char *reason;
@@ -86,13 +87,14 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
     }
 }
 
+/* Only batches of new receipts have payload and letters. */
 static void count_commit(struct measure_receipts *measured, const struct rcpt_batch *batch,
                          const struct rcpt_engine_result *result)
 {
     measured->last_commit_ms = app_wall_ms();
     add(measured, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
     if (batch->kind != RCPT_BATCH_APPLY)
-        return; /* measure_effects has counted what it woke or gave up */
+        return; /* measure_effects has counted woken and discarded receipts */
     add(measured, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
     if (batch->event_count > 0)
         rcpt_metrics_observe(measured->context->metrics, RCPT_METRIC_BATCH_EVENTS, RCPT_NO_LABELS,
@@ -100,6 +102,7 @@ static void count_commit(struct measure_receipts *measured, const struct rcpt_ba
     count_letters(measured, batch);
 }
 
+/* Rolled back events are counted by outcome: they come again in a later batch. */
 void measure_result(void *context, const struct lane_flight *flight,
                     const struct rcpt_engine_result *result)
 {
@@ -117,7 +120,7 @@ void measure_result(void *context, const struct lane_flight *flight,
                          RCPT_LABELS(outcome_names[result->outcome]), batch->event_count);
 }
 
-/* ---- what receipts did ---- */
+/* ---- outcomes ---- */
 
 struct outcome_sums {
     struct rcpt_outcome_counts gateways[RCPT_RECORD_MAX_GATEWAYS];
@@ -125,6 +128,7 @@ struct outcome_sums {
     uint64_t classified;
 };
 
+/* Adds a group of messages with equal receipts, status before and status after. */
 static void sum_effect(const struct measure_receipts *measured, const struct rcpt_batch *batch,
                        const struct rcpt_lane_effect *effect, struct outcome_sums *sums)
 {
@@ -146,6 +150,7 @@ static void sum_effect(const struct measure_receipts *measured, const struct rcp
         sums->classified += (uint64_t)counts[index] * effect->messages;
 }
 
+/* One look-up of series per gateway of the batch, not per group. */
 static void add_outcomes(struct measure_receipts *measured, const struct outcome_sums *sums)
 {
     static const struct {
@@ -172,6 +177,7 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
     }
 }
 
+/* A status that a newer ladder has may be unknown here: its code stands for it. */
 static const char *status_name(const struct measure_receipts *measured, int16_t code, char text[16])
 {
     int index = rcpt_ladder_find_code(measured->context->config->ladder, code, NULL, 0);
@@ -205,10 +211,10 @@ static void add_unknown(struct measure_receipts *measured, bool dead, const char
                          RCPT_LABELS(gateway), (double)events);
 }
 
-/* Receipts of unknown messages. Those of kinds beyond the answer's limit are of "other" gateways.
- */
+/* Receipts of unknown messages. The answer has a limit; receipts beyond it count as of gateway
+ * "other". */
 static void add_unknown_effects(struct measure_receipts *measured, const struct rcpt_batch *batch,
-                                const struct rcpt_lane_effects *effects)
+                      const struct rcpt_lane_effects *effects)
 {
     bool dead = effects->events_dead > 0;
     uint64_t left = dead ? effects->events_dead : effects->events_parked;
@@ -225,6 +231,7 @@ static void add_unknown_effects(struct measure_receipts *measured, const struct 
     add_unknown(measured, dead, "other", left);
 }
 
+/* Discarded and expired receipts are dead letters as well. */
 static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_kind kind,
                            const char *gateway, uint64_t events)
 {
@@ -242,7 +249,7 @@ static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_ki
     }
 }
 
-/* Parked receipts that were woken or given up. */
+/* Parked receipts that were woken, discarded or expired. */
 static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind kind,
                         const struct rcpt_lane_effects *effects)
 {
@@ -257,6 +264,7 @@ static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind 
     add_parked_end(measured, kind, "none", left);
 }
 
+/* A diverse batch has more groups than its answer holds: the rest counts as unclassified. */
 void measure_effects(void *context, const struct rcpt_batch *batch,
                      const struct rcpt_lane_effects *effects)
 {

@@ -11,9 +11,9 @@ struct measure_receipts {
     int64_t last_commit_ms; /* since 1970; 0: never */
 };
 
-/* As labels name it; "none" where none is named. */
+/* The value of the label; "none" for receipts that name no gateway. */
 const char *measure_gateway_name(const struct measure_receipts *measured, uint32_t gateway);
-/* Its series of what seldom happens begin, at zero. */
+/* Series of rare events of this gateway begin, at 0. */
 void measure_expect_gateway(struct measure_receipts *measured, const char *gateway);
 /* As struct lane_observer has them; the context is a struct measure_receipts. */
 void measure_result(void *context, const struct lane_flight *flight,

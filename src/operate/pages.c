@@ -1,3 +1,6 @@
+/* The HTTP server of /metrics, /statusz, /livez, /readyz, /startupz and /runs: routes, tokens and
+ * the form of the answers. The owner writes the content. Called by endpoints.c and
+ * intake_endpoints.c. */
 #include "pages.h"
 
 #include <stdlib.h>
@@ -6,6 +9,7 @@
 
 #define RUNS_BYTES (1024u * 1024)
 
+/* 503 with the object that says why, so that a probe and a person read the same. */
 static void answer_json(const struct pages *pages, struct rcpt_http_request *request,
                         pages_write write)
 {
@@ -27,6 +31,7 @@ static void answer_json(const struct pages *pages, struct rcpt_http_request *req
     free(text);
 }
 
+/* The Accept header chooses between the two text formats. */
 static void on_metrics(void *context, struct rcpt_http_request *request)
 {
     const struct pages *pages = context;
@@ -77,6 +82,7 @@ static void on_runs_refused(void *context, struct rcpt_http_request *request)
     rcpt_http_answer(request, &answer);
 }
 
+/* Probes of an orchestrator need no token and are not limited in rate. */
 static void add_routes(struct pages *pages, struct rcpt_http_server *http,
                        const struct rcpt_config *config)
 {
@@ -96,7 +102,7 @@ static void add_routes(struct pages *pages, struct rcpt_http_server *http,
     }
     if (pages->begin_runs == NULL)
         return;
-    /* Whoever may read the figures may not begin runs, which call customers' webhooks. */
+    /* Runs call customers' webhooks: the token for figures does not begin any. */
     const struct rcpt_http_route runs = {.prefix = "/runs",
                                          .methods = RCPT_HTTP_POST,
                                          .bearer_token = runs_token != NULL ? runs_token : token,
@@ -107,12 +113,13 @@ static void add_routes(struct pages *pages, struct rcpt_http_server *http,
     rcpt_http_route(http, &runs);
 }
 
-/* A server that never listened: nobody waits for its end. */
+/* A server that never listened is closed without the owner. */
 static void on_closed(void *context)
 {
     (void)context;
 }
 
+/* Few connections and small bodies: the pages must not take memory from receipts. */
 struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop, const char *listen,
                                     const struct rcpt_config *config, struct rcpt_error *error)
 {

@@ -1,6 +1,6 @@
-/* The pages that whoever operates a process reads over HTTP: /metrics, /statusz, /livez, /readyz,
- * /startupz, and POST /runs. What they say comes from the owner; how they are asked for, with which
- * token and certificate, is the same for `receiptd run` and `receiptd intake`. */
+/* The pages for operators over HTTP: /metrics, /statusz, /livez, /readyz, /startupz, and POST
+ * /runs. The owner writes the content; routes, tokens and certificate are the same for `receiptd
+ * run` and `receiptd intake`. */
 #ifndef RECEIPTD_OPERATE_PAGES_H
 #define RECEIPTD_OPERATE_PAGES_H
 
@@ -14,14 +14,14 @@ typedef bool (*pages_write)(void *context, struct rcpt_json *json);
 
 struct pages {
     void *context;
-    /* The page of metrics, which is freed here. */
+    /* Returns the page of metrics; pages.c frees it. */
     char *(*metrics)(void *context, enum rcpt_metrics_format format, size_t *size);
     pages_write status, live, ready, started;
     rcpt_http_handler begin_runs; /* POST /runs, for http.runs_token; NULL: no such page */
 };
 
-/* Listens; NULL with the reason, and then nothing is left open but what the loop still closes.
- * `pages` is borrowed for as long as the server lives. */
+/* Listens. NULL: the error says why, and the loop closes what was open. `pages` is borrowed for the
+ * server's life. */
 RCPT_MUST_CHECK struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop,
                                                     const char *listen,
                                                     const struct rcpt_config *config,

@@ -1,5 +1,6 @@
-/* A new configuration while running: read and checked in a worker, compared, taken over. Whatever
- * is wrong with it, the old one stays as a whole. Begun by run.c (SIGHUP) and control.c. */
+/* Reloads of the configuration: a worker reads and checks the file, the loop compares it and every
+ * module takes over its part. A file with a fault changes nothing. One reload is under way at a
+ * time. Begun by run.c (SIGHUP) and control.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,10 @@ struct attempt {
 struct reload {
     struct reload_settings settings;
     struct attempt *attempt; /* NULL: none is under way */
-    bool again;              /* asked for by a signal while one was under way */
+    bool again;              /* a signal came while one was under way */
 };
 
+/* "applied: a b c"; nothing without paths. */
 static void list(FILE *out, const char *what, const char *const *paths, unsigned count)
 {
     if (count == 0)
@@ -32,6 +34,7 @@ static void list(FILE *out, const char *what, const char *const *paths, unsigned
     fputc('\n', out);
 }
 
+/* Actions are replaced as a whole, so only when something of theirs has changed. */
 static bool concerns_actions(const struct rcpt_config_changes *changes)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)
@@ -49,8 +52,8 @@ static bool has_changed(const struct rcpt_config_changes *changes, const char *p
     return false;
 }
 
-/* What `fresh` says is in effect from here on; each part takes over its own. False: actions cannot
- * be carried out any more, `error` says why. */
+/* Puts `fresh` into effect; each module takes over its part. False: actions cannot run any more,
+ * and `error` says why. */
 static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh,
                   struct rcpt_config_changes *changes, struct rcpt_error *error)
 {
@@ -58,11 +61,11 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     unsigned connections = config->postgres.connections;
     rcpt_ladder_grow(config->ladder, fresh->ladder);
     rcpt_config_take_over(config, fresh, changes);
-    unsigned wanted = config->postgres.connections;
-    config->postgres.connections = connections; /* until they are there */
+    unsigned target = config->postgres.connections;
+    config->postgres.connections = connections; /* the receipts set it when they are connected */
     rcpt_config_apply_log(config);
     status_apply_config(parts->status);
-    receipts_apply_config(parts->receipts, wanted);
+    receipts_apply_config(parts->receipts, target);
     folds_apply_config(parts->folds, has_changed(changes, "folds"));
     receipts_apply_subscriptions(parts->receipts);
     parts->apply_intake(parts->intake_context);
@@ -72,7 +75,8 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     return true;
 }
 
-/* False: something is refused, and nothing was changed; or actions cannot be carried out. */
+/* False: the file is refused and nothing has changed, or actions cannot run. */
+/* The certificate is read first: it is the only part that can still be refused. */
 static bool take_over(struct attempt *attempt, FILE *out)
 {
     const struct reload_settings *parts = &attempt->reload->settings;
@@ -104,7 +108,9 @@ static bool take_over(struct attempt *attempt, FILE *out)
     return good;
 }
 
-/* What is wrong after it was taken over, such as actions, does not bring the old one back. */
+/* A failure after taking over, such as that of actions, does not bring the old configuration back.
+ * */
+/* One line of the log for each line of the text. */
 static void log_result(bool good, const char *text)
 {
     bool refused = strncmp(text, "refused: ", 9) == 0;
@@ -116,6 +122,7 @@ static void log_result(bool good, const char *text)
     }
 }
 
+/* Text of the result: for the log, line by line, and for the client that asked. */
 static void finish(struct attempt *attempt)
 {
     char *text = NULL;
@@ -132,12 +139,14 @@ static void finish(struct attempt *attempt)
     free(text);
 }
 
+/* In the worker: touches the attempt only. */
 static void on_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
     attempt->fresh = rcpt_config_load(attempt->path, &attempt->error);
 }
 
+/* The end of every attempt, also when the process is about to end (`try` false). */
 static void conclude(struct attempt *attempt, bool try)
 {
     struct reload *reload = attempt->reload;
@@ -168,7 +177,7 @@ static void on_ladder(void *context, const struct rcpt_error *error)
     conclude(attempt, true);
 }
 
-/* Another ladder is the one thing that cannot be judged by the file alone. */
+/* Another ladder can only be judged by the database: receipts may stand on its statuses. */
 static void on_worked(uv_work_t *work, int status)
 {
     struct attempt *attempt = work->data;
@@ -183,7 +192,7 @@ static void on_worked(uv_work_t *work, int status)
         on_ladder(attempt, &error);
 }
 
-/* ---- begun from outside ---- */
+/* ---- beginning ---- */
 
 struct reload *reload_new(const struct reload_settings *settings)
 {
@@ -207,6 +216,7 @@ bool reload_is_under_way(const struct reload *reload)
     return reload->attempt != NULL;
 }
 
+/* The drain waits for the worker (app_open), which uses the path and the loop. */
 bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
 {
     struct app_context *app = reload->settings.context;

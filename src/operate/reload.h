@@ -9,7 +9,8 @@
 
 struct reload;
 
-struct reload_settings { /* who takes over what has changed */
+/* Modules that take over what has changed. */
+struct reload_settings {
     struct app_context *context;
     struct receipts *receipts;
     struct folds *folds;
@@ -17,19 +18,19 @@ struct reload_settings { /* who takes over what has changed */
     struct endpoints *endpoints;
     struct status *status;
     struct supervisor *supervisor;
-    /* The intake, where there is one, takes over what has changed. */
+    /* The intake, if there is one. */
     void (*apply_intake)(void *context);
     void *intake_context;
 };
 
-/* What became of a reload, as text for the log and for who asked. Called once. */
+/* The result of a reload, as text for the log and for the client. Called once. */
 typedef void (*reload_on_done)(void *context, bool good, const char *text);
 
 struct reload *reload_new(const struct reload_settings *settings);
 void reload_free(struct reload *reload);
 /* Reads the file in a worker; on_done may be NULL. One at a time: false if one is under way. */
 bool reload_begin(struct reload *reload, reload_on_done on_done, void *context);
-/* Once more, when the one under way is over: it may have read the file too early. */
+/* Begins another reload after the one under way, which may have read the file too early. */
 void reload_after_this(struct reload *reload);
 bool reload_is_under_way(const struct reload *reload);
 

@@ -1,5 +1,6 @@
-/* What the daemon says about itself: one JSON for tools, a page for people, a line for the service
- * manager and one for the log. Called by endpoints.c, control.c and supervisor.c. */
+/* The state of the daemon in four forms: JSON for tools, a page for people, a line for the service
+ * manager, a line for the log. Nothing is kept here but the last counts, for rates. Called by
+ * endpoints.c, control.c and supervisor.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@ struct status {
     struct app_context *context;
     const struct receipts *receipts;
     const struct measure *measure;
-    uint64_t told_events, told_ns;       /* committed by the last status line, for its rate */
+    uint64_t last_events, last_ns;       /* committed by the last status line, for its rate */
     struct rcpt_engine_stats last_stats; /* of the last line of the log */
     uv_timer_t timer;                    /* of the next one */
 };
@@ -49,6 +50,7 @@ static void instant(struct rcpt_json *json, const char *name, int64_t ms)
     text(json, name, ms > 0 ? shown : NULL);
 }
 
+/* Names are part of the JSON. */
 static const char *hold_name(enum receipts_hold hold)
 {
     static const char *const names[] = {[RECEIPTS_HOLD_NONE] = "none",
@@ -86,6 +88,7 @@ static void write_versions(struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* The hash is that of the normal form, so equal configurations of a fleet can be seen. */
 static void write_config(const struct status *status, struct rcpt_json *json)
 {
     char hash[17];
@@ -99,6 +102,7 @@ static void write_config(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* lag_records is null while the high watermark is unknown. */
 static void write_partition(const struct status *status, struct rcpt_json *json, uint32_t slot)
 {
     struct rcpt_engine_partition_view view =
@@ -118,6 +122,7 @@ static void write_partition(const struct status *status, struct rcpt_json *json,
     rcpt_json_end_object(json);
 }
 
+/* Where each partition stands, as the engine knows it. */
 static void write_assignment(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "assignment");
@@ -160,6 +165,7 @@ static void write_kafka(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* Counters since the start; rates are made of metrics. */
 static void write_counts(const struct status *status, struct rcpt_json *json)
 {
     const struct rcpt_engine_stats *stats =
@@ -182,6 +188,7 @@ static void write_counts(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* The last warnings and errors of the log: the first thing to read. */
 static void write_errors(struct rcpt_json *json)
 {
     struct rcpt_log_entry entries[RCPT_LOG_RECENT];
@@ -199,6 +206,7 @@ static void write_errors(struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
+/* Names of members are part of the interface: docs/operations.md and tests read them. */
 void status_write_lanes(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_begin_array(json);
@@ -246,17 +254,19 @@ void status_write(const struct status *status, struct rcpt_json *json)
 
 /* ---- for people ---- */
 
+/* Since the last call; 0 at the first. */
 static double events_per_second(struct status *status)
 {
     uint64_t events = rcpt_engine_get_stats(receipts_engine(status->receipts))->events_committed;
     uint64_t now = uv_hrtime();
-    double seconds = status->told_ns > 0 ? (double)(now - status->told_ns) / 1e9 : 0;
-    double rate = seconds > 0 ? (double)(events - status->told_events) / seconds : 0;
-    status->told_events = events;
-    status->told_ns = now;
+    double seconds = status->last_ns > 0 ? (double)(now - status->last_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(events - status->last_events) / seconds : 0;
+    status->last_events = events;
+    status->last_ns = now;
     return rate;
 }
 
+/* While not ready, the first reason is all that fits a line. */
 void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
     struct status *status = context;
@@ -279,6 +289,7 @@ static void print_partitions(const struct status *status, FILE *out)
             receipts_assigned(status->receipts), receipts_lag(status->receipts));
 }
 
+/* Connection 0 is the control connection, lanes have the others. */
 static void print_connections(const struct status *status, FILE *out)
 {
     struct receipts_connection_view control, view;
@@ -290,6 +301,7 @@ static void print_connections(const struct status *status, FILE *out)
             control.up ? "up" : "down", up, count);
 }
 
+/* What fits a screen; everything else is in the JSON. */
 void status_print(const struct status *status, FILE *out)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -326,6 +338,7 @@ void status_print_lanes(const struct status *status, FILE *out)
 
 /* ---- the line of the log ---- */
 
+/* Counts of receipts since the last line; those of rare events since the start. */
 void status_log_counts(struct status *status)
 {
     const struct receipts_view view = receipts_look(status->receipts);
@@ -360,6 +373,7 @@ static void on_timer(uv_timer_t *timer)
         status_log_counts(status);
 }
 
+/* An interval of 0 switches the line off. */
 void status_apply_config(struct status *status)
 {
     int64_t interval = status->context->config->log.stats_interval_ms;

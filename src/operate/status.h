@@ -1,5 +1,5 @@
-/* What the daemon says about itself: readiness with its reasons, everything there is to see, lanes,
- * one line for the service manager, and the periodic line of the log. Private to the daemon. */
+/* The state of the daemon for its operators: readiness with reasons, the whole, lanes, one line for
+ * the service manager, and the periodic line of the log. */
 #ifndef RECEIPTD_OPERATE_STATUS_H
 #define RECEIPTD_OPERATE_STATUS_H
 
@@ -22,8 +22,8 @@ void status_write(const struct status *status, struct rcpt_json *json);
 void status_print(const struct status *status, FILE *out);
 void status_write_lanes(const struct status *status, struct rcpt_json *json);
 void status_print_lanes(const struct status *status, FILE *out);
-/* One line with rate and lag, or what stands in the way; the rate is that since the last call. The
- * context is a struct status. */
+/* One line with rate and lag, or the first reason why it is not ready; the rate is that since the
+ * last call. The context is a struct status. */
 void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES]);
 
 /* A line of the log with what happened since the last one: now, and every log.stats_interval until

@@ -1,3 +1,5 @@
+/* Messages to the service manager (sd_notify): readiness, reloads, the end, signs of life. A timer
+ * sends what is due. Called by run.c, reload.c and the command intake. */
 #include "supervisor.h"
 
 #include <inttypes.h>
@@ -20,14 +22,15 @@ static void add(char message[1024], const char *assignment)
         snprintf(message + used, 1024 - used, "%s\n", assignment);
 }
 
+/* An unchanged line is not sent again. */
 static void add_status(struct supervisor *supervisor, char message[1024])
 {
     char text[SUPERVISOR_STATUS_BYTES] = "", line[SUPERVISOR_STATUS_BYTES + 16];
     supervisor->settings.describe(supervisor->settings.context, text);
     text[strcspn(text, "\n")] = '\0';
-    if (strcmp(text, supervisor->said) == 0)
+    if (strcmp(text, supervisor->last_status) == 0)
         return;
-    memcpy(supervisor->said, text, sizeof(text));
+    memcpy(supervisor->last_status, text, sizeof(text));
     snprintf(line, sizeof(line), "STATUS=%s", text);
     add(message, line);
 }
@@ -39,19 +42,21 @@ static void add_extension(char message[1024])
     add(message, line);
 }
 
-/* READY=1 may be lost when the manager has much to read; without it the start would never end. */
+/* READY=1 may be lost when the manager's queue is full; without it the start would never end, so
+ * the timer sends it again. */
 static void send_ready(struct supervisor *supervisor)
 {
     supervisor->owes_ready = !rcpt_notify_send(&supervisor->notify, "READY=1");
 }
 
-static void tell_status(struct supervisor *supervisor)
+/* At most every STATUS_MS, and at changes of readiness. */
+static void send_status(struct supervisor *supervisor)
 {
     char message[1024] = "";
     supervisor->status_due_ms = (int64_t)uv_now(supervisor->settings.loop) + STATUS_MS;
     add_status(supervisor, message);
     if (message[0] != '\0' && !rcpt_notify_send(&supervisor->notify, message))
-        supervisor->said[0] = '\0';
+        supervisor->last_status[0] = '\0';
 }
 
 static bool is_alive(const struct supervisor *supervisor)
@@ -60,6 +65,7 @@ static bool is_alive(const struct supervisor *supervisor)
            supervisor->settings.is_alive(supervisor->settings.context);
 }
 
+/* A process that is stuck sends no sign of life, and the manager restarts it. */
 static void on_tick(uv_timer_t *timer)
 {
     struct supervisor *supervisor = timer->data;
@@ -73,10 +79,10 @@ static void on_tick(uv_timer_t *timer)
     if (message[0] != '\0')
         (void)rcpt_notify_send(&supervisor->notify, message);
     if ((int64_t)uv_now(supervisor->settings.loop) >= supervisor->status_due_ms)
-        tell_status(supervisor);
+        send_status(supervisor);
 }
 
-/* A third of what the manager waits: one sign may be late and one be lost. */
+/* A third of the manager's time-out: one sign may be late and one be lost. */
 static uint64_t tick_ms(int64_t watchdog_ms)
 {
     if (watchdog_ms == 0 || watchdog_ms / 3 >= TICK_MS)
@@ -104,7 +110,7 @@ void supervisor_set_ready(struct supervisor *supervisor, bool ready)
         supervisor->was_ready = true;
         send_ready(supervisor);
     }
-    tell_status(supervisor);
+    send_status(supervisor);
 }
 
 /* Before the first READY=1 a reload is part of the start: the READY=1 at its end would be taken for
@@ -119,6 +125,7 @@ void supervisor_reload_begins(struct supervisor *supervisor)
     (void)rcpt_notify_send(&supervisor->notify, message);
 }
 
+/* READY=1 ends a reload for the manager, whatever became of it. */
 void supervisor_reload_ends(struct supervisor *supervisor)
 {
     if (!supervisor->reloading)
@@ -126,9 +133,10 @@ void supervisor_reload_ends(struct supervisor *supervisor)
     supervisor->reloading = false;
     if (!supervisor->stopping)
         send_ready(supervisor);
-    tell_status(supervisor);
+    send_status(supervisor);
 }
 
+/* The timer goes on asking for time until the end. */
 void supervisor_stopping(struct supervisor *supervisor)
 {
     char message[1024] = "STOPPING=1\n";

@@ -1,7 +1,7 @@
 /* The service manager's view of a process: started, ready, reloading, stopping, alive.
  *
  * For `run` and `intake` alike. Without a manager that listens nothing is ever sent. Call from the
- * loop's thread only. Private to src/app.
+ * loop's thread only.
  *
  * What an outage of Kafka or PostgreSQL does: while starting, the manager is asked for more time as
  * long as the loop turns; later, the status says what is missing. Only a process that does not do
@@ -19,7 +19,7 @@
 struct supervisor_settings {
     uv_loop_t *loop;
     void *context;
-    /* One line about what goes on. */
+    /* One line about the state of the process. */
     void (*describe)(void *context, char text[SUPERVISOR_STATUS_BYTES]);
     /* Whether there is progress where there could be; asked before each sign of life. NULL: a
      * turning loop is enough. */
@@ -31,16 +31,16 @@ struct supervisor {
     struct rcpt_notify notify;
     uv_timer_t timer;
     int64_t status_due_ms;
-    bool watched;             /* signs of life are waited for */
-    bool was_ready;           /* once: from then on the start is over */
-    bool reloading, stopping; /* what goes on now */
-    bool owes_ready;          /* READY=1 has not got through yet */
-    char said[SUPERVISOR_STATUS_BYTES];
+    bool watched;                              /* the manager expects signs of life */
+    bool was_ready;                            /* once: from then on the start is over */
+    bool reloading, stopping;                  /* what goes on now */
+    bool owes_ready;                           /* READY=1 has not got through yet */
+    char last_status[SUPERVISOR_STATUS_BYTES]; /* that the manager has */
     void (*on_closed)(void *context);
 };
 
 void supervisor_start(struct supervisor *supervisor, const struct supervisor_settings *settings);
-/* At each change; the first `true` ends the start. */
+/* Call at each change; the first `true` ends the start. */
 void supervisor_set_ready(struct supervisor *supervisor, bool ready);
 void supervisor_reload_begins(struct supervisor *supervisor);
 void supervisor_reload_ends(struct supervisor *supervisor);

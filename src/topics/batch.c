@@ -9,14 +9,15 @@
 
 /* ---- records in ---- */
 
+/* Asked before each record. A partition that was refused is fetched again after a kick. */
 bool topics_batch_wants(void *context, const char *topic, int32_t number, void *tag)
 {
     struct topics_reader *reader = context;
     (void)topic, (void)number, (void)tag;
-    bool wanted = reader->state == TOPICS_READY && reader->up &&
-                  reader->settings.has_capacity(reader->settings.owner);
-    reader->starved |= !wanted;
-    return wanted;
+    bool takes = reader->state == TOPICS_READY && reader->up &&
+                 reader->settings.has_capacity(reader->settings.owner);
+    reader->starved |= !takes;
+    return takes;
 }
 
 /* A fetch that was under way when the partition was rewound may still deliver: nothing counts as
@@ -45,6 +46,7 @@ void topics_batch_on_round(void *context)
     topics_batch_send(context);
 }
 
+/* Capacity is back: after a commit, a resync, or in the owner. */
 void topics_batch_continue(struct topics_reader *reader)
 {
     if (!reader->starved || reader->state != TOPICS_READY)
@@ -71,6 +73,7 @@ static size_t count_moved(const struct topics_reader *reader)
     return count;
 }
 
+/* The first two parameters of all statements about partitions. */
 void topics_batch_put(struct rcpt_pg_encoder *encoder, const struct rcpt_kafka_partition *places,
                       size_t count)
 {
@@ -119,6 +122,7 @@ static void commit(const struct topics_reader *reader)
     free(places);
 }
 
+/* RD001 is another reader that is ahead: no reason for a warning. */
 static void on_failed(struct topics_reader *reader, const struct rcpt_error *error)
 {
     const struct topics_settings *settings = &reader->settings;
@@ -154,6 +158,7 @@ static void on_sent(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     topics_leave_if_settled(reader);
 }
 
+/* Results carry the serial of now; a resync in between makes them void. */
 static void submit(struct topics_reader *reader, struct topics_batch *batch)
 {
     struct rcpt_pg_query queries[TOPICS_MOST_STATEMENTS];

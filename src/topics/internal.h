@@ -65,7 +65,7 @@ void topics_positions_read(struct topics_reader *reader);
 void topics_positions_assign(struct topics_reader *reader);
 void topics_positions_tick(struct topics_reader *reader);
 void topics_positions_on_out_of_range(void *context, void *tag, const char *topic, int32_t number,
-                                      int64_t wanted, int64_t low, int64_t high);
+                                      int64_t offset, int64_t low, int64_t high);
 
 /* ---- batch.c ---- */
 bool topics_batch_wants(void *context, const char *topic, int32_t number, void *tag);

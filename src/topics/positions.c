@@ -99,6 +99,7 @@ static struct topics_reader *end_request(struct request *request_taken,
     return NULL;
 }
 
+/* The answer comes with a request that knows the serial of the question. */
 static void ask(struct topics_reader *reader, const char *statement,
                 struct rcpt_pg_encoder *encoder_taken, rcpt_pg_on_result on_result)
 {
@@ -108,6 +109,7 @@ static void ask(struct topics_reader *reader, const char *statement,
     rcpt_pg_encoder_free(encoder_taken);
 }
 
+/* Another instance may have inserted other offsets first: reads them back. */
 static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -117,6 +119,7 @@ static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t 
         topics_positions_read(reader);
 }
 
+/* The consumer answers also while PostgreSQL is away. */
 static void on_lows(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                     const struct rcpt_error *error)
 {
@@ -175,6 +178,7 @@ static void start_at(struct topics_reader *reader, struct topics_partition *part
     rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, offset);
 }
 
+/* Answers on_assigned, once per assignment. */
 void topics_positions_assign(struct topics_reader *reader)
 {
     struct rcpt_kafka_partition *places = places_of(reader);
@@ -189,6 +193,7 @@ void topics_positions_assign(struct topics_reader *reader)
     free(tags);
 }
 
+/* The first answer of an assignment assigns, a later one rewinds what has to be read again. */
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -209,7 +214,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
 /* A transaction in flight may move the positions: they are read after it. */
 void topics_positions_read(struct topics_reader *reader)
 {
-    topics_set_state(reader, TOPICS_READING, "positions are wanted");
+    topics_set_state(reader, TOPICS_READING, "positions have to be read");
     reader->read_after_flight = reader->in_flight;
     if (reader->in_flight)
         return;
@@ -226,27 +231,28 @@ void topics_positions_read(struct topics_reader *reader)
 
 /* ---- records that are gone ---- */
 
+/* Below the log: goes on behind the gap. Above it: stands still until an operator decides. */
 void topics_positions_on_out_of_range(void *context, void *tag, const char *topic, int32_t number,
-                                      int64_t wanted, int64_t low, int64_t high)
+                                      int64_t offset, int64_t low, int64_t high)
 {
     struct topics_reader *reader = context;
     struct topics_partition *partition = tag;
-    if (low < 0 || (wanted >= low && wanted <= high)) {
-        rcpt_kafka_reassign(reader->kafka, topic, number, wanted);
-    } else if (wanted < low) {
-        rcpt_log_error("kafka",
+    if (low < 0 || (offset >= low && offset <= high)) {
+        rcpt_kafka_reassign(reader->kafka, topic, number, offset);
+    } else if (offset < low) {
+        rcpt_log_error(reader->settings.component,
                        "%s: topic %s partition %d: retention has deleted records %lld…%lld before "
                        "they were read, going on behind them",
-                       reader->settings.name, topic, number, (long long)wanted, (long long)low - 1);
+                       reader->settings.name, topic, number, (long long)offset, (long long)low - 1);
         partition->read = partition->delivered = low;
         partition->rewound_from = 0;
         rcpt_kafka_reassign(reader->kafka, topic, number, low);
         topics_batch_send(reader);
     } else {
-        rcpt_log_error("kafka",
+        rcpt_log_error(reader->settings.component,
                        "%s: topic %s partition %d ends at %lld, but %lld was read already: the "
                        "topic was recreated; HINT: delete its rows from %s to begin again",
-                       reader->settings.name, topic, number, (long long)high, (long long)wanted,
+                       reader->settings.name, topic, number, (long long)high, (long long)offset,
                        reader->settings.table);
     }
 }

@@ -44,6 +44,7 @@ static bool is_leaving(const struct topics_reader *reader)
 
 /* ---- the group ---- */
 
+/* Joins the group once the topics have been seen; a missing topic may still be created. */
 static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
@@ -51,8 +52,8 @@ static void on_cluster(void *context, const char *cluster_id,
     (void)cluster_id;
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
-            rcpt_log_warn("kafka", "%s: there is no topic %s yet", reader->settings.name,
-                          topics[index].topic);
+            rcpt_log_warn(reader->settings.component, "%s: there is no topic %s yet",
+                          reader->settings.name, topics[index].topic);
     if (reader->subscribed || is_leaving(reader))
         return;
     reader->subscribed = true;
@@ -66,7 +67,8 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     if (is_leaving(reader))
         return;
     topics_positions_set(reader, partitions, count);
-    rcpt_log_info("kafka", "%s: assigned %zu partitions", reader->settings.name, count);
+    rcpt_log_info(reader->settings.component, "%s: assigned %zu partitions", reader->settings.name,
+                  count);
     if (count > 0) {
         topics_positions_read(reader);
         return;
@@ -81,13 +83,14 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct topics_reader *reader = context;
     (void)partitions;
-    rcpt_log_info("kafka", "%s: %s %zu partitions", reader->settings.name,
+    rcpt_log_info(reader->settings.component, "%s: %s %zu partitions", reader->settings.name,
                   lost ? "lost" : "revoked", count);
     topics_positions_forget(reader);
     if (!is_leaving(reader))
         topics_set_state(reader, TOPICS_WAITING, "partitions are revoked");
 }
 
+/* Other trouble passes, and is logged by the consumer. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
     const struct topics_reader *reader = context;
@@ -168,6 +171,7 @@ void topics_leave(struct topics_reader *reader)
     topics_leave_if_settled(reader);
 }
 
+/* Also retries what failed, and rewinds that brought no record. */
 void topics_tick(struct topics_reader *reader)
 {
     if (!topics_is_open(reader) || is_leaving(reader))
@@ -185,7 +189,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     struct topics_reader *reader = context;
     (void)pg;
     reader->up = true;
-    rcpt_log_info("postgres", "%s is connected", reader->settings.connection);
+    rcpt_log_info(reader->settings.component, "%s is connected", reader->settings.connection);
     if (topics_is_open(reader) && !is_leaving(reader))
         topics_positions_resync(reader);
 }
@@ -197,7 +201,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     reader->up = false;
     rcpt_metrics_add(reader->settings.context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(reader->settings.connection), 1);
-    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "%s is not connected",
+    rcpt_log_failure(RCPT_LOG_WARN, reader->settings.component, error, "%s is not connected",
                      reader->settings.connection);
 }
 

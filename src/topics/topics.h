@@ -59,8 +59,8 @@ struct topics_settings {
 
 /* Copies the settings, borrows their texts, and connects to PostgreSQL. */
 struct topics_reader *topics_new(const struct topics_settings *settings);
-/* Reads these topics from now on; copies the names. A failure goes to app_fail, and the reader stays
- * closed. */
+/* Reads these topics from now on; copies the names. A failure goes to app_fail, and the reader
+ * stays closed. */
 void topics_open(struct topics_reader *reader, const char *const *topics, size_t count);
 bool topics_is_open(const struct topics_reader *reader);
 /* Only while open. Takes nothing more in, waits for the transaction in flight, and leaves the

@@ -162,7 +162,7 @@ def test_a_drain_that_does_not_come_to_its_end_is_said(create_world, control):
         time.sleep(0.2)
         control.ctl("resume")
         ended = drain.result(30)
-        assert ended.returncode == EX_TEMPFAIL and "somebody has ended the drain" in ended.stderr
+        assert ended.returncode == EX_TEMPFAIL and "the drain was ended by another request" in ended.stderr
     world.wait_until_consumed(process)
     assert world.database.value("SELECT status FROM receiptd.message_inbox WHERE message_id = 'm'") == 300
     process.stop()

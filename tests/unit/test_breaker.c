@@ -21,10 +21,10 @@ static void it_opens_after_failures_in_a_row_only(void **state)
     rcpt_breaker_failed(&breaker, &limits, 0);
     rcpt_breaker_failed(&breaker, &limits, 0);
     assert_true(rcpt_breaker_failed(&breaker, &limits, 0));
-    assert_int_equal(rcpt_breaker_look(&breaker, 99), RCPT_BREAKER_OPEN);
-    assert_int_equal(rcpt_breaker_look(&breaker, 100), RCPT_BREAKER_PROBING);
+    assert_int_equal(rcpt_breaker_advance(&breaker, 99), RCPT_BREAKER_OPEN);
+    assert_int_equal(rcpt_breaker_advance(&breaker, 100), RCPT_BREAKER_PROBING);
     assert_true(rcpt_breaker_succeeded(&breaker));
-    assert_int_equal(rcpt_breaker_look(&breaker, 100), RCPT_BREAKER_CLOSED);
+    assert_int_equal(rcpt_breaker_advance(&breaker, 100), RCPT_BREAKER_CLOSED);
 }
 
 static void probes_that_fail_come_less_and_less_often(void **state)
@@ -36,9 +36,9 @@ static void probes_that_fail_come_less_and_less_often(void **state)
     int64_t now = 0;
     for (size_t turn = 0; turn < sizeof(waits) / sizeof(waits[0]); turn++) {
         assert_true(rcpt_breaker_failed(&breaker, &never, now));
-        assert_int_equal(rcpt_breaker_look(&breaker, now + waits[turn] - 1), RCPT_BREAKER_OPEN);
+        assert_int_equal(rcpt_breaker_advance(&breaker, now + waits[turn] - 1), RCPT_BREAKER_OPEN);
         now += waits[turn];
-        assert_int_equal(rcpt_breaker_look(&breaker, now), RCPT_BREAKER_PROBING);
+        assert_int_equal(rcpt_breaker_advance(&breaker, now), RCPT_BREAKER_PROBING);
     }
 }
 
@@ -50,7 +50,7 @@ static void late_answers_of_others_do_not_prolong_it(void **state)
         rcpt_breaker_failed(&breaker, &limits, 0);
     for (int turn = 0; turn < 50; turn++)
         assert_false(rcpt_breaker_failed(&breaker, &limits, 50));
-    assert_int_equal(rcpt_breaker_look(&breaker, 100), RCPT_BREAKER_PROBING);
+    assert_int_equal(rcpt_breaker_advance(&breaker, 100), RCPT_BREAKER_PROBING);
 }
 
 static void one_that_fails_for_very_long_is_disabled(void **state)
@@ -61,10 +61,10 @@ static void one_that_fails_for_very_long_is_disabled(void **state)
     while (breaker.state != RCPT_BREAKER_DISABLED && now < 100000) {
         rcpt_breaker_failed(&breaker, &limits, now);
         now += 100;
-        rcpt_breaker_look(&breaker, now);
+        rcpt_breaker_advance(&breaker, now);
     }
     assert_in_range(now, 5000, 7000);
-    assert_int_equal(rcpt_breaker_look(&breaker, now + 1000000), RCPT_BREAKER_DISABLED);
+    assert_int_equal(rcpt_breaker_advance(&breaker, now + 1000000), RCPT_BREAKER_DISABLED);
     assert_false(rcpt_breaker_failed(&breaker, &limits, now));
 }
 
