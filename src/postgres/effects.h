@@ -5,9 +5,9 @@
 
 #include "statements.h"
 
-/* Does nothing where nobody looks (on_effects NULL), or where the kind has no effects. */
+/* Does nothing without an observer (on_effects NULL), or where the kind has no effects. */
 void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                       enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);
+                         enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);
 
 /* Reads '{1,2,3}' into `values`, at most `capacity` of them. Returns how many; NULL is empty. */
 uint32_t rcpt_effects_read_array(const char *text, int64_t *values, uint32_t capacity);

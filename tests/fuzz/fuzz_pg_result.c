@@ -8,7 +8,7 @@
 
 #include "postgres/bind.h"
 #include "postgres/failure.h"
-#include "postgres/pipeline.h"
+#include "postgres/submissions.h"
 #include "postgres/plan.h"
 
 #define MAX_COLUMNS 8
