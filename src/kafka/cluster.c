@@ -1,8 +1,9 @@
 /* Look-ups in threads of their own: cluster id, partition counts, the ends of a partition's log.
  *
  * Each one has a short-lived handle that is no member of the group: blocking calls never touch the
- * consumer's handle, so that closing it waits for nobody; and names of brokers are resolved anew
- * each time.
+ * consumer's handle, so that closing it waits for no look-up, and names of brokers are resolved
+ * again each time. Called by consumer.c's tick, messages.c (out of range) and the owner (low
+ * watermarks); results arrive on the loop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 #define BACKOFF_MAX_MS     5000
 #define NAME_LIST_BYTES    240
 
+/* Never 0, which librdkafka would take for no waiting at all. */
 static int remaining_ms(uint64_t deadline_ns)
 {
     uint64_t now = uv_hrtime();
@@ -60,6 +62,7 @@ static void explain(rd_kafka_t *handle, rd_kafka_resp_err_t code, const char *su
     rd_kafka_queue_destroy(queue);
 }
 
+/* librdkafka takes the configuration over only where it succeeds. */
 static rd_kafka_t *open_handle(rd_kafka_conf_t *conf_taken, struct rcpt_error *error)
 {
     char text[256];
@@ -87,6 +90,7 @@ struct look {
     struct rcpt_error error; /* decision NONE: all counts are known */
 };
 
+/* False: the look-up ends here, with its error. */
 static bool look_at_topic(struct look *look, size_t index, uint64_t deadline)
 {
     const struct rd_kafka_metadata *metadata;
@@ -109,6 +113,7 @@ static bool look_at_topic(struct look *look, size_t index, uint64_t deadline)
     return look->error.decision == RCPT_DECISION_NONE;
 }
 
+/* In the thread. A time-out holds for all calls together. */
 static void look_work(struct rcpt_kafka_job *job)
 {
     struct look *look = (struct look *)job;
@@ -189,6 +194,7 @@ static bool take_counts(struct rcpt_kafka *kafka, const struct look *look)
     return news;
 }
 
+/* All topics each time, so that the owner need not merge. */
 static void tell_cluster(struct rcpt_kafka *kafka)
 {
     size_t count = kafka->settings.topic_count;
@@ -214,6 +220,7 @@ static bool missing_topics(const struct look *look, char names[NAME_LIST_BYTES])
     return used > 0;
 }
 
+/* A topic that is missing is trouble of the cluster: the look-up goes again, with back-off. */
 static void judge_topics(struct rcpt_kafka *kafka, const struct look *look)
 {
     char names[NAME_LIST_BYTES];
@@ -231,6 +238,7 @@ static void judge_topics(struct rcpt_kafka *kafka, const struct look *look)
     look_again(kafka);
 }
 
+/* On the loop. `kafka` may be closing: then the result does not matter. */
 static void look_done(struct rcpt_kafka_job *job, bool in_time)
 {
     struct look *look = (struct look *)job;
@@ -300,6 +308,7 @@ struct range_query {
     int64_t wanted;
 };
 
+/* In the thread. A partition that cannot be read gets -1; the others go on. */
 static void range_work(struct rcpt_kafka_job *job)
 {
     struct range_query *query = (struct range_query *)job;
@@ -332,6 +341,7 @@ static void range_free(struct rcpt_kafka_job *job)
     free(query);
 }
 
+/* The caller sets what is done at the end. */
 static struct range_query *range_query_new(struct rcpt_kafka *kafka, size_t count)
 {
     struct rcpt_error ignored;
@@ -350,6 +360,7 @@ static void range_set(struct range_query *query, size_t index, const char *topic
     query->ranges[index] = (struct range){rcpt_strdup(topic), partition, -1, -1};
 }
 
+/* The owner is answered even when the handle closes: it frees its context then. */
 static void low_done(struct rcpt_kafka_job *job, bool in_time)
 {
     struct range_query *query = (struct range_query *)job;

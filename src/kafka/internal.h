@@ -1,4 +1,4 @@
-/* What the files of src/kafka share. Nobody else includes this.
+/* What the files of src/kafka share. Private to src/kafka.
  *
  * consumer.c    lifecycle, the loop's handles, dispatch of control events
  * assignment.c  rebalances, partition queues, seek and re-assignment
@@ -25,7 +25,7 @@
 #include "worker.h"
 
 enum partition_state {
-    PARTITION_ACTIVE,       /* polled while it is wanted */
+    PARTITION_ACTIVE,       /* polled while the owner takes records */
     PARTITION_BACKING_OFF,  /* a damaged batch: fetched again from `next` at `retry_at_ms` (tick) */
     PARTITION_OUT_OF_RANGE, /* nothing comes until the owner seeks or re-assigns */
     PARTITION_MOVING,       /* to be re-assigned at `next`, by the next turn */
@@ -35,7 +35,7 @@ struct oversized { /* the search for the end of a batch that is not inflated */
     bool searching;
     int64_t base;   /* the batch's first offset */
     int64_t start;  /* where the partition stood */
-    int64_t first;  /* of the batch's offsets, the first that was wanted */
+    int64_t first;  /* of the batch's offsets, the first that is needed */
     int64_t inside; /* known to be of the batch */
     int64_t behind; /* known not to be; INT64_MAX: none is known */
     int64_t probe;  /* what is fetched now, to see which of the two it is */
@@ -50,7 +50,7 @@ struct partition {
     enum partition_state state;
     void *tag;
     rd_kafka_queue_t *queue;
-    int64_t next; /* last offset handed out + 1, or where it was told to start */
+    int64_t next; /* last offset handed out + 1, or where it starts */
     int64_t retry_at_ms;
     unsigned retries;
     uint64_t epoch;   /* another one after each assign and each move: late answers are recognised */
@@ -69,9 +69,9 @@ struct logged_code { /* at_ms 0: free */
 };
 
 struct health {
-    bool healthy; /* what on_health was told last; false at first */
+    bool healthy; /* as on_health was called last; false at first */
     bool cluster_trouble;
-    char cluster_code[32]; /* of the trouble that was told last */
+    char cluster_code[32]; /* of the trouble that was reported last */
     bool group_trouble;
     bool fatal;
     unsigned troubled_partitions;
@@ -108,7 +108,7 @@ struct rcpt_kafka {
     struct partition **partitions;
     size_t partition_count, partition_capacity;
     size_t turn; /* whose turn it is */
-    bool favour; /* the turn is that of whoever is furthest behind */
+    bool favour; /* the turn is that of the partition that is furthest behind */
     struct {
         unsigned messages;
         size_t bytes;
@@ -220,10 +220,10 @@ void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka);
 enum rcpt_inflate_verdict {
     RCPT_INFLATE_NOT_REFUSED, /* it is damaged, or of a codec that is not bounded here */
     RCPT_INFLATE_TOO_LARGE,
-    RCPT_INFLATE_NO_ROOM, /* for those before it in the same fetch */
+    RCPT_INFLATE_NO_CAPACITY, /* for those before it in the same fetch */
 };
 /* Why the batch of this compressed size was refused, of which librdkafka says that it cannot be
- * decompressed. Each refusal is told once; of several with this size, the one that skips nothing.
+ * decompressed. Each refusal is reported once; of several with this size, the one that skips nothing.
  */
 enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size);
 size_t rcpt_inflate_get_limit(void);

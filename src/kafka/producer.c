@@ -1,9 +1,9 @@
-/* The producer. Its deliveries come through one queue that an eventfd tells of; partition counts
- * are asked for in a thread, on the same handle.
+/* The intake's producer: records go out, deliveries come back through one queue that wakes the loop
+ * by an eventfd; partition counts are looked up in a thread, on the same handle.
  *
- * Order of the end: records are purged and reported, look-ups return, the handle is destroyed in a
- * thread. A handle with a fatal error (the broker lost what the idempotent protocol counts on) goes
- * the same way, and a new one takes its place.
+ * States: OPEN takes records; FAILED waits until all outstanding records are reported, then opens
+ * another handle (the broker lost what the idempotent protocol counts on); CLOSING does the same,
+ * then ends; ENDING waits for the handle's thread and the loop's handles. Called by intake/kafka.c.
  */
 #include "producer.h"
 
@@ -57,6 +57,7 @@ static int64_t now_ms(const struct rcpt_producer *producer)
     return (int64_t)uv_now(producer->loop);
 }
 
+/* False with the error where librdkafka refuses the properties. */
 static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error)
 {
     char text[256];
@@ -81,6 +82,7 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
 
 /* ---- health ---- */
 
+/* The owner is called at transitions; the log repeats trouble every ten seconds. */
 static void tell_health(struct rcpt_producer *producer, bool healthy,
                         const struct rcpt_error *error)
 {
@@ -98,6 +100,7 @@ static void tell_health(struct rcpt_producer *producer, bool healthy,
     producer->callbacks.on_health(producer->callbacks.context, healthy, error);
 }
 
+/* What is outstanding is purged, so that it is reported as failed and may be sent again. */
 static void on_fatal(struct rcpt_producer *producer)
 {
     char text[256];
@@ -105,7 +108,7 @@ static void on_fatal(struct rcpt_producer *producer)
     if (producer->life != PRODUCER_OPEN)
         return;
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(producer->handle, text, sizeof(text));
-    rcpt_kafka_describe(&error, code, "the client has failed for good and is made anew", text);
+    rcpt_kafka_describe(&error, code, "the client has failed for good and is replaced", text);
     producer->life = PRODUCER_FAILED;
     producer->logged_at_ms = now_ms(producer) - LOG_AGAIN_MS;
     tell_health(producer, false, &error);
@@ -113,6 +116,7 @@ static void on_fatal(struct rcpt_producer *producer)
                                          RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
+/* Partition counts are looked up sooner: the leader may have moved. */
 static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
 {
     struct rcpt_error error;
@@ -135,6 +139,7 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
 
 /* ---- deliveries ---- */
 
+/* The broker will not take this record, however often it is sent. */
 static bool is_refusal(rd_kafka_resp_err_t code)
 {
     switch (code) {
@@ -148,6 +153,7 @@ static bool is_refusal(rd_kafka_resp_err_t code)
     }
 }
 
+/* Exactly once for each record that was taken. */
 static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t *message)
 {
     struct rcpt_error error;
@@ -203,6 +209,7 @@ struct look {
     struct rcpt_error error; /* decision NONE: all counts are known */
 };
 
+/* In the thread. One topic that does not exist does not hide the others. */
 static void look_work(struct rcpt_kafka_job *job)
 {
     struct look *look = (struct look *)job;
@@ -229,6 +236,7 @@ static void look_work(struct rcpt_kafka_job *job)
     }
 }
 
+/* On the loop. Late: the thread may still use the handle, which therefore is never destroyed. */
 static void look_done(struct rcpt_kafka_job *job, bool in_time)
 {
     struct look *look = (struct look *)job;
@@ -290,6 +298,7 @@ static void free_producer(struct rcpt_producer *producer)
     free(producer);
 }
 
+/* After the last of the two handles and the workers. */
 static void on_part_closed(void *context)
 {
     struct rcpt_producer *producer = context;
@@ -329,7 +338,7 @@ static void abandon_handle(struct rcpt_producer *producer)
     producer->stuck = false;
 }
 
-/* Gives the handle to a thread that destroys it. */
+/* Topics belong to the handle and go before it. */
 static void destroy_later(struct rcpt_producer *producer)
 {
     bool closing = producer->life == PRODUCER_CLOSING;
@@ -375,6 +384,7 @@ static void retire(struct rcpt_producer *producer)
         rcpt_log_error("kafka", "%s", error.text);
 }
 
+/* Bounds what a missed wake-up costs, and carries out what waits for the handle to settle. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_producer *producer = timer->data;
@@ -404,6 +414,7 @@ static rd_kafka_headers_t *make_headers(const struct rcpt_producer_record *recor
     return headers;
 }
 
+/* librdkafka owns value and headers once it has taken the record. */
 enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
                                            const struct rcpt_producer_record *record)
 {
@@ -437,6 +448,7 @@ size_t rcpt_producer_records(const struct rcpt_producer *producer)
 
 /* ---- beginning and end ---- */
 
+/* The shared copy owns the texts; the producer's settings point into it. */
 static void copy_settings(struct rcpt_producer *producer,
                           const struct rcpt_producer_settings *settings)
 {
@@ -481,6 +493,7 @@ struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *set
     return producer;
 }
 
+/* The tick sees to the rest: it retires the handle when everything is reported. */
 void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms)
 {
     if (producer->life == PRODUCER_CLOSING || producer->life == PRODUCER_ENDING)
