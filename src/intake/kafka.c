@@ -54,8 +54,8 @@ static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct ou
     struct rcpt_producer_record record = {
         .topic = INTAKE_TOPIC_EVENTS,
         .partition = (int32_t)batch->partition,
-        .value = batch->bytes,
-        .value_size = batch->size,
+        .value = batch->json.bytes,
+        .value_size = batch->json.size,
         .headers = headers,
         .header_count = 2,
         .tag = outgoing,
@@ -69,9 +69,9 @@ static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *
     struct outgoing *outgoing = rcpt_calloc(1, sizeof(*outgoing));
     outgoing->batch = batch;
     if (send_record(intake, outgoing) == RCPT_PRODUCER_TAKEN) {
-        batch->bytes = NULL;
+        batch->json.bytes = NULL;
         intake->totals.records++;
-        intake->totals.record_bytes += batch->size;
+        intake->totals.record_bytes += batch->json.size;
         rcpt_intake_observe(&intake->totals.record_events, rcpt_intake_event_bounds,
                             (double)batch->events);
         return;

@@ -307,6 +307,8 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
     if (handle == NULL)
         return NULL;
     struct rcpt_kafka *kafka = rcpt_calloc(1, sizeof(*kafka));
+    rcpt_backoff_init(&kafka->look_backoff, RCPT_KAFKA_LOOK_MIN_MS, RCPT_KAFKA_LOOK_MAX_MS,
+                      uv_hrtime());
     rcpt_kafka_copy_settings(&kafka->settings, settings);
     kafka->callbacks = settings->callbacks;
     kafka->loop = settings->loop;

@@ -20,6 +20,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "consumer.h"
 #include "worker.h"
@@ -78,6 +79,9 @@ struct health {
     struct logged_code logged[LOGGED_CODES];
 };
 
+/* Back-off of look-ups of the cluster. */
+#define RCPT_KAFKA_LOOK_MIN_MS 250
+#define RCPT_KAFKA_LOOK_MAX_MS 5000
 /* An eventfd that librdkafka writes to when an empty queue gets its first event. */
 struct rcpt_kafka_wake {
     uv_poll_t poll; /* first: its callbacks find the wake by it; data is the context */
@@ -123,7 +127,7 @@ struct rcpt_kafka {
     int32_t *counts; /* per topic of the settings; -1: not known yet */
     bool looking;
     int64_t look_at_ms; /* when to look at the cluster next; INT64_MAX: no need */
-    unsigned look_failures;
+    struct rcpt_backoff look_backoff;
 
     struct health health;
     int64_t committed_at_ms;

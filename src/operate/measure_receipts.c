@@ -10,11 +10,11 @@
 #define NS_PER_SECOND      1e9
 #define LETTER_ARENA_BYTES 4096u
 
-static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
-    [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
-    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_AGAIN] = "again",
-    [RCPT_OUTCOME_DATA] = "refused",        [RCPT_OUTCOME_PROBED] = "probed",
-    [RCPT_OUTCOME_UNKNOWN] = "unknown",
+static const char *const outcome_names[RCPT_ENGINE__COUNT] = {
+    [RCPT_ENGINE_COMMITTED] = "committed", [RCPT_ENGINE_FENCED] = "fenced",
+    [RCPT_ENGINE_RETRY] = "retry",         [RCPT_ENGINE_AGAIN] = "again",
+    [RCPT_ENGINE_DATA] = "refused",        [RCPT_ENGINE_PROBED] = "probed",
+    [RCPT_ENGINE_UNKNOWN] = "unknown",
 };
 static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
     [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",
@@ -79,7 +79,7 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
         const struct rcpt_log_fields fields = {.batch = batch->number,
                                                .trace = letter->record->traceparent};
         count_letter(measured, letter);
-        rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
+        rcpt_log_with(RCPT_LOG_INFO, "operate", &fields,
                       "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
                       letter->partition, (long long)letter->record->offset, letter->index,
                       rcpt_reject_name(letter->reason));
@@ -110,7 +110,7 @@ void measure_result(void *context, const struct lane_flight *flight,
                      RCPT_LABELS(kind_names[batch->kind], outcome_names[result->outcome]), 1);
     rcpt_metrics_observe(metrics, RCPT_METRIC_TRANSACTION_SECONDS, RCPT_NO_LABELS,
                          (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
-    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+    if (result->outcome == RCPT_ENGINE_COMMITTED)
         count_commit(measured, batch, result);
     else if (batch->kind == RCPT_BATCH_APPLY)
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
@@ -151,9 +151,9 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
     static const struct {
         enum rcpt_metric metric;
         enum rcpt_outcome outcome;
-    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_RECEIPT_APPLIED},
-                 {RCPT_METRIC_EVENTS_STALE, RCPT_RECEIPT_STALE},
-                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_RECEIPT_DUPLICATE}};
+    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_OUTCOME_APPLIED},
+                 {RCPT_METRIC_EVENTS_STALE, RCPT_OUTCOME_STALE},
+                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_OUTCOME_DUPLICATE}};
     struct rcpt_metrics *metrics = measured->context->metrics;
     for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
         const struct rcpt_outcome_counts *counts = &sums->gateways[index];
@@ -166,7 +166,7 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),
                          (double)counts->corrections);
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "lost"),
-                         (double)counts->receipts[RCPT_RECEIPT_LOST]);
+                         (double)counts->receipts[RCPT_OUTCOME_LOST]);
         rcpt_metrics_add(metrics, RCPT_METRIC_STATUSES_IMPLIED, RCPT_LABELS(gateway),
                          (double)counts->implied);
     }

@@ -13,7 +13,7 @@
  * --ids uuid: the inbox's message_id is of type uuid, and so is the array of ids
  *
  * Writes "ready" when everything is prepared, begins at a line on stdin, writes one line of JSON,
- * and keeps its connections until stdin ends, so that somebody can look at the backends meanwhile.
+ * and keeps its connections until stdin ends, so that the backends can be measured meanwhile.
  */
 #include <errno.h>
 #include <getopt.h>
