@@ -253,7 +253,7 @@ static void make_room(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
 static void announce_held(struct rcpt_kafka *kafka)
 {
     /* Partitions may have been added to a topic: that is why the group rebalances. */
-    rcpt_kafka_look_soon(kafka);
+    rcpt_kafka_look_up_soon(kafka);
     struct rcpt_kafka_partition *partitions = as_partitions(kafka->held);
     kafka->callbacks.on_assigned(kafka->callbacks.context, partitions, (size_t)kafka->held->cnt);
     free(partitions);

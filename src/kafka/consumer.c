@@ -119,9 +119,9 @@ static void on_tick(uv_timer_t *tick)
 {
     struct rcpt_kafka *kafka = tick->data;
     rcpt_kafka_workers_tick(kafka->workers);
-    if (kafka->life == LIFE_OPEN && !kafka->looking &&
-        kafka->look_at_ms <= rcpt_kafka_now_ms(kafka))
-        rcpt_kafka_look(kafka, NULL);
+    if (kafka->life == LIFE_OPEN && !kafka->lookup_in_flight &&
+        kafka->lookup_at_ms <= rcpt_kafka_now_ms(kafka))
+        rcpt_kafka_look_up(kafka, NULL);
     if (kafka->handle != NULL && kafka->control != NULL) {
         rcpt_kafka_retry_partitions(kafka);
         serve_logs(kafka);
@@ -307,7 +307,7 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
     if (handle == NULL)
         return NULL;
     struct rcpt_kafka *kafka = rcpt_calloc(1, sizeof(*kafka));
-    rcpt_backoff_init(&kafka->look_backoff, RCPT_KAFKA_LOOK_MIN_MS, RCPT_KAFKA_LOOK_MAX_MS,
+    rcpt_backoff_init(&kafka->lookup_backoff, RCPT_KAFKA_LOOKUP_MIN_MS, RCPT_KAFKA_LOOKUP_MAX_MS,
                       uv_hrtime());
     rcpt_kafka_copy_settings(&kafka->settings, settings);
     kafka->callbacks = settings->callbacks;
@@ -320,7 +320,7 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
     kafka->round_messages = ROUND_MESSAGES;
     rcpt_kafka_warn_of_library(settings);
     open_loop_handles(kafka);
-    rcpt_kafka_look(kafka, handle);
+    rcpt_kafka_look_up(kafka, handle);
     return kafka;
 }
 

@@ -246,7 +246,7 @@ void rcpt_kafka_on_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, con
         break;
     case MEANS_CLUSTER:
         rcpt_kafka_cluster_trouble(kafka, &error);
-        rcpt_kafka_look_soon(kafka);
+        rcpt_kafka_look_up_soon(kafka);
         break;
     case MEANS_GROUP:
         group_trouble(kafka, &error);

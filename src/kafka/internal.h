@@ -80,8 +80,8 @@ struct health {
 };
 
 /* Back-off of look-ups of the cluster. */
-#define RCPT_KAFKA_LOOK_MIN_MS 250
-#define RCPT_KAFKA_LOOK_MAX_MS 5000
+#define RCPT_KAFKA_LOOKUP_MIN_MS 250
+#define RCPT_KAFKA_LOOKUP_MAX_MS 5000
 /* An eventfd that librdkafka writes to when an empty queue gets its first event. */
 struct rcpt_kafka_wake {
     uv_poll_t poll; /* first: its callbacks find the wake by it; data is the context */
@@ -125,9 +125,9 @@ struct rcpt_kafka {
 
     char *cluster_id;
     int32_t *counts; /* per topic of the settings; -1: not known yet */
-    bool looking;
-    int64_t look_at_ms; /* when to look at the cluster next; INT64_MAX: no need */
-    struct rcpt_backoff look_backoff;
+    bool lookup_in_flight;
+    int64_t lookup_at_ms; /* when to look up the cluster next; INT64_MAX: no need */
+    struct rcpt_backoff lookup_backoff;
 
     struct health health;
     int64_t committed_at_ms;
@@ -246,8 +246,8 @@ void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partitio
 
 /* cluster.c */
 /* Starts a look-up if one is due. `handle` NULL: one is made. */
-void rcpt_kafka_look(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
-void rcpt_kafka_look_soon(struct rcpt_kafka *kafka);
+void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
+void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka);
 void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
                             int64_t wanted);
 

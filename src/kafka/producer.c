@@ -14,13 +14,13 @@
 
 #include "internal.h"
 
-#define TICK_MS           10 /* bounds what a wake-up that librdkafka did not send costs */
-#define LOOK_TIMEOUT_MS   5000
-#define LOOK_ALLOWANCE_MS 12000
-#define LOOK_AGAIN_MS     1000
-#define LOOK_STEADY_MS    30000
-#define LOG_AGAIN_MS      10000
-#define DESTROY_MS        30000 /* of a handle that another has replaced */
+#define TICK_MS             10 /* bounds what a wake-up that librdkafka did not send costs */
+#define LOOKUP_TIMEOUT_MS   5000
+#define LOOKUP_ALLOWANCE_MS 12000
+#define LOOKUP_AGAIN_MS     1000
+#define LOOKUP_STEADY_MS    30000
+#define LOG_AGAIN_MS        10000
+#define DESTROY_MS          30000 /* of a handle that another has replaced */
 
 enum producer_life {
     PRODUCER_OPEN,
@@ -43,9 +43,9 @@ struct rcpt_producer {
     uv_timer_t tick;
     unsigned open_handles;
     struct rcpt_kafka_workers *workers;
-    bool looking;
+    bool lookup_in_flight;
     bool stuck; /* a look-up never came back: its thread may still use the handle */
-    int64_t look_at_ms;
+    int64_t lookup_at_ms;
     size_t bytes, records;
     bool healthy;
     int64_t logged_at_ms;
@@ -133,8 +133,8 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
         tell_health(producer, false, &error);
     else
         rcpt_log_debug("kafka", "producer: %s [%s]", error.text, error.code);
-    if (producer->look_at_ms > now_ms(producer) + LOOK_AGAIN_MS)
-        producer->look_at_ms = now_ms(producer) + LOOK_AGAIN_MS;
+    if (producer->lookup_at_ms > now_ms(producer) + LOOKUP_AGAIN_MS)
+        producer->lookup_at_ms = now_ms(producer) + LOOKUP_AGAIN_MS;
 }
 
 /* ---- deliveries ---- */
@@ -198,7 +198,7 @@ static void drain(struct rcpt_producer *producer)
 
 /* ---- partitions ---- */
 
-struct look {
+struct lookup {
     struct rcpt_kafka_job job;
     struct rcpt_producer *producer; /* the loop's */
     rd_kafka_t *handle;             /* lives as long as the look-up runs */
@@ -210,26 +210,26 @@ struct look {
 };
 
 /* In the thread. One topic that does not exist does not hide the others. */
-static void look_work(struct rcpt_kafka_job *job)
+static void lookup_work(struct rcpt_kafka_job *job)
 {
-    struct look *look = (struct look *)job;
-    for (size_t i = 0; i < look->topic_count; i++) {
+    struct lookup *lookup = (struct lookup *)job;
+    for (size_t i = 0; i < lookup->topic_count; i++) {
         const struct rd_kafka_metadata *metadata;
         rd_kafka_resp_err_t code =
-            rd_kafka_metadata(look->handle, 0, look->topics[i], &metadata, LOOK_TIMEOUT_MS);
+            rd_kafka_metadata(lookup->handle, 0, lookup->topics[i], &metadata, LOOKUP_TIMEOUT_MS);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
             code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
-            look->counts[i] =
+            lookup->counts[i] =
                 code == RD_KAFKA_RESP_ERR_NO_ERROR ? metadata->topics[0].partition_cnt : 0;
             rd_kafka_metadata_destroy(metadata);
         }
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
-        rcpt_kafka_describe(&look->error, code,
+        rcpt_kafka_describe(&lookup->error, code,
                             code == RD_KAFKA_RESP_ERR__TRANSPORT ||
                                     code == RD_KAFKA_RESP_ERR__TIMED_OUT
-                                ? look->brokers
-                                : rd_kafka_topic_name(look->topics[i]),
+                                ? lookup->brokers
+                                : rd_kafka_topic_name(lookup->topics[i]),
                             NULL);
         if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
             break;
@@ -237,55 +237,55 @@ static void look_work(struct rcpt_kafka_job *job)
 }
 
 /* On the loop. Late: the thread may still use the handle, which therefore is never destroyed. */
-static void look_done(struct rcpt_kafka_job *job, bool in_time)
+static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
 {
-    struct look *look = (struct look *)job;
-    struct rcpt_producer *producer = look->producer;
-    producer->looking = false;
+    struct lookup *lookup = (struct lookup *)job;
+    struct rcpt_producer *producer = lookup->producer;
+    producer->lookup_in_flight = false;
     if (!in_time) {
         producer->stuck = true;
-        producer->look_at_ms = now_ms(producer) + LOOK_STEADY_MS;
+        producer->lookup_at_ms = now_ms(producer) + LOOKUP_STEADY_MS;
         return;
     }
-    bool known = look->error.decision == RCPT_DECISION_NONE;
-    producer->look_at_ms = now_ms(producer) + (known ? LOOK_STEADY_MS : LOOK_AGAIN_MS);
+    bool known = lookup->error.decision == RCPT_DECISION_NONE;
+    producer->lookup_at_ms = now_ms(producer) + (known ? LOOKUP_STEADY_MS : LOOKUP_AGAIN_MS);
     if (producer->life != PRODUCER_OPEN)
         return;
-    for (size_t i = 0; i < look->topic_count; i++) {
-        if (look->counts[i] < 0 || look->counts[i] == producer->counts[i])
+    for (size_t i = 0; i < lookup->topic_count; i++) {
+        if (lookup->counts[i] < 0 || lookup->counts[i] == producer->counts[i])
             continue;
-        producer->counts[i] = look->counts[i];
-        producer->callbacks.on_partitions(producer->callbacks.context, i, look->counts[i]);
+        producer->counts[i] = lookup->counts[i];
+        producer->callbacks.on_partitions(producer->callbacks.context, i, lookup->counts[i]);
     }
     if (!known)
-        tell_health(producer, false, &look->error);
+        tell_health(producer, false, &lookup->error);
     else if (producer->records == 0)
         tell_health(producer, true, NULL);
 }
 
-static void look_free(struct rcpt_kafka_job *job)
+static void lookup_free(struct rcpt_kafka_job *job)
 {
-    struct look *look = (struct look *)job;
-    free(look->brokers);
-    free(look);
+    struct lookup *lookup = (struct lookup *)job;
+    free(lookup->brokers);
+    free(lookup);
 }
 
-static void look_now(struct rcpt_producer *producer)
+static void lookup_now(struct rcpt_producer *producer)
 {
-    struct look *look = rcpt_calloc(1, sizeof(*look));
-    look->job.work = look_work;
-    look->job.done = look_done;
-    look->job.free = look_free;
-    look->producer = producer;
-    look->handle = producer->handle;
-    look->topic_count = producer->settings.topic_count;
-    look->brokers = rcpt_strdup(producer->settings.brokers);
-    for (size_t i = 0; i < look->topic_count; i++) {
-        look->topics[i] = producer->topics[i];
-        look->counts[i] = -1;
+    struct lookup *lookup = rcpt_calloc(1, sizeof(*lookup));
+    lookup->job.work = lookup_work;
+    lookup->job.done = lookup_done;
+    lookup->job.free = lookup_free;
+    lookup->producer = producer;
+    lookup->handle = producer->handle;
+    lookup->topic_count = producer->settings.topic_count;
+    lookup->brokers = rcpt_strdup(producer->settings.brokers);
+    for (size_t i = 0; i < lookup->topic_count; i++) {
+        lookup->topics[i] = producer->topics[i];
+        lookup->counts[i] = -1;
     }
-    producer->looking = true;
-    rcpt_kafka_workers_start(producer->workers, &look->job, LOOK_ALLOWANCE_MS);
+    producer->lookup_in_flight = true;
+    rcpt_kafka_workers_start(producer->workers, &lookup->job, LOOKUP_ALLOWANCE_MS);
 }
 
 /* ---- the end of a handle, and of the producer ---- */
@@ -359,14 +359,14 @@ static void retire(struct rcpt_producer *producer)
 {
     bool late =
         producer->life == PRODUCER_CLOSING && producer->close_deadline_ms <= now_ms(producer);
-    if (late && (producer->looking || producer->records > 0)) {
+    if (late && (producer->lookup_in_flight || producer->records > 0)) {
         rcpt_log_warn("kafka", "the producer did not settle in time: %zu records are unanswered",
                       producer->records);
         abandon_handle(producer);
         end(producer);
         return;
     }
-    if (producer->looking || producer->records > 0)
+    if (producer->lookup_in_flight || producer->records > 0)
         return;
     if (!producer->stuck) {
         destroy_later(producer);
@@ -379,7 +379,7 @@ static void retire(struct rcpt_producer *producer)
         return;
     struct rcpt_error error;
     if (open_handle(producer, &error))
-        producer->look_at_ms = now_ms(producer);
+        producer->lookup_at_ms = now_ms(producer);
     else /* what was good at the start */
         rcpt_log_error("kafka", "%s", error.text);
 }
@@ -394,8 +394,8 @@ static void on_tick(uv_timer_t *timer)
         return;
     if (producer->life == PRODUCER_FAILED || producer->life == PRODUCER_CLOSING)
         retire(producer);
-    else if (!producer->looking && producer->look_at_ms <= now_ms(producer))
-        look_now(producer);
+    else if (!producer->lookup_in_flight && producer->lookup_at_ms <= now_ms(producer))
+        lookup_now(producer);
 }
 
 static void on_wake(void *context)

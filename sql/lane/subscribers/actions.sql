@@ -1,5 +1,6 @@
--- Part of apply and wake where there are pipelines: notes the runs that a transition begins, and ends the awaits that wait for it. A trigger
--- fires when its status enters the message's path, or its flag is gained. Where nothing matches, this costs a look at the groups of the batch.
+-- Part of apply and wake where there are pipelines: notes the runs that a transition begins, and ends the awaits that wait for it. A
+-- trigger fires when its status enters the message's path, or its flag is gained. Where nothing matches, this costs a scan of the batch's
+-- groups.
 , action_hit AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, t.pipeline_id, t.code, t.wakes, t.orgs, t.campaigns
     FROM (SELECT DISTINCT c.old, c.new, c.gained FROM changed c) g
