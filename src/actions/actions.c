@@ -354,8 +354,8 @@ static void make_asks(struct app_actions *actions)
                                          .owner = actions};
     actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
     actions->store.retry_ms = STORE_MS;
-    actions->subscribe =
-        actions_ask(actions, "subscriptions", "asking to what pipelines subscribe", on_subscription);
+    actions->subscribe = actions_ask(actions, "subscriptions", "asking to what pipelines subscribe",
+                                     on_subscription);
     actions->own = actions_ask(actions, "own", "sharing out shards of actions", on_owned);
     actions->tidy = actions_ask(actions, "tidy", "tidying up of actions", on_tidied);
     actions->tidy.every_ms = TIDY_MS;
