@@ -128,8 +128,8 @@ static void answer_all(struct rcpt_submissions *submissions, PGconn *conn)
     bool alive = true;
     while (alive) {
         alive = PQconsumeInput(conn) == 1;
-        for (struct rcpt_pending *done = rcpt_submissions_take_done(submissions, conn); done != NULL;
-             done = rcpt_submissions_take_done(submissions, conn))
+        for (struct rcpt_pending *done = rcpt_submissions_take_done(submissions, conn);
+             done != NULL; done = rcpt_submissions_take_done(submissions, conn))
             rcpt_pending_answer(done, NULL);
     }
     struct rcpt_error lost;
