@@ -1,5 +1,6 @@
-/* Troubles of TLS and of passwords: what librdkafka says about them is about its own functions;
- * what to do depends on what is set. */
+/* Hints for troubles of TLS and of passwords. librdkafka's own texts tell about its functions; what
+ * an operator has to do depends on the properties that are set. Called by health.c and producer.c.
+ */
 #include <string.h>
 
 #include "internal.h"

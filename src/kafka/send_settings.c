@@ -16,7 +16,7 @@ static const struct rcpt_kafka_property fixed[] = {
     {"enable.idempotence", "true"},
     {"acks", "all"},
     {"allow.auto.create.topics", "false"},
-    /* Whatever waits is sent: batches are made before they come here. */
+    /* Sent at once: batches are made before they come here. */
     {"linger.ms", "0"},
     {"queue.buffering.max.messages", "1000000"},
     {"socket.nagle.disable", "true"},
@@ -63,6 +63,7 @@ static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings
     return true;
 }
 
+/* Twice the budget for librdkafka's own queue: the producer's bound has to be met first. */
 static bool set_sizes(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
                       struct rcpt_error *error)
 {

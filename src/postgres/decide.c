@@ -1,5 +1,6 @@
-/* What an SQLSTATE means for whoever submitted, and what an operator should do about it. Pure.
- * Called by the connection and by blocking sessions. */
+/* What an SQLSTATE means for the sender of a statement, and what an operator should do about it:
+ * tables, searched by prefix. Pure. Called wherever an answer of PostgreSQL becomes an error.
+ */
 #include <string.h>
 
 #include "connection.h"
@@ -46,11 +47,11 @@ static const struct {
     {"53100", "the server's disk is full: free space there"},
     {"53200", "the server is out of memory: lower work_mem or batch.max_events"},
     {"57P01", "the connection was ended by an administrator or a restart; nothing to do"},
-    {"57P02", "the server crashed and restarts: look at its log"},
-    {"57P03", "the server starts up or shuts down: wait, or look at its log"},
+    {"57P02", "the server crashed and restarts: see its log"},
+    {"57P03", "the server starts up or shuts down: wait, or see its log"},
     {"26000",
      "the connection lost its prepared statements: use a direct connection or session pooling"},
-    {"0A000", "a table was altered: the statements are prepared anew on the next connection"},
+    {"0A000", "a table was altered: the next connection prepares the statements again"},
     {"55P03", "another session holds the row: see pg_blocking_pids()"},
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
 };
