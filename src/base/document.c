@@ -33,7 +33,7 @@ static inline void set_value(struct rcpt_node *node, const struct rcpt_json_toke
     if (node->type == RCPT_NODE_NULL)
         return;
     if (is_container(token->kind)) {
-        node->raw.at = input.at + rcpt_json_end_of(token) - 1;
+        node->raw.at = input.at + token->end - 1;
         return;
     }
     bool is_static = node->type == RCPT_NODE_BOOLEAN;
@@ -44,7 +44,7 @@ static inline void set_value(struct rcpt_node *node, const struct rcpt_json_toke
 static void end_container(struct rcpt_node *node, const struct rcpt_json_token *token,
                           struct rcpt_text input)
 {
-    node->raw.size = (size_t)(input.at + rcpt_json_end_of(token) - node->raw.at);
+    node->raw.size = (size_t)(input.at + token->end - node->raw.at);
 }
 
 /* Appends a node to the innermost container. */

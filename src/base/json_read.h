@@ -1,8 +1,8 @@
-/* JSON as a stream of tokens, without a tree: the only place that knows the library (yajl).
+/* JSON as a stream of tokens, without a tree.
  *
  * Accepts JSON (RFC 8259) and nothing else, but does not check the encoding of strings: bytes that
- * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?'. Memory: a few KiB and the
- * longest string with escapes, however many values there are. Thread-safe.
+ * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?'. Memory: the longest string
+ * with escapes, however many values there are. Thread-safe.
  */
 #ifndef RECEIPTD_BASE_JSON_READ_H
 #define RECEIPTD_BASE_JSON_READ_H
@@ -22,16 +22,14 @@ enum rcpt_json_kind {
     RCPT_JSON_END, /* of the array or object that was opened last */
 };
 
-struct rcpt_json_reading;
-
 struct rcpt_json_token {
     enum rcpt_json_kind kind;
     /* Of a key or string: unescaped, without quotes; of a number: as written, so that large ones
      * stay exact; of a boolean: "true" or "false", static. Points into the input, or lives until
      * the callback returns (rcpt_json_keep). */
     struct rcpt_text text;
+    size_t end;     /* offset in the input behind the token */
     unsigned depth; /* containers around it; a container's own tokens do not count it */
-    const struct rcpt_json_reading *reading;
 };
 
 /* False: stop. */
@@ -44,29 +42,18 @@ enum rcpt_json_result {
     RCPT_JSON_STOPPED,  /* by the callback */
 };
 
-/* Where and why the input is refused; the text shows nothing of the input. */
+/* Where and why the reading ended; the text shows nothing of the input. */
 struct rcpt_json_fault {
     size_t byte;
-    char text[80];
+    const char *text; /* static */
 };
 
 /* `fault` may be NULL; it is set unless the result is OK. */
 enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback on_token,
                                      void *context, struct rcpt_json_fault *fault);
 
-/* Offset in the input behind the token; only while the callback runs. */
-size_t rcpt_json_end_of(const struct rcpt_json_token *token);
-
 /* The token's text for as long as the input and the arena live. */
-static inline struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
-                                              struct rcpt_arena *arena)
-{
-    if (text.size == 0)
-        return RCPT_TEXT("");
-    bool is_input = (uintptr_t)text.at - (uintptr_t)input.at < input.size;
-    return is_input ? text : rcpt_text_copy(arena, text);
-}
-
-const char *rcpt_json_library(char version[16]); /* "2.1.0" */
+struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
+                                struct rcpt_arena *arena);
 
 #endif

@@ -42,6 +42,14 @@ bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix)
     return rcpt_text_is_nocase(rcpt_text_part(text, 0, strlen(prefix)), prefix);
 }
 
+int rcpt_text_hex_digit(int character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    int lower = character | 0x20;
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 bool rcpt_text_is_digits(struct rcpt_text text)
 {
     for (size_t index = 0; index < text.size; index++)

@@ -38,6 +38,7 @@ bool rcpt_text_is_nocase(struct rcpt_text text, const char *other); /* ASCII let
 bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_text_begins(struct rcpt_text text, const char *prefix);
 bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix);
+int rcpt_text_hex_digit(int character);          /* its value; -1: it is none */
 bool rcpt_text_is_digits(struct rcpt_text text); /* at least one, and nothing else */
 /* memcmp, then the shorter one first. */
 int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right);

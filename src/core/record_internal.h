@@ -47,7 +47,7 @@ struct rcpt_record_fields {
  * record, so that events pay only where there is some. */
 struct rcpt_text_flaws {
     bool utf8;           /* bytes that are not UTF-8 */
-    bool half_surrogate; /* an escaped surrogate without its other half; yajl makes '?' of it */
+    bool half_surrogate; /* an escaped surrogate without its other half; it is read as '?' */
 };
 
 struct rcpt_record_gateway {

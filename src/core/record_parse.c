@@ -72,8 +72,8 @@ static void set_field(struct parse *parse, const struct rcpt_json_token *token)
     struct rcpt_text text = {NULL, 0};
     if (kind == RCPT_TOKEN_STRING || kind == RCPT_TOKEN_NUMBER)
         text = rcpt_json_keep(parse->value, token->text, &parse->decoder->strings);
-    parse->open->fields.tokens[field] = (struct rcpt_token){
-        .kind = kind, .text = text.at, .size = text.size, .end = rcpt_json_end_of(token)};
+    parse->open->fields.tokens[field] =
+        (struct rcpt_token){.kind = kind, .text = text.at, .size = text.size, .end = token->end};
 }
 
 /* The element's text begins behind the previous one's, after blanks and a comma. */
@@ -124,7 +124,7 @@ static void on_scalar(struct parse *parse, const struct rcpt_json_token *token)
         parse->open->fields.flags |=
             rcpt_record_flag_of(parse->decoder, token->text.at, token->text.size);
     else if (token->depth == parse->list_depth)
-        refuse_element(parse, rcpt_json_end_of(token));
+        refuse_element(parse, token->end);
 }
 
 /* From here on the values at this depth belong to the object. */
@@ -132,7 +132,7 @@ static void open_draft(struct parse *parse, struct draft *draft,
                        const struct rcpt_json_token *token)
 {
     memset(draft, 0, sizeof(*draft));
-    draft->start = rcpt_json_end_of(token) - 1;
+    draft->start = token->end - 1;
     parse->open = draft;
     parse->field_depth = token->depth + 1;
     parse->flags_depth = 0;
@@ -181,7 +181,7 @@ static void open_list(struct parse *parse, enum form form, const struct rcpt_jso
     rcpt_record_forget(parse->decoder);
     parse->form = form;
     parse->index = 0;
-    parse->element_floor = rcpt_json_end_of(token);
+    parse->element_floor = token->end;
     parse->list_depth = token->depth + 1;
     parse->field_depth = 0;
 }
@@ -205,9 +205,9 @@ static void end_object(struct parse *parse, const struct rcpt_json_token *token)
 {
     if (parse->open == &parse->element) {
         parse->field_depth = 0;
-        take_event(parse, &parse->element, rcpt_json_end_of(token));
+        take_event(parse, &parse->element, token->end);
     } else if (parse->form == FORM_OBJECT) {
-        take_event(parse, &parse->whole, rcpt_json_end_of(token));
+        take_event(parse, &parse->whole, token->end);
     }
 }
 
@@ -224,7 +224,7 @@ static void on_end(struct parse *parse, const struct rcpt_json_token *token)
         parse->open = &parse->whole;
         parse->field_depth = token->depth;
     } else if (token->depth == parse->list_depth && token->depth > 0) {
-        refuse_element(parse, rcpt_json_end_of(token)); /* an array in the list */
+        refuse_element(parse, token->end); /* an array in the list */
     }
 }
 

@@ -4,15 +4,6 @@
  * verifiers. */
 #include "form.h"
 
-static int hex_digit(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    if (byte >= 'a' && byte <= 'f')
-        return byte - 'a' + 10;
-    return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
-}
-
 /* Decoding never grows a text, so its size bounds the memory. */
 static struct rcpt_text decode(struct rcpt_text text, bool plus_is_blank, struct rcpt_arena *arena)
 {
@@ -27,8 +18,8 @@ static struct rcpt_text decode(struct rcpt_text text, bool plus_is_blank, struct
         char byte = text.at[index];
         int high = -1, low = -1;
         if (byte == '%' && index + 2 < text.size) {
-            high = hex_digit(text.at[index + 1]);
-            low = hex_digit(text.at[index + 2]);
+            high = rcpt_text_hex_digit(text.at[index + 1]);
+            low = rcpt_text_hex_digit(text.at[index + 2]);
         }
         if (high >= 0 && low >= 0) {
             out[used++] = (char)(high << 4 | low);

@@ -214,7 +214,7 @@ static void add_unknown(struct measure_receipts *measured, bool dead, const char
 /* Receipts of unknown messages. The answer has a limit; receipts beyond it count as of gateway
  * "other". */
 static void add_unknown_effects(struct measure_receipts *measured, const struct rcpt_batch *batch,
-                      const struct rcpt_lane_effects *effects)
+                                const struct rcpt_lane_effects *effects)
 {
     bool dead = effects->events_dead > 0;
     uint64_t left = dead ? effects->events_dead : effects->events_parked;
