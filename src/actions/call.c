@@ -71,7 +71,7 @@ static void say_state(const struct actions_endpoint *endpoint, const char *why)
     rcpt_log(state == RCPT_BREAKER_CLOSED     ? RCPT_LOG_INFO
              : state == RCPT_BREAKER_DISABLED ? RCPT_LOG_ERROR
                                               : RCPT_LOG_WARN,
-             "outbox", "endpoint %s %s%s%s", endpoint->name, texts[state],
+             "actions", "endpoint %s %s%s%s", endpoint->name, texts[state],
              why[0] != '\0' ? ": " : "", why);
 }
 
@@ -225,7 +225,7 @@ static unsigned room_of(struct app_actions *actions, struct actions_endpoint *en
 {
     if (rcpt_breaker_look(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
         return endpoint->in_flight == 0 ? 1 : 0;
-    return rcpt_webhook_room(endpoint->endpoint);
+    return rcpt_webhook_capacity(endpoint->endpoint);
 }
 
 static bool is_shut(const struct actions_endpoint *endpoint)
@@ -312,7 +312,7 @@ static void on_partitions(void *context, size_t topic, int32_t count)
 {
     const struct app_actions *actions = context;
     if (count == 0)
-        rcpt_log_warn("kafka", "topic %s, which pipelines produce to, does not exist",
+        rcpt_log_warn("actions", "topic %s, which pipelines produce to, does not exist",
                       actions->pipelines->topics.names[topic]);
 }
 

@@ -1,7 +1,9 @@
-/* Texts with a length: comparing, trimming, searching, numbers, copies in an arena. Pure. Called by
- * all that reads a format of others: adapters of gateways, JSON, HTTP, templates.
- */
+/* Texts with a length: comparing, trimming, searching, numbers, copies in an arena; and the nearest
+ * of several words, for hints. Pure. Called by readers of other people's formats: adapters of
+ * gateways, JSON, HTTP, templates. */
 #include "text.h"
+
+#define WORD_BYTES 64u /* longer words get no hint */
 
 /* ASCII only, whatever the locale is. */
 static char lower(char byte)
@@ -125,4 +127,44 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
     }
     joined[size] = '\0';
     return (struct rcpt_text){joined, size};
+}
+
+/* ---- what was probably meant ---- */
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Edit distance in which two neighbours changed round count as one edit. Both texts are shorter
+ * than WORD_BYTES. */
+static size_t distance(const char *left, const char *right)
+{
+    size_t rows[WORD_BYTES + 1][WORD_BYTES + 1];
+    size_t left_size = strlen(left), right_size = strlen(right);
+    for (size_t i = 0; i <= left_size; i++)
+        rows[i][0] = i;
+    for (size_t j = 0; j <= right_size; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= left_size; i++) {
+        for (size_t j = 1; j <= right_size; j++) {
+            size_t replaced = rows[i - 1][j - 1] + (left[i - 1] != right[j - 1]);
+            rows[i][j] = min3(rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced);
+            if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] &&
+                rows[i - 2][j - 2] + 1 < rows[i][j])
+                rows[i][j] = rows[i - 2][j - 2] + 1;
+        }
+    }
+    return rows[left_size][right_size];
+}
+
+const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate)
+{
+    if (strlen(text) >= WORD_BYTES || strlen(candidate) >= WORD_BYTES)
+        return best;
+    size_t edits = distance(text, candidate);
+    if (edits > 1 + strlen(candidate) / 4 || edits >= strlen(candidate))
+        return best;
+    return best == NULL || edits < distance(text, best) ? candidate : best;
 }

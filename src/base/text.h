@@ -70,4 +70,8 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
 #define RCPT_TEXT_JOIN(arena, ...)                                                                 \
     rcpt_text_join((arena), (const struct rcpt_text[]){__VA_ARGS__, {NULL, 0}})
 
+/* For hints: the one of `best` and `candidate` that is nearer to `text` by edits. `candidate` counts
+ * only if it is near enough to be meant. `best` is NULL at first. */
+const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate);
+
 #endif

@@ -9,25 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/utf8.h"
 #include "value.h"
 
-struct text {
-    char *bytes;
-    size_t size, capacity;
-};
-
-static bool append(struct text *text, const char *bytes, size_t size)
+/* False, and nothing is appended, above the limit. */
+static bool append(struct rcpt_buffer *text, const char *bytes, size_t size)
 {
     if (size > RCPT_CONFIG_MAX_VALUE - text->size)
         return false;
-    while (text->size + size + 1 > text->capacity) {
-        text->capacity = text->capacity == 0 ? 256 : text->capacity * 2;
-        text->bytes = rcpt_realloc(text->bytes, text->capacity);
-    }
-    memcpy(text->bytes + text->size, bytes, size);
-    text->size += size;
-    text->bytes[text->size] = '\0';
+    rcpt_buffer_append(text, bytes, size);
     return true;
 }
 
@@ -42,7 +33,7 @@ static size_t name_size(const char *text)
 }
 
 /* `at` stands behind "${". Returns where the text goes on, or NULL. */
-static const char *expand_one(struct text *out, const char *at, char problem[160])
+static const char *expand_one(struct rcpt_buffer *out, const char *at, char problem[160])
 {
     size_t size = name_size(at);
     const char *end = strchr(at, '}');
@@ -70,7 +61,7 @@ static const char *expand_one(struct text *out, const char *at, char problem[160
 
 char *rcpt_config_expand(const char *text, char problem[160])
 {
-    struct text out = {0};
+    struct rcpt_buffer out = {0};
     bool fits = append(&out, "", 0);
     while (*text != '\0' && fits) {
         if (strncmp(text, "$${", 3) == 0) {
@@ -94,7 +85,7 @@ char *rcpt_config_expand(const char *text, char problem[160])
     }
     return out.bytes;
 failed:
-    free(out.bytes);
+    rcpt_buffer_free(&out);
     return NULL;
 }
 

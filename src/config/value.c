@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define NAME_BYTES      64u
 
 struct unit {
     const char *name;
@@ -199,44 +200,6 @@ bool rcpt_config_is_topic(const char *text)
         return false;
     return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
            size;
-}
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Edit distance in which two neighbours changed round count as one edit. Both texts are shorter
- * than NAME_BYTES. */
-static size_t distance(const char *left, const char *right)
-{
-    size_t rows[NAME_BYTES + 1][NAME_BYTES + 1];
-    size_t left_size = strlen(left), right_size = strlen(right);
-    for (size_t i = 0; i <= left_size; i++)
-        rows[i][0] = i;
-    for (size_t j = 0; j <= right_size; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= left_size; i++) {
-        for (size_t j = 1; j <= right_size; j++) {
-            size_t replaced = rows[i - 1][j - 1] + (left[i - 1] != right[j - 1]);
-            rows[i][j] = min3(rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced);
-            if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] &&
-                rows[i - 2][j - 2] + 1 < rows[i][j])
-                rows[i][j] = rows[i - 2][j - 2] + 1;
-        }
-    }
-    return rows[left_size][right_size];
-}
-
-const char *rcpt_config_nearer(const char *text, const char *best, const char *candidate)
-{
-    if (strlen(text) >= NAME_BYTES || strlen(candidate) >= NAME_BYTES)
-        return best;
-    size_t edits = distance(text, candidate);
-    if (edits > 1 + strlen(candidate) / 4 || edits >= strlen(candidate))
-        return best;
-    return best == NULL || edits < distance(text, best) ? candidate : best;
 }
 
 const char *rcpt_config_shown(const char *text, char out[64])

@@ -143,7 +143,7 @@ typedef Lane {                      /* struct lane, struct lane_position */
 #define IDLE 0
 #define PINNED 1                    /* M_twolooks: pins are read, rows are not */
 #define READ 2                      /* rows are read, the engine does not have them yet (src/core/assignment.c) */
-#define BOOTING 3                   /* there were no rows at the reading */
+#define BOOTING 3                   /* there were no rows when we looked */
 #define ASSIGNED 4
 
 typedef Slot {                      /* struct slot: a partition in an instance, and librdkafka's view of it */
@@ -268,7 +268,7 @@ inline copy_tables(target, source) {
     next_partition
 }
 
-/* Choice 1: the WAL is flushed up to here before the next commit; 2: it is not. Nothing reads the disk after the last
+/* Choice 1: the WAL is flushed up to here before the next commit; 2: it is not. No process reads the disk after the last
  * crash. */
 #define flushed choice = 1
 #if CRASHES > 0
@@ -436,7 +436,7 @@ inline admit_to_lane(offset) {
     :: else -> good = good || (events(m) & each(offset)) != 0; m = m + width[i]
     od;
     good = good || ((UNDECODABLE & each(offset)) != 0 && l == letter_lane(i, width[i]));
-#ifdef M_halfadmit  /* F19: no capacity in the second lane */
+#ifdef M_halfadmit  /* F19: no room in the second lane */
     good = good && l == 0;
 #endif
     LANE.queue[p] = LANE.queue[p] + (good -> each(offset) : 0);
@@ -446,7 +446,7 @@ inline admit_to_lane(offset) {
     fi
 }
 
-/* While a rewind is under way nothing above the record that was asked for is taken until that one came (F5): what comes first may have
+/* While a rewind is under way nothing above the requested record is taken until that one came (F5): what comes first may have
  * been fetched before, or stem from an earlier rewind. */
 #ifdef M_rewindbelow                /* until any record below the old position came */
 #define is_dropped(offset) (SLOT.rewinding && offset >= SLOT.rewind_from)
@@ -519,7 +519,7 @@ inline assign_again() {
     end_rewind()
 }
 
-/* Rows of all lanes in one reading, with the pins that allow them; kept in `expected` until the engine gets them. */
+/* Rows of all lanes in one query, with the pins that allow them; kept in `expected` until the engine gets them. */
 inline read_rows() {
     for_each_lane
         LANE.expected[p] = now.next[p * LANES + l];
@@ -613,7 +613,7 @@ end:do
     :: d_step { MINE.state != IDLE && owner[part] != i -> partition_says("is revoked\n"); p = part; revoke() }
     /* Pins differ from the configuration: it refuses to go on, and is started with the new one. */
     :: d_step { MINE.state == IDLE && owner[part] == i && part < now.partitions && width[i] != now.layout &&
-                width[i] != configured -> partition_says("is refused: the instance starts again\n"); restart() }
+                width[i] != configured -> partition_says("is refused: the instance starts anew\n"); restart() }
 #if BOOTED < PARTITIONS
     :: d_step { MINE.state == IDLE && owner[part] == i && part == now.partitions ->
            partition_says("has no rows\n"); MINE.state = BOOTING }
@@ -670,7 +670,7 @@ inline ask() {
     next_partition
 }
 
-/* [resync_row]: one row against what the lane believes. Own, never sent and of another instance are one case (F3). */
+/* [resync_row]: one row against what the lane believes. Our batch, none and another owner's are one case (F3). */
 inline resync_row(current) {
     if
     :: current >= LANE.expected[p] ->
@@ -707,7 +707,7 @@ inline on_positions() {
         :: else ->
            if
            :: LANE.sent.batch[p] || LANE.sent.generation[p] != SLOT.generation ->
-              if                    /* it must have been deleted */
+              if                    /* for an operator must have deleted it */
               :: LANE.sent.batch[p] && width[i] == now.layout -> wrong("wrong: an instance stops for a missing row\n")
               :: else -> skip
               fi;
@@ -785,8 +785,8 @@ inline fly(kind_of) {
     LANE.state = IN_FLIGHT
 }
 
-/* [lane_requeue]: raw events return to the queue, except those of ended epochs; the next batch is built from them (F3). */
-inline requeue() {
+/* [lane_requeue]: raw events go back to the queue, but for those of ended epochs; the batch is rebuilt from them (F3). */
+inline requeue_in_flight() {
     for_each_partition
         if
 #ifdef M_reassignfilter
@@ -833,7 +833,7 @@ inline on_fenced() {
     next_partition;
     LANE.state = IN_FLIGHT
 #else
-    requeue();
+    requeue_in_flight();
     LANE.state = UNSYNCED
 #endif
 }
@@ -841,7 +841,7 @@ inline on_fenced() {
 /* The connection is gone: committed or not. */
 inline on_unknown() {
     again = (LANE.state >= IN_FLIGHT);
-    requeue();
+    requeue_in_flight();
 #ifdef M_noidle     /* F4: only a lane that had something in flight reads its positions again */
     LANE.state = (again || LANE.state < READY -> UNSYNCED : READY)
 #else
@@ -884,7 +884,7 @@ inline say_batch(tx) {
 /* One lane of one instance, and the backend that serves it. */
 proctype LaneOf(byte i; byte lane) {
 end:do
-    /* A new connection, or [verify]: an idle lane asks every progress.verify_interval; here whenever there is something to
+    /* A new connection, or [verify]: an idle lane compares every progress.verify_interval; here whenever there is something to
      * see, and LOOKS times when there is not. */
     :: d_step { MINE.state == UNSYNCED && lane < width[i] && any(is_assigned) || finds_difference ->
            lane_says("asks for its positions\n"); l = lane; ask() }
@@ -932,8 +932,8 @@ end:do
            } }
 
     /* -- results -- */
-    :: d_step { MINE.state == COMMITTED -> lane_says("gets the commit\n"); l = lane; on_committed() }
-    :: d_step { MINE.state == FENCED -> lane_says("gets the fence\n"); l = lane; on_fenced() }
+    :: d_step { MINE.state == COMMITTED -> lane_says("hears of the commit\n"); l = lane; on_committed() }
+    :: d_step { MINE.state == FENCED -> lane_says("hears of the fence\n"); l = lane; on_fenced() }
 
     /* -- faults -- */
 #if LOSSES > 0
@@ -955,7 +955,7 @@ end:do
            } }
 #endif
 #if RETRIES > 0
-    :: d_step { MINE.state == IN_FLIGHT && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue(); LANE.state = READY }
+    :: d_step { MINE.state == IN_FLIGHT && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue_in_flight(); LANE.state = READY }
 #endif
     od
 }
@@ -994,7 +994,7 @@ inline crash() {
     clear(orphan);
     if
     :: crashes == 0 ->
-       disk.layout = 0;             /* from here on it is never read */
+       disk.layout = 0;             /* from here on no process reads it */
        disk.generation = 0;
        disk.partitions = 0;
        disk.born = 0;
