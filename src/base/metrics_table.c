@@ -69,7 +69,7 @@ static const struct rcpt_metric_row rows[] = {
          .help = "Receipts of batches too diverse to tell applied, stale and duplicate apart"},
     [RCPT_METRIC_EVENTS_PARKED] = {"receiptd_events_parked_total", COUNTER, LABELS("gateway"),
                                    .most = MOST_GATEWAYS,
-                                   .help = "Receipts put aside until their message's row exists"},
+                                   .help = "Receipts parked until their message's row exists"},
     [RCPT_METRIC_EVENTS_WOKEN] = {"receiptd_events_woken_total", COUNTER, LABELS("gateway"),
                                   .most = MOST_GATEWAYS,
                                   .help = "Parked receipts that were applied since"},
@@ -246,8 +246,8 @@ static const struct rcpt_metric_row rows[] = {
                                         .help = "Connections of gateways"},
     [RCPT_METRIC_INTAKE_CLOSED] =
         {"receiptd_intake_connections_closed_total", COUNTER, LABELS("cause"), .most = 4,
-         .help = "Connections that the intake ended: evicted (made room for others), refused (no "
-                 "room), timeout (too slow), tls (no handshake)"},
+         .help = "Connections that the intake ended: evicted (for a new one), refused (at the "
+                 "limit), timeout (too slow), tls (no handshake)"},
     [RCPT_METRIC_FOLD_EVENTS] = {"receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
                                  .help = "Events that a rule took into groups; like all of folds "
                                          "from the database, the same on every instance"},
@@ -329,7 +329,7 @@ static const struct rcpt_metric_row rows[] = {
     [RCPT_METRIC_LOG_SUPPRESSED] = {"receiptd_log_lines_suppressed_total", COUNTER,
                                     .help = "Log lines above log.burst of one kind"},
     [RCPT_METRIC_LOG_DROPPED] = {"receiptd_log_lines_dropped_total", COUNTER,
-                                 .help = "Log lines lost because nobody read the error output"},
+                                 .help = "Log lines lost because the error output was not read"},
     [RCPT_METRIC_HTTP_REQUESTS] = {"receiptd_http_requests_total", COUNTER, LABELS("code"),
                                    .most = 32, .help = "Answers of the HTTP server by status"},
     [RCPT_METRIC_SPANS_EXPORTED] = {"receiptd_spans_exported_total", COUNTER,

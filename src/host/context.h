@@ -1,5 +1,5 @@
 /* What every module of the running daemon is handed: the loop, the configuration, the metrics, the
- * tracer, the name of the instance, and the owner's ears.
+ * tracer, the name of the instance, and the owner's callbacks.
  *
  * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
  * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. What
@@ -57,8 +57,8 @@ struct app_context {
     struct app_host host;
     struct app_ticker *tickers;
     enum app_phase phase;
-    bool ready, was_ready;         /* as told last; once at least */
-    bool halted;                   /* some of the work stands still until an operator has looked */
+    bool ready, was_ready;         /* as logged last; once at least */
+    bool halted;                   /* some of the work stands still until an operator acts */
     int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
     unsigned open;                 /* things that have to say that they are closed */
     char instance[APP_INSTANCE_BYTES];
