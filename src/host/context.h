@@ -30,7 +30,7 @@ struct app_host { /* callbacks of the owner; `owner` is their first argument */
     unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
 };
 
-/* The life of the process, in this order. The owner sets it (enter() in app/run.c). */
+/* The life of the process, in this order. The owner sets it by app_enter(). */
 enum app_phase {
     APP_STARTING, /* modules start one after the other; a failure stops the process */
     APP_RUNNING,  /* until a signal or a fatal error */
@@ -70,6 +70,9 @@ static inline bool app_is_stopping(const struct app_context *context)
 {
     return context->phase >= APP_STOPPING;
 }
+
+/* The one setter of the phase: asserts that it may follow, and logs it. For the owner only. */
+void app_enter(struct app_context *context, enum app_phase phase, const char *reason);
 
 /* The ticker is borrowed for good. */
 void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
