@@ -75,7 +75,7 @@ enum rcpt_log_level rcpt_log_find_level(const char *name)
     return (enum rcpt_log_level)level;
 }
 
-/* One atomic number answers most calls for levels that nobody asked for, without the lock. */
+/* One atomic number answers most calls for levels that are off everywhere, without the lock. */
 static void find_most_verbose(void)
 {
     int most = (int)state.level;
@@ -330,7 +330,7 @@ static void say_dropped(void)
     uint64_t dropped = state.counts.dropped - state.said_dropped;
     if (dropped == 0)
         return;
-    snprintf(text, sizeof(text), "%llu lines were lost: nobody read the error output",
+    snprintf(text, sizeof(text), "%llu lines were lost: the error output was not read",
              (unsigned long long)dropped);
     uint64_t before = state.counts.dropped;
     emit(RCPT_LOG_WARN, "base", NULL, text);

@@ -68,6 +68,6 @@ int64_t rcpt_notify_watchdog_ms(void)
     const char *process = getenv("WATCHDOG_PID");
     long long interval_us = positive(getenv("WATCHDOG_USEC"));
     if (process != NULL && positive(process) != getpid())
-        return 0; /* meant for whoever started us */
+        return 0; /* meant for the process that started us */
     return interval_us > 0 && interval_us < 1000 ? 1 : interval_us / 1000;
 }

@@ -228,7 +228,7 @@ static char *read_some(struct import *import, size_t *count)
     return NULL;
 }
 
-/* Every transaction is small, so that nobody waits for an import. */
+/* Every transaction is small, so that no batch waits long for an import. */
 static bool import_some(struct import *import, bool *at_end)
 {
     size_t count = 0;

@@ -14,7 +14,7 @@
 struct audit {
     struct command_context *context;
     bool repair;
-    struct report drift;      /* a row per cell that was off when it was looked at first */
+    struct report drift;      /* a row per cell that was off at the first recount */
     int64_t campaigns, cells; /* checked, compared */
     int64_t repaired;         /* cells */
     int64_t remaining;        /* cells off at the end */

@@ -113,7 +113,7 @@ static int report(const struct rcpt_intake_account *account,
     return report_drops(result) ? EX_DATAERR : EX_OK;
 }
 
-/* A sample is old by nature: its age is not looked at, everything else is. */
+/* A sample is old by nature: its age is not checked, everything else is. */
 static int try_request(const struct rcpt_intake_account_config *config,
                        const struct rcpt_ladder *ladder, const struct rcpt_http_message *message,
                        struct rcpt_error *error)

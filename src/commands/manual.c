@@ -115,7 +115,7 @@ static const char ending[] =
     "Variables that the configuration names as ${NAME}, those of libpq, and:\n"
     ".TP\n.BR NOTIFY_SOCKET \", \" WATCHDOG_USEC\n"
     "of\n.BR systemd.service (5)\n"
-    "with Type=notify: start, status, reload, drain and signs of life are told there.\n"
+    "with Type=notify: start, status, reload, drain and signs of life are sent there.\n"
     ".TP\n.B RECEIPTD_SECRETS\n"
     "set by the units to where the files of /etc/receiptd/secrets, or of intake-secrets, are for\n"
     "them; a secret is written\n"

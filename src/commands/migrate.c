@@ -33,7 +33,7 @@ static bool print_script(struct migrate_plan *plan)
     return true;
 }
 
-/* A read-only transaction looks without locks and is rolled back. */
+/* A read-only transaction makes the plan without locks and is rolled back. */
 static bool dry_run(struct migrate_plan *plan)
 {
     struct rcpt_session *session = plan->context->session;

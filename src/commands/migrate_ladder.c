@@ -126,12 +126,13 @@ bool migrate_check_callers(struct migrate_plan *plan)
     bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
     if (rows != NULL && !good) {
         const char *object = rcpt_session_rows_text(rows, 0, "object");
-        rcpt_error_fatal(error, EX_NOPERM,
-                         "%s calls %s of role \"%s\": whoever reads the inbox table runs it, with "
-                         "all his rights",
-                         object, rcpt_session_rows_text(rows, 0, "function"),
-                         rcpt_session_rows_text(rows, 0, "owner"));
-        rcpt_error_hint(error, "drop the %s, or look at the function and give it to a superuser",
+        rcpt_error_fatal(
+            error, EX_NOPERM,
+            "%s calls %s of role \"%s\": a session that reads the inbox table runs it, "
+            "with all its own rights",
+            object, rcpt_session_rows_text(rows, 0, "function"),
+            rcpt_session_rows_text(rows, 0, "owner"));
+        rcpt_error_hint(error, "drop the %s, or check the function and give it to a superuser",
                         object);
     }
     rcpt_session_rows_free(rows);
@@ -172,7 +173,7 @@ struct ladder_state { /* columns of ladder_state.sql */
     int64_t pins;
 };
 
-/* Where the ladder only grows, running daemons stay right: nobody is waited for or fenced off. */
+/* Where the ladder only grows, running daemons stay right: no batch is waited for, no daemon is fenced off. */
 static bool plan_change(struct migrate_plan *plan, const struct ladder_state *state)
 {
     size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);

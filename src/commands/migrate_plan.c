@@ -368,7 +368,7 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
         return true;
     rcpt_error_fatal(
         error, EX_NOPERM,
-        "role \"%s\" is a superuser: what a migration makes, or runs into in somebody's "
+        "role \"%s\" is a superuser: what a migration makes, or runs in another role's "
         "table, would work with all rights",
         rcpt_session_rows_text(state, 0, "session"));
     rcpt_error_hint(error,

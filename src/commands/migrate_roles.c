@@ -38,7 +38,7 @@ static bool check_name(struct migrate_plan *plan, const char *option, const char
         return true;
     rcpt_error_fatal(&plan->context->error, EX_USAGE, "--%s: role \"%s\" is %s", option, name,
                      whose);
-    rcpt_error_hint(&plan->context->error, "name a role that is nobody's but for this");
+    rcpt_error_hint(&plan->context->error, "name a role that has no other purpose");
     return false;
 }
 

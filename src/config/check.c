@@ -323,7 +323,7 @@ static bool check_records(struct checker *checker, const struct value *value)
     return true;
 }
 
-/* What it means is looked at when the rest of the configuration is known. */
+/* Its meaning is checked when the rest of the configuration is known. */
 static bool check_tree(struct checker *checker, const struct value *value)
 {
     const yaml_node_item_t *items = value->node->data.sequence.items.start;

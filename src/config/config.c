@@ -110,7 +110,7 @@ static bool check_log_levels(struct loading *loading)
     return true;
 }
 
-/* A certificate without its key serves nobody, and a key alone is probably a forgotten line. */
+/* Neither is of use without the other; one alone is probably a forgotten line. */
 static bool check_tls(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;

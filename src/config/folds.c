@@ -56,7 +56,7 @@ static const struct rcpt_config_row rows[] = {
     {"max_events", RCPT_CONFIG_INTEGER, 0, FIELD(max_events), .initial = "1000000", .min = 1,
      .max = 1000000000, .doc = "published when it has so many events"},
     {"max_values", RCPT_CONFIG_INTEGER, 0, FIELD(max_values), .initial = "1000", .min = 1,
-     .max = 10000, .doc = "size of a collected set; what has no room is counted"},
+     .max = 10000, .doc = "size of a collected set; values above it are counted"},
     {"collect", RCPT_CONFIG_RECORDS, RCPT_CONFIG_NAMED, LIST(collect, collect_count),
      .initial = "[]", .max = 16, .record = &collect_record,
      .doc = "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "

@@ -12,7 +12,7 @@
 
 /* Steps visited before the search gives up. A consistent way may take time that doubles with each
  * flag; no pipeline in use comes near this. */
-#define MOST_LOOKS 1000000u
+#define MOST_VISITS 1000000u
 
 struct assumption {
     int16_t code;
@@ -22,20 +22,20 @@ struct assumption {
 /* From here no way turns while these flags are as they were. */
 struct refuted {
     bool is_known;
-    uint32_t flags, borne;
+    uint32_t flags, set;
 };
 
 struct walk {
     const struct compiler *compiler;
-    int status;            /* of the message; RCPT_LADDER_NO_STATUS: there is none */
-    uint32_t known, borne; /* flags that something is assumed of; those of them that it bears */
-    uint32_t asked;        /* flags that were looked at since the step at hand was come to */
+    int status;          /* of the message; RCPT_LADDER_NO_STATUS: there is none */
+    uint32_t known, set; /* flags that are guessed; those of them that are set */
+    uint32_t asked;      /* flags that the way depends on since the step at hand */
     /* What the way depends on so far, in its order. */
     struct assumption assumptions[MAX_STEPS * 2 * MAX_CODES];
     size_t count;
     size_t come_with[MAX_STEPS]; /* 1 and how many of them there were then; 0: is not on the way */
     struct refuted refuted[MAX_STEPS];
-    size_t looks;
+    size_t visits;
     size_t first, last; /* of the cycle */
 };
 
@@ -67,10 +67,10 @@ static bool assume(struct walk *walk, int16_t code, bool reached)
     if (entry->is_flag && reached && entry->top > walk->status)
         return false;
     walk->asked |= entry->mask;
-    if ((walk->known & entry->mask) != 0 && ((walk->borne & entry->mask) != 0) != reached)
+    if ((walk->known & entry->mask) != 0 && ((walk->set & entry->mask) != 0) != reached)
         return false;
     walk->known |= entry->mask;
-    walk->borne |= reached ? entry->mask : 0;
+    walk->set |= reached ? entry->mask : 0;
     walk->assumptions[walk->count++] = (struct assumption){.code = code, .reached = reached};
     return true;
 }
@@ -84,19 +84,19 @@ static bool assume_all(struct walk *walk, const struct codes *codes, bool reache
 }
 
 struct mark {
-    uint32_t known, borne;
+    uint32_t known, set;
     size_t count;
 };
 
 static struct mark mark(const struct walk *walk)
 {
-    return (struct mark){.known = walk->known, .borne = walk->borne, .count = walk->count};
+    return (struct mark){.known = walk->known, .set = walk->set, .count = walk->count};
 }
 
 static void forget(struct walk *walk, struct mark since)
 {
     walk->known = since.known;
-    walk->borne = since.borne;
+    walk->set = since.set;
     walk->count = since.count;
 }
 
@@ -159,7 +159,7 @@ static bool is_refuted(struct walk *walk, size_t at)
 {
     const struct refuted *refuted = &walk->refuted[at];
     if (!refuted->is_known || (walk->known & refuted->flags) != refuted->flags ||
-        (walk->borne & refuted->flags) != refuted->borne)
+        (walk->set & refuted->flags) != refuted->set)
         return false;
     walk->asked |= refuted->flags;
     return true;
@@ -174,9 +174,10 @@ static bool turns(struct walk *walk, size_t from, size_t to)
         walk->last = from;
         return true;
     }
-    if (walk->compiler->steps[to].op == OP_END || is_refuted(walk, to) || walk->looks == MOST_LOOKS)
+    if (walk->compiler->steps[to].op == OP_END || is_refuted(walk, to) ||
+        walk->visits == MOST_VISITS)
         return false;
-    walk->looks++;
+    walk->visits++;
     uint32_t asked = walk->asked, known = walk->known;
     walk->asked = 0;
     walk->come_with[to] = walk->count + 1;
@@ -185,7 +186,7 @@ static bool turns(struct walk *walk, size_t from, size_t to)
     walk->come_with[to] = 0;
     uint32_t because = walk->asked & known;
     walk->refuted[to] =
-        (struct refuted){.is_known = true, .flags = because, .borne = walk->borne & because};
+        (struct refuted){.is_known = true, .flags = because, .set = walk->set & because};
     walk->asked = asked | because;
     return false;
 }
@@ -256,9 +257,9 @@ enum cycle_kind pipelines_find_cycle(const struct compiler *compiler, struct cyc
         say_codes(walk, true, cycle->when, sizeof(cycle->when));
         say_codes(walk, false, cycle->when, sizeof(cycle->when));
     }
-    enum cycle_kind kind = found                      ? CYCLE_TURNS
-                           : walk->looks < MOST_LOOKS ? CYCLE_NONE
-                                                      : CYCLE_UNCLEAR;
+    enum cycle_kind kind = found                        ? CYCLE_TURNS
+                           : walk->visits < MOST_VISITS ? CYCLE_NONE
+                                                        : CYCLE_UNCLEAR;
     free(walk);
     return kind;
 }

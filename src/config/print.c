@@ -11,7 +11,7 @@
 
 #define PATH_BYTES 128
 
-/* Text as the loader reads it back: ${ would be looked up in the environment. */
+/* Text as the loader reads it back: ${ would be replaced from the environment. */
 static void write_escaped(struct rcpt_config_writer *writer, const char *text)
 {
     char *escaped = rcpt_malloc(2 * strlen(text) + 1), *out = escaped;

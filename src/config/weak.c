@@ -126,7 +126,7 @@ static void check_kafka(const struct search *search)
              "anybody may answer as a broker", "remove it, and set ssl.ca.location");
     if (strcasecmp(property(config, "ssl.endpoint.identification.algorithm"), "none") == 0)
         note(search, "kafka.properties.ssl.endpoint.identification.algorithm",
-             "whoever has any certificate of the authority may answer as a broker",
+             "a holder of any certificate of the authority may answer as a broker",
              "set https, and have the brokers' names in their certificates");
 }
 
@@ -137,7 +137,7 @@ static void check_pages(const struct search *search, const char *key, const char
     if (listen[0] == '\0' || is_local_address(listen))
         return;
     if (config->http.token == NULL)
-        note(search, key, "whoever reaches the address reads /metrics and /statusz",
+        note(search, key, "anyone who reaches the address reads /metrics and /statusz",
              "set http.token, or listen on 127.0.0.1");
     if (config->http.tls_certificate == NULL)
         note(search, key, "the pages and their tokens cross the network in clear text",

@@ -27,6 +27,29 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
     *end = ticker;
 }
 
+/* ---- the process's life ---- */
+
+#define TO(phase) (1u << (phase))
+
+static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
+                                                          "closing", "closed"};
+
+/* Phases only go forward. A module that cannot start stops a process that never ran. */
+static const unsigned successors[APP_PHASE__COUNT] = {
+    [APP_STARTING] = TO(APP_RUNNING) | TO(APP_STOPPING),
+    [APP_RUNNING] = TO(APP_STOPPING),
+    [APP_STOPPING] = TO(APP_CLOSING),
+    [APP_CLOSING] = TO(APP_CLOSED),
+};
+
+void app_enter(struct app_context *context, enum app_phase phase, const char *reason)
+{
+    RCPT_ASSERT((successors[context->phase] & TO(phase)) != 0);
+    rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[context->phase], phase_names[phase],
+                   reason);
+    context->phase = phase;
+}
+
 /* ---- the owner ---- */
 
 void app_fail(const struct app_context *context, const struct rcpt_error *error)

@@ -1,5 +1,5 @@
 /* What every module of the running daemon is handed: the loop, the configuration, the metrics, the
- * tracer, the name of the instance, and the owner's ears.
+ * tracer, the name of the instance, and the owner's callbacks.
  *
  * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
  * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. What
@@ -30,7 +30,7 @@ struct app_host { /* callbacks of the owner; `owner` is their first argument */
     unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
 };
 
-/* The life of the process, in this order. The owner sets it (enter() in app/run.c). */
+/* The life of the process, in this order. The owner sets it by app_enter(). */
 enum app_phase {
     APP_STARTING, /* modules start one after the other; a failure stops the process */
     APP_RUNNING,  /* until a signal or a fatal error */
@@ -57,8 +57,8 @@ struct app_context {
     struct app_host host;
     struct app_ticker *tickers;
     enum app_phase phase;
-    bool ready, was_ready;         /* as told last; once at least */
-    bool halted;                   /* some of the work stands still until an operator has looked */
+    bool ready, was_ready;         /* as logged last; once at least */
+    bool halted;                   /* some of the work stands still until an operator acts */
     int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
     unsigned open;                 /* things that have to say that they are closed */
     char instance[APP_INSTANCE_BYTES];
@@ -70,6 +70,9 @@ static inline bool app_is_stopping(const struct app_context *context)
 {
     return context->phase >= APP_STOPPING;
 }
+
+/* The one setter of the phase: asserts that it may follow, and logs it. For the owner only. */
+void app_enter(struct app_context *context, enum app_phase phase, const char *reason);
 
 /* The ticker is borrowed for good. */
 void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
