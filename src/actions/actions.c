@@ -40,7 +40,7 @@ static void enter(struct app_actions *actions, enum actions_state state, const c
         [ACTIONS_LEFT] = {[ACTIONS_CLOSING] = true},
     };
     RCPT_ASSERT(legal[actions->state][state]);
-    rcpt_log_debug("outbox", "actions %s: %s -> %s: %s", actions->me, names[actions->state],
+    rcpt_log_debug("actions", "actions %s: %s -> %s: %s", actions->me, names[actions->state],
                    names[state], reason);
     actions->state = state;
 }
@@ -92,7 +92,8 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
     rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox");
     actions->store.at_ms = now_of(actions) + STORE_AGAIN_MS;
     if (actions->known)
-        rcpt_log_error("outbox", "%s; no action begins until that is mended; HINT: %s, then reload",
+        rcpt_log_error("actions",
+                       "%s; no action begins until that is mended; HINT: %s, then reload",
                        error.text, error.hint);
     else
         app_fail(actions->context, &error);
@@ -111,7 +112,7 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
     if (actions->state == ACTIONS_STORING)
         enter(actions, ACTIONS_RUNNING, "the pipelines are stored");
     receipts_on_prepared(actions->module->receipts);
-    rcpt_log_info("outbox", "%zu pipelines are in effect", actions->pipelines->count);
+    rcpt_log_info("actions", "%zu pipelines are in effect", actions->pipelines->count);
 }
 
 /* Until they are stored no action is begun or claimed: the database would not know their steps. */
@@ -273,7 +274,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("actions"), 1);
     if (!actions->asker.closed)
-        rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "actions is not connected");
+        rcpt_log_failure(RCPT_LOG_WARN, "actions", error, "actions is not connected");
     actions_step(actions);
 }
 
@@ -294,15 +295,15 @@ static void connect_database(struct app_actions *actions)
 static void make_asks(struct app_actions *actions)
 {
     actions->asker = (struct rcpt_asker){.loop = actions->context->loop,
-                                         .room = "outbox",
+                                         .component = "actions",
                                          .prefix = "",
                                          .encoder = rcpt_pg_encoder_new(),
                                          .on_settled = on_settled,
                                          .owner = actions};
     actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
     actions->store.retry_ms = STORE_MS;
-    actions->subscribe =
-        actions_ask(actions, "wanted", "reading to what pipelines subscribe", on_subscription);
+    actions->subscribe = actions_ask(actions, "subscriptions",
+                                     "reading to what pipelines subscribe", on_subscription);
     actions->own = actions_ask(actions, "own", "sharing out shards of actions", on_owned);
     actions_upkeep_init(actions);
     actions->leave = actions_ask(actions, "leave", "giving shards of actions away", on_left);
@@ -333,8 +334,8 @@ static struct app_actions *make(struct actions *module, struct pipelines *pipeli
 /* Lanes send every batch with the block of actions until the subscription is known. */
 bool actions_start(struct actions *module, struct rcpt_error *error)
 {
-    struct pipelines *pipelines = pipelines_of(module->context->config);
-    if (pipelines->count == 0) {
+    struct pipelines *pipelines = pipelines_take(module->context->config);
+    if (pipelines == NULL || pipelines->count == 0) {
         pipelines_free(pipelines);
         return true;
     }

@@ -113,7 +113,7 @@ static unsigned read_body(struct rcpt_http_request *request)
     unsigned count = 0;
     rcpt_arena_init(&arena, 64 * 1024);
     const struct rcpt_node *root = NULL;
-    if (text.size > 0 && rcpt_text_is_utf8(text) && memchr(text.at, '\0', text.size) == NULL)
+    if (text.size > 0 && rcpt_utf8_is_text(text.at, text.size))
         root = rcpt_document_parse(text, &arena, &reason);
     if (root == NULL) {
         char line[80];

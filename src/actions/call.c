@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "base/utf8.h"
 #include "internal.h"
 
 #define PRODUCE_BUDGET_BYTES (16u << 20)
@@ -42,7 +42,7 @@ static void settle_failed(struct actions_item *item, const char *class, int64_t 
 static char *text_of(const char *bytes, size_t size)
 {
     char *text = rcpt_strndup(bytes, size);
-    if (!rcpt_config_is_utf8(bytes, size)) {
+    if (!rcpt_utf8_is_text(bytes, size)) {
         for (size_t index = 0; index < size; index++)
             if ((unsigned char)bytes[index] >= 0x80 || bytes[index] == '\0')
                 text[index] = '?';
@@ -74,7 +74,7 @@ static void log_state(const struct actions_endpoint *endpoint, const char *why)
     rcpt_log(state == RCPT_BREAKER_CLOSED     ? RCPT_LOG_INFO
              : state == RCPT_BREAKER_DISABLED ? RCPT_LOG_ERROR
                                               : RCPT_LOG_WARN,
-             "outbox", "endpoint %s %s%s%s", endpoint->name, texts[state],
+             "actions", "endpoint %s %s%s%s", endpoint->name, texts[state],
              why[0] != '\0' ? ": " : "", why);
 }
 
@@ -236,7 +236,7 @@ static unsigned capacity_of(struct app_actions *actions, struct actions_endpoint
 {
     if (rcpt_breaker_advance(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
         return endpoint->in_flight == 0 ? 1 : 0;
-    return rcpt_webhook_room(endpoint->endpoint);
+    return rcpt_webhook_capacity(endpoint->endpoint);
 }
 
 /* Claims leave actions of such an endpoint alone. */
@@ -327,7 +327,7 @@ static void on_partitions(void *context, size_t topic, int32_t count)
 {
     const struct app_actions *actions = context;
     if (count == 0)
-        rcpt_log_warn("kafka", "topic %s, which pipelines produce to, does not exist",
+        rcpt_log_warn("actions", "topic %s, which pipelines produce to, does not exist",
                       actions->pipelines->topics.names[topic]);
 }
 

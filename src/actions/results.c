@@ -60,7 +60,7 @@ static void on_finished(void *context, const struct rcpt_pg_rows *rows)
     struct app_actions *actions = context;
     int64_t overlapped = rcpt_pg_rows_int(rows, 0, 1);
     if (overlapped > 0)
-        rcpt_log_warn("outbox",
+        rcpt_log_warn("actions",
                       "%" PRId64 " results came too late: their actions had been claimed again",
                       overlapped);
     while (actions->in_finish != NULL) {

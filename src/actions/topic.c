@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "config/value.h"
+#include "base/utf8.h"
 #include "internal.h"
 #include "topics/topics.h"
 
@@ -48,7 +48,7 @@ static void on_message(void *owner, const struct rcpt_kafka_message *message)
     if (value == NULL && message->unreadable == NULL)
         return; /* a tombstone says nothing */
     bool is_text = value != NULL && message->value_size <= RCPT_RECORD_MAX_BYTES &&
-                   rcpt_config_is_utf8(value, message->value_size) &&
+                   rcpt_utf8_is_text(value, message->value_size) &&
                    memchr(value, '\0', message->value_size) == NULL;
     if (topic->count == topic->capacity) {
         topic->capacity = topic->capacity == 0 ? BATCH_RECORDS : 2 * topic->capacity;
@@ -177,7 +177,6 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     struct topics_settings settings = {
         .context = actions->context,
         .name = "actions",
-        .component = "actions",
         .connection = "actions-topics",
         .work = "runs of topics",
         .table = "action_progress",

@@ -1,7 +1,7 @@
-/* The process: makes the modules and wires them together, hears signals, knows whether it is ready,
- * and ends in order. Its life is enum app_phase: running; stopping (nothing more is taken in, what
- * is in flight settles, the group is left); closing (connections and handles close). Nobody calls
- * into this file but command_run.c: modules reach it by the callbacks of their context. */
+/* The process: makes the modules and wires them together, handles signals, decides whether the
+ * process is ready, and ends it in order. Its life is enum app_phase (host/context.h); enter() is
+ * the one setter. commands/run.c calls rcpt_app_run(); modules reach this file by the callbacks of
+ * their context only. */
 #include "run.h"
 
 #include <malloc.h>
@@ -48,6 +48,29 @@ struct app { /* what the process owns */
     char said_reason[APP_REASON_BYTES]; /* what the last readiness line gave */
     int exit_code;
 };
+
+/* ---- the process's life ---- */
+
+#define TO(phase) (1u << (phase))
+
+static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
+                                                          "closing", "closed"};
+
+/* Phases only go forward. A module that cannot start stops a process that never ran. */
+static const unsigned successors[APP_PHASE__COUNT] = {
+    [APP_STARTING] = TO(APP_RUNNING) | TO(APP_STOPPING),
+    [APP_RUNNING] = TO(APP_STOPPING),
+    [APP_STOPPING] = TO(APP_CLOSING),
+    [APP_CLOSING] = TO(APP_CLOSED),
+};
+
+static void enter(struct app *app, enum app_phase phase, const char *reason)
+{
+    RCPT_ASSERT((successors[app->context.phase] & TO(phase)) != 0);
+    rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[app->context.phase],
+                   phase_names[phase], reason);
+    app->context.phase = phase;
+}
 
 /* ---- readiness ---- */
 
@@ -160,7 +183,7 @@ static void host_check_drain(void *owner)
     int64_t patience_ms = remaining_ms(app);
     if (receipts_leave(app->receipts, patience_ms < LEAVE_MS ? patience_ms : LEAVE_MS))
         return; /* it comes back here */
-    app->context.phase = APP_CLOSING;
+    enter(app, APP_CLOSING, "everything has settled");
     close_rest(app);
 }
 
@@ -180,7 +203,7 @@ static void begin_stop(struct app *app, const char *why)
 {
     if (app_is_stopping(&app->context))
         return;
-    app->context.phase = APP_STOPPING;
+    enter(app, APP_STOPPING, why);
     rcpt_log_info("app", "stopping: %s", why);
     supervisor_stopping(&app->supervisor);
     host_update_readiness(app);
@@ -433,11 +456,14 @@ static void start(struct app *app)
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
         !actions_start(app->actions, &error))
         app_fail(context, &error);
+    else if (!app_is_stopping(context))
+        enter(app, APP_RUNNING, "all modules have started");
 }
 
 static void finish(struct app *app)
 {
     RCPT_ASSERT(app->context.open == 0);
+    enter(app, APP_CLOSED, "all handles are closed");
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));

@@ -1,24 +1,23 @@
 /* A JSON text as a tree in an arena.
  *
- * yajl reads; the tree exists because its readers look at values in their own order. Numbers stay
- * texts, so that 64-bit ids and 7-digit fractions are exact; every value knows its bytes, so that a
- * bad one can go to the dead letters as it came. UTF-8 is not checked here.
+ * json_read.c reads; the tree exists because adapters need values in an order of their own. Numbers
+ * stay texts, so that 64-bit ids and 7-digit fractions are exact; every value knows its bytes, so
+ * that a bad one can go to the dead letters as it came. UTF-8 is not checked here.
  */
 #ifndef RECEIPTD_BASE_DOCUMENT_H
 #define RECEIPTD_BASE_DOCUMENT_H
 
-#include "text.h"
+#include "json_read.h"
 
-#define RCPT_DOCUMENT_MAX_DEPTH 32
 #define RCPT_DOCUMENT_MAX_NODES 500000u
 
 enum rcpt_node_type {
-    RCPT_NODE_NULL,
-    RCPT_NODE_BOOLEAN,
-    RCPT_NODE_NUMBER,
-    RCPT_NODE_STRING,
-    RCPT_NODE_ARRAY,
-    RCPT_NODE_OBJECT,
+    RCPT_NODE_NULL = RCPT_JSON_NULL,
+    RCPT_NODE_BOOLEAN = RCPT_JSON_BOOLEAN,
+    RCPT_NODE_NUMBER = RCPT_JSON_NUMBER,
+    RCPT_NODE_STRING = RCPT_JSON_STRING,
+    RCPT_NODE_ARRAY = RCPT_JSON_ARRAY,
+    RCPT_NODE_OBJECT = RCPT_JSON_OBJECT,
 };
 
 struct rcpt_node {

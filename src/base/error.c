@@ -50,17 +50,17 @@ void rcpt_error_hint(struct rcpt_error *error, const char *format, ...)
 
 void rcpt_assert_failed(const char *condition, const char *file, int line, const char *function)
 {
-    fprintf(
-        stderr,
-        "level=error room=base msg=\"assertion failed\" condition=\"%s\" at=%s:%d function=%s\n",
-        condition, file, line, function);
+    fprintf(stderr,
+            "level=error component=base msg=\"assertion failed\" condition=\"%s\" at=%s:%d "
+            "function=%s\n",
+            condition, file, line, function);
     abort();
 }
 
 static void *checked(void *pointer, unsigned long size)
 {
     if (pointer == NULL && size > 0) {
-        fprintf(stderr, "level=error room=base msg=\"out of memory\" bytes=%lu\n", size);
+        fprintf(stderr, "level=error component=base msg=\"out of memory\" bytes=%lu\n", size);
         abort();
     }
     return pointer;

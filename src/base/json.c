@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "error.h"
+#include "utf8.h"
 
 void rcpt_json_init(struct rcpt_json *json, FILE *out)
 {
@@ -64,32 +65,6 @@ void rcpt_json_end_array(struct rcpt_json *json)
     end_nested(json, false);
 }
 
-/* Size of the well-formed UTF-8 sequence at `bytes` (Unicode, table 3-7), 0 if there is none. */
-static size_t sequence_size(const unsigned char *bytes, size_t size)
-{
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high, length;
-    } forms[] = {
-        {0x00, 0x7f, 0x00, 0x00, 1}, {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
-        if (bytes[0] < forms[form].first_low || bytes[0] > forms[form].first_high)
-            continue;
-        if (forms[form].length > size)
-            return 0;
-        for (size_t index = 1; index < forms[form].length; index++) {
-            unsigned char low = index == 1 ? forms[form].second_low : 0x80;
-            unsigned char high = index == 1 ? forms[form].second_high : 0xbf;
-            if (bytes[index] < low || bytes[index] > high)
-                return 0;
-        }
-        return forms[form].length;
-    }
-    return 0;
-}
-
 static void write_ascii(FILE *out, unsigned char byte)
 {
     static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
@@ -107,13 +82,13 @@ static void write_ascii(FILE *out, unsigned char byte)
         fputc(byte, out);
 }
 
-static void write_string(FILE *out, const unsigned char *bytes, size_t size)
+static void write_string(FILE *out, const char *bytes, size_t size)
 {
     fputc('"', out);
     while (size > 0) {
-        size_t length = sequence_size(bytes, size);
+        size_t length = rcpt_utf8_sequence(bytes, size);
         if (length == 1)
-            write_ascii(out, *bytes);
+            write_ascii(out, (unsigned char)*bytes);
         else if (length > 1)
             fwrite(bytes, 1, length, out);
         else
@@ -130,7 +105,7 @@ void rcpt_json_key(struct rcpt_json *json, const char *name)
     RCPT_ASSERT(json->depth > 0 && json->in_object[json->depth - 1] && !json->after_key);
     if (json->has_member[json->depth - 1])
         fputc(',', json->out);
-    write_string(json->out, (const unsigned char *)name, strlen(name));
+    write_string(json->out, name, strlen(name));
     fputc(':', json->out);
     json->after_key = true;
 }

@@ -19,26 +19,26 @@
 #define KINDS        256u /* more than there are format texts in the program */
 
 struct kind { /* lines of one format text, within the window that is open */
-    const char *format, *room;
+    const char *format, *component;
     enum rcpt_log_level level;
     int64_t begun_ms;
     unsigned lines, suppressed;
     char sample[160]; /* the first that was suppressed */
 };
 
-struct room {
+struct component {
     char name[16];
     enum rcpt_log_level level;
 };
 
 /* The state of stderr belongs to the process, so this does too. */
-static atomic_int most_verbose = RCPT_LOG_INFO; /* over all rooms: decides without the lock */
+static atomic_int most_verbose = RCPT_LOG_INFO; /* over all components: decides without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     enum rcpt_log_level level;
     enum rcpt_log_format format;
-    struct room rooms[RCPT_LOG_MAX_ROOMS];
-    unsigned room_count, burst;
+    struct component components[RCPT_LOG_MAX_COMPONENTS];
+    unsigned component_count, burst;
     bool plain_ids, journal;
     struct kind kinds[KINDS];
     struct rcpt_log_counts counts;
@@ -75,8 +75,8 @@ enum rcpt_log_level rcpt_log_find_level(const char *name)
 static void find_most_verbose(void)
 {
     int most = (int)state.level;
-    for (unsigned index = 0; index < state.room_count; index++) {
-        int level = (int)state.rooms[index].level;
+    for (unsigned index = 0; index < state.component_count; index++) {
+        int level = (int)state.components[index].level;
         if (level != RCPT_LOG_LEVEL__COUNT && level > most)
             most = level;
     }
@@ -92,17 +92,18 @@ void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format)
     pthread_mutex_unlock(&lock);
 }
 
-bool rcpt_log_set_room(const char *room, enum rcpt_log_level level)
+bool rcpt_log_set_component(const char *component, enum rcpt_log_level level)
 {
     pthread_mutex_lock(&lock);
     unsigned index = 0;
-    while (index < state.room_count && strcmp(state.rooms[index].name, room) != 0)
+    while (index < state.component_count && strcmp(state.components[index].name, component) != 0)
         index++;
-    bool fits = index < RCPT_LOG_MAX_ROOMS && strlen(room) < sizeof(state.rooms[index].name);
+    bool fits =
+        index < RCPT_LOG_MAX_COMPONENTS && strlen(component) < sizeof(state.components[index].name);
     if (fits) {
-        memcpy(state.rooms[index].name, room, strlen(room) + 1);
-        state.rooms[index].level = level;
-        state.room_count += index == state.room_count;
+        memcpy(state.components[index].name, component, strlen(component) + 1);
+        state.components[index].level = level;
+        state.component_count += index == state.component_count;
         find_most_verbose();
     }
     pthread_mutex_unlock(&lock);
@@ -129,12 +130,12 @@ bool rcpt_log_enabled(enum rcpt_log_level level)
     return (int)level <= atomic_load(&most_verbose);
 }
 
-static bool is_enabled_in(enum rcpt_log_level level, const char *room)
+static bool is_enabled_in(enum rcpt_log_level level, const char *component)
 {
-    for (unsigned index = 0; index < state.room_count; index++) {
-        if (strcmp(state.rooms[index].name, room) == 0 &&
-            state.rooms[index].level != RCPT_LOG_LEVEL__COUNT)
-            return level <= state.rooms[index].level;
+    for (unsigned index = 0; index < state.component_count; index++) {
+        if (strcmp(state.components[index].name, component) == 0 &&
+            state.components[index].level != RCPT_LOG_LEVEL__COUNT)
+            return level <= state.components[index].level;
     }
     return level <= state.level;
 }
@@ -215,36 +216,36 @@ static void format_fields(char out[FIELD_BYTES], const struct rcpt_log_fields *f
                         true);
 }
 
-static void remember(enum rcpt_log_level level, const char *room, const char *text,
+static void remember(enum rcpt_log_level level, const char *component, const char *text,
                      const struct timespec *now)
 {
     struct rcpt_log_entry *entry = &state.recent[state.recent_count++ % RCPT_LOG_RECENT];
     entry->time_ms = (int64_t)now->tv_sec * 1000 + now->tv_nsec / 1000000;
     entry->level = level;
-    snprintf(entry->room, sizeof(entry->room), "%s", room);
+    snprintf(entry->component, sizeof(entry->component), "%s", component);
     snprintf(entry->text, sizeof(entry->text), "%s", text);
 }
 
-static void emit(enum rcpt_log_level level, const char *room, const struct rcpt_log_fields *fields,
-                 const char *text)
+static void emit(enum rcpt_log_level level, const char *component,
+                 const struct rcpt_log_fields *fields, const char *text)
 {
     char quoted[QUOTED_BYTES], stamp[STAMP_BYTES], line[LINE_BYTES], more[FIELD_BYTES];
     char priority[8] = "";
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     if (level <= RCPT_LOG_WARN)
-        remember(level, room, text, &now);
+        remember(level, component, text, &now);
     quote(quoted, sizeof(quoted), text);
     format_time(stamp, &now);
     format_fields(more, fields);
     if (state.journal)
         snprintf(priority, sizeof(priority), "<%d>", levels[level].priority);
-    int size =
-        snprintf(line, sizeof(line),
-                 state.format == RCPT_LOG_JSON
-                     ? "%s{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",\"msg\":\"%s\"%s}\n"
-                     : "%stime=%s level=%s room=%s msg=\"%s\"%s\n",
-                 priority, stamp, levels[level].name, room, quoted, more);
+    int size = snprintf(
+        line, sizeof(line),
+        state.format == RCPT_LOG_JSON
+            ? "%s{\"time\":\"%s\",\"level\":\"%s\",\"component\":\"%s\",\"msg\":\"%s\"%s}\n"
+            : "%stime=%s level=%s component=%s msg=\"%s\"%s\n",
+        priority, stamp, levels[level].name, component, quoted, more);
     RCPT_ASSERT(size > 0 && (size_t)size < sizeof(line));
     if (log_output_write(line, (size_t)size))
         state.counts.lines[level]++;
@@ -267,7 +268,7 @@ static void close_window(struct kind *kind)
     if (kind->suppressed > 0) {
         snprintf(text, sizeof(text), "%u more lines like this were suppressed: %s",
                  kind->suppressed, kind->sample);
-        emit(kind->level, kind->room, NULL, text);
+        emit(kind->level, kind->component, NULL, text);
     }
     kind->lines = kind->suppressed = 0;
 }
@@ -287,7 +288,7 @@ static struct kind *kind_of(const char *format)
     return &state.kinds[place % KINDS];
 }
 
-static bool is_too_many(enum rcpt_log_level level, const char *room, const char *format,
+static bool is_too_many(enum rcpt_log_level level, const char *component, const char *format,
                         const char *text)
 {
     if (state.burst == 0 || level == RCPT_LOG_DEBUG)
@@ -301,7 +302,7 @@ static bool is_too_many(enum rcpt_log_level level, const char *room, const char 
     if (kind->lines++ < state.burst)
         return false;
     if (kind->suppressed++ == 0) {
-        kind->room = room;
+        kind->component = component;
         kind->level = level;
         snprintf(kind->sample, sizeof(kind->sample), "%.*s", (int)sizeof(kind->sample) - 1, text);
     }
@@ -318,7 +319,7 @@ static void say_dropped(void)
     snprintf(text, sizeof(text), "%llu lines were lost: nobody read the error output",
              (unsigned long long)dropped);
     uint64_t before = state.counts.dropped;
-    emit(RCPT_LOG_WARN, "app", NULL, text);
+    emit(RCPT_LOG_WARN, "base", NULL, text);
     if (state.counts.dropped == before)
         state.said_dropped = before;
     else
@@ -335,54 +336,54 @@ static void put_failure(char *text, size_t size, const struct rcpt_error *error)
 
 /* `fields` and `error` may be NULL. */
 __attribute__((format(printf, 5, 0))) static void log_text(enum rcpt_log_level level,
-                                                           const char *room,
+                                                           const char *component,
                                                            const struct rcpt_log_fields *fields,
                                                            const struct rcpt_error *error,
                                                            const char *format, va_list arguments)
 {
     char text[RCPT_LOG_TEXT_BYTES];
     pthread_mutex_lock(&lock);
-    if (is_enabled_in(level, room)) {
+    if (is_enabled_in(level, component)) {
         vsnprintf(text, sizeof(text), format, arguments);
         if (error != NULL)
             put_failure(text, sizeof(text), error);
-        if (!is_too_many(level, room, format, text)) {
+        if (!is_too_many(level, component, format, text)) {
             say_dropped();
-            emit(level, room, fields, text);
+            emit(level, component, fields, text);
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-void rcpt_log(enum rcpt_log_level level, const char *room, const char *format, ...)
+void rcpt_log(enum rcpt_log_level level, const char *component, const char *format, ...)
 {
     va_list arguments;
     if (!rcpt_log_enabled(level))
         return;
     va_start(arguments, format);
-    log_text(level, room, NULL, NULL, format, arguments);
+    log_text(level, component, NULL, NULL, format, arguments);
     va_end(arguments);
 }
 
-void rcpt_log_with(enum rcpt_log_level level, const char *room,
+void rcpt_log_with(enum rcpt_log_level level, const char *component,
                    const struct rcpt_log_fields *fields, const char *format, ...)
 {
     va_list arguments;
     if (!rcpt_log_enabled(level))
         return;
     va_start(arguments, format);
-    log_text(level, room, fields, NULL, format, arguments);
+    log_text(level, component, fields, NULL, format, arguments);
     va_end(arguments);
 }
 
-void rcpt_log_failure(enum rcpt_log_level level, const char *room, const struct rcpt_error *error,
-                      const char *format, ...)
+void rcpt_log_failure(enum rcpt_log_level level, const char *component,
+                      const struct rcpt_error *error, const char *format, ...)
 {
     va_list arguments;
     if (!rcpt_log_enabled(level))
         return;
     va_start(arguments, format);
-    log_text(level, room, NULL, error, format, arguments);
+    log_text(level, component, NULL, error, format, arguments);
     va_end(arguments);
 }
 

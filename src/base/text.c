@@ -1,4 +1,8 @@
+/* Texts with a length, for readers of formats that are not ours, and the nearest of several words
+ * for hints. */
 #include "text.h"
+
+#define WORD_BYTES 64u /* longer words get no hint */
 
 static char lower(char byte)
 {
@@ -91,52 +95,6 @@ bool rcpt_text_number(struct rcpt_text text, unsigned *number)
     return true;
 }
 
-/* Size of the sequence at `bytes` (Unicode, table 3-7), 0: none. */
-static size_t sequence_size(const unsigned char *bytes, size_t size)
-{
-    static const struct {
-        unsigned char first_low, first_high, second_low, second_high, length;
-    } forms[] = {
-        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t form = 0; form < sizeof(forms) / sizeof(forms[0]); form++) {
-        if (bytes[0] < forms[form].first_low || bytes[0] > forms[form].first_high)
-            continue;
-        if (forms[form].length > size || bytes[1] < forms[form].second_low ||
-            bytes[1] > forms[form].second_high)
-            return 0;
-        for (size_t index = 2; index < forms[form].length; index++)
-            if ((bytes[index] & 0xc0) != 0x80)
-                return 0;
-        return forms[form].length;
-    }
-    return 0;
-}
-
-bool rcpt_text_is_utf8(struct rcpt_text text)
-{
-    const unsigned char *bytes = (const unsigned char *)text.at;
-    size_t at = 0;
-    while (at < text.size) {
-        uint64_t eight;
-        while (at + sizeof(eight) <= text.size) { /* almost everything is ASCII */
-            memcpy(&eight, bytes + at, sizeof(eight));
-            if ((eight & UINT64_C(0x8080808080808080)) != 0)
-                break;
-            at += sizeof(eight);
-        }
-        if (at == text.size)
-            break;
-        size_t length = bytes[at] < 0x80 ? 1 : sequence_size(bytes + at, text.size - at);
-        if (length == 0)
-            return false;
-        at += length;
-    }
-    return true;
-}
-
 struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text)
 {
     return (struct rcpt_text){rcpt_text_terminated(arena, text), text.size};
@@ -163,4 +121,44 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
     }
     joined[size] = '\0';
     return (struct rcpt_text){joined, size};
+}
+
+/* ---- what was probably meant ---- */
+
+static size_t min3(size_t a, size_t b, size_t c)
+{
+    size_t least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Edit distance in which two neighbours changed round count as one edit. Both texts are shorter
+ * than WORD_BYTES. */
+static size_t distance(const char *left, const char *right)
+{
+    size_t rows[WORD_BYTES + 1][WORD_BYTES + 1];
+    size_t left_size = strlen(left), right_size = strlen(right);
+    for (size_t i = 0; i <= left_size; i++)
+        rows[i][0] = i;
+    for (size_t j = 0; j <= right_size; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= left_size; i++) {
+        for (size_t j = 1; j <= right_size; j++) {
+            size_t replaced = rows[i - 1][j - 1] + (left[i - 1] != right[j - 1]);
+            rows[i][j] = min3(rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced);
+            if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] &&
+                rows[i - 2][j - 2] + 1 < rows[i][j])
+                rows[i][j] = rows[i - 2][j - 2] + 1;
+        }
+    }
+    return rows[left_size][right_size];
+}
+
+const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate)
+{
+    if (strlen(text) >= WORD_BYTES || strlen(candidate) >= WORD_BYTES)
+        return best;
+    size_t edits = distance(text, candidate);
+    if (edits > 1 + strlen(candidate) / 4 || edits >= strlen(candidate))
+        return best;
+    return best == NULL || edits < distance(text, best) ? candidate : best;
 }

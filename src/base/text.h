@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "utf8.h"
 
 /* Bytes that belong to somebody else; not terminated. at == NULL: not there. */
 struct rcpt_text {
@@ -38,7 +39,6 @@ bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_text_begins(struct rcpt_text text, const char *prefix);
 bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix);
 bool rcpt_text_is_digits(struct rcpt_text text); /* at least one, and nothing else */
-bool rcpt_text_is_utf8(struct rcpt_text text);   /* well formed; NUL is a character here */
 /* memcmp, then the shorter one first. */
 int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right);
 
@@ -46,6 +46,12 @@ int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right);
 static inline struct rcpt_text rcpt_text_or_empty(struct rcpt_text text)
 {
     return text.at != NULL ? text : RCPT_TEXT("");
+}
+
+/* Well formed; NUL is a character here. */
+static inline bool rcpt_text_is_utf8(struct rcpt_text text)
+{
+    return rcpt_utf8_is_valid(text.at, text.size);
 }
 
 /* Without blanks at either end. */
@@ -63,5 +69,9 @@ char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text);
 struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text *texts);
 #define RCPT_TEXT_JOIN(arena, ...)                                                                 \
     rcpt_text_join((arena), (const struct rcpt_text[]){__VA_ARGS__, {NULL, 0}})
+
+/* For hints: the one of `best` and `candidate` that is nearer to `text` by edits. `candidate` counts
+ * only if it is near enough to be meant. `best` is NULL at first. */
+const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate);
 
 #endif

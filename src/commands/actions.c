@@ -6,8 +6,8 @@
 #include <sysexits.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "command.h"
-#include "config/value.h"
 #include "csv.h"
 #include "postgres/sql.h"
 #include "report.h"
@@ -195,7 +195,7 @@ static bool write_record(struct import *import, struct rcpt_json *json)
     if (csv->count != import->title_count)
         return refuse_line(import, "has not as many fields as the line of titles");
     for (size_t index = 0; index < csv->count; index++)
-        if (!rcpt_config_is_utf8(csv->fields[index], strlen(csv->fields[index])))
+        if (!rcpt_utf8_is_text(csv->fields[index], strlen(csv->fields[index])))
             return refuse_line(import, "is not UTF-8");
     if (value_of(import, "subject") == NULL)
         return refuse_line(import, "has no subject");

@@ -8,69 +8,32 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/text.h"
 #include "command.h"
 
-#define MAX_WORD      40u
 #define OPTION_HELP   'h'
 #define OPTION_CONFIG 'c'
 #define OPTION_FIRST  256 /* getopt's value of a command's first option */
 
 /* ---- suggestions ---- */
 
-/* Edits (insert, delete, replace) from one word to the other; long words are nobody's typing error.
- */
-static size_t distance(const char *left, const char *right)
-{
-    size_t columns = strlen(right);
-    size_t row[MAX_WORD + 1];
-    if (strlen(left) > MAX_WORD || columns > MAX_WORD)
-        return SIZE_MAX;
-    for (size_t column = 0; column <= columns; column++)
-        row[column] = column;
-    for (size_t line = 0; left[line] != '\0'; line++) {
-        size_t diagonal = row[0];
-        row[0] = line + 1;
-        for (size_t column = 1; column <= columns; column++) {
-            size_t replaced = diagonal + (left[line] != right[column - 1]);
-            size_t moved = (row[column] < row[column - 1] ? row[column] : row[column - 1]) + 1;
-            diagonal = row[column];
-            row[column] = replaced < moved ? replaced : moved;
-        }
-    }
-    return row[columns];
-}
-
-/* Keeps `candidate` if it is nearer to `word` than what was kept, and near enough to be meant. */
-static void consider(const char *word, const char *candidate, const char **kept,
-                     size_t *kept_distance)
-{
-    size_t here = distance(word, candidate);
-    if (here <= strlen(candidate) / 2 && here < *kept_distance) {
-        *kept = candidate;
-        *kept_distance = here;
-    }
-}
-
 static const char *nearest_command(const char *word)
 {
-    const char *kept = NULL;
-    size_t kept_distance = SIZE_MAX, count;
+    const char *nearest = NULL;
+    size_t count;
     const struct command *commands = command_table(&count);
     for (size_t index = 0; index < count; index++)
-        consider(word, commands[index].name, &kept, &kept_distance);
-    return kept;
+        nearest = rcpt_text_nearer(word, nearest, commands[index].name);
+    return nearest;
 }
 
 static const char *nearest_option(const struct command *command, const char *word)
 {
-    const char *kept = NULL;
-    size_t kept_distance = SIZE_MAX;
+    const char *nearest = rcpt_text_nearer(word, rcpt_text_nearer(word, NULL, "config"), "help");
     for (size_t index = 0; index < COMMAND_MAX_OPTIONS && command->options[index].name != NULL;
          index++)
-        consider(word, command->options[index].name, &kept, &kept_distance);
-    consider(word, "config", &kept, &kept_distance);
-    consider(word, "help", &kept, &kept_distance);
-    return kept;
+        nearest = rcpt_text_nearer(word, nearest, command->options[index].name);
+    return nearest;
 }
 
 /* ---- help ---- */

@@ -74,17 +74,17 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
                         (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
     const char *from = status_name(ladder, old, old_text), *to = status_name(ladder, new, new_text);
     switch (outcome) {
-    case RCPT_RECEIPT_APPLIED:
+    case RCPT_OUTCOME_APPLIED:
         if (old == new)
             snprintf(why, WHY_BYTES, "the flag is new; the status stays %s", to);
         else
             snprintf(why, WHY_BYTES, "%s → %s%s", from, to,
                      rcpt_outcome_is_correction(ladder, old, new) ? ", a correction" : "");
         break;
-    case RCPT_RECEIPT_STALE:
+    case RCPT_OUTCOME_STALE:
         snprintf(why, WHY_BYTES, "the message had passed it: %s", from);
         break;
-    case RCPT_RECEIPT_DUPLICATE:
+    case RCPT_OUTCOME_DUPLICATE:
         snprintf(why, WHY_BYTES, "known already: the status is %s", to);
         break;
     default:

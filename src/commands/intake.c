@@ -97,8 +97,9 @@ static void on_closed(void *context)
 static void on_deadline(uv_timer_t *timer)
 {
     const struct intake_process *process = timer->data;
-    rcpt_log_warn("intake", "the drain took longer than shutdown.deadline; requests that wait are "
-                            "abandoned and will be sent again");
+    rcpt_log_warn("commands",
+                  "the drain took longer than shutdown.deadline; requests that wait are "
+                  "abandoned and will be sent again");
     _exit(process->exit_code);
 }
 
@@ -115,11 +116,11 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     if (process->stopping) {
-        rcpt_log_warn("intake", "second signal: leaving at once");
+        rcpt_log_warn("commands", "second signal: leaving at once");
         _exit(EX_TEMPFAIL);
     }
     process->stopping = true;
-    rcpt_log_info("intake", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
+    rcpt_log_info("commands", "stopping: %s", number == SIGTERM ? "SIGTERM" : "SIGINT");
     supervisor_stopping(&process->supervisor);
     uv_timer_start(&process->deadline, on_deadline, (uint64_t)process->config->shutdown.deadline_ms,
                    0);
@@ -191,7 +192,7 @@ static int run(const struct rcpt_config *config)
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
     intake_endpoints_fini(&process->endpoints);
     int exit_code = process->exit_code;
-    rcpt_log_info("intake", "stopped, exit code %d", exit_code);
+    rcpt_log_info("commands", "stopped, exit code %d", exit_code);
     if (rcpt_kafka_has_threads())
         _exit(exit_code);
     free(process);

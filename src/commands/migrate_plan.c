@@ -111,11 +111,9 @@ static void bind_inbox(struct migrate_plan *plan)
     const struct {
         const char *name, *value;
     } columns[] = {
-        {"message_id", config->inbox.message_id},   {"org_id", config->inbox.org_id},
-        {"campaign_id", config->inbox.campaign_id}, {"status", config->inbox.status},
-        {"prev_status", config->inbox.prev_status}, {"flags", config->inbox.flags},
-        {"prev_flags", config->inbox.prev_flags},   {"status_at", config->inbox.status_at},
-        {"updated_at", config->inbox.updated_at},
+#define COLUMN(column, written, doc) {#column, config->inbox.column},
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
     };
     char mapping[2048], schema[256], fillfactor[16];
     const char *table = is_mapped(plan) ? config->inbox.table : "message_inbox";

@@ -1,15 +1,9 @@
 /* The fields of an entry of intake.accounts. What they mean together is checked by
- * rcpt_intake_account_new. */
-#include "table.h"
+ * rcpt_intake_account_new (gateways/account.c). */
+#include "rows.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define FIELD(member)                                                                              \
-    .offset = offsetof(struct rcpt_intake_account_config, member),                                 \
-    .size = sizeof(((struct rcpt_intake_account_config *)NULL)->member)
-#define LIST(member, count)                                                                        \
-    FIELD(member), .count_offset = offsetof(struct rcpt_intake_account_config, count),             \
-                   .count_size = sizeof(((struct rcpt_intake_account_config *)NULL)->count)
-#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
+#define FIELD(member)       MEMBER(struct rcpt_intake_account_config, member)
+#define LIST(member, count) MEMBER_LIST(struct rcpt_intake_account_config, member, count)
 #define TEMPLATE(path, member, meaning)                                                            \
     {                                                                                              \
         (path), RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(member), .min = 1, .max = 500,       \
@@ -39,7 +33,6 @@ static const cyaml_strval_t time_formats[] = {
     {"auto", RCPT_INTAKE_TIME_AUTO},
     {"short", RCPT_INTAKE_TIME_SHORT},
 };
-static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
 static const cyaml_strval_t digests[] = {
     {"any", RCPT_INTAKE_DIGEST_ANY},       {"md5hash", RCPT_INTAKE_DIGEST_MD5HASH},
     {"md5", RCPT_INTAKE_DIGEST_MD5},       {"sha1", RCPT_INTAKE_DIGEST_SHA1},
@@ -54,15 +47,15 @@ static const cyaml_strval_t machine_opens[] = {
 #define PAIR(member)                                                                               \
     .offset = offsetof(struct rcpt_intake_pair, member),                                           \
     .size = sizeof(((struct rcpt_intake_pair *)NULL)->member)
-static const struct rcpt_config_row pair_rows[] = {
+static const struct rcpt_config_row mapping_rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, PAIR(name)},
     {"value", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, PAIR(value)},
     {"line", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, PAIR(line)},
     {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, PAIR(column)},
 };
 #undef PAIR
-static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
-                                                     sizeof(struct rcpt_intake_pair)};
+static const struct rcpt_config_table mapping_record = {mapping_rows, COUNT_OF(mapping_rows),
+                                                        sizeof(struct rcpt_intake_pair)};
 
 static const struct rcpt_config_row rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
@@ -121,7 +114,7 @@ static const struct rcpt_config_row rows[] = {
     TEMPLATE("custom.message_id", custom.message_id, "template of our message id"),
     TEMPLATE("custom.status", custom.status, "template of the gateway's word for the status"),
     {"custom.statuses", RCPT_CONFIG_MAP, 0, LIST(custom.statuses, custom.statuses_count),
-     .initial = "{}", .max = 500, .record = &pair_record,
+     .initial = "{}", .max = 500, .record = &mapping_record,
      .doc = "what each word means: `DELIVERED`, `DELIVERED+COMPLAINED` or `ignore`; a `*` at the "
             "end of a word stands for anything"},
     TEMPLATE("custom.json_in", custom.json_in, "parameter that holds the JSON"),

@@ -1,4 +1,6 @@
-#include "check.h"
+/* The check of a file against the table: which keys there are, lists, maps and records, and the
+ * normal form of the whole. Single values are checked by check_value.c. Called by config.c. */
+#include "check_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,43 +12,11 @@
 #include "tree.h"
 #include "value.h"
 
-#define LABEL_BYTES 128
-
-struct checker {
-    const char *name; /* of the file */
-    yaml_document_t *document;
-    struct rcpt_config_writer writer;
-    struct rcpt_config_places *places;
-    struct rcpt_error *error;
-};
-
-/* A value on its way through the checks. */
-struct value {
-    const struct rcpt_config_row *row;
-    const char *label; /* "kafka.brokers", "ladder.statuses[3].code" */
-    yaml_node_t *node;
-    bool secret;
-    char *text; /* after expansion; owned by check_value */
-};
-
 static bool check_value(struct checker *checker, struct value *value);
 
 static yaml_node_t *node_of(const struct checker *checker, int index)
 {
-    return yaml_document_get_node(checker->document, index);
-}
-
-static bool fail(struct checker *checker, const struct value *value, const char *text)
-{
-    return rcpt_config_error(checker->error, checker->name, rcpt_config_place_of(value->node),
-                             "%s: %s", value->label, text);
-}
-
-/* What an error may show: the text as it stands in the file, since an expanded one may hold
- * anything. */
-static const char *shown(const struct value *value, char out[64])
-{
-    return value->secret ? "<redacted>" : rcpt_config_shown(rcpt_config_scalar(value->node), out);
+    return yaml_document_get_node(&checker->file->document, index);
 }
 
 static bool fail_type(struct checker *checker, const struct value *value)
@@ -55,138 +25,20 @@ static bool fail_type(struct checker *checker, const struct value *value)
     char text[256];
     snprintf(text, sizeof(text), "expected %s, found %s", rcpt_config_expected(value->row->type),
              found[value->node->type]);
-    return fail(checker, value, text);
+    return rcpt_config_fail_value(checker, value, text);
 }
 
 static bool fail_empty(struct checker *checker, const struct value *value)
 {
-    fail(checker, value, "has no value");
+    rcpt_config_fail_value(checker, value, "has no value");
     if (value->row->example != NULL && value->row->flags & RCPT_CONFIG_REQUIRED)
-        rcpt_error_hint(checker->error, "for example %s", value->row->example);
+        rcpt_error_hint(checker->file->error, "for example %s", value->row->example);
     else if (value->row->flags & RCPT_CONFIG_REQUIRED)
-        rcpt_error_hint(checker->error, "it must be %s", rcpt_config_expected(value->row->type));
+        rcpt_error_hint(checker->file->error, "it must be %s",
+                        rcpt_config_expected(value->row->type));
     else
-        rcpt_error_hint(checker->error, "give one, or remove the line to get the default");
+        rcpt_error_hint(checker->file->error, "give one, or remove the line to get the default");
     return false;
-}
-
-/* ---- single values ---- */
-
-static bool resolve(struct checker *checker, struct value *value)
-{
-    char problem[160];
-    const char *raw = rcpt_config_scalar(value->node);
-    enum rcpt_secret_source source =
-        rcpt_config_uses_environment(raw) ? RCPT_SECRET_ENVIRONMENT : RCPT_SECRET_LITERAL;
-    bool noted = true, is_open = false;
-    value->text = rcpt_config_expand(raw, problem);
-    if (value->text != NULL && value->secret && strncmp(value->text, "file:", 5) == 0) {
-        char *contents = rcpt_config_read_secret(value->text + 5, checker->name, &is_open, problem);
-        free(value->text);
-        value->text = contents;
-        source = RCPT_SECRET_OPEN_FILE;
-        noted = is_open;
-    }
-    if (value->text != NULL && value->secret && noted)
-        rcpt_config_note_secret(&checker->places->secret_notes, value->label, source, value->text);
-    return value->text != NULL || fail(checker, value, problem);
-}
-
-static bool check_length(struct checker *checker, const struct value *value)
-{
-    const struct rcpt_config_row *row = value->row;
-    int64_t size = (int64_t)strlen(value->text);
-    if (size >= row->min && size <= row->max)
-        return true;
-    char text[128];
-    if (size == 0)
-        return fail(checker, value, "is empty");
-    snprintf(text, sizeof(text), "must be %" PRId64 " to %" PRId64 " bytes long, has %" PRId64,
-             row->min, row->max, size);
-    return fail(checker, value, text);
-}
-
-static bool check_text(struct checker *checker, const struct value *value)
-{
-    char text[256], part[64];
-    bool good = true;
-    if (value->row->type == RCPT_CONFIG_IDENTIFIER)
-        good = rcpt_config_is_identifier(value->text);
-    else if (value->row->type == RCPT_CONFIG_TABLE)
-        good = rcpt_config_is_table_name(value->text);
-    else if (!check_length(checker, value))
-        return false;
-    if (!good) {
-        snprintf(text, sizeof(text), "\"%s\" is not %s", shown(value, part),
-                 rcpt_config_expected(value->row->type));
-        return fail(checker, value, text);
-    }
-    rcpt_config_write_text(&checker->writer, value->text);
-    return true;
-}
-
-static void write_number(struct checker *checker, int64_t number)
-{
-    char text[RCPT_CONFIG_NUMBER_BYTES];
-    rcpt_config_format_number(RCPT_CONFIG_INTEGER, number, text);
-    rcpt_config_write_plain(&checker->writer, text);
-}
-
-static bool check_number(struct checker *checker, const struct value *value)
-{
-    const struct rcpt_config_row *row = value->row;
-    char text[256], part[64], min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
-    int64_t number;
-    if (!rcpt_config_parse_number(row->type, value->text, &number)) {
-        snprintf(text, sizeof(text), "\"%s\" is not %s", shown(value, part),
-                 rcpt_config_expected(row->type));
-        return fail(checker, value, text);
-    }
-    if (number < row->min || number > row->max) {
-        rcpt_config_format_number(row->type, row->min, min);
-        rcpt_config_format_number(row->type, row->max, max);
-        snprintf(text, sizeof(text), "must be %s to %s, is \"%s\"", min, max, shown(value, part));
-        return fail(checker, value, text);
-    }
-    write_number(checker, number);
-    return true;
-}
-
-static bool check_choice(struct checker *checker, const struct value *value)
-{
-    const struct rcpt_config_row *row = value->row;
-    const char *nearest = NULL;
-    char text[256], part[64];
-    for (unsigned index = 0; index < row->choice_count; index++) {
-        if (strcmp(row->choices[index].str, value->text) == 0) {
-            rcpt_config_write_plain(&checker->writer, value->text);
-            return true;
-        }
-        nearest = rcpt_config_nearer(value->text, nearest, row->choices[index].str);
-    }
-    int used = snprintf(text, sizeof(text), "\"%s\" is not one of", shown(value, part));
-    for (unsigned index = 0; index < row->choice_count; index++)
-        used += snprintf(text + used, sizeof(text) - (size_t)used, "%s %s", index > 0 ? "," : "",
-                         row->choices[index].str);
-    fail(checker, value, text);
-    if (nearest != NULL)
-        rcpt_error_hint(checker->error, "did you mean \"%s\"?", nearest);
-    return false;
-}
-
-static bool check_scalar(struct checker *checker, struct value *value)
-{
-    if (!resolve(checker, value))
-        return false;
-    bool good;
-    if (value->row->type == RCPT_CONFIG_CHOICE)
-        good = check_choice(checker, value);
-    else if (value->row->type <= RCPT_CONFIG_TABLE)
-        good = check_text(checker, value);
-    else
-        good = check_number(checker, value);
-    free(value->text);
-    return good;
 }
 
 /* ---- lists and maps ---- */
@@ -199,28 +51,29 @@ static bool check_count(struct checker *checker, const struct value *value, int6
         return true;
     snprintf(text, sizeof(text), "must have %" PRId64 " to %" PRId64 " entries, has %" PRId64,
              row->min, row->max, count);
-    return fail(checker, value, text);
+    return rcpt_config_fail_value(checker, value, text);
 }
 
 static bool check_topic(struct checker *checker, struct value *value, char **topics, size_t count)
 {
     char text[256], part[64];
     if (value->node->type != YAML_SCALAR_NODE)
-        return fail(checker, value, "every entry must be the name of a topic");
-    if (!resolve(checker, value))
+        return rcpt_config_fail_value(checker, value, "every entry must be the name of a topic");
+    if (!rcpt_config_resolve(checker, value))
         return false;
     topics[count] = value->text;
     if (!rcpt_config_is_topic(value->text)) {
         snprintf(text, sizeof(text),
                  "\"%s\" is not a topic name: 1 to 249 letters, digits, dots, dashes and "
                  "underscores",
-                 shown(value, part));
-        return fail(checker, value, text);
+                 rcpt_config_value_shown(value, part));
+        return rcpt_config_fail_value(checker, value, text);
     }
     for (size_t index = 0; index < count; index++) {
         if (strcmp(topics[index], value->text) == 0) {
-            snprintf(text, sizeof(text), "\"%s\" is named twice", shown(value, part));
-            return fail(checker, value, text);
+            snprintf(text, sizeof(text), "\"%s\" is named twice",
+                     rcpt_config_value_shown(value, part));
+            return rcpt_config_fail_value(checker, value, text);
         }
     }
     rcpt_config_write_text(&checker->writer, value->text);
@@ -234,7 +87,7 @@ static bool check_entry(struct checker *checker, const struct value *list, yaml_
         .type = RCPT_CONFIG_TEXT, .min = 1, .max = RCPT_CONFIG_MAX_VALUE};
     struct value entry = {&row, list->label, node, list->secret, NULL};
     if (node->type != YAML_SCALAR_NODE || rcpt_config_is_null(node))
-        return fail(checker, &entry, "every entry must be a text");
+        return rcpt_config_fail_value(checker, &entry, "every entry must be a text");
     return check_value(checker, &entry);
 }
 
@@ -283,17 +136,17 @@ static bool check_property(struct checker *checker, const struct value *map, con
     snprintf(label, sizeof(label), "%s.%s", map->label, rcpt_config_shown(name, part));
     struct value value = {&row, label, node, rcpt_config_is_secret_property(name), NULL};
     if (rcpt_config_is_null(node)) {
-        fail(checker, &value, "has no value");
-        rcpt_error_hint(checker->error, "write \"\" for an empty one");
+        rcpt_config_fail_value(checker, &value, "has no value");
+        rcpt_error_hint(checker->file->error, "write \"\" for an empty one");
         return false;
     }
     rcpt_config_write_map(writer, RCPT_CONFIG_BLOCK);
     rcpt_config_write_plain(writer, "name");
     rcpt_config_write_text(writer, name);
     rcpt_config_write_plain(writer, "line");
-    write_number(checker, place.line);
+    rcpt_config_write_number(checker, place.line);
     rcpt_config_write_plain(writer, "column");
-    write_number(checker, place.column);
+    rcpt_config_write_number(checker, place.column);
     rcpt_config_write_plain(writer, "value");
     bool good = check_value(checker, &value);
     rcpt_config_write_map_end(writer);
@@ -306,16 +159,16 @@ static bool check_property_name(struct checker *checker, const struct value *map
     struct value key = {map->row, map->label, node_of(checker, pair->key), false, NULL};
     char text[128], part[64];
     if (key.node->type != YAML_SCALAR_NODE)
-        return fail(checker, &key, "a name must be plain text");
+        return rcpt_config_fail_value(checker, &key, "a name must be plain text");
     const char *name = rcpt_config_scalar(key.node);
     if (name[0] == '\0' || strlen(name) > 255)
-        return fail(checker, &key, "a name must be 1 to 255 bytes long");
-    unsigned line = rcpt_config_first_line(checker->document, map->node, pair);
+        return rcpt_config_fail_value(checker, &key, "a name must be 1 to 255 bytes long");
+    unsigned line = rcpt_config_first_line(&checker->file->document, map->node, pair);
     if (line == 0)
         return true;
     snprintf(text, sizeof(text), "\"%s\" is given twice", rcpt_config_shown(name, part));
-    fail(checker, &key, text);
-    rcpt_error_hint(checker->error, "it stands at line %u too", line);
+    rcpt_config_fail_value(checker, &key, text);
+    rcpt_error_hint(checker->file->error, "it stands at line %u too", line);
     return false;
 }
 
@@ -350,7 +203,7 @@ static void write_default(struct checker *checker, const struct rcpt_config_row 
         rcpt_config_write_text(&checker->writer, row->initial);
     } else {
         RCPT_ASSERT(rcpt_config_parse_number(row->type, row->initial, &number));
-        write_number(checker, number);
+        rcpt_config_write_number(checker, number);
     }
 }
 
@@ -392,7 +245,7 @@ static bool fail_record(struct checker *checker, const struct value *record, siz
                                  fields->rows[index].path);
         separator = ", ";
     }
-    return fail(checker, record, text);
+    return rcpt_config_fail_value(checker, record, text);
 }
 
 /* `name` is the record's first field where the records stand in a mapping, NULL in a list. */
@@ -410,9 +263,10 @@ static bool check_record(struct checker *checker, const struct value *list, size
     struct value record = {list->row, label, node, false, NULL};
     if (node->type != YAML_MAPPING_NODE)
         return fail_record(checker, &record, name != NULL);
-    struct rcpt_config_keys keys = {checker->name, checker->document, fields, label, nodes, false};
+    struct rcpt_config_keys keys = {
+        checker->file->name, &checker->file->document, fields, label, nodes, false};
     nodes[0] = name;
-    if (!rcpt_config_collect(&keys, node, checker->error))
+    if (!rcpt_config_collect(&keys, node, checker->file->error))
         return false;
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
     for (size_t index = 0; index < fields->count; index++) {
@@ -462,7 +316,7 @@ static bool check_tree(struct checker *checker, const struct value *value)
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
     if (!check_count(checker, value, value->node->data.sequence.items.top - items))
         return false;
-    char *text = rcpt_config_tree_text(checker->document, value->node);
+    char *text = rcpt_config_tree_text(&checker->file->document, value->node);
     rcpt_config_write_text(&checker->writer, text);
     free(text);
     return true;
@@ -495,7 +349,7 @@ static bool check_value(struct checker *checker, struct value *value)
     case RCPT_CONFIG_TREE:
         return check_tree(checker, value);
     default:
-        return check_scalar(checker, value);
+        return rcpt_config_check_scalar(checker, value);
     }
 }
 
@@ -525,8 +379,9 @@ static bool is_ladder_given(yaml_node_t *const *nodes)
     return false;
 }
 
-static bool check_rows(struct checker *checker, yaml_node_t *const *nodes)
+static bool check_rows(struct checker *checker)
 {
+    yaml_node_t *const *nodes = checker->file->nodes;
     const struct rcpt_config_table *table = rcpt_config_table();
     bool ladder_given = is_ladder_given(nodes);
     rcpt_config_write_map(&checker->writer, RCPT_CONFIG_BLOCK);
@@ -540,43 +395,30 @@ static bool check_rows(struct checker *checker, yaml_node_t *const *nodes)
     return true;
 }
 
-static struct rcpt_config_place place_of_key(yaml_document_t *document, const char *name)
+struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file, const char *path)
 {
-    const yaml_node_t *root = yaml_document_get_root_node(document);
-    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
-         pair < root->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(document, pair->key);
-        if (strcmp(rcpt_config_scalar(key), name) == 0)
+    int row = rcpt_config_find(rcpt_config_table(), path);
+    yaml_node_t *root = yaml_document_get_root_node(&file->document);
+    if (file->nodes[row] == NULL)
+        return (struct rcpt_config_place){0};
+    if (!rcpt_config_is_ladder(&rcpt_config_table()->rows[row]))
+        return rcpt_config_place_of(file->nodes[row]);
+    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;; pair++) {
+        const yaml_node_t *key = yaml_document_get_node(&file->document, pair->key);
+        if (strcmp(rcpt_config_scalar(key), "ladder") == 0)
             return rcpt_config_place_of(key);
     }
-    return (struct rcpt_config_place){0};
 }
 
-static void note_places(yaml_document_t *document, yaml_node_t *const *nodes,
-                        struct rcpt_config_places *places)
+bool rcpt_config_check(struct rcpt_config_file *file, FILE *normal)
 {
-    const struct rcpt_config_table *table = rcpt_config_table();
-    memset(places, 0, sizeof(*places));
-    for (size_t index = 0; index < table->count; index++) {
-        if (nodes[index] == NULL)
-            continue;
-        places->at[index] = rcpt_config_is_ladder(&table->rows[index])
-                                ? place_of_key(document, "ladder")
-                                : rcpt_config_place_of(nodes[index]);
-    }
-}
-
-bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial, FILE *normal,
-                       struct rcpt_config_places *places, struct rcpt_error *error)
-{
-    yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS] = {NULL};
-    struct rcpt_config_keys keys = {name, document, rcpt_config_table(), "", nodes, partial};
-    if (!rcpt_config_collect(&keys, yaml_document_get_root_node(document), error))
+    struct rcpt_config_keys keys = {file->name, &file->document, rcpt_config_table(),
+                                    "",         file->nodes,     file->partial};
+    struct checker checker = {.file = file};
+    if (!rcpt_config_collect(&keys, yaml_document_get_root_node(&file->document), file->error))
         return false;
-    note_places(document, nodes, places);
-    struct checker checker = {.name = name, .document = document, .places = places, .error = error};
     rcpt_config_writer_init(&checker.writer, normal);
-    bool good = check_rows(&checker, nodes);
+    bool good = check_rows(&checker);
     rcpt_config_writer_fini(&checker.writer);
     RCPT_ASSERT(!good || !checker.writer.failed);
     return good;

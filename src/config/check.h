@@ -11,20 +11,25 @@
 #include "table.h"
 #include "yaml.h"
 
-/* Where each row's value stands in the file; for ladder.* where the key `ladder` stands. */
-struct rcpt_config_places {
-    struct rcpt_config_place at[RCPT_CONFIG_MAX_ROWS];
+/* A file on its way through the checks. */
+struct rcpt_config_file {
+    const char *name; /* for errors and relative paths */
+    yaml_document_t document;
+    yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS]; /* value of each row, NULL where it is not given */
+    bool partial;                             /* required keys of the table may be missing */
     struct rcpt_secret_notes secret_notes;
+    struct rcpt_error *error;
 };
+
+/* Where the value of a key of the table stands; for ladder.* where the key `ladder` does. Line 0:
+ * the file does not give it. */
+struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file, const char *path);
 
 /* Notes where the secret `text` of `key` came from, unless it is known; config_weak.c. */
 void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
                              enum rcpt_secret_source source, const char *text);
 
-/* Writes the normal form to `normal`. `name` is the file's, for errors and relative paths.
- * `partial`: required keys of the table may be missing. */
-RCPT_MUST_CHECK bool rcpt_config_check(const char *name, yaml_document_t *document, bool partial,
-                                       FILE *normal, struct rcpt_config_places *places,
-                                       struct rcpt_error *error);
+/* Finds the rows' nodes in the document, checks them and writes the normal form to `normal`. */
+RCPT_MUST_CHECK bool rcpt_config_check(struct rcpt_config_file *file, FILE *normal);
 
 #endif

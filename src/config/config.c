@@ -14,48 +14,42 @@
 #include "schema.h"
 #include "value.h"
 
-/* A configuration that is being made. */
+/* A configuration that is being made from a file. */
 struct loading {
-    const char *name;
-    bool partial; /* required keys may be missing */
+    struct rcpt_config_file file;
     struct rcpt_config *config;
-    struct rcpt_config_places places;
-    yaml_document_t document;
-    bool has_document;
-    struct rcpt_error *error;
 };
 
 /* Where a key stands, or else the other one that it does not go with. */
-static struct rcpt_config_place place_of(const struct loading *loading, const char *path,
+static struct rcpt_config_place place_of(struct loading *loading, const char *path,
                                          const char *other)
 {
-    int index = rcpt_config_find(rcpt_config_table(), path);
-    if (loading->places.at[index].line == 0)
-        index = rcpt_config_find(rcpt_config_table(), other);
-    return loading->places.at[index];
+    struct rcpt_config_place place = rcpt_config_place_of_key(&loading->file, path);
+    return place.line != 0 ? place : rcpt_config_place_of_key(&loading->file, other);
 }
 
-static bool check_lanes(const struct loading *loading)
+static bool check_lanes(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
     if ((config->lanes & (config->lanes - 1)) != 0) {
-        rcpt_config_error(loading->error, loading->name, place_of(loading, "lanes", "lanes"),
+        rcpt_config_error(loading->file.error, loading->file.name,
+                          place_of(loading, "lanes", "lanes"),
                           "lanes: must be a power of two, is %u", config->lanes);
-        rcpt_error_hint(loading->error, "1, 2, 4, 8, 16, 32, 64, 128 or 256");
+        rcpt_error_hint(loading->file.error, "1, 2, 4, 8, 16, 32, 64, 128 or 256");
         return false;
     }
     if (config->postgres.connections <= config->lanes)
         return true;
-    rcpt_config_error(loading->error, loading->name,
+    rcpt_config_error(loading->file.error, loading->file.name,
                       place_of(loading, "postgres.connections", "lanes"),
                       "postgres.connections: %u are more than the %u lanes they serve",
                       config->postgres.connections, config->lanes);
-    rcpt_error_hint(loading->error, "set postgres.connections to %u or less, or raise lanes",
+    rcpt_error_hint(loading->file.error, "set postgres.connections to %u or less, or raise lanes",
                     config->lanes);
     return false;
 }
 
-static bool check_order(const struct loading *loading, const char *less_path, int64_t less,
+static bool check_order(struct loading *loading, const char *less_path, int64_t less,
                         const char *more_path, int64_t more)
 {
     char less_text[RCPT_CONFIG_NUMBER_BYTES], more_text[RCPT_CONFIG_NUMBER_BYTES];
@@ -63,13 +57,13 @@ static bool check_order(const struct loading *loading, const char *less_path, in
         return true;
     rcpt_config_format_number(RCPT_CONFIG_DURATION, less, less_text);
     rcpt_config_format_number(RCPT_CONFIG_DURATION, more, more_text);
-    return rcpt_config_error(loading->error, loading->name, place_of(loading, less_path, more_path),
-                             "%s: %s is more than %s, %s", less_path, less_text, more_path,
-                             more_text);
+    return rcpt_config_error(loading->file.error, loading->file.name,
+                             place_of(loading, less_path, more_path), "%s: %s is more than %s, %s",
+                             less_path, less_text, more_path, more_text);
 }
 
 /* Two meanings of one column would overwrite each other. */
-static bool check_columns(const struct loading *loading)
+static bool check_columns(struct loading *loading)
 {
     static const char section[] = "inbox.columns.";
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -82,7 +76,7 @@ static bool check_columns(const struct loading *loading)
         memcpy(&names[index], (const char *)loading->config + row->offset, sizeof(names[index]));
         for (size_t other = 0; other < index; other++)
             if (names[other] != NULL && strcmp(names[other], names[index]) == 0)
-                return rcpt_config_error(loading->error, loading->name,
+                return rcpt_config_error(loading->file.error, loading->file.name,
                                          place_of(loading, row->path, table->rows[other].path),
                                          "%s: \"%s\" is the column of %s too", row->path,
                                          names[index], table->rows[other].path);
@@ -90,21 +84,19 @@ static bool check_columns(const struct loading *loading)
     return true;
 }
 
-static bool check_log_levels(const struct loading *loading)
+static bool check_log_levels(struct loading *loading)
 {
     for (unsigned index = 0; index < loading->config->log.levels_count; index++) {
         const struct rcpt_config_pair *pair = &loading->config->log.levels[index];
         struct rcpt_config_place place = {pair->line, pair->column};
-        if (!rcpt_config_is_room(pair->name)) {
-            rcpt_config_error(loading->error, loading->name, place,
-                              "log.levels: there is no room \"%.40s\"", pair->name);
-            rcpt_error_hint(loading->error,
-                            "rooms are app, core, http, intake, kafka, outbox, postgres and "
-                            "trace");
+        if (!rcpt_config_is_component(pair->name)) {
+            rcpt_config_error(loading->file.error, loading->file.name, place,
+                              "log.levels: there is no component \"%.40s\"", pair->name);
+            rcpt_error_hint(loading->file.error, "components are " RCPT_CONFIG_COMPONENTS);
             return false;
         }
         if (rcpt_log_find_level(pair->value) == RCPT_LOG_LEVEL__COUNT)
-            return rcpt_config_error(loading->error, loading->name, place,
+            return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "log.levels.%s: \"%.40s\" is not one of error, warn, info, "
                                      "debug",
                                      pair->name, pair->value);
@@ -112,17 +104,17 @@ static bool check_log_levels(const struct loading *loading)
     return true;
 }
 
-static bool check_tls(const struct loading *loading)
+static bool check_tls(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
     if ((config->http.tls_certificate == NULL) == (config->http.tls_key == NULL))
         return true;
-    return rcpt_config_error(loading->error, loading->name,
+    return rcpt_config_error(loading->file.error, loading->file.name,
                              place_of(loading, "http.tls_certificate", "http.tls_key"),
                              "http.tls_certificate and http.tls_key go together: one is not set");
 }
 
-static bool check_together(const struct loading *loading)
+static bool check_together(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
     return check_lanes(loading) &&
@@ -131,21 +123,21 @@ static bool check_together(const struct loading *loading)
            check_columns(loading) && check_log_levels(loading) && check_tls(loading);
 }
 
-static bool make_ladder(const struct loading *loading)
+static bool make_ladder(struct loading *loading)
 {
     struct rcpt_error error;
     rcpt_error_clear(&error);
     loading->config->ladder = rcpt_ladder_new(&loading->config->ladder_definition, &error);
     if (loading->config->ladder != NULL)
         return true;
-    rcpt_config_error(loading->error, loading->name,
+    rcpt_config_error(loading->file.error, loading->file.name,
                       place_of(loading, "ladder.statuses", "ladder.flags"), "ladder: %s",
                       error.text);
-    rcpt_error_hint(loading->error, "%s", error.hint);
+    rcpt_error_hint(loading->file.error, "%s", error.hint);
     return false;
 }
 
-static bool check_account(const struct loading *loading, size_t index)
+static bool check_account(struct loading *loading, size_t index)
 {
     const struct rcpt_intake_account_config *accounts = loading->config->intake.accounts;
     struct rcpt_config_place place = place_of(loading, "intake.accounts", "intake.accounts");
@@ -153,21 +145,21 @@ static bool check_account(const struct loading *loading, size_t index)
     rcpt_error_clear(&error);
     for (size_t other = 0; other < index; other++)
         if (strcmp(accounts[index].name, accounts[other].name) == 0)
-            return rcpt_config_error(loading->error, loading->name, place,
+            return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "intake.accounts: \"%.63s\" is named twice",
                                      accounts[index].name);
     struct rcpt_intake_account *account =
         rcpt_intake_account_new(&accounts[index], loading->config->ladder, &error);
     if (account == NULL) {
-        rcpt_config_error(loading->error, loading->name, place, "%s", error.text);
-        rcpt_error_hint(loading->error, "%s", error.hint);
+        rcpt_config_error(loading->file.error, loading->file.name, place, "%s", error.text);
+        rcpt_error_hint(loading->file.error, "%s", error.hint);
     }
     rcpt_intake_account_free(account);
     return account != NULL;
 }
 
 /* What the fields of an account mean together, its templates and its statuses. */
-static bool check_accounts(const struct loading *loading)
+static bool check_accounts(struct loading *loading)
 {
     for (size_t index = 0; index < loading->config->intake.accounts_count; index++)
         if (!check_account(loading, index))
@@ -175,7 +167,7 @@ static bool check_accounts(const struct loading *loading)
     return true;
 }
 
-static bool check_folds(const struct loading *loading)
+static bool check_folds(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
     for (size_t index = 0; index < config->folds_count; index++) {
@@ -183,9 +175,9 @@ static bool check_folds(const struct loading *loading)
         rcpt_error_clear(&error);
         if (rcpt_config_check_fold(config->folds, index, config->ladder, &error))
             continue;
-        rcpt_config_error(loading->error, loading->name, place_of(loading, "folds", "folds"), "%s",
-                          error.text);
-        rcpt_error_hint(loading->error, "%s", error.hint);
+        rcpt_config_error(loading->file.error, loading->file.name,
+                          place_of(loading, "folds", "folds"), "%s", error.text);
+        rcpt_error_hint(loading->file.error, "%s", error.hint);
         return false;
     }
     return true;
@@ -193,7 +185,7 @@ static bool check_folds(const struct loading *loading)
 
 /* ---- actions ---- */
 
-static bool check_endpoint(const struct loading *loading, size_t index)
+static bool check_endpoint(struct loading *loading, size_t index)
 {
     const struct rcpt_config_endpoint *endpoints = loading->config->actions.endpoints;
     const struct rcpt_config_endpoint *endpoint = &endpoints[index];
@@ -201,88 +193,67 @@ static bool check_endpoint(const struct loading *loading, size_t index)
     struct rcpt_webhook_secret secret;
     for (size_t other = 0; other < index; other++)
         if (strcmp(endpoint->name, endpoints[other].name) == 0)
-            return rcpt_config_error(loading->error, loading->name, place,
+            return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "actions.endpoints: \"%.63s\" is named twice", endpoint->name);
     if (!rcpt_webhook_url_is_valid(endpoint->url))
-        return rcpt_config_error(loading->error, loading->name, place,
+        return rcpt_config_error(loading->file.error, loading->file.name, place,
                                  "actions.endpoints: the URL of %.63s is not of http or https, or "
                                  "holds a user name",
                                  endpoint->name);
     for (unsigned at = 0; at < endpoint->secrets_count; at++)
         if (!rcpt_webhook_secret_parse(&secret, endpoint->secrets[at]))
-            return rcpt_config_error(loading->error, loading->name, place,
+            return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "actions.endpoints: secret %u of %.63s is not whsec_ and the "
                                      "base64 of 24 to 64 bytes",
                                      at + 1, endpoint->name);
     for (unsigned at = 0; at < endpoint->headers_count; at++) {
         const char *header = endpoint->headers[at];
         if (!rcpt_webhook_header_is_valid(header))
-            return rcpt_config_error(loading->error, loading->name, place,
+            return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "actions.endpoints: header %u of %.63s is not Name: value",
                                      at + 1, endpoint->name);
         if (rcpt_webhook_header_is_ours(header))
-            return rcpt_config_error(loading->error, loading->name, place,
+            return rcpt_config_error(loading->file.error, loading->file.name, place,
                                      "actions.endpoints: header %u of %.63s: every call has a "
                                      "%.*s from receiptd; remove it",
                                      at + 1, endpoint->name, (int)strcspn(header, ":"), header);
     }
     if (endpoint->timeout_ms * 2 <= loading->config->actions.lease_ms)
         return true;
-    return rcpt_config_error(loading->error, loading->name, place,
+    return rcpt_config_error(loading->file.error, loading->file.name, place,
                              "actions.endpoints: the time-out of %.63s is more than half of "
                              "actions.lease",
                              endpoint->name);
 }
 
-static yaml_node_t *find_pipelines(struct loading *loading)
-{
-    yaml_node_t *root = yaml_document_get_root_node(&loading->document);
-    for (const yaml_node_pair_t *pair = root->data.mapping.pairs.start;
-         pair < root->data.mapping.pairs.top; pair++) {
-        const yaml_node_t *key = yaml_document_get_node(&loading->document, pair->key);
-        if (strcmp(rcpt_config_scalar(key), "pipelines") == 0)
-            return yaml_document_get_node(&loading->document, pair->value);
-    }
-    return NULL;
-}
-
 static bool check_actions(struct loading *loading)
 {
-    if (!check_order(loading, "actions.retry_min", loading->config->actions.retry_min_ms,
-                     "actions.retry_max", loading->config->actions.retry_max_ms))
+    struct rcpt_config *config = loading->config;
+    yaml_node_t *node = loading->file.nodes[rcpt_config_find(rcpt_config_table(), "pipelines")];
+    if (!check_order(loading, "actions.retry_min", config->actions.retry_min_ms,
+                     "actions.retry_max", config->actions.retry_max_ms))
         return false;
-    for (size_t index = 0; index < loading->config->actions.endpoints_count; index++)
+    for (size_t index = 0; index < config->actions.endpoints_count; index++)
         if (!check_endpoint(loading, index))
             return false;
-    yaml_node_t *node = find_pipelines(loading);
     if (node == NULL)
         return true;
-    struct pipelines *pipelines =
-        pipelines_compile(loading->name, &loading->document, node, loading->config, loading->error);
-    pipelines_free(pipelines);
-    return pipelines != NULL;
+    config->compiled = pipelines_compile(loading->file.name, &loading->file.document, node, config,
+                                         loading->file.error);
+    return config->compiled != NULL;
 }
 
-static bool check_document(struct loading *loading, const char *text, size_t size, FILE *normal)
-{
-    loading->has_document =
-        rcpt_config_read_yaml(loading->name, text, size, &loading->document, loading->error);
-    return loading->has_document &&
-           rcpt_config_check(loading->name, &loading->document, loading->partial, normal,
-                             &loading->places, loading->error);
-}
-
-static bool load_document(struct loading *loading, const char *text, size_t size)
+static bool load_document(struct loading *loading)
 {
     char *normal = NULL;
     size_t normal_size = 0;
     FILE *out = open_memstream(&normal, &normal_size);
     RCPT_ASSERT(out != NULL);
-    bool good = check_document(loading, text, size, out);
+    bool good = rcpt_config_check(&loading->file, out);
     RCPT_ASSERT(fclose(out) == 0);
     if (good)
         loading->config =
-            rcpt_config_load_normal(loading->name, normal, normal_size, loading->error);
+            rcpt_config_load_normal(loading->file.name, normal, normal_size, loading->file.error);
     explicit_bzero(normal, normal_size); /* it holds the secrets of all files */
     free(normal);
     return loading->config != NULL;
@@ -291,14 +262,14 @@ static bool load_document(struct loading *loading, const char *text, size_t size
 static struct rcpt_config *parse(const char *name, const char *text, size_t size, bool partial,
                                  struct rcpt_error *error)
 {
-    struct loading loading = {.name = name, .error = error, .partial = partial};
-    bool good = load_document(&loading, text, size) && check_together(&loading) &&
-                make_ladder(&loading) && check_accounts(&loading) && check_folds(&loading) &&
-                check_actions(&loading);
-    if (loading.has_document)
-        yaml_document_delete(&loading.document);
+    struct loading loading = {.file = {.name = name, .partial = partial, .error = error}};
+    if (!rcpt_config_read_yaml(name, text, size, &loading.file.document, error))
+        return NULL;
+    bool good = load_document(&loading) && check_together(&loading) && make_ladder(&loading) &&
+                check_accounts(&loading) && check_folds(&loading) && check_actions(&loading);
+    yaml_document_delete(&loading.file.document);
     if (good) {
-        loading.config->secret_notes = loading.places.secret_notes;
+        loading.config->secret_notes = loading.file.secret_notes;
         return loading.config;
     }
     rcpt_config_free(loading.config);
@@ -367,6 +338,7 @@ void rcpt_config_free(struct rcpt_config *config)
 {
     if (config == NULL)
         return;
+    pipelines_free(config->compiled);
     rcpt_ladder_free(config->ladder);
     rcpt_config_free_loaded(config);
 }

@@ -2,8 +2,8 @@
  *
  * From the table come parsing (libcyaml), checks with line and column, `check-config --print`,
  * docs/configuration.md and config/receiptd.yaml. `${NAME}` in a value is replaced from the
- * environment, `file:PATH` in a secret is read from the file. Secrets are never printed. Immutable
- * after loading.
+ * environment, `file:PATH` in a secret is read from the file. Secrets are never printed. After
+ * loading only a reload changes it (rcpt_config_take_over). Defaults and ranges stand in the table.
  */
 #ifndef RECEIPTD_CONFIG_CONFIG_H
 #define RECEIPTD_CONFIG_CONFIG_H
@@ -16,6 +16,7 @@
 #include "core/ladder.h"
 #include "gateways/adapter.h"
 #include "http/webhook.h"
+#include "inbox_columns.h"
 
 enum rcpt_unknown_policy { RCPT_UNKNOWN_PARK, RCPT_UNKNOWN_INSERT, RCPT_UNKNOWN_DEAD_LETTER };
 enum rcpt_gap_policy { RCPT_GAP_HALT, RCPT_GAP_SKIP };
@@ -86,6 +87,8 @@ struct rcpt_secret_notes {
     unsigned count;
 };
 
+struct pipelines;
+
 struct rcpt_config {
     struct rcpt_fold_config *folds; /* folds */
     size_t folds_count;
@@ -97,78 +100,78 @@ struct rcpt_config {
         char *instance_id;                   /* kafka.instance_id, NULL: dynamic member */
         struct rcpt_config_pair *properties; /* kafka.properties */
         unsigned properties_count;
-        uint64_t fetch_budget_bytes;           /* kafka.fetch_budget, default 16MiB */
-        uint64_t batch_limit_bytes;            /* kafka.batch_limit, default 32MiB */
-        int64_t commit_interval_ms;            /* kafka.commit_interval, 5s */
+        uint64_t fetch_budget_bytes;           /* kafka.fetch_budget */
+        uint64_t batch_limit_bytes;            /* kafka.batch_limit */
+        int64_t commit_interval_ms;            /* kafka.commit_interval */
         enum rcpt_gap_policy on_retention_gap; /* kafka.on_retention_gap: halt | skip */
     } kafka;
     struct {
         char *dsn;            /* postgres.dsn, secret parts redacted when printed */
-        unsigned connections; /* postgres.connections, 2; 1…64, at most lanes */
+        unsigned connections; /* postgres.connections; at most lanes */
         unsigned
-            pipeline_depth; /* postgres.pipeline_depth, 2: transactions in flight on a connection */
-        char *schema;       /* postgres.schema, receiptd */
-        int64_t lock_timeout_ms;      /* 5s */
-        int64_t statement_timeout_ms; /* 30s */
-        int64_t connect_timeout_ms;   /* 10s */
-        int64_t zombie_timeout_ms;    /* 10s: own-role blockers older than this are terminated */
-        int64_t retry_min_ms, retry_max_ms; /* 100ms … 10s */
+            pipeline_depth; /* postgres.pipeline_depth: transactions in flight on a connection */
+        char *schema;       /* postgres.schema */
+        int64_t lock_timeout_ms;      /* postgres.lock_timeout */
+        int64_t statement_timeout_ms; /* postgres.statement_timeout */
+        int64_t connect_timeout_ms;   /* postgres.connect_timeout */
+        int64_t
+            zombie_timeout_ms; /* postgres.zombie_timeout: blockers of our role older than this are ended */
+        int64_t retry_min_ms, retry_max_ms; /* postgres.retry_* */
     } postgres;
-    unsigned lanes;                   /* lanes, 8; power of two */
+    unsigned lanes;                   /* lanes; a power of two */
     enum rcpt_unknown_policy unknown; /* unknown: park | insert | dead-letter */
     char *pipelines;                  /* pipelines, JSON; src/config/pipelines.h */
     struct {
-        uint64_t max_events; /* batch.max_events, 4000 */
-        uint64_t max_bytes;  /* batch.max_bytes, 4MiB */
-        unsigned catch_up;   /* batch.catch_up, 2 */
-        int64_t linger_ms;   /* batch.linger, 0 */
+        uint64_t max_events; /* batch.max_events */
+        uint64_t max_bytes;  /* batch.max_bytes */
+        unsigned catch_up;   /* batch.catch_up */
+        int64_t linger_ms;   /* batch.linger */
     } batch;
     struct {
-        uint64_t budget_bytes; /* memory.budget, 16MiB: records fetched, queued, in flight */
+        uint64_t budget_bytes; /* memory.budget: records fetched, queued, in flight */
     } memory;
     struct {
-        int64_t verify_interval_ms; /* progress.verify_interval, 5s */
-        int64_t idle_interval_ms;   /* progress.idle_interval, 1s */
-        int64_t rewind_timeout_ms;  /* progress.rewind_timeout, 10s */
+        int64_t verify_interval_ms; /* progress.verify_interval */
+        int64_t idle_interval_ms;   /* progress.idle_interval */
+        int64_t rewind_timeout_ms;  /* progress.rewind_timeout */
     } progress;
     struct {
-        int64_t max_age_ms;       /* parked.max_age, 24h */
-        uint64_t max_rows;        /* parked.max_rows, 1000000: above it nothing more is taken in */
-        int64_t poll_interval_ms; /* parked.poll_interval, 1s; grows with the cost of a look */
-        uint64_t wake_limit;      /* parked.wake_limit, 1000: rows of one waking transaction */
+        int64_t max_age_ms;       /* parked.max_age */
+        uint64_t max_rows;        /* parked.max_rows: above it nothing more is taken in */
+        int64_t poll_interval_ms; /* parked.poll_interval; longer where probes cost more */
+        uint64_t wake_limit;      /* parked.wake_limit: rows of one waking transaction */
     } parked;
     struct {
-        int64_t rollup_interval_ms; /* counters.rollup_interval, 1s */
-        uint64_t rollup_rows;       /* counters.rollup_rows, 10000 */
+        int64_t rollup_interval_ms; /* counters.rollup_interval */
+        uint64_t rollup_rows;       /* counters.rollup_rows */
     } counters;
     struct {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
-        char *message_id, *org_id, *campaign_id, *status, *prev_status, *flags, *prev_flags,
-            *status_at, *updated_at;
-        /* inbox.columns.*: names in that table, default the same name */
-        bool count_targeted; /* inbox.targeted: trigger | none */
-        unsigned fillfactor; /* inbox.fillfactor, 50 */
+#define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
+        RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
+        bool count_targeted;                   /* inbox.targeted: trigger | none */
+        unsigned fillfactor;                   /* inbox.fillfactor */
     } inbox;
     struct {
         struct rcpt_intake_account_config *accounts; /* intake.accounts */
         size_t accounts_count;
         bool enabled;                          /* intake.enabled: beside `run` in one process */
-        char *listen;                          /* intake.listen, 127.0.0.1:8080 */
+        char *listen;                          /* intake.listen */
         bool reuse_port;                       /* intake.reuse_port */
         char *topic;                           /* intake.topic, NULL: the first of kafka.topics */
-        char *dead_letter_topic;               /* intake.dead_letter_topic, dlr-dead */
+        char *dead_letter_topic;               /* intake.dead_letter_topic */
         enum rcpt_letter_payload dead_letters; /* intake.dead_letters: raw | masked | none */
-        char *compression;                     /* intake.compression, lz4 */
+        char *compression;                     /* intake.compression */
         uint64_t max_events, max_bytes;        /* intake.batch.max_events, max_bytes */
-        int64_t linger_ms;                     /* intake.batch.linger, 4ms */
-        uint64_t memory_bytes;                 /* intake.memory, 128MiB */
-        int64_t ack_timeout_ms;                /* intake.ack_timeout, 10s */
+        int64_t linger_ms;                     /* intake.batch.linger */
+        uint64_t memory_bytes;                 /* intake.memory */
+        int64_t ack_timeout_ms;                /* intake.ack_timeout */
         char *dsn;                             /* intake.dsn, NULL: postgres.dsn */
         enum rcpt_alias_policy alias;          /* intake.alias: required | optional | off */
-        int64_t alias_timeout_ms;              /* intake.alias_timeout, 1s */
-        uint64_t alias_cache;                  /* intake.alias_cache, 100000 */
-        uint64_t replay_keys;                  /* intake.replay_keys, 200000 */
-        char *metrics_listen;                  /* intake.metrics_listen, 127.0.0.1:9465 */
+        int64_t alias_timeout_ms;              /* intake.alias_timeout */
+        uint64_t alias_cache;                  /* intake.alias_cache */
+        uint64_t replay_keys;                  /* intake.replay_keys */
+        char *metrics_listen;                  /* intake.metrics_listen */
         char *trusted_proxies;                 /* intake.trusted_proxies, separated by commas */
         char *tls_certificate, *tls_key;       /* intake.tls.* */
         struct {
@@ -178,51 +181,52 @@ struct rcpt_config {
         } limits; /* intake.limits.* */
     } intake;
     struct {
-        int64_t deadline_ms; /* shutdown.deadline, 20s */
+        int64_t deadline_ms; /* shutdown.deadline */
     } shutdown;
     struct {
         enum rcpt_log_level level;       /* log.level */
         enum rcpt_log_format format;     /* log.format: logfmt | json */
-        int64_t stats_interval_ms;       /* log.stats_interval, 10s; 0: no statistics line */
-        struct rcpt_config_pair *levels; /* log.levels: room and level */
+        int64_t stats_interval_ms;       /* log.stats_interval; 0: no statistics line */
+        struct rcpt_config_pair *levels; /* log.levels: component and level */
         unsigned levels_count;
-        unsigned burst;         /* log.burst, 50; 0: no limit */
+        unsigned burst;         /* log.burst; 0: no limit */
         bool plain_message_ids; /* log.message_ids: hash | plain */
     } log;
     struct {
-        char *listen;                    /* http.listen, 127.0.0.1:9464; "": none */
+        char *listen;                    /* http.listen; "": none */
         char *tls_certificate, *tls_key; /* http.tls_*, files; NULL: plain HTTP */
         char *token;                     /* http.token; NULL: open */
         char *runs_token;                /* http.runs_token; NULL: POST /runs is refused */
     } http;
     struct {
-        char *socket; /* control.socket, /run/receiptd/control.sock; "": none */
+        char *socket; /* control.socket; "": none */
     } control;
     struct {
         char *endpoint;             /* tracing.endpoint, NULL: nothing is traced */
         char *token;                /* tracing.token; NULL: none */
-        uint64_t sample_millionths; /* tracing.sample, 0.01 */
-        uint64_t queue_bytes;       /* tracing.queue, 4MiB */
-        int64_t timeout_ms;         /* tracing.timeout, 10s */
+        uint64_t sample_millionths; /* tracing.sample */
+        uint64_t queue_bytes;       /* tracing.queue */
+        int64_t timeout_ms;         /* tracing.timeout */
     } tracing;
     struct {
-        int64_t retention_ms; /* timeline.retention, 0: not written */
+        int64_t retention_ms; /* timeline.retention; 0: not written */
     } timeline;
     struct {
         struct rcpt_config_endpoint *endpoints; /* actions.endpoints */
         size_t endpoints_count;
         bool allow_private;     /* actions.allow_private */
         char *ca_file;          /* actions.ca_file; NULL: the system's */
-        unsigned max_in_flight; /* actions.max_in_flight, 512 */
+        unsigned max_in_flight; /* actions.max_in_flight */
         int64_t poll_interval_ms, lease_ms, lane_lease_ms, retry_min_ms, retry_max_ms, max_age_ms,
             breaker_open_ms, disable_after_ms, retention_ms, once_retention_ms; /* actions.* */
         unsigned max_attempts, breaker_failures;
-        unsigned begin_share; /* actions.begin_share, 15: percent of the scheduler's time */
+        unsigned begin_share; /* actions.begin_share: percent of the scheduler's time */
         unsigned org_rate, org_burst, org_concurrency; /* rates are per minute; 0: no limit */
         unsigned rate, burst, concurrency;
     } actions;
     struct rcpt_secret_notes secret_notes;
-    struct rcpt_ladder *ladder;                      /* ladder.*, or the default one; owned */
+    struct pipelines *compiled; /* `pipelines`; NULL: none, or taken (pipelines_take) */
+    struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
 };
 
@@ -242,7 +246,11 @@ RCPT_MUST_CHECK struct rcpt_config *rcpt_config_parse(const char *name, const ch
                                                       size_t size, struct rcpt_error *error);
 void rcpt_config_free(struct rcpt_config *config);
 
-bool rcpt_config_is_room(const char *name); /* that writes log lines */
+/* The folders of src that write log lines, each under its own name: what log.levels may name. */
+#define RCPT_CONFIG_COMPONENTS                                                                     \
+    "actions, app, commands, config, folds, http, intake, kafka, operate, postgres, receipts, "    \
+    "trace"
+bool rcpt_config_is_component(const char *name);
 /* The levels of log.level and log.levels, log.format and the limits go into effect. */
 void rcpt_config_apply_log(const struct rcpt_config *config);
 /* Calls back for each setting that works and is weak: its key, what is wrong, what to do. */

@@ -1,4 +1,5 @@
-/* What two configurations have in common and what not: for a reload. */
+/* Compares configurations, row by row of the table: a reload takes over what differs and may change
+ * (operate/reload.c); the hash tells instances that are set differently. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,6 +119,7 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
 {
     const struct rcpt_config_table *table = rcpt_config_table();
     memset(changes, 0, sizeof(*changes));
+    exchange(&config->compiled, &fresh->compiled, sizeof(fresh->compiled));
     for (size_t index = 0; index < table->count; index++) {
         const struct rcpt_config_row *row = &table->rows[index];
         if (same_value(row, config, fresh))
@@ -144,41 +146,4 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17])
         hash = (hash ^ (unsigned char)printed[index]) * UINT64_C(0x100000001b3);
     free(printed);
     snprintf(text, 17, "%016" PRIx64, hash);
-}
-
-static const char *const rooms[] = {"app",   "core",   "http",     "intake",
-                                    "kafka", "outbox", "postgres", "trace"};
-
-bool rcpt_config_is_room(const char *name)
-{
-    for (size_t index = 0; index < sizeof(rooms) / sizeof(rooms[0]); index++) {
-        if (strcmp(rooms[index], name) == 0)
-            return true;
-    }
-    return false;
-}
-
-void rcpt_config_apply_log(const struct rcpt_config *config)
-{
-    rcpt_log_configure(config->log.level, config->log.format);
-    rcpt_log_set_limits(config->log.burst, config->log.plain_message_ids);
-    for (size_t index = 0; index < sizeof(rooms) / sizeof(rooms[0]); index++) {
-        enum rcpt_log_level level = RCPT_LOG_LEVEL__COUNT;
-        for (unsigned at = 0; at < config->log.levels_count; at++) {
-            if (strcmp(config->log.levels[at].name, rooms[index]) == 0)
-                level = rcpt_log_find_level(config->log.levels[at].value);
-        }
-        RCPT_ASSERT(rcpt_log_set_room(rooms[index], level));
-    }
-}
-
-static void warn(void *context, const char *key, const char *what, const char *hint)
-{
-    (void)context;
-    rcpt_log_warn("app", "%s: %s; HINT: %s", key, what, hint);
-}
-
-void rcpt_config_warn(const struct rcpt_config *config)
-{
-    rcpt_config_find_weak(config, warn, NULL);
 }

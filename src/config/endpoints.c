@@ -1,13 +1,8 @@
 /* The fields of an entry of actions.endpoints. */
-#include "table.h"
+#include "rows.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define FIELD(member)                                                                              \
-    .offset = offsetof(struct rcpt_config_endpoint, member),                                       \
-    .size = sizeof(((struct rcpt_config_endpoint *)NULL)->member)
-#define LIST(member, count)                                                                        \
-    FIELD(member), .count_offset = offsetof(struct rcpt_config_endpoint, count),                   \
-                   .count_size = sizeof(((struct rcpt_config_endpoint *)NULL)->count)
+#define FIELD(member)       MEMBER(struct rcpt_config_endpoint, member)
+#define LIST(member, count) MEMBER_LIST(struct rcpt_config_endpoint, member, count)
 
 static const struct rcpt_config_row rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,

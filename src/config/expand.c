@@ -9,24 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
+#include "base/utf8.h"
 #include "value.h"
 
-struct text {
-    char *bytes;
-    size_t size, capacity;
-};
-
-static bool append(struct text *text, const char *bytes, size_t size)
+/* False, and nothing is appended, above the limit. */
+static bool append(struct rcpt_buffer *text, const char *bytes, size_t size)
 {
     if (size > RCPT_CONFIG_MAX_VALUE - text->size)
         return false;
-    while (text->size + size + 1 > text->capacity) {
-        text->capacity = text->capacity == 0 ? 256 : text->capacity * 2;
-        text->bytes = rcpt_realloc(text->bytes, text->capacity);
-    }
-    memcpy(text->bytes + text->size, bytes, size);
-    text->size += size;
-    text->bytes[text->size] = '\0';
+    rcpt_buffer_append(text, bytes, size);
     return true;
 }
 
@@ -41,7 +33,7 @@ static size_t name_size(const char *text)
 }
 
 /* `at` stands behind "${". Returns where the text goes on, or NULL. */
-static const char *expand_one(struct text *out, const char *at, char problem[160])
+static const char *expand_one(struct rcpt_buffer *out, const char *at, char problem[160])
 {
     size_t size = name_size(at);
     const char *end = strchr(at, '}');
@@ -69,7 +61,7 @@ static const char *expand_one(struct text *out, const char *at, char problem[160
 
 char *rcpt_config_expand(const char *text, char problem[160])
 {
-    struct text out = {0};
+    struct rcpt_buffer out = {0};
     bool fits = append(&out, "", 0);
     while (*text != '\0' && fits) {
         if (strncmp(text, "$${", 3) == 0) {
@@ -87,13 +79,13 @@ char *rcpt_config_expand(const char *text, char problem[160])
         snprintf(problem, 160, "is longer than 64 KiB");
         goto failed;
     }
-    if (!rcpt_config_is_utf8(out.bytes, out.size)) {
+    if (!rcpt_utf8_is_text(out.bytes, out.size)) {
         snprintf(problem, 160, "is not valid UTF-8 once the environment is put in");
         goto failed;
     }
     return out.bytes;
 failed:
-    free(out.bytes);
+    rcpt_buffer_free(&out);
     return NULL;
 }
 
@@ -154,7 +146,7 @@ static char *read_secret(int fd, const char **problem)
         *problem = strerror(errno);
     else if (size > RCPT_CONFIG_MAX_VALUE)
         *problem = "larger than 64 KiB";
-    else if (memchr(bytes, '\0', size) != NULL || !rcpt_config_is_utf8(bytes, size))
+    else if (!rcpt_utf8_is_text(bytes, size))
         *problem = "not UTF-8 text";
     if (*problem != NULL) {
         free(bytes);

@@ -2,21 +2,14 @@
 #include "folds.h"
 
 #include <string.h>
+#include <sysexits.h>
 
 #include "http/webhook.h"
+#include "rows.h"
 #include "value.h"
 
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define MEMBER(type, member)                                                                       \
-    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
-#define FIELD(member) MEMBER(struct rcpt_fold_config, member)
-#define LIST(member, count)                                                                        \
-    FIELD(member), .count_offset = offsetof(struct rcpt_fold_config, count),                       \
-                   .count_size = sizeof(((struct rcpt_fold_config *)NULL)->count)
-#define CHOICES(array) .choices = (array), .choice_count = COUNT_OF(array)
-
-#define SECOND 1000LL
-#define DAY    (24 * 3600 * SECOND)
+#define FIELD(member)       MEMBER(struct rcpt_fold_config, member)
+#define LIST(member, count) MEMBER_LIST(struct rcpt_fold_config, member, count)
 
 static const cyaml_strval_t sources[] = {
     {"transitions", RCPT_FOLD_TRANSITIONS},
@@ -27,17 +20,6 @@ static const cyaml_strval_t kinds[] = {
     {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
     {"last", RCPT_FOLD_LAST},
 };
-static const cyaml_strval_t booleans[] = {{"true", true}, {"false", false}};
-
-/* The entries of match after the check: what was a map is a list by then. */
-static const struct rcpt_config_row pair_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, name)},
-    {"value", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, value)},
-    {"line", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, line)},
-    {"column", RCPT_CONFIG_INTEGER, RCPT_CONFIG_REQUIRED, MEMBER(struct rcpt_config_pair, column)},
-};
-static const struct rcpt_config_table pair_record = {pair_rows, COUNT_OF(pair_rows),
-                                                     sizeof(struct rcpt_config_pair)};
 
 #define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
 static const struct rcpt_config_row collect_rows[] = {
@@ -111,8 +93,8 @@ const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
 static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, const char *what,
                  const char *value)
 {
-    return rcpt_error_fatal(error, 78, "folds: rule \"%.63s\": %s%s%.63s%s", fold->name, what,
-                            value != NULL ? " \"" : "", value != NULL ? value : "",
+    return rcpt_error_fatal(error, EX_CONFIG, "folds: rule \"%.63s\": %s%s%.63s%s", fold->name,
+                            what, value != NULL ? " \"" : "", value != NULL ? value : "",
                             value != NULL ? "\"" : "");
 }
 
@@ -135,8 +117,12 @@ static enum field transition_field(const char *name)
 {
     static const char *const known[] = {"campaign_id", "org_id", "status", "prev_status", "flags"};
     static const char *const receipt[] = {"channel", "gateway", "at", "message_id", "provider"};
-    static const char *const moving[] = {"status",    "prev_status", "flags",  "prev_flags",
-                                         "status_at", "updated_at",  "org_id", "campaign_id"};
+    /* Every column but the id: a transition has it by itself. */
+    static const char *const columns[] = {
+#define COLUMN(column, written, doc) #column,
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+    };
     size_t prefix = strlen(RCPT_FOLD_COLUMN_PREFIX);
     if (is_one_of(name, known, COUNT_OF(known)))
         return FIELD_KNOWN;
@@ -144,7 +130,8 @@ static enum field transition_field(const char *name)
         return FIELD_OF_RECEIPT;
     if (strncmp(name, RCPT_FOLD_COLUMN_PREFIX, prefix) != 0 || name[prefix] == '\0')
         return FIELD_UNKNOWN;
-    return is_one_of(name + prefix, moving, COUNT_OF(moving)) ? FIELD_MOVING : FIELD_KNOWN;
+    return is_one_of(name + prefix, columns + 1, COUNT_OF(columns) - 1) ? FIELD_MOVING
+                                                                        : FIELD_KNOWN;
 }
 
 static bool check_field(const struct rcpt_fold_config *fold, const char *where, const char *name,

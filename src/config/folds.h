@@ -1,11 +1,8 @@
-/* Rules of folds in the configuration: their fields, and what these mean together. Private to the
- * room. */
+/* What the fields of a fold rule mean together. Private to this folder. */
 #ifndef RECEIPTD_CONFIG_FOLDS_H
 #define RECEIPTD_CONFIG_FOLDS_H
 
 #include "table.h"
-
-extern const struct rcpt_config_table rcpt_config_fold_record;
 
 /* The rule at `index`, also against those before it. The error says which and why. */
 RCPT_MUST_CHECK bool rcpt_config_check_fold(const struct rcpt_fold_config *folds, size_t index,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "value.h"
 
 #define PATH_BYTES 128
@@ -31,7 +32,7 @@ static bool find_nearest(const struct rcpt_config_table *table, const char *sect
     for (size_t index = 0; index < table->count; index++) {
         if (!name_in_section(table->rows[index].path, section, name))
             continue;
-        if (rcpt_config_nearer(key, best[0] != '\0' ? best : NULL, name) == name)
+        if (rcpt_text_nearer(key, best[0] != '\0' ? best : NULL, name) == name)
             memcpy(best, name, PATH_BYTES);
     }
     return best[0] != '\0';

@@ -28,8 +28,9 @@ RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_docum
                                                     yaml_node_t *node,
                                                     const struct rcpt_config *config,
                                                     struct rcpt_error *error);
-/* Of a configuration that is loaded, so there is no error. */
-struct pipelines *pipelines_of(const struct rcpt_config *config);
+/* Those of a configuration, which were compiled when it was loaded; the caller owns them from here
+ * on. NULL: there are none, or they were taken before. */
+struct pipelines *pipelines_take(struct rcpt_config *config);
 void pipelines_free(struct pipelines *pipelines); /* NULL is fine */
 
 #endif

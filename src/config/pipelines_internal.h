@@ -1,5 +1,5 @@
 /* A pipeline that is being read: between pipelines.c, which checks the grammar,
- * pipelines_circles.c, which follows its moves, and pipelines_write.c, which says it to the
+ * pipelines_cycles.c, which follows its moves, and pipelines_write.c, which says it to the
  * database. Private to the three. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
 #define RECEIPTD_CONFIG_PIPELINES_INTERNAL_H
@@ -57,6 +57,37 @@ struct compiler {
     const char *org, *subject;
 };
 
+/* ---- pipelines_read.c; all but the first two return false after setting the error ---- */
+
+yaml_node_t *pipelines_node(const struct compiler *compiler, int index);
+/* The value of a key of a mapping; NULL: the key is not there, or its value is null. */
+yaml_node_t *pipelines_member(const struct compiler *compiler, const yaml_node_t *mapping,
+                              const char *name);
+/* "FILE:LINE:COLUMN: pipelines.NAME: text". */
+bool pipelines_fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)
+    RCPT_PRINTF(3, 4);
+/* Whether it is a mapping that has keys of this list only, each once. `known`: names, separated by
+ * blanks. `what` names the mapping in errors, as below. */
+bool pipelines_check_keys(struct compiler *compiler, const yaml_node_t *mapping, const char *what,
+                          const char *known);
+bool pipelines_read_text(struct compiler *compiler, const yaml_node_t *node, const char *what,
+                         const char **text); /* 1 to 249 bytes */
+bool pipelines_read_field(struct compiler *compiler, const yaml_node_t *node, const char *what,
+                          const char **field);
+bool pipelines_read_duration(struct compiler *compiler, const yaml_node_t *node, const char *what,
+                             int64_t *duration_ms);
+bool pipelines_read_code(struct compiler *compiler, const yaml_node_t *node, int16_t *code);
+/* {status: S} or {flag: F}, of which exactly one. */
+bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t *mapping,
+                                   const char *what, int16_t *code);
+/* One name or a list of them; NULL: none. */
+bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct codes *codes);
+/* A text or a list of texts, which are kept as nodes. `fields`: they are names of fields. */
+bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
+                           bool fields);
+
+/* ---- pipelines_write.c and pipelines_cycles.c ---- */
+
 /* Whether nothing is decided there: a wait or a move without a condition. */
 bool pipelines_is_plain(const struct step *step);
 /* Where one that goes to this step stops for the first time, and after how long. */
@@ -65,20 +96,20 @@ const char *pipelines_op_name(enum op op);
 /* The pipeline at hand as an object, with its hash. */
 void pipelines_write(struct compiler *compiler, struct rcpt_json *json);
 
-enum circle_kind {
-    CIRCLE_NONE,
-    CIRCLE_TURNS,
-    CIRCLE_UNCLEAR, /* not found in a reasonable time */
+enum cycle_kind {
+    CYCLE_NONE,
+    CYCLE_TURNS,
+    CYCLE_UNCLEAR, /* not found in a reasonable time */
 };
 
-struct circle {
+struct cycle {
     size_t last;    /* the step that goes back to where it began */
     char when[200]; /* what a run has to have reached for it, with a blank before; "": nothing */
 };
 
-/* Whether a run could come to a step again and again while no time passes. Fills `circle` if it is
- * CIRCLE_TURNS. */
-RCPT_MUST_CHECK enum circle_kind pipelines_find_circle(const struct compiler *compiler,
-                                                       struct circle *circle);
+/* Whether a run could come to a step again and again while no time passes. Fills `cycle` if it is
+ * CYCLE_TURNS. */
+RCPT_MUST_CHECK enum cycle_kind pipelines_find_cycle(const struct compiler *compiler,
+                                                     struct cycle *cycle);
 
 #endif

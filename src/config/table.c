@@ -1,36 +1,9 @@
-#include "table.h"
-
-#include <string.h>
-#include <strings.h>
-
-#include "folds.h"
-
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-#define MEMBER(type, member)                                                                       \
-    .offset = offsetof(type, member), .size = sizeof(((type *)NULL)->member)
-#define MEMBER_COUNT(type, member)                                                                 \
-    .count_offset = offsetof(type, member), .count_size = sizeof(((type *)NULL)->member)
+/* The table itself: every key of the configuration but the fields of records, which stand in
+ * accounts.c, endpoints.c, folds.c and ladder.c. */
+#include "rows.h"
 
 #define AT(member)            MEMBER(struct rcpt_config, member)
-#define LIST_AT(member, size) AT(member), MEMBER_COUNT(struct rcpt_config, size)
-#define CHOICES(array)        .choices = (array), .choice_count = COUNT_OF(array)
-
-#define SECOND 1000
-#define MINUTE (60 * SECOND)
-#define HOUR   (60 * MINUTE)
-#define DAY    (24LL * HOUR)
-#define KIB    1024LL
-#define MIB    (1024 * KIB)
-#define GIB    (1024 * MIB)
-
-enum {
-    REQUIRED = RCPT_CONFIG_REQUIRED,
-    NULLABLE = RCPT_CONFIG_NULLABLE,
-    RELOADABLE = RCPT_CONFIG_RELOADABLE,
-    SECRET = RCPT_CONFIG_SECRET,
-    ACTIVE = RCPT_CONFIG_ACTIVE,
-};
+#define LIST_AT(member, size) MEMBER_LIST(struct rcpt_config, member, size)
 
 static const cyaml_strval_t gap_policies[] = {
     {"halt", RCPT_GAP_HALT},
@@ -69,60 +42,6 @@ static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},
     {"plain", true},
 };
-static const cyaml_strval_t booleans[] = {
-    {"true", true},
-    {"false", false},
-};
-
-/* The entries of kafka.properties after the check: what was a map is a list by then. */
-static const struct rcpt_config_row property_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, REQUIRED, MEMBER(struct rcpt_config_pair, name)},
-    {"value", RCPT_CONFIG_TEXT, REQUIRED, MEMBER(struct rcpt_config_pair, value)},
-    {"line", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, line)},
-    {"column", RCPT_CONFIG_INTEGER, REQUIRED, MEMBER(struct rcpt_config_pair, column)},
-};
-static const struct rcpt_config_table property_record = {property_rows, COUNT_OF(property_rows),
-                                                         sizeof(struct rcpt_config_pair)};
-
-#define FIELD(member) MEMBER(struct rcpt_status_definition, member)
-static const struct rcpt_config_row status_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "name of the status: capitals, digits and `_`"},
-    {"code", RCPT_CONFIG_INTEGER, REQUIRED, FIELD(code), .max = RCPT_LADDER_FIRST_FLAG_CODE - 1,
-     .doc = "stored number and priority at once: of two statuses the larger code wins"},
-    {"parent", RCPT_CONFIG_TEXT, NULLABLE, FIELD(parent), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "the stage that a message in this status has certainly passed; only the root has none"},
-    {"terminal", RCPT_CONFIG_CHOICE, NULLABLE, FIELD(terminal), CHOICES(booleans),
-     .doc = "for readers: nothing more is expected"},
-};
-#undef FIELD
-static const struct rcpt_config_table status_record = {status_rows, COUNT_OF(status_rows),
-                                                       sizeof(struct rcpt_status_definition)};
-
-#define FIELD(member) MEMBER(struct rcpt_flag_definition, member)
-static const struct rcpt_config_row flag_rows[] = {
-    {"name", RCPT_CONFIG_TEXT, REQUIRED, FIELD(name), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "name of the flag; the first in the list has code 9001, the next 9002 and so on"},
-    {"implies", RCPT_CONFIG_TEXT, NULLABLE, FIELD(implies), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that a receipt of this flag brings with it"},
-};
-#undef FIELD
-static const struct rcpt_config_table flag_record = {flag_rows, COUNT_OF(flag_rows),
-                                                     sizeof(struct rcpt_flag_definition)};
-
-#define FIELD(member) MEMBER(struct rcpt_override_definition, member)
-static const struct rcpt_config_row override_rows[] = {
-    {"channel", RCPT_CONFIG_TEXT, REQUIRED, FIELD(channel), .min = 1, .max = 255,
-     .doc = "value of the receipt's `channel`"},
-    {"status", RCPT_CONFIG_TEXT, REQUIRED, FIELD(status), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that the receipt names"},
-    {"becomes", RCPT_CONFIG_TEXT, REQUIRED, FIELD(becomes), .min = 1, .max = RCPT_LADDER_MAX_NAME,
-     .doc = "status that it means on this channel"},
-};
-#undef FIELD
-static const struct rcpt_config_table override_record = {override_rows, COUNT_OF(override_rows),
-                                                         sizeof(struct rcpt_override_definition)};
-
 static const struct rcpt_config_section sections[] = {
     {"kafka", "Where the receipts come from."},
     {"postgres", "Where statuses and counters go."},
@@ -163,7 +82,7 @@ static const struct rcpt_config_row rows[] = {
      .doc = "static membership: a restart within the session time-out moves no partitions; unique "
             "for each instance"},
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
-     .initial = "{}", .max = 200, .record = &property_record,
+     .initial = "{}", .max = 200, .record = &pair_record,
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
@@ -267,25 +186,21 @@ static const struct rcpt_config_row rows[] = {
      .example = "messaging.outbound",
      .doc = "an existing table of messages, `schema.table`; not set: `message_inbox` in "
             "`postgres.schema`"},
-#define COLUMN(column, meaning)                                                                    \
-    {                                                                                              \
-        "inbox.columns." #column, RCPT_CONFIG_IDENTIFIER, 0, AT(inbox.column),                     \
-            .initial = #column, .min = 1, .max = 63, .doc = (meaning)                              \
-    }
-    COLUMN(message_id, "column of the message's id, the key"),
-    COLUMN(org_id, "column of the organisation"),
-    COLUMN(campaign_id, "column of the campaign"),
-    COLUMN(status, "column of the status code"),
-    COLUMN(prev_status, "column of the status before"),
-    COLUMN(flags, "column of the flags, a bit set"),
-    COLUMN(prev_flags, "column of the flags before"),
-    COLUMN(status_at, "column of the time of the receipt that won"),
-    COLUMN(updated_at, "column of the time of the last change"),
+#define COLUMN(column, written, meaning)                                                           \
+    {"inbox.columns." #column,                                                                     \
+     RCPT_CONFIG_IDENTIFIER,                                                                       \
+     0,                                                                                            \
+     AT(inbox.column),                                                                             \
+     .initial = #column,                                                                           \
+     .min = 1,                                                                                     \
+     .max = 63,                                                                                    \
+     .doc = (meaning)},
+    RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
-    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
-     CHOICES(targeted_policies),
-     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
-            "TARGETED uncounted"},
+        {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
+         CHOICES(targeted_policies),
+         .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+                "TARGETED uncounted"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
      .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "
@@ -416,9 +331,8 @@ static const struct rcpt_config_row rows[] = {
      .initial = "10s", .min = 0, .max = DAY,
      .doc = "how often a line of figures is written; 0s: never"},
     {"log.levels", RCPT_CONFIG_MAP, RELOADABLE, LIST_AT(log.levels, log.levels_count),
-     .initial = "{}", .max = RCPT_LOG_MAX_ROOMS, .record = &property_record,
-     .doc = "levels of single rooms, `kafka: debug`; rooms are app, core, http, intake, kafka, "
-            "outbox, postgres and trace"},
+     .initial = "{}", .max = RCPT_LOG_MAX_COMPONENTS, .record = &pair_record,
+     .doc = "levels of single components, `kafka: debug`; components are " RCPT_CONFIG_COMPONENTS},
     {"log.burst", RCPT_CONFIG_INTEGER, RELOADABLE, AT(log.burst), .initial = "50", .min = 0,
      .max = 1000000,
      .doc = "lines of one kind within 10 s; more are counted and summed up in one; 0: no limit"},
@@ -536,14 +450,14 @@ static const struct rcpt_config_row rows[] = {
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
-     .max = RCPT_LADDER_MAX_STATUSES, .record = &status_record,
+     .max = RCPT_LADDER_MAX_STATUSES, .record = &rcpt_config_status_record,
      .doc = "statuses, parents before or after their children"},
     {"ladder.flags", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.flags, ladder_definition.flag_count), .max = RCPT_LADDER_MAX_FLAGS,
-     .record = &flag_record, .doc = "marks that a message can bear beside its status"},
+     .record = &rcpt_config_flag_record, .doc = "marks that a message can bear beside its status"},
     {"ladder.overrides", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.overrides, ladder_definition.override_count),
-     .max = RCPT_LADDER_MAX_OVERRIDES, .record = &override_record,
+     .max = RCPT_LADDER_MAX_OVERRIDES, .record = &rcpt_config_override_record,
      .doc = "statuses that mean another one on some channel"},
 };
 static const struct rcpt_config_table table = {rows, COUNT_OF(rows), sizeof(struct rcpt_config)};
@@ -559,36 +473,4 @@ const struct rcpt_config_section *rcpt_config_sections(size_t *count)
 {
     *count = COUNT_OF(sections);
     return sections;
-}
-
-int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
-{
-    for (size_t index = 0; index < where->count; index++)
-        if (strcmp(where->rows[index].path, path) == 0)
-            return (int)index;
-    return -1;
-}
-
-bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path)
-{
-    size_t size = strlen(path);
-    for (size_t index = 0; index < where->count; index++)
-        if (strncmp(where->rows[index].path, path, size) == 0 &&
-            where->rows[index].path[size] == '.')
-            return true;
-    return false;
-}
-
-bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
-{
-    return strncmp(row->path, "ladder.", 7) == 0;
-}
-
-bool rcpt_config_is_secret_property(const char *name)
-{
-    static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
-    for (size_t index = 0; index < COUNT_OF(words); index++)
-        if (strcasestr(name, words[index]) != NULL)
-            return true;
-    return false;
 }

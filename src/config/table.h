@@ -1,8 +1,8 @@
 /* The table that declares the configuration: one row per key.
  *
- * Everything about a key is in its row, and everything else is derived: the checks
- * (config_check.c), libcyaml's schema (config_schema.c), `check-config --print` (config_print.c),
- * the reference page and the example (config_pages.c).
+ * Everything about a key is in its row, and everything else is derived: the checks (check.c),
+ * libcyaml's schema (schema.c), `check-config --print` (print.c), the reference page and the
+ * example (pages.c).
  */
 #ifndef RECEIPTD_CONFIG_TABLE_H
 #define RECEIPTD_CONFIG_TABLE_H
@@ -63,10 +63,13 @@ struct rcpt_config_section {
     const char *doc;  /* a sentence or two */
 };
 
-/* Fields of an entry of intake.accounts (config_accounts.c) and of actions.endpoints
- * (config_endpoints.c). */
+/* Fields of the entries of lists of records: accounts.c, endpoints.c, folds.c, ladder.c. */
 extern const struct rcpt_config_table rcpt_config_account_record;
 extern const struct rcpt_config_table rcpt_config_endpoint_record;
+extern const struct rcpt_config_table rcpt_config_fold_record;
+extern const struct rcpt_config_table rcpt_config_status_record;
+extern const struct rcpt_config_table rcpt_config_flag_record;
+extern const struct rcpt_config_table rcpt_config_override_record;
 
 #define RCPT_CONFIG_MAX_ROWS 160 /* asserted; sizes of arrays that have one entry per row */
 
@@ -78,7 +81,7 @@ int rcpt_config_find(const struct rcpt_config_table *where, const char *path);
 /* Whether some row stands below this path: "kafka", "inbox.columns". */
 bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path);
 
-/* Whether it is one of the three lists that make a ladder and are looked at together. */
+/* Whether it is one of the three lists that make a ladder and are checked together. */
 bool rcpt_config_is_ladder(const struct rcpt_config_row *row);
 
 /* Whether the value of a kafka.properties entry is a secret, judged by its name. */

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-#define NAME_BYTES      64u
 
 struct unit {
     const char *name;
@@ -199,82 +200,6 @@ bool rcpt_config_is_topic(const char *text)
         return false;
     return strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
            size;
-}
-
-/* Size of the sequence that begins with this byte, and the smallest code point that needs so many.
- */
-static size_t sequence_size(unsigned char first, uint32_t *point, uint32_t *smallest)
-{
-    static const struct {
-        unsigned char mask, bits;
-        uint32_t smallest;
-    } forms[] = {{0x80, 0x00, 1}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
-    for (size_t index = 0; index < COUNT_OF(forms); index++) {
-        if ((first & forms[index].mask) == forms[index].bits) {
-            *point = first & (unsigned char)~forms[index].mask;
-            *smallest = forms[index].smallest;
-            return index + 1;
-        }
-    }
-    return 0;
-}
-
-bool rcpt_config_is_utf8(const char *text, size_t size)
-{
-    const unsigned char *bytes = (const unsigned char *)text;
-    for (size_t at = 0; at < size;) {
-        uint32_t point = 0, smallest = 0;
-        size_t length = sequence_size(bytes[at], &point, &smallest);
-        if (length == 0 || at + length > size)
-            return false;
-        for (size_t index = 1; index < length; index++) {
-            if ((bytes[at + index] & 0xc0) != 0x80)
-                return false;
-            point = point << 6 | (bytes[at + index] & 0x3f);
-        }
-        if (point < smallest || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
-            return false;
-        at += length;
-    }
-    return true;
-}
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-/* Edit distance in which two neighbours changed round count as one edit. Both texts are shorter
- * than NAME_BYTES. */
-static size_t distance(const char *left, const char *right)
-{
-    size_t rows[NAME_BYTES + 1][NAME_BYTES + 1];
-    size_t left_size = strlen(left), right_size = strlen(right);
-    for (size_t i = 0; i <= left_size; i++)
-        rows[i][0] = i;
-    for (size_t j = 0; j <= right_size; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= left_size; i++) {
-        for (size_t j = 1; j <= right_size; j++) {
-            size_t replaced = rows[i - 1][j - 1] + (left[i - 1] != right[j - 1]);
-            rows[i][j] = min3(rows[i - 1][j] + 1, rows[i][j - 1] + 1, replaced);
-            if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] &&
-                rows[i - 2][j - 2] + 1 < rows[i][j])
-                rows[i][j] = rows[i - 2][j - 2] + 1;
-        }
-    }
-    return rows[left_size][right_size];
-}
-
-const char *rcpt_config_nearer(const char *text, const char *best, const char *candidate)
-{
-    if (strlen(text) >= NAME_BYTES || strlen(candidate) >= NAME_BYTES)
-        return best;
-    size_t edits = distance(text, candidate);
-    if (edits > 1 + strlen(candidate) / 4 || edits >= strlen(candidate))
-        return best;
-    return best == NULL || edits < distance(text, best) ? candidate : best;
 }
 
 const char *rcpt_config_shown(const char *text, char out[64])

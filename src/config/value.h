@@ -25,11 +25,6 @@ const char *rcpt_config_expected(enum rcpt_config_type type);
 bool rcpt_config_is_identifier(const char *text); /* 1…63 of [A-Za-z0-9_], no digit first */
 bool rcpt_config_is_table_name(const char *text); /* identifier.identifier */
 bool rcpt_config_is_topic(const char *text);      /* 1…249 of [A-Za-z0-9._-] */
-bool rcpt_config_is_utf8(const char *text, size_t size); /* and free of NUL */
-
-/* Writes the candidate into `best` if it is nearer to `text` than what stands there and near enough
- * to be meant. `best` is NULL at first. Returns the better one. */
-const char *rcpt_config_nearer(const char *text, const char *best, const char *candidate);
 
 /* Text for an error: cut to a line's length, control bytes replaced. */
 const char *rcpt_config_shown(const char *text, char out[64]);

@@ -78,72 +78,108 @@ static bool has_tag(const yaml_event_t *event)
     }
 }
 
-/* What must not be there, looked for before anything is built from it. */
-static bool check_event(const yaml_event_t *event, const char *name, unsigned *depth,
-                        unsigned *documents, struct rcpt_error *error)
+/* A document that is being read: the collections that are open, and the key of each mapping that
+ * has no value yet. */
+struct composer {
+    const char *name; /* of the file */
+    yaml_document_t *document;
+    int open[RCPT_CONFIG_MAX_DEPTH], keys[RCPT_CONFIG_MAX_DEPTH];
+    unsigned depth, documents;
+    struct rcpt_error *error;
+};
+
+/* Refuses what a configuration must not have, before a node is made from it. */
+static bool check_event(struct composer *composer, const yaml_event_t *event)
 {
     struct rcpt_config_place place = place_of(event->start_mark);
-    if (event->type == YAML_DOCUMENT_START_EVENT && ++*documents > 1)
-        return rcpt_config_error(error, name, place, "a second document begins here");
-    if (event->type == YAML_ALIAS_EVENT)
-        return rcpt_config_error(error, name, place,
-                                 "aliases are not supported, write the value out");
-    if (has_tag(event))
-        return rcpt_config_error(error, name, place, "tags are not supported");
-    if (event->type == YAML_SCALAR_EVENT &&
-        memchr(event->data.scalar.value, '\0', event->data.scalar.length) != NULL)
-        return rcpt_config_error(error, name, place, "a value must not contain the NUL character");
-    if (event->type == YAML_MAPPING_START_EVENT || event->type == YAML_SEQUENCE_START_EVENT)
-        ++*depth;
-    else if (event->type == YAML_MAPPING_END_EVENT || event->type == YAML_SEQUENCE_END_EVENT)
-        --*depth;
-    if (*depth > RCPT_CONFIG_MAX_DEPTH)
-        return rcpt_config_error(error, name, place, "nested deeper than %d levels",
-                                 RCPT_CONFIG_MAX_DEPTH);
+    bool opens =
+        event->type == YAML_MAPPING_START_EVENT || event->type == YAML_SEQUENCE_START_EVENT;
+    const char *problem = NULL;
+    if (event->type == YAML_DOCUMENT_START_EVENT && ++composer->documents > 1)
+        problem = "a second document begins here";
+    else if (event->type == YAML_ALIAS_EVENT)
+        problem = "aliases are not supported, write the value out";
+    else if (has_tag(event))
+        problem = "tags are not supported";
+    else if (event->type == YAML_SCALAR_EVENT &&
+             memchr(event->data.scalar.value, '\0', event->data.scalar.length) != NULL)
+        problem = "a value must not contain the NUL character";
+    if (problem != NULL)
+        return rcpt_config_error(composer->error, composer->name, place, "%s", problem);
+    if (opens && composer->depth == RCPT_CONFIG_MAX_DEPTH)
+        return rcpt_config_error(composer->error, composer->name, place,
+                                 "nested deeper than %d levels", RCPT_CONFIG_MAX_DEPTH);
     return true;
 }
 
-static void init_parser(yaml_parser_t *parser, const char *text, size_t size)
+/* The node becomes an entry, a key or a value of the innermost open collection. */
+static void append(struct composer *composer, int node)
 {
-    RCPT_ASSERT(yaml_parser_initialize(parser) == 1);
-    yaml_parser_set_input_string(parser, (const unsigned char *)text, size);
+    if (composer->depth == 0)
+        return;
+    int parent = composer->open[composer->depth - 1], *key = &composer->keys[composer->depth - 1];
+    if (yaml_document_get_node(composer->document, parent)->type == YAML_SEQUENCE_NODE) {
+        RCPT_ASSERT(yaml_document_append_sequence_item(composer->document, parent, node) == 1);
+    } else if (*key == 0) {
+        *key = node;
+    } else {
+        RCPT_ASSERT(yaml_document_append_mapping_pair(composer->document, parent, *key, node) == 1);
+        *key = 0;
+    }
 }
 
-static bool check_events(const char *name, const char *text, size_t size, struct rcpt_error *error)
+/* Nodes that libyaml makes by itself know their place; these are made one by one, so that aliases
+ * and tags are still seen. */
+static void compose(struct composer *composer, const yaml_event_t *event)
 {
-    yaml_parser_t parser;
-    unsigned depth = 0, documents = 0;
-    bool fine = true, more = true;
-    init_parser(&parser, text, size);
-    while (fine && more) {
-        yaml_event_t event;
-        if (yaml_parser_parse(&parser, &event) == 0) {
-            fine = set_syntax_error(&parser, name, text, size, error);
-            break;
-        }
-        more = event.type != YAML_STREAM_END_EVENT;
-        fine = check_event(&event, name, &depth, &documents, error);
-        yaml_event_delete(&event);
+    int node = 0;
+    if (event->type == YAML_SCALAR_EVENT)
+        node = yaml_document_add_scalar(composer->document, NULL, event->data.scalar.value,
+                                        (int)event->data.scalar.length, event->data.scalar.style);
+    else if (event->type == YAML_SEQUENCE_START_EVENT)
+        node = yaml_document_add_sequence(composer->document, NULL, YAML_ANY_SEQUENCE_STYLE);
+    else if (event->type == YAML_MAPPING_START_EVENT)
+        node = yaml_document_add_mapping(composer->document, NULL, YAML_ANY_MAPPING_STYLE);
+    else if (event->type == YAML_SEQUENCE_END_EVENT || event->type == YAML_MAPPING_END_EVENT)
+        composer->depth--;
+    if (node == 0)
+        return;
+    yaml_document_get_node(composer->document, node)->start_mark = event->start_mark;
+    append(composer, node);
+    if (event->type != YAML_SCALAR_EVENT) {
+        composer->open[composer->depth] = node;
+        composer->keys[composer->depth++] = 0;
     }
-    yaml_parser_delete(&parser);
-    return fine;
 }
 
 bool rcpt_config_read_yaml(const char *name, const char *text, size_t size,
                            yaml_document_t *document, struct rcpt_error *error)
 {
+    struct composer composer = {.name = name, .document = document, .error = error};
     yaml_parser_t parser;
+    bool good = true, more = true;
     if (size > RCPT_CONFIG_MAX_BYTES)
         return rcpt_config_error(error, name, (struct rcpt_config_place){0},
                                  "is larger than 1 MiB");
-    if (!check_events(name, text, size, error))
-        return false;
-    init_parser(&parser, text, size);
-    bool loaded = yaml_parser_load(&parser, document) == 1;
-    if (!loaded)
-        set_syntax_error(&parser, name, text, size, error);
+    RCPT_ASSERT(yaml_parser_initialize(&parser) == 1);
+    RCPT_ASSERT(yaml_document_initialize(document, NULL, NULL, NULL, 1, 1) == 1);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    while (good && more) {
+        yaml_event_t event;
+        if (yaml_parser_parse(&parser, &event) == 0) {
+            good = set_syntax_error(&parser, name, text, size, error);
+            break;
+        }
+        more = event.type != YAML_STREAM_END_EVENT;
+        good = check_event(&composer, &event);
+        if (good)
+            compose(&composer, &event);
+        yaml_event_delete(&event);
+    }
     yaml_parser_delete(&parser);
-    return loaded;
+    if (!good)
+        yaml_document_delete(document);
+    return good;
 }
 
 struct rcpt_config_place rcpt_config_place_of(const yaml_node_t *node)

@@ -254,7 +254,7 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index,
     RCPT_ASSERT(lane->state == LANE_FLYING && engine->connections[lane->connection].flying > 0);
     engine->connections[lane->connection].flying--;
     lane_on_result(engine, lane, result, now_ms);
-    if (result->outcome != RCPT_OUTCOME_UNKNOWN)
+    if (result->outcome != RCPT_ENGINE_UNKNOWN)
         pump(engine, lane->connection, now_ms);
 }
 
@@ -297,11 +297,6 @@ bool rcpt_engine_is_settled(const struct rcpt_engine *engine)
 bool rcpt_engine_is_drained(const struct rcpt_engine *engine)
 {
     return rcpt_engine_is_settled(engine) && engine->stats.bytes == 0;
-}
-
-bool rcpt_engine_is_halted(const struct rcpt_engine *engine)
-{
-    return engine->halted;
 }
 
 int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,

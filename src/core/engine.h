@@ -66,14 +66,14 @@ struct rcpt_engine_ports {
 };
 
 enum rcpt_engine_outcome {
-    RCPT_OUTCOME_COMMITTED, /* the Sync's result arrived without an error before it */
-    RCPT_OUTCOME_FENCED,    /* the fence raised: some row is not where we thought */
-    RCPT_OUTCOME_RETRY,     /* deadlock, serialization, lock time-out: rolled back, again later */
-    RCPT_OUTCOME_AGAIN,     /* rolled back: it lacked something that the next one has; at once */
-    RCPT_OUTCOME_DATA,      /* rolled back: a row is refused for its content */
-    RCPT_OUTCOME_PROBED,    /* a PROBE went through and was rolled back as intended */
-    RCPT_OUTCOME_UNKNOWN,   /* the connection is gone: committed or not */
-    RCPT_OUTCOME__COUNT,
+    RCPT_ENGINE_COMMITTED, /* the Sync's result arrived without an error before it */
+    RCPT_ENGINE_FENCED,    /* the fence raised: some row is not where we thought */
+    RCPT_ENGINE_RETRY,     /* deadlock, serialization, lock time-out: rolled back, again later */
+    RCPT_ENGINE_AGAIN,     /* rolled back: it lacked something that the next one has; at once */
+    RCPT_ENGINE_DATA,      /* rolled back: a row is refused for its content */
+    RCPT_ENGINE_PROBED,    /* a PROBE went through and was rolled back as intended */
+    RCPT_ENGINE_UNKNOWN,   /* the connection is gone: committed or not */
+    RCPT_ENGINE__COUNT,
 };
 
 struct rcpt_engine_result {
@@ -200,7 +200,6 @@ void rcpt_engine_stop(struct rcpt_engine *engine);
 bool rcpt_engine_is_settled(const struct rcpt_engine *engine); /* nothing in flight */
 bool rcpt_engine_is_drained(
     const struct rcpt_engine *engine); /* nothing in flight, nothing queued */
-bool rcpt_engine_is_halted(const struct rcpt_engine *engine);
 /* Milliseconds since the oldest batch in flight was submitted; 0 if none. For eviction of blockers.
  */
 int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,

@@ -4,7 +4,7 @@
 #ifndef RECEIPTD_CORE_ENGINE_INTERNAL_H
 #define RECEIPTD_CORE_ENGINE_INTERNAL_H
 
-#include "backoff.h"
+#include "base/backoff.h"
 #include "batch_build.h"
 #include "engine.h"
 

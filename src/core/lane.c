@@ -395,17 +395,17 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
                     const struct rcpt_engine_result *result, int64_t now_ms)
 {
     switch (result->outcome) {
-    case RCPT_OUTCOME_COMMITTED:
+    case RCPT_ENGINE_COMMITTED:
         on_committed(engine, lane, result, now_ms);
         break;
-    case RCPT_OUTCOME_PROBED:
+    case RCPT_ENGINE_PROBED:
         on_probed(engine, lane, now_ms);
         break;
-    case RCPT_OUTCOME_DATA:
+    case RCPT_ENGINE_DATA:
         engine->stats.data_errors++;
         on_data_error(engine, lane, result, now_ms);
         break;
-    case RCPT_OUTCOME_FENCED:
+    case RCPT_ENGINE_FENCED:
         engine->stats.fenced++;
         lane_unfly(engine, lane);
         /* One conflict is a takeover or a rollback. Another one without a commit between them means
@@ -413,12 +413,12 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
         lane_resync(engine, lane, now_ms,
                     lane->fences++ > 0 ? rcpt_backoff_next_ms(&lane->backoff) : 0);
         break;
-    case RCPT_OUTCOME_RETRY:
+    case RCPT_ENGINE_RETRY:
         engine->stats.retries++;
         lane_unfly(engine, lane);
         wait_and_retry(lane, now_ms);
         break;
-    case RCPT_OUTCOME_AGAIN:
+    case RCPT_ENGINE_AGAIN:
         lane_unfly(engine, lane);
         lane_set_state(lane, LANE_READY);
         break;

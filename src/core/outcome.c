@@ -4,11 +4,11 @@
  */
 #include "outcome.h"
 
-static const char *const names[RCPT_RECEIPT__COUNT] = {
-    [RCPT_RECEIPT_APPLIED] = "applied",
-    [RCPT_RECEIPT_STALE] = "stale",
-    [RCPT_RECEIPT_DUPLICATE] = "duplicate",
-    [RCPT_RECEIPT_LOST] = "contradicted",
+static const char *const names[RCPT_OUTCOME__COUNT] = {
+    [RCPT_OUTCOME_APPLIED] = "applied",
+    [RCPT_OUTCOME_STALE] = "stale",
+    [RCPT_OUTCOME_DUPLICATE] = "duplicate",
+    [RCPT_OUTCOME_LOST] = "contradicted",
 };
 
 const char *rcpt_outcome_name(enum rcpt_outcome outcome)
@@ -38,7 +38,7 @@ bool rcpt_outcome_is_correction(const struct rcpt_ladder *ladder, int16_t old, i
 static enum rcpt_outcome outcome_of_flag(uint32_t gained, int16_t code, bool first)
 {
     bool is_new = (gained >> (code - RCPT_LADDER_FIRST_FLAG_CODE) & 1u) != 0;
-    return is_new && first ? RCPT_RECEIPT_APPLIED : RCPT_RECEIPT_DUPLICATE;
+    return is_new && first ? RCPT_OUTCOME_APPLIED : RCPT_OUTCOME_DUPLICATE;
 }
 
 enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
@@ -47,12 +47,12 @@ enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old,
     if (code >= RCPT_LADDER_FIRST_FLAG_CODE)
         return outcome_of_flag(gained, code, first);
     if (code == old)
-        return RCPT_RECEIPT_DUPLICATE;
+        return RCPT_OUTCOME_DUPLICATE;
     if (!rcpt_outcome_is_on_path(ladder, code, new))
-        return RCPT_RECEIPT_LOST;
+        return RCPT_OUTCOME_LOST;
     if (code < old && rcpt_outcome_is_on_path(ladder, code, old))
-        return RCPT_RECEIPT_STALE;
-    return first ? RCPT_RECEIPT_APPLIED : RCPT_RECEIPT_DUPLICATE;
+        return RCPT_OUTCOME_STALE;
+    return first ? RCPT_OUTCOME_APPLIED : RCPT_OUTCOME_DUPLICATE;
 }
 
 static bool is_named(const int16_t *codes, uint32_t size, int16_t code)

@@ -9,11 +9,11 @@
 #include "ladder.h"
 
 enum rcpt_outcome {
-    RCPT_RECEIPT_APPLIED,   /* it moved the message, alone or as a stage on the way */
-    RCPT_RECEIPT_STALE,     /* a stage that the message had passed */
-    RCPT_RECEIPT_DUPLICATE, /* the status or flag that the message had */
-    RCPT_RECEIPT_LOST,      /* another branch, and the status there is lower: a contradiction */
-    RCPT_RECEIPT__COUNT,
+    RCPT_OUTCOME_APPLIED,   /* it moved the message, alone or as a stage on the way */
+    RCPT_OUTCOME_STALE,     /* a stage that the message had passed */
+    RCPT_OUTCOME_DUPLICATE, /* the status or flag that the message had */
+    RCPT_OUTCOME_LOST,      /* another branch, and the status there is lower: a contradiction */
+    RCPT_OUTCOME__COUNT,
 };
 
 /* What a receipt of `code` did to a message that went from `old` to `new` (the same: it stayed) and
@@ -29,7 +29,7 @@ bool rcpt_outcome_is_on_path(const struct rcpt_ladder *ladder, int16_t ancestor,
 bool rcpt_outcome_is_correction(const struct rcpt_ladder *ladder, int16_t old, int16_t new);
 
 struct rcpt_outcome_counts { /* receipts; corrections and implied: messages and stages */
-    uint64_t receipts[RCPT_RECEIPT__COUNT];
+    uint64_t receipts[RCPT_OUTCOME__COUNT];
     uint64_t corrections, implied;
 };
 

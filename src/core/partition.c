@@ -4,6 +4,8 @@
  */
 #include "engine_internal.h"
 
+#include <sysexits.h>
+
 #define TO(phase) (1u << PARTITION_##phase)
 
 static const unsigned successors[PARTITION_PHASE__COUNT] = {
@@ -168,7 +170,7 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
 static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
 {
     struct rcpt_error error;
-    rcpt_error_fatal(&error, 65,
+    rcpt_error_fatal(&error, EX_DATAERR,
                      "topic %s partition %d is not the one that was consumed: the record at offset "
                      "%lld differs from "
                      "the one applied last",

@@ -17,7 +17,6 @@
 #define RCPT_RECORD_MAX_BYTES         (8u * 1024 * 1024)
 #define RCPT_RECORD_MAX_LETTER_BYTES  (64u * 1024) /* of a dead letter; the topic has the rest */
 #define RCPT_RECORD_MAX_ID_BYTES      255
-#define RCPT_RECORD_MAX_DEPTH         32
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
 /* Gateways are told apart for figures only: by number, in order of appearance. */

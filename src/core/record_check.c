@@ -1,72 +1,12 @@
-/* Flaws that yajl lets pass: bytes that are not UTF-8, halves of a surrogate pair, vertical tabs
- * and form feeds between tokens. Called by record_parse.c and by record_event.c.
+/* Flaws that the reader of JSON lets pass, because only the event that has them is refused: bytes
+ * that are not UTF-8, halves of a surrogate pair. Called by record_parse.c, record_scan.c and
+ * record_event.c.
  */
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "record_internal.h"
-
-static bool is_continuation(unsigned char byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
-
-/* Size of the sequence that begins here with a byte above 0x7f; 0 if it is not one of Unicode,
- * table 3-7. */
-static size_t sequence_size(const unsigned char *text, size_t left)
-{
-    unsigned char low = 0x80, high = 0xbf; /* of the second byte */
-    size_t size = text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (text[0] < 0xc2 || text[0] > 0xf4 || left < size)
-        return 0;
-    switch (text[0]) {
-    case 0xe0:
-        low = 0xa0; /* below it two bytes are enough */
-        break;
-    case 0xed:
-        high = 0x9f; /* above it are the surrogates */
-        break;
-    case 0xf0:
-        low = 0x90;
-        break;
-    case 0xf4:
-        high = 0x8f; /* U+10FFFF is the last */
-        break;
-    default:
-        break;
-    }
-    if (text[1] < low || text[1] > high)
-        return 0;
-    for (size_t i = 2; i < size; i++) {
-        if (!is_continuation(text[i]))
-            return 0;
-    }
-    return size;
-}
-
-/* Place of the first byte that is not part of UTF-8; `size` if there is none. */
-static size_t find_invalid_utf8(const unsigned char *text, size_t size)
-{
-    size_t at = 0;
-    while (at < size) {
-        uint64_t word;
-        for (; size - at >= sizeof(word); at += sizeof(word)) {
-            memcpy(&word, text + at, sizeof(word));
-            if ((word & UINT64_C(0x8080808080808080)) != 0)
-                break;
-        }
-        while (at < size && text[at] < 0x80)
-            at++;
-        /* Non-ASCII text comes in runs: stay here until it ends. */
-        while (at < size && text[at] >= 0x80) {
-            size_t sequence = sequence_size(text + at, size - at);
-            if (sequence == 0)
-                return at;
-            at += sequence;
-        }
-    }
-    return size;
-}
 
 static int hex_value(unsigned char character)
 {
@@ -76,7 +16,7 @@ static int hex_value(unsigned char character)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* Code unit of the \uXXXX here; -1 if there is none (yajl says so, if it matters). */
+/* Code unit of the \uXXXX here; -1 if there is none (the reader of JSON says so, if it matters). */
 static int escaped_unit(const unsigned char *text, size_t left)
 {
     int unit = 0;
@@ -104,39 +44,23 @@ static size_t escape_size(const unsigned char *text, size_t left)
     return pair ? 12 : 0;
 }
 
-static size_t find_half_surrogate(const unsigned char *text, size_t size)
+static bool has_half_surrogate(const unsigned char *text, size_t size)
 {
     const unsigned char *escape = memchr(text, '\\', size);
     while (escape != NULL) {
         size_t at = (size_t)(escape - text);
         size_t skip = escape_size(escape, size - at);
         if (skip == 0)
-            return at;
+            return true;
         escape = memchr(escape + skip, '\\', size - at - skip);
     }
-    return size;
-}
-
-static size_t find_byte(const char *text, size_t size, int byte)
-{
-    const char *found = memchr(text, byte, size);
-    return found != NULL ? (size_t)(found - text) : size;
-}
-
-const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byte)
-{
-    if ((*byte = find_byte(value, size, '\v')) < size)
-        return "vertical tab";
-    if ((*byte = find_byte(value, size, '\f')) < size)
-        return "form feed";
-    return NULL;
+    return false;
 }
 
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size)
 {
-    const unsigned char *bytes = (const unsigned char *)text;
     return (struct rcpt_text_flaws){
-        .utf8 = find_invalid_utf8(bytes, size) < size,
-        .half_surrogate = find_half_surrogate(bytes, size) < size,
+        .utf8 = !rcpt_utf8_is_valid(text, size),
+        .half_surrogate = has_half_surrogate((const unsigned char *)text, size),
     };
 }

@@ -173,7 +173,7 @@ uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *nam
     return entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
 }
 
-void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_fields *fields,
+void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
 {
     const struct rcpt_token *tokens = fields->tokens, *id = &tokens[RCPT_FIELD_ID];

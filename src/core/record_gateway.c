@@ -3,7 +3,7 @@
 
 #include "record_internal.h"
 
-static bool is_named(const struct rcpt_gateway *gateway, const struct rcpt_token *name)
+static bool is_named(const struct rcpt_record_gateway *gateway, const struct rcpt_token *name)
 {
     return gateway->size == name->size && memcmp(gateway->name, name->text, name->size) == 0;
 }
@@ -13,7 +13,7 @@ static uint32_t add(struct rcpt_decoder *decoder, const struct rcpt_token *name)
     if (decoder->gateway_count == RCPT_RECORD_OTHER_GATEWAY ||
         name->size > RCPT_RECORD_MAX_GATEWAY_BYTES)
         return RCPT_RECORD_OTHER_GATEWAY;
-    struct rcpt_gateway *gateway = &decoder->gateways[decoder->gateway_count];
+    struct rcpt_record_gateway *gateway = &decoder->gateways[decoder->gateway_count];
     memcpy(gateway->name, name->text, name->size);
     gateway->size = (uint8_t)name->size;
     return decoder->gateway_count++;

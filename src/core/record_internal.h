@@ -17,7 +17,7 @@ enum rcpt_field {
     RCPT_FIELD_AT,
     RCPT_FIELD_CHANNEL,
     RCPT_FIELD_GATEWAY,
-    RCPT_FIELD_FLAGS, /* its token is never read: see struct rcpt_fields */
+    RCPT_FIELD_FLAGS, /* its token is never read: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
     RCPT_FIELD_EVENTS,                    /* makes the object a wrapper */
@@ -38,20 +38,19 @@ struct rcpt_token {
     enum rcpt_token_kind kind;
 };
 
-struct rcpt_fields {
+struct rcpt_record_fields {
     struct rcpt_token tokens[RCPT_FIELD__COUNT];
     uint32_t flags; /* bits of those that the list "flags" names */
 };
 
-/* What yajl lets pass although it is no text; looked for once per record, so that events pay only
- * where there is some. */
+/* What the reader of JSON lets pass although it is no text. The decoder looks for it once per
+ * record, so that events pay only where there is some. */
 struct rcpt_text_flaws {
-    bool utf8; /* bytes that are not UTF-8 */
-    bool
-        half_surrogate; /* an escaped surrogate without its other half, which yajl turns into '?' */
+    bool utf8;           /* bytes that are not UTF-8 */
+    bool half_surrogate; /* an escaped surrogate without its other half; yajl makes '?' of it */
 };
 
-struct rcpt_gateway {
+struct rcpt_record_gateway {
     char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
     uint8_t size;
     uint64_t events;
@@ -60,8 +59,9 @@ struct rcpt_gateway {
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
-    struct rcpt_gateway gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
-    uint32_t gateway_count, last_gateway;                   /* in use, but for the last */
+    struct rcpt_record_gateway
+        gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
+    uint32_t gateway_count, last_gateway;   /* in use, but for the last */
 
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;
@@ -75,11 +75,7 @@ struct rcpt_decoder {
     bool flaw_placed; /* an event has been refused for its invalid UTF-8 */
 };
 
-/* Looks for what is no JSON although yajl lets it pass: vertical tabs and form feeds as blanks.
- * Returns NULL if there is none, else its name, with its place in `byte`. */
-const char *rcpt_record_check_blanks(const char *value, size_t size, size_t *byte);
-
-/* Backslashes are taken for escapes wherever they stand; outside of strings yajl refuses them. */
+/* Backslashes are taken for escapes wherever they stand; outside of strings they are no JSON. */
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
@@ -93,7 +89,7 @@ void rcpt_record_parse_any(struct rcpt_decoder *decoder);
 enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 
 /* Makes an event, or a reject with the first thing that is wrong, of one object's fields. */
-void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_fields *fields,
+void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size);
 
 /* Bit of the flag that an element of "flags" names; 0 where the ladder has no such flag: a

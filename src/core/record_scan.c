@@ -149,7 +149,7 @@ static bool scan_flags(struct scan *scan, uint32_t *flags)
 }
 
 /* One key with its value. `whole`: the object is the record, where "events" means a list. */
-static bool scan_field(struct scan *scan, struct rcpt_fields *fields, bool whole)
+static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, bool whole)
 {
     const char *key;
     size_t size;
@@ -176,7 +176,7 @@ static bool scan_field(struct scan *scan, struct rcpt_fields *fields, bool whole
 /* Behind the opening brace; takes the event at the closing one. */
 static bool scan_object(struct scan *scan, bool whole)
 {
-    struct rcpt_fields fields;
+    struct rcpt_record_fields fields;
     size_t start = place(scan) - 1;
     memset(&fields, 0, sizeof(fields));
     skip_blanks(scan);

@@ -49,7 +49,7 @@ static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     (void)rows;
     (void)row_count;
     if (error != NULL && error->code[0] != '\0')
-        rcpt_log_warn("app",
+        rcpt_log_warn("folds",
                       "folds: the answer of a webhook cannot be stored: %s (%s); it will be called "
                       "again",
                       error->text, error->code);
@@ -94,7 +94,7 @@ static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
         return;
     }
     if (!rcpt_webhook_may_retry(answer->class) || call->age_ms > endpoint->max_age_ms) {
-        rcpt_log_error("app", "folds: rule %s: publication %s is given up: %s", endpoint->rule,
+        rcpt_log_error("folds", "folds: rule %s: publication %s is given up: %s", endpoint->rule,
                        call->id, text);
         store_result(call->calls, call->id, "dead", 0, text);
         return;
@@ -131,7 +131,7 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
     struct folds_endpoint *endpoint = find(calls, rcpt_pg_rows_text(rows, row, CALL_RULE));
     if (endpoint == NULL) {
         rcpt_log_warn(
-            "app",
+            "folds",
             "folds: publication %s is not sent: its rule has no webhook here; HINT: it is "
             "kept in fold_call, and goes out when the rule is back",
             id);
@@ -167,7 +167,7 @@ static void on_calls(void *context, const struct rcpt_pg_rows *rows)
 static bool has_capacity(const struct folds_calls *calls)
 {
     for (const struct folds_endpoint *at = calls->endpoints; at != NULL; at = at->next)
-        if (rcpt_webhook_room(at->endpoint) > 0)
+        if (rcpt_webhook_capacity(at->endpoint) > 0)
             return true;
     return calls->endpoints == NULL;
 }
@@ -217,7 +217,7 @@ static void add_endpoint(struct folds_calls *calls, const struct rcpt_fold_confi
     struct rcpt_webhooks *webhooks = client(calls, fold->publish.webhook.allow_private);
     struct rcpt_webhook_endpoint *made = rcpt_webhook_endpoint_new(webhooks, &settings, &error);
     if (made == NULL) {
-        rcpt_log_error("app", "folds: rule %s: %s", fold->name, error.text);
+        rcpt_log_error("folds", "folds: rule %s: %s", fold->name, error.text);
         return;
     }
     struct folds_endpoint *endpoint = rcpt_calloc(1, sizeof(*endpoint));

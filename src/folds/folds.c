@@ -31,12 +31,12 @@ static void on_rules(void *context, const struct rcpt_pg_rows *rows)
     int64_t removed = rcpt_pg_rows_int(rows, 0, RULES_REMOVED);
     const char *unknown = rcpt_pg_rows_text(rows, 0, RULES_UNKNOWN);
     if (unknown != NULL)
-        rcpt_log_error("app",
+        rcpt_log_error("folds",
                        "folds: the inbox has no such column: %s; it is null in every event, so "
                        "nothing matches it; HINT: add it to the table, then reload",
                        unknown);
     if (removed > 0)
-        rcpt_log_info("app",
+        rcpt_log_info("folds",
                       "folds: %lld rules are removed; their %lld open groups are published at once",
                       (long long)removed, (long long)rcpt_pg_rows_int(rows, 0, RULES_OPEN));
     folds_gather_rules_changed(folds->shards[0].gatherer);
@@ -126,7 +126,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     folds->asker.up = true;
     folds->rules_stored = false; /* the database may have gone back */
-    rcpt_log_info("postgres", "folds is connected");
+    rcpt_log_info("folds", "folds is connected");
     store_rules(folds);
 }
 
@@ -140,7 +140,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
         folds_shard_down(&folds->shards[index]);
     rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
                      1);
-    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "folds is not connected");
+    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds is not connected");
 }
 
 /* The drain waits for shards and topics, whose states change here. */
@@ -161,7 +161,7 @@ static void on_tick(uv_timer_t *timer)
 static void make_asks(struct app_folds *folds)
 {
     folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
-                                       .room = "app",
+                                       .component = "folds",
                                        .prefix = "folds: ",
                                        .encoder = rcpt_pg_encoder_new()};
     folds->rules = (struct rcpt_ask){.asker = &folds->asker,
@@ -219,7 +219,8 @@ static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     RCPT_ASSERT(row_count == 1);
     if (!rcpt_pg_rows_bool(rows[0], 0, 0))
         return;
-    rcpt_log_info("app", "folds: no rule is configured; what is left of earlier ones is published");
+    rcpt_log_info("folds",
+                  "folds: no rule is configured; what is left of earlier ones is published");
     start(folds);
 }
 

@@ -18,8 +18,8 @@
 #define RECEIPTD_FOLDS_INTERNAL_H
 
 #include "base/arena.h"
+#include "base/backoff.h"
 #include "collect.h"
-#include "core/backoff.h"
 #include "folds.h"
 #include "http/webhook.h"
 #include "kafka/transactor.h"

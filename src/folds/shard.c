@@ -86,7 +86,7 @@ static void back_off(struct folds_shard *shard, const char *what, const struct r
 
 static void on_failed(struct folds_shard *shard, const struct rcpt_error *error)
 {
-    if (strcmp(error->code, "RD001") == 0)
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
         shard->epoch = 0; /* another instance has it: to get it back, Kafka's fence comes first */
     if (shard->epoch == 0 && !rcpt_transactor_is_busy(shard->transactor))
         rcpt_transactor_drop(shard->transactor);

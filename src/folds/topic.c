@@ -212,7 +212,6 @@ void folds_topics_start(struct folds_topics *topics)
     struct topics_settings settings = {
         .context = topics->folds->context,
         .name = "folds",
-        .component = "folds",
         .connection = "fold-topics",
         .work = "appending events",
         .table = "fold_progress",

@@ -112,22 +112,14 @@ static bool make_custom(struct rcpt_intake_account *account,
     return make_statuses(account, config, error);
 }
 
-/* Edits from one name to the other would be better; a common beginning is good enough here. */
 static const char *nearest_gateway(const char *name)
 {
-    size_t count, best_size = 2;
-    const char *best = NULL;
+    size_t count;
+    const char *nearest = NULL;
     const char *const *names = rcpt_intake_gateways(&count);
-    for (size_t index = 0; index < count; index++) {
-        size_t same = 0;
-        while (name[same] != '\0' && name[same] == names[index][same])
-            same++;
-        if (same > best_size) {
-            best = names[index];
-            best_size = same;
-        }
-    }
-    return best;
+    for (size_t index = 0; index < count; index++)
+        nearest = rcpt_text_nearer(name, nearest, names[index]);
+    return nearest;
 }
 
 static bool find_gateway(struct rcpt_intake_account *account,

@@ -121,7 +121,7 @@ static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gatewa
 
 static bool is_good_id(struct rcpt_text id)
 {
-    return id.size == 0 || (memchr(id.at, '\0', id.size) == NULL && rcpt_text_is_utf8(id));
+    return rcpt_utf8_is_text(id.at, id.size);
 }
 
 /* Why the core could do nothing with the event; NULL: it can. */

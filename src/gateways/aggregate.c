@@ -5,8 +5,6 @@
 
 #include "base/error.h"
 
-#define FIRST_BATCH_BYTES 1024u
-
 struct partition {
     struct rcpt_aggregate_batch *sealed, *last_sealed; /* full, in order */
     struct rcpt_aggregate_batch *open;                 /* takes the next event */
@@ -119,15 +117,7 @@ static struct rcpt_aggregate_batch *open_batch(uint32_t partition, int64_t recei
 static void append(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
                    const char *bytes, size_t size)
 {
-    if (batch->size + size > batch->capacity) {
-        size_t capacity = batch->capacity > 0 ? batch->capacity * 2 : FIRST_BATCH_BYTES;
-        while (capacity < batch->size + size)
-            capacity *= 2;
-        batch->bytes = rcpt_realloc(batch->bytes, capacity);
-        batch->capacity = capacity;
-    }
-    memcpy(batch->bytes + batch->size, bytes, size);
-    batch->size += size;
+    rcpt_buffer_append(&batch->json, bytes, size);
     aggregate->bytes += size;
 }
 
@@ -190,7 +180,7 @@ static bool fits(const struct rcpt_aggregate *aggregate, const struct rcpt_aggre
                  size_t size)
 {
     return batch->events < aggregate->settings.max_events &&
-           batch->size + size + 2 <= aggregate->settings.max_bytes;
+           batch->json.size + size + 2 <= aggregate->settings.max_bytes;
 }
 
 void rcpt_aggregate_add(struct rcpt_aggregate *aggregate, uint64_t hash, const char *json,
@@ -295,12 +285,12 @@ void rcpt_aggregate_settle(struct rcpt_aggregate *aggregate, struct rcpt_aggrega
     struct partition *partition = &aggregate->partitions[batch->partition];
     RCPT_ASSERT(partition->flying > 0);
     partition->flying--;
-    aggregate->bytes -= batch->size;
+    aggregate->bytes -= batch->json.size;
     unlink_flight(aggregate, batch);
     for (uint32_t i = 0; i < batch->ticket_count; i++)
         rcpt_ticket_release(batch->tickets[i], good);
     free(batch->tickets);
-    free(batch->bytes);
+    rcpt_buffer_free(&batch->json);
     free(batch->tracestate);
     free(batch);
 }

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buffer.h"
+
 #define RCPT_AGGREGATE_MAX_NAMES 8u
 
 /* Embedded in what waits. Begins held once, by whoever fills it. */
@@ -45,16 +47,14 @@ struct rcpt_aggregate_origin {
 struct rcpt_aggregate_batch {
     uint32_t partition;
     uint32_t events;
-    char *bytes; /* from malloc; whoever takes it sets it to NULL */
-    size_t size;
-    int64_t received_us; /* of its first event */
+    struct rcpt_buffer json; /* whoever takes its bytes sets them to NULL */
+    int64_t received_us;     /* of its first event */
     int64_t opened_ms, sent_ms;
     const char *names[RCPT_AGGREGATE_MAX_NAMES]; /* distinct, in order of appearance */
     uint32_t name_count;                         /* further names are left out */
     char traceparent[56]; /* of the first event in a sampled trace, or in any; "": of none */
     char *tracestate;     /* of it; NULL: none */
     /* private */
-    size_t capacity;
     struct rcpt_aggregate_batch *next, *previous;
     struct rcpt_ticket **tickets;
     uint32_t ticket_count, ticket_capacity;

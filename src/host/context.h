@@ -29,10 +29,15 @@ struct app_host { /* callbacks of the owner; `owner` is their first argument */
     unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
 };
 
-enum app_phase { /* of the process, in this order; the owner sets it */
-                 APP_RUNNING,
-                 APP_STOPPING, /* nothing more is taken in; what is in flight settles */
-                 APP_CLOSING,  /* all has settled: connections and handles close */
+/* The life of the process, in this order. The owner sets it (enter() in app/run.c). */
+enum app_phase {
+    APP_STARTING, /* modules start one after the other; a failure stops the process */
+    APP_RUNNING,  /* until a signal or a fatal error */
+    APP_STOPPING, /* nothing more is taken in; what is in flight settles, the group is left; at most
+                     shutdown.deadline */
+    APP_CLOSING,  /* everything has settled: connections and handles close */
+    APP_CLOSED,   /* the loop is empty */
+    APP_PHASE__COUNT,
 };
 
 /* Called every APP_TICK_MS from registration to the end, in the order of registration. */

@@ -56,13 +56,8 @@ static const char *date_line(struct rcpt_http_server *server)
     return server->date;
 }
 
-static void append_text(struct http_bytes *out, const char *text)
-{
-    http_append(out, text, strlen(text));
-}
-
 /* Formatting costs as much as parsing the request did: numbers are written by hand. */
-static void append_number(struct http_bytes *out, size_t value)
+static void append_number(struct rcpt_buffer *out, size_t value)
 {
     char digits[24];
     size_t at = sizeof(digits);
@@ -70,25 +65,25 @@ static void append_number(struct http_bytes *out, size_t value)
         digits[--at] = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    http_append(out, digits + at, sizeof(digits) - at);
+    rcpt_buffer_append(out, digits + at, sizeof(digits) - at);
 }
 
-static void append_field(struct http_bytes *out, const char *name, const char *value)
+static void append_field(struct rcpt_buffer *out, const char *name, const char *value)
 {
-    append_text(out, name);
-    append_text(out, value);
-    append_text(out, "\r\n");
+    rcpt_buffer_append_text(out, name);
+    rcpt_buffer_append_text(out, value);
+    rcpt_buffer_append_text(out, "\r\n");
 }
 
-static void append_number_field(struct http_bytes *out, const char *name, size_t value)
+static void append_number_field(struct rcpt_buffer *out, const char *name, size_t value)
 {
-    append_text(out, name);
+    rcpt_buffer_append_text(out, name);
     append_number(out, value);
-    append_text(out, "\r\n");
+    rcpt_buffer_append_text(out, "\r\n");
 }
 
 RCPT_PRINTF(2, 3)
-static void append_line(struct http_bytes *out, const char *format, ...)
+static void append_line(struct rcpt_buffer *out, const char *format, ...)
 {
     char line[256];
     va_list arguments;
@@ -96,14 +91,14 @@ static void append_line(struct http_bytes *out, const char *format, ...)
     int size = vsnprintf(line, sizeof(line), format, arguments);
     va_end(arguments);
     RCPT_ASSERT(size > 0 && size < (int)sizeof(line));
-    http_append(out, line, (size_t)size);
+    rcpt_buffer_append(out, line, (size_t)size);
 }
 
-static void write_head(struct rcpt_http_request *request, struct http_bytes *out,
+static void write_head(struct rcpt_http_request *request, struct rcpt_buffer *out,
                        const struct rcpt_http_answer *answer)
 {
     bool bodiless = answer->status == 204 || answer->status == 304;
-    append_text(out, "HTTP/1.1 ");
+    rcpt_buffer_append_text(out, "HTTP/1.1 ");
     append_number(out, (size_t)answer->status);
     append_field(out, " ", reason_phrase(answer->status));
     append_field(out, "Date: ", date_line(request->server));
@@ -112,20 +107,20 @@ static void write_head(struct rcpt_http_request *request, struct http_bytes *out
     if (answer->retry_after_s > 0)
         append_number_field(out, "Retry-After: ", answer->retry_after_s);
     if (answer->headers != NULL)
-        append_text(out, answer->headers);
+        rcpt_buffer_append_text(out, answer->headers);
     if (request->chunked_answer)
-        append_text(out, "Transfer-Encoding: chunked\r\n");
+        rcpt_buffer_append_text(out, "Transfer-Encoding: chunked\r\n");
     else if (!bodiless && !request->streaming)
         append_number_field(out, "Content-Length: ", answer->body_size);
     if (request->next == NULL && request->connection->close_after)
-        append_text(out, "Connection: close\r\n");
+        rcpt_buffer_append_text(out, "Connection: close\r\n");
     else if (!request->http_1_1)
-        append_text(out, "Connection: keep-alive\r\n");
-    append_text(out, "\r\n");
+        rcpt_buffer_append_text(out, "Connection: keep-alive\r\n");
+    rcpt_buffer_append_text(out, "\r\n");
 }
 
 /* The first in line writes to the connection at once, the others wait for their turn. */
-static struct http_bytes *place(struct rcpt_http_request *request)
+static struct rcpt_buffer *place(struct rcpt_http_request *request)
 {
     struct connection *connection = request->connection;
     return connection->first == request ? &connection->out : &request->answer;
@@ -166,7 +161,7 @@ void rcpt_http_answer(struct rcpt_http_request *request, const struct rcpt_http_
 {
     RCPT_ASSERT(request->complete && !request->answered && !request->streaming);
     if (begin(request, answer) && !request->head_only && answer->status != 204)
-        http_append(place(request), answer->body, answer->body_size);
+        rcpt_buffer_append(place(request), answer->body, answer->body_size);
     finish(request);
 }
 
@@ -225,10 +220,10 @@ void answer_refusal(struct rcpt_http_request *request)
 
 /* ---- in order ---- */
 
-static void append_and_free(struct http_bytes *out, struct http_bytes *more)
+static void append_and_free(struct rcpt_buffer *out, struct rcpt_buffer *more)
 {
-    http_append(out, more->bytes, more->size);
-    http_bytes_free(more);
+    rcpt_buffer_append(out, more->bytes, more->size);
+    rcpt_buffer_free(more);
 }
 
 void answer_advance(struct connection *connection)
@@ -283,16 +278,16 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
     RCPT_ASSERT(request->streaming && !request->answered);
     if (connection == NULL || size == 0 || request->head_only)
         return;
-    struct http_bytes *out = place(request);
+    struct rcpt_buffer *out = place(request);
     if (out->size + connection->writing_bytes + size > request->max_queued_bytes) {
         connection_close(connection);
         return;
     }
     if (request->chunked_answer)
         append_line(out, "%zx\r\n", size);
-    http_append(out, bytes, size);
+    rcpt_buffer_append(out, bytes, size);
     if (request->chunked_answer)
-        append_text(out, "\r\n");
+        rcpt_buffer_append_text(out, "\r\n");
     connection_touch(connection);
 }
 
@@ -302,7 +297,7 @@ void rcpt_http_answer_end(struct rcpt_http_request *request)
     RCPT_ASSERT(request->streaming && !request->answered);
     if (connection != NULL) {
         if (request->chunked_answer && !request->head_only)
-            append_text(place(request), "0\r\n\r\n");
+            rcpt_buffer_append_text(place(request), "0\r\n\r\n");
         connection_touch(connection);
     }
     finish(request);

@@ -4,38 +4,8 @@
 
 #include "internal.h"
 
-#define FIRST_BODY_BYTES 1024u
-#define FREE_BYTES       65536u /* what comes out of decompression up to here may be anything, … */
-#define MAX_RATIO        100u   /* … and above it at most so many times what was sent */
-
-/* ---- growing buffers ---- */
-
-void http_reserve(struct http_bytes *buffer, size_t more)
-{
-    size_t needed = buffer->size + more;
-    if (needed <= buffer->capacity)
-        return;
-    size_t capacity = buffer->capacity > 0 ? buffer->capacity : 512;
-    while (capacity < needed)
-        capacity *= 2;
-    buffer->bytes = rcpt_realloc(buffer->bytes, capacity);
-    buffer->capacity = capacity;
-}
-
-void http_append(struct http_bytes *buffer, const void *bytes, size_t size)
-{
-    if (size == 0)
-        return;
-    http_reserve(buffer, size);
-    memcpy(buffer->bytes + buffer->size, bytes, size);
-    buffer->size += size;
-}
-
-void http_bytes_free(struct http_bytes *buffer)
-{
-    free(buffer->bytes);
-    *buffer = (struct http_bytes){0};
-}
+#define FREE_BYTES 65536u /* what comes out of decompression up to here may be anything, … */
+#define MAX_RATIO  100u   /* … and above it at most so many times what was sent */
 
 /* ---- the server's budget ---- */
 
@@ -45,31 +15,25 @@ size_t body_limit(const struct rcpt_http_request *request)
     return own > 0 ? own : request->server->settings.max_body_bytes;
 }
 
-/* Room for so many bytes and an ending NUL. False: there is no memory for it now. */
-static bool make_room(struct rcpt_http_request *request, struct http_bytes *buffer, size_t more)
+/* Reserves space for `more` bytes within the server's budget. False: no memory is left for it. */
+static bool reserve(struct rcpt_http_request *request, struct rcpt_buffer *buffer, size_t more)
 {
     struct rcpt_http_server *server = request->server;
-    size_t before = buffer->capacity, needed = buffer->size + more + 1;
-    if (needed <= before)
-        return true;
-    size_t capacity = before > 0 ? before : FIRST_BODY_BYTES;
-    while (capacity < needed)
-        capacity *= 2;
-    while (server->stats.body_bytes + capacity - before > server->settings.max_memory_bytes)
+    size_t grown = rcpt_buffer_grown(buffer, more) - buffer->capacity;
+    while (server->stats.body_bytes + grown > server->settings.max_memory_bytes && grown > 0)
         if (!server->evict_body(server, request->connection))
             return false;
-    server->stats.body_bytes += capacity - before;
-    request->body_reserved += capacity - before;
-    buffer->bytes = rcpt_realloc(buffer->bytes, capacity);
-    buffer->capacity = capacity;
+    server->stats.body_bytes += grown;
+    request->body_reserved += grown;
+    rcpt_buffer_reserve(buffer, more);
     return true;
 }
 
-static void drop(struct rcpt_http_request *request, struct http_bytes *buffer)
+static void drop(struct rcpt_http_request *request, struct rcpt_buffer *buffer)
 {
     request->server->stats.body_bytes -= buffer->capacity;
     request->body_reserved -= buffer->capacity;
-    http_bytes_free(buffer);
+    rcpt_buffer_free(buffer);
 }
 
 void body_free(struct rcpt_http_request *request)
@@ -82,11 +46,9 @@ int body_append(struct rcpt_http_request *request, const char *bytes, size_t siz
 {
     if (request->body.size + size > body_limit(request))
         return 413;
-    if (!make_room(request, &request->body, size))
+    if (!reserve(request, &request->body, size))
         return 503;
-    memcpy(request->body.bytes + request->body.size, bytes, size);
-    request->body.size += size;
-    request->body.bytes[request->body.size] = '\0';
+    rcpt_buffer_append(&request->body, bytes, size);
     return 0;
 }
 
@@ -94,9 +56,9 @@ int body_append(struct rcpt_http_request *request, const char *bytes, size_t siz
 
 /* One call of inflate into what room there is; the limit holds for what comes out. */
 static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
-                        struct http_bytes *plain, int *status)
+                        struct rcpt_buffer *plain, int *status)
 {
-    if (!make_room(request, plain, 1))
+    if (!reserve(request, plain, 1))
         return 503;
     size_t room = plain->capacity - plain->size - 1;
     stream->next_out = (Bytef *)plain->bytes + plain->size;
@@ -114,7 +76,7 @@ static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
 }
 
 static int inflate_all(struct rcpt_http_request *request, z_stream *stream,
-                       struct http_bytes *plain)
+                       struct rcpt_buffer *plain)
 {
     stream->next_in = (Bytef *)request->body.bytes;
     stream->avail_in = (uInt)request->body.size;
@@ -141,7 +103,7 @@ int body_decode(struct rcpt_http_request *request)
     int window = request->coding == HTTP_CODING_GZIP ? 16 + MAX_WBITS : MAX_WBITS;
     if (inflateInit2(&stream, window) != Z_OK)
         return 503;
-    struct http_bytes plain = {0};
+    struct rcpt_buffer plain = {0};
     int refused = inflate_all(request, &stream, &plain);
     inflateEnd(&stream);
     if (refused != 0) {

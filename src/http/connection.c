@@ -95,8 +95,8 @@ static void on_closed(uv_handle_t *handle)
     struct connection *connection = handle->data;
     struct rcpt_http_server *server = connection->server;
     tls_session_free(connection->tls);
-    http_bytes_free(&connection->held);
-    http_bytes_free(&connection->out);
+    rcpt_buffer_free(&connection->held);
+    rcpt_buffer_free(&connection->out);
     free(connection);
     http_handle_closed(server);
 }
@@ -194,7 +194,7 @@ static void send_rest(struct connection *connection, size_t sent)
     write->connection = connection;
     write->bytes = connection->out.bytes;
     write->size = connection->out.size - sent;
-    connection->out = (struct http_bytes){0};
+    connection->out = (struct rcpt_buffer){0};
     if (connection->writing_bytes == 0)
         connection->write_deadline_ms =
             http_now(connection->server) + connection->server->settings.write_timeout_ms;
@@ -228,7 +228,7 @@ void connection_send(struct connection *connection)
     else
         connection->out.size = 0;
     if (connection->out.capacity > KEPT_OUT_BYTES)
-        http_bytes_free(&connection->out);
+        rcpt_buffer_free(&connection->out);
 }
 
 /* ---- in ---- */
@@ -264,7 +264,7 @@ static void read_no_more(struct connection *connection)
 /* No more is read while answers are owed to a client that asks ahead, or that takes none. */
 static void hold(struct connection *connection, const char *bytes, size_t size)
 {
-    http_append(&connection->held, bytes, size);
+    rcpt_buffer_append(&connection->held, bytes, size);
     read_no_more(connection);
     if (connection->state == CONNECTION_IDLE)
         connection_set_state(connection, CONNECTION_HELD);
@@ -285,21 +285,22 @@ static void refuse_input(struct connection *connection)
 /* The next piece, which is cut off. False: nothing more is parsed now. */
 static bool parse_some(struct connection *connection, const char **bytes, size_t *size)
 {
-    http_parser *parser = &connection->parser;
-    size_t piece = parse_piece(connection, *bytes, *size), used = 0;
-    if (piece > 0)
-        used = http_parser_execute(parser, &connection->server->callbacks, *bytes, piece);
+    llhttp_t *parser = &connection->parser;
+    size_t piece = parse_piece(connection, *bytes, *size);
+    llhttp_errno_t error = piece > 0 ? llhttp_execute(parser, *bytes, piece) : HPE_USER;
     if (connection->state == CONNECTION_CLOSED || connection->close_after)
         return false;
-    *bytes += used;
-    *size -= used;
-    if (HTTP_PARSER_ERRNO(parser) == HPE_PAUSED) {
-        http_parser_pause(parser, 0);
+    if (error == HPE_PAUSED)
+        piece = (size_t)(llhttp_get_error_pos(parser) - *bytes);
+    *bytes += piece;
+    *size -= piece;
+    if (error == HPE_OK)
+        return true;
+    if (error == HPE_PAUSED) {
+        llhttp_resume(parser);
         hold(connection, *bytes, *size);
         return false;
     }
-    if (piece > 0 && used == piece && HTTP_PARSER_ERRNO(parser) == HPE_OK)
-        return true;
     refuse_input(connection);
     return false;
 }
@@ -358,13 +359,13 @@ static void resume(struct connection *connection)
 {
     if (connection->state != CONNECTION_HELD || is_full(connection) || connection->close_after)
         return;
-    struct http_bytes held = connection->held;
-    connection->held = (struct http_bytes){0};
+    struct rcpt_buffer held = connection->held;
+    connection->held = (struct rcpt_buffer){0};
     /* In the middle of a body that is held for slow answers, the rest has its time anew. */
     connection_set_state(connection, CONNECTION_IDLE);
     if (held.size > 0)
         connection_parse(connection, held.bytes, held.size);
-    http_bytes_free(&held);
+    rcpt_buffer_free(&held);
     if (connection->state == CONNECTION_CLOSED || connection->state == CONNECTION_HELD)
         return;
     read_on(connection);
@@ -488,7 +489,7 @@ static void read_address(struct connection *connection)
     struct sockaddr_storage address = {0};
     int size = sizeof(address);
     uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size);
-    connection->address = source_address((const struct sockaddr *)&address);
+    connection->address = rcpt_address_of((const struct sockaddr *)&address);
 }
 
 /* Too many already: said in one line, without reading anything. */
@@ -504,7 +505,7 @@ static void turn_away(struct connection *connection)
         connection_close(connection);
         return;
     }
-    http_append(&connection->out, text, sizeof(text) - 1);
+    rcpt_buffer_append(&connection->out, text, sizeof(text) - 1);
     connection_touch(connection);
 }
 
@@ -516,8 +517,7 @@ void connection_accept(struct rcpt_http_server *server)
     connection->tcp.data = connection;
     server->open_handles++;
     server->stats.accepted++;
-    http_parser_init(&connection->parser, HTTP_REQUEST);
-    connection->parser.data = connection;
+    parse_init(connection);
     link_connection(connection);
     int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->tcp);
     if (status == 0)

@@ -124,7 +124,7 @@ bool tls_receive(struct connection *connection, const char *bytes, size_t size)
 void tls_encrypt(struct connection *connection)
 {
     struct tls_session *session = connection->tls;
-    struct http_bytes *out = &connection->out;
+    struct rcpt_buffer *out = &connection->out;
     if (out->size > 0 && SSL_write(session->ssl, out->bytes, (int)out->size) != (int)out->size) {
         ERR_clear_error(); /* not a session any more: nothing goes out in the clear */
         connection_end_after(connection);
@@ -133,7 +133,7 @@ void tls_encrypt(struct connection *connection)
     char *bytes = NULL;
     long size = BIO_get_mem_data(session->out, &bytes);
     if (size > 0)
-        http_append(out, bytes, (size_t)size);
+        rcpt_buffer_append(out, bytes, (size_t)size);
     BIO_reset(session->out);
 }
 

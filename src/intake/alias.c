@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/value.h"
+#include "base/utf8.h"
 #include "internal.h"
 #include "postgres/statements.h"
 
@@ -98,7 +98,7 @@ bool intake_can_look_up(const struct rcpt_intake *intake)
 static bool is_asked(const struct rcpt_intake_event *event)
 {
     return event->message_id.size == 0 && event->gateway_message_id.size > 0 &&
-           rcpt_config_is_utf8(event->gateway_message_id.at, event->gateway_message_id.size);
+           rcpt_utf8_is_text(event->gateway_message_id.at, event->gateway_message_id.size);
 }
 
 static size_t count_asked(const struct delivery *delivery)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/timestamp.h"
+#include "host/context.h"
 #include "internal.h"
 
 #define NAMES_BYTES   512u
@@ -53,8 +54,8 @@ static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct ou
     struct rcpt_producer_record record = {
         .topic = INTAKE_TOPIC_EVENTS,
         .partition = (int32_t)batch->partition,
-        .value = batch->bytes,
-        .value_size = batch->size,
+        .value = batch->json.bytes,
+        .value_size = batch->json.size,
         .headers = headers,
         .header_count = 2,
         .tag = outgoing,
@@ -68,9 +69,9 @@ static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *
     struct outgoing *outgoing = rcpt_calloc(1, sizeof(*outgoing));
     outgoing->batch = batch;
     if (send_record(intake, outgoing) == RCPT_PRODUCER_TAKEN) {
-        batch->bytes = NULL;
+        batch->json.bytes = NULL;
         intake->totals.records++;
-        intake->totals.record_bytes += batch->size;
+        intake->totals.record_bytes += batch->json.size;
         rcpt_intake_observe(&intake->totals.record_events, rcpt_intake_event_bounds,
                             (double)batch->events);
         return;
@@ -213,11 +214,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         config->intake.topic != NULL ? config->intake.topic : config->kafka.topics[0],
         config->intake.dead_letter_topic,
     };
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
-    for (unsigned i = 0; i < config->kafka.properties_count; i++)
-        properties[i] = (struct rcpt_kafka_property){config->kafka.properties[i].name,
-                                                     config->kafka.properties[i].value};
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
     struct rcpt_producer_settings settings = {
         .loop = intake->loop,
         .brokers = config->kafka.brokers,

@@ -14,8 +14,6 @@
 #define LOOK_ALLOWANCE_MS  12000
 #define RANGE_TIMEOUT_MS   8000
 #define RANGE_ALLOWANCE_MS 12000
-#define BACKOFF_MIN_MS     250
-#define BACKOFF_MAX_MS     5000
 #define NAME_LIST_BYTES    240
 
 static int remaining_ms(uint64_t deadline_ns)
@@ -143,25 +141,14 @@ static void look_free(struct rcpt_kafka_job *job)
     free(look);
 }
 
-/* Doubles from 250 ms to 5 s, each time between 3/4 and 5/4 of it. */
-static int64_t backoff_ms(unsigned failures)
-{
-    int64_t base = BACKOFF_MIN_MS;
-    for (unsigned i = 0; i < failures && base < BACKOFF_MAX_MS; i++)
-        base *= 2;
-    if (base > BACKOFF_MAX_MS)
-        base = BACKOFF_MAX_MS;
-    return base * 3 / 4 + (int64_t)(uv_hrtime() / 1000 % (uint64_t)(base / 2));
-}
-
 static void look_again(struct rcpt_kafka *kafka)
 {
-    kafka->look_at_ms = rcpt_kafka_now_ms(kafka) + backoff_ms(kafka->look_failures++);
+    kafka->look_at_ms = rcpt_kafka_now_ms(kafka) + rcpt_backoff_next_ms(&kafka->look_backoff);
 }
 
 void rcpt_kafka_look_soon(struct rcpt_kafka *kafka)
 {
-    int64_t soon = rcpt_kafka_now_ms(kafka) + backoff_ms(0);
+    int64_t soon = rcpt_kafka_now_ms(kafka) + RCPT_KAFKA_LOOK_MIN_MS;
     if (soon < kafka->look_at_ms)
         kafka->look_at_ms = soon;
 }
@@ -219,7 +206,7 @@ static void judge_topics(struct rcpt_kafka *kafka, const struct look *look)
     char names[NAME_LIST_BYTES];
     struct rcpt_error error;
     if (!missing_topics(look, names)) {
-        kafka->look_failures = 0;
+        rcpt_backoff_reset(&kafka->look_backoff);
         rcpt_kafka_cluster_fine(kafka);
         return;
     }

@@ -214,7 +214,7 @@ static void do_log_level(const struct request *request)
 {
     char text[128];
     const struct rcpt_config *config = request->control->settings.context->config;
-    const char *room = request->count > 2 ? request->words[1] : NULL;
+    const char *component = request->count > 2 ? request->words[1] : NULL;
     const char *name = request->count > 1 ? request->words[request->count - 1] : "";
     enum rcpt_log_level level = rcpt_log_find_level(name);
     if (level == RCPT_LOG_LEVEL__COUNT) {
@@ -222,17 +222,17 @@ static void do_log_level(const struct request *request)
         answer(request->client, request->json, EX_USAGE, text);
         return;
     }
-    if (room == NULL)
+    if (component == NULL)
         rcpt_log_configure(level, config->log.format);
-    else if (!rcpt_config_is_room(room) || !rcpt_log_set_room(room, level)) {
-        snprintf(text, sizeof(text), "there is no room \"%.40s\"\n", room);
+    else if (!rcpt_config_is_component(component) || !rcpt_log_set_component(component, level)) {
+        snprintf(text, sizeof(text), "there is no component \"%.40s\"\n", component);
         answer(request->client, request->json, EX_USAGE, text);
         return;
     }
-    rcpt_log_info("app", "%s%slog level is %s until the next reload", room != NULL ? room : "",
-                  room != NULL ? "'s " : "", name);
+    rcpt_log_info("operate", "%s%slog level is %s until the next reload",
+                  component != NULL ? component : "", component != NULL ? "'s " : "", name);
     snprintf(text, sizeof(text), "log level %s%s%s until the next reload\n", name,
-             room != NULL ? " in room " : "", room != NULL ? room : "");
+             component != NULL ? " in component " : "", component != NULL ? component : "");
     answer(request->client, request->json, EX_OK, text);
 }
 
@@ -444,11 +444,11 @@ static bool can_listen(const char *path)
     if (path[0] == '\0')
         return false;
     if (!has_folder(path)) {
-        rcpt_log_info("app", "no control socket: the folder of %s cannot be written", path);
+        rcpt_log_info("operate", "no control socket: the folder of %s cannot be written", path);
         return false;
     }
     if (is_alive(path)) {
-        rcpt_log_warn("app", "no control socket: another instance answers at %s", path);
+        rcpt_log_warn("operate", "no control socket: another instance answers at %s", path);
         return false;
     }
     return true;
@@ -462,7 +462,7 @@ static void start_socket(struct control *control, const char *path)
     int status = bind_socket(control);
     if (status == 0)
         return;
-    rcpt_log_warn("app", "no control socket at %s: %s", path, uv_strerror(status));
+    rcpt_log_warn("operate", "no control socket at %s: %s", path, uv_strerror(status));
     control->path[0] = '\0';
     control_close(control);
 }

@@ -105,7 +105,7 @@ static void listen_again(struct endpoints *endpoints)
         return;
     endpoints->retry_at_ms = app_now(context) + RETRY_MS;
     if (!again)
-        rcpt_log_failure(RCPT_LOG_WARN, "http", &error,
+        rcpt_log_failure(RCPT_LOG_WARN, "operate", &error,
                          "no metrics and status yet, will be tried again");
 }
 

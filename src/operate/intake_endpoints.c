@@ -163,7 +163,7 @@ static void try_to_open(struct intake_endpoints *endpoints, bool again)
         return;
     uv_timer_start(&endpoints->retry, on_retry, RETRY_MS, 0);
     if (!again)
-        rcpt_log_failure(RCPT_LOG_WARN, "http", &error,
+        rcpt_log_failure(RCPT_LOG_WARN, "operate", &error,
                          "no metrics and status yet, will be tried again");
 }
 
@@ -202,7 +202,7 @@ void intake_endpoints_reload(struct intake_endpoints *endpoints)
     struct rcpt_error error;
     if (endpoints->http != NULL && endpoints->config->http.tls_certificate != NULL &&
         !rcpt_http_reload_tls(endpoints->http, &error))
-        rcpt_log_error("http", "the certificate of before stays: %s", error.text);
+        rcpt_log_error("operate", "the certificate of before stays: %s", error.text);
 }
 
 /* The retry timer closes in any case: it was initialised with the pages. */

@@ -11,11 +11,11 @@
 #define NS_PER_SECOND      1e9
 #define LETTER_ARENA_BYTES 4096u
 
-static const char *const outcome_names[RCPT_OUTCOME__COUNT] = {
-    [RCPT_OUTCOME_COMMITTED] = "committed", [RCPT_OUTCOME_FENCED] = "fenced",
-    [RCPT_OUTCOME_RETRY] = "retry",         [RCPT_OUTCOME_AGAIN] = "again",
-    [RCPT_OUTCOME_DATA] = "refused",        [RCPT_OUTCOME_PROBED] = "probed",
-    [RCPT_OUTCOME_UNKNOWN] = "unknown",
+static const char *const outcome_names[RCPT_ENGINE__COUNT] = {
+    [RCPT_ENGINE_COMMITTED] = "committed", [RCPT_ENGINE_FENCED] = "fenced",
+    [RCPT_ENGINE_RETRY] = "retry",         [RCPT_ENGINE_AGAIN] = "again",
+    [RCPT_ENGINE_DATA] = "refused",        [RCPT_ENGINE_PROBED] = "probed",
+    [RCPT_ENGINE_UNKNOWN] = "unknown",
 };
 static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
     [RCPT_BATCH_APPLY] = "apply",     [RCPT_BATCH_PROBE] = "probe",   [RCPT_BATCH_WAKE] = "wake",
@@ -80,7 +80,7 @@ static void count_letters(struct measure_receipts *measured, const struct rcpt_b
         const struct rcpt_log_fields fields = {.batch = batch->number,
                                                .trace = letter->record->traceparent};
         count_letter(measured, letter);
-        rcpt_log_with(RCPT_LOG_INFO, "core", &fields,
+        rcpt_log_with(RCPT_LOG_INFO, "operate", &fields,
                       "dead letter: topic %s partition %d offset %lld event %d: %s", letter->topic,
                       letter->partition, (long long)letter->record->offset, letter->index,
                       rcpt_reject_name(letter->reason));
@@ -113,7 +113,7 @@ void measure_result(void *context, const struct lane_flight *flight,
                      RCPT_LABELS(kind_names[batch->kind], outcome_names[result->outcome]), 1);
     rcpt_metrics_observe(metrics, RCPT_METRIC_TRANSACTION_SECONDS, RCPT_NO_LABELS,
                          (double)(uv_hrtime() - flight->sent_ns) / NS_PER_SECOND);
-    if (result->outcome == RCPT_OUTCOME_COMMITTED)
+    if (result->outcome == RCPT_ENGINE_COMMITTED)
         count_commit(measured, batch, result);
     else if (batch->kind == RCPT_BATCH_APPLY)
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_ROLLED_BACK,
@@ -156,9 +156,9 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
     static const struct {
         enum rcpt_metric metric;
         enum rcpt_outcome outcome;
-    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_RECEIPT_APPLIED},
-                 {RCPT_METRIC_EVENTS_STALE, RCPT_RECEIPT_STALE},
-                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_RECEIPT_DUPLICATE}};
+    } plain[] = {{RCPT_METRIC_EVENTS_APPLIED, RCPT_OUTCOME_APPLIED},
+                 {RCPT_METRIC_EVENTS_STALE, RCPT_OUTCOME_STALE},
+                 {RCPT_METRIC_EVENTS_DUPLICATE, RCPT_OUTCOME_DUPLICATE}};
     struct rcpt_metrics *metrics = measured->context->metrics;
     for (uint32_t index = 0; index < RCPT_RECORD_MAX_GATEWAYS; index++) {
         const struct rcpt_outcome_counts *counts = &sums->gateways[index];
@@ -171,7 +171,7 @@ static void add_outcomes(struct measure_receipts *measured, const struct outcome
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "won"),
                          (double)counts->corrections);
         rcpt_metrics_add(metrics, RCPT_METRIC_EVENTS_CONTRADICTION, RCPT_LABELS(gateway, "lost"),
-                         (double)counts->receipts[RCPT_RECEIPT_LOST]);
+                         (double)counts->receipts[RCPT_OUTCOME_LOST]);
         rcpt_metrics_add(metrics, RCPT_METRIC_STATUSES_IMPLIED, RCPT_LABELS(gateway),
                          (double)counts->implied);
     }
@@ -213,20 +213,20 @@ static void add_unknown(struct measure_receipts *measured, bool dead, const char
 
 /* Receipts of unknown messages. The answer has a limit; receipts beyond it count as of gateway
  * "other". */
-static void add_aside(struct measure_receipts *measured, const struct rcpt_batch *batch,
-                      const struct rcpt_lane_effects *effects)
+static void add_unknown_effects(struct measure_receipts *measured, const struct rcpt_batch *batch,
+                                const struct rcpt_lane_effects *effects)
 {
     bool dead = effects->events_dead > 0;
     uint64_t left = dead ? effects->events_dead : effects->events_parked;
-    for (uint32_t index = 0; index < effects->aside_count; index++) {
-        const struct rcpt_lane_aside *aside = &effects->aside[index];
-        if (aside->signature < 0 || (uint32_t)aside->signature >= batch->signature_count ||
-            aside->events > left)
+    for (uint32_t index = 0; index < effects->unknown_count; index++) {
+        const struct rcpt_lane_unknown *unknown = &effects->unknown[index];
+        if (unknown->signature < 0 || (uint32_t)unknown->signature >= batch->signature_count ||
+            unknown->events > left)
             continue;
         add_unknown(measured, dead,
-                    measure_gateway_name(measured, batch->signatures[aside->signature].gateway),
-                    aside->events);
-        left -= aside->events;
+                    measure_gateway_name(measured, batch->signatures[unknown->signature].gateway),
+                    unknown->events);
+        left -= unknown->events;
     }
     add_unknown(measured, dead, "other", left);
 }
@@ -275,7 +275,7 @@ void measure_effects(void *context, const struct rcpt_batch *batch,
         add_handled(measured, batch->kind, effects);
         return;
     }
-    add_aside(measured, batch, effects);
+    add_unknown_effects(measured, batch, effects);
     for (uint32_t index = 0; index < effects->count; index++)
         sum_effect(measured, batch, &effects->rows[index], &sums);
     add_outcomes(measured, &sums);

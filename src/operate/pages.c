@@ -139,7 +139,7 @@ struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop, const 
         return NULL;
     add_routes(pages, http, config);
     if (rcpt_http_start(http, error)) {
-        rcpt_log_info("http", "metrics and status at %s, port %d", listen, rcpt_http_port(http));
+        rcpt_log_info("operate", "metrics and status at %s, port %d", listen, rcpt_http_port(http));
         return http;
     }
     rcpt_http_close(http, on_closed, NULL);

@@ -116,7 +116,7 @@ static void log_result(bool good, const char *text)
     bool refused = strncmp(text, "refused: ", 9) == 0;
     while (*text != '\0') {
         int size = (int)strcspn(text, "\n");
-        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "app", "reload: %.*s%s", size, text,
+        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s%s", size, text,
                  refused ? "; the configuration stays as it was" : "");
         text += size + (text[size] == '\n');
     }

@@ -199,7 +199,7 @@ static void write_errors(struct rcpt_json *json)
         rcpt_json_begin_object(json);
         instant(json, "at", entries[index].time_ms);
         text(json, "level", rcpt_log_level_name(entries[index].level));
-        text(json, "room", entries[index].room);
+        text(json, "component", entries[index].component);
         text(json, "text", entries[index].text);
         rcpt_json_end_object(json);
     }
@@ -345,7 +345,7 @@ void status_log_counts(struct status *status)
     const struct rcpt_engine_stats *now = rcpt_engine_get_stats(receipts_engine(status->receipts));
     struct rcpt_engine_stats *last = &status->last_stats;
     rcpt_log_info(
-        "app",
+        "operate",
         "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu "
         "dead_letters=%llu "
         "lag_records=%lld waiting=%lld queue_bytes=%llu fenced=%llu retries=%llu lost_answers=%llu "

@@ -16,7 +16,7 @@ bool rcpt_asker_failed(struct rcpt_asker *asker, const char *what, const struct 
         return false;
     if (error->code[0] == '\0' || asker->closed)
         return true; /* the connection is gone: on_down says it */
-    rcpt_log_failure(RCPT_LOG_WARN, asker->room, error, "%s%s failed, will be tried again",
+    rcpt_log_failure(RCPT_LOG_WARN, asker->component, error, "%s%s failed, will be tried again",
                      asker->prefix, what);
     if (error->decision == RCPT_DECISION_RECONNECT)
         rcpt_pg_reconnect(asker->pg, error);

@@ -15,7 +15,7 @@ struct rcpt_asker {
     uv_loop_t *loop;
     struct rcpt_pg *pg;
     struct rcpt_pg_encoder *encoder; /* shared: parameters are copied when they are sent */
-    const char *room;                /* of its lines in the log */
+    const char *component;           /* of its lines in the log */
     const char *prefix;              /* of their text: "folds: ", or "" */
     bool up;                         /* the owner sets it in on_ready and on_down */
     bool closed;                     /* nothing more is asked; failures are not worth a line */

@@ -40,26 +40,6 @@ static const unsigned successors[RCPT_PG_STATE__COUNT] = {
 
 /* ---- states and their timer ---- */
 
-/* xorshift64*: only to spread reconnects. */
-static uint64_t next_random(struct rcpt_pg *pg)
-{
-    pg->random ^= pg->random >> 12;
-    pg->random ^= pg->random << 25;
-    pg->random ^= pg->random >> 27;
-    return pg->random * UINT64_C(2685821657736338717);
-}
-
-/* Decorrelated jitter: between the minimum and three times the last wait. */
-static uint64_t next_backoff(struct rcpt_pg *pg)
-{
-    uint64_t least = (uint64_t)pg->settings.retry_min_ms,
-             most = (uint64_t)pg->settings.retry_max_ms;
-    uint64_t last = pg->backoff_ms > least ? pg->backoff_ms : least;
-    uint64_t wait = least + next_random(pg) % (last * 3 - least + 1);
-    pg->backoff_ms = wait < most ? wait : most;
-    return pg->backoff_ms;
-}
-
 static uint64_t now_ms(const struct rcpt_pg *pg)
 {
     return uv_now(pg->settings.loop);
@@ -87,7 +67,7 @@ static void arm_for_state(struct rcpt_pg *pg)
         arm(pg, TICK_MS, TICK_MS);
         break;
     case RCPT_PG_WAITING:
-        arm(pg, next_backoff(pg), 0);
+        arm(pg, (uint64_t)rcpt_backoff_next_ms(&pg->backoff), 0);
         break;
     default: /* LOSING, CLOSING: with the loop's next turn */
         arm(pg, 0, 0);
@@ -253,7 +233,7 @@ static void give_up(struct rcpt_pg *pg, const struct rcpt_error *error)
     if (pg->state != RCPT_PG_READY)
         pg->rotation++;
     else if (now_ms(pg) - pg->ready_at_ms > (uint64_t)pg->settings.retry_max_ms)
-        pg->backoff_ms = 0;
+        rcpt_backoff_reset(&pg->backoff);
     rcpt_connect_unwatch(pg);
     rcpt_pg_enter(pg, RCPT_PG_LOSING, pg->failure.text);
 }
@@ -423,7 +403,8 @@ struct rcpt_pg *rcpt_pg_new(const struct rcpt_pg_settings *settings)
     for (size_t index = 0; index < settings->statement_count; index++)
         pg->check_count += settings->statements[index].must_use_index_on != NULL;
     pg->parameter_counts = rcpt_calloc(pg->check_count + 1, sizeof(*pg->parameter_counts));
-    pg->random = (uv_hrtime() ^ (uint64_t)(uintptr_t)pg) | 1;
+    rcpt_backoff_init(&pg->backoff, settings->retry_min_ms, settings->retry_max_ms,
+                      uv_hrtime() ^ (uint64_t)(uintptr_t)pg);
     RCPT_ASSERT(uv_timer_init(settings->loop, &pg->timer) == 0);
     pg->timer.data = pg;
     return pg;

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "sqlstate.h"
 
 struct rcpt_pg;
 struct rcpt_pg_rows; /* the result of one statement, valid during the callback */
@@ -116,8 +117,7 @@ bool rcpt_pg_rows_bool(const struct rcpt_pg_rows *rows, size_t row, int column);
 const char *rcpt_pg_weakness(const char *dsn, const char **hint);
 
 /* Decision for an SQLSTATE (pure): RETRY 40001 40P01 55P03 57014; REJECT classes 22, 23, 54 and
- * P0001; everything else RECONNECT. Our own: RD001 (fence raised), RD002 (probe rolled back),
- * RD003 (pipelines have changed) and RD004 (raw events needed) are RETRY and told apart by code. */
+ * P0001; everything else RECONNECT. Our own (sqlstate.h) are RETRY and told apart by code. */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate);
 /* What an operator should do about it, e.g. 42P01 → "run receiptd migrate"; "" if nothing special.
  */

@@ -9,14 +9,14 @@ static const struct {
     const char *prefix;
     enum rcpt_decision decision;
 } decisions[] = {
-    {"40001", RCPT_DECISION_RETRY},  /* serialization failure */
-    {"40P01", RCPT_DECISION_RETRY},  /* deadlock */
-    {"55P03", RCPT_DECISION_RETRY},  /* lock timeout */
-    {"57014", RCPT_DECISION_RETRY},  /* statement timeout, cancelled */
-    {"RD001", RCPT_DECISION_RETRY},  /* our fence raised */
-    {"RD002", RCPT_DECISION_RETRY},  /* our probe rolled back */
-    {"RD003", RCPT_DECISION_RETRY},  /* a pipeline subscribes to a batch after all */
-    {"RD004", RCPT_DECISION_RETRY},  /* raw events are needed after all */
+    {"40001", RCPT_DECISION_RETRY}, /* serialization failure */
+    {"40P01", RCPT_DECISION_RETRY}, /* deadlock */
+    {"55P03", RCPT_DECISION_RETRY}, /* lock timeout */
+    {"57014", RCPT_DECISION_RETRY}, /* statement timeout, cancelled */
+    {RCPT_SQLSTATE_FENCED, RCPT_DECISION_RETRY},
+    {RCPT_SQLSTATE_PROBED, RCPT_DECISION_RETRY},
+    {RCPT_SQLSTATE_SUBSCRIBED, RCPT_DECISION_RETRY},
+    {RCPT_SQLSTATE_RAW_EVENTS, RCPT_DECISION_RETRY},
     {"P0001", RCPT_DECISION_REJECT}, /* raised by the platform's own trigger */
     {"22", RCPT_DECISION_REJECT},    /* data exception */
     {"23", RCPT_DECISION_REJECT},    /* constraint violation */

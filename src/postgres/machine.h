@@ -5,6 +5,7 @@
 
 #include <libpq-fe.h>
 
+#include "base/backoff.h"
 #include "hosts.h"
 #include "pipeline.h"
 
@@ -58,8 +59,7 @@ struct rcpt_pg {
     struct rcpt_error failure;    /* why it is LOSING */
     struct rcpt_error last_words; /* a FATAL that the server sent unasked; code "" if none */
     uint64_t ready_at_ms;
-    uint64_t backoff_ms; /* last wait; 0 after a connection that held */
-    uint64_t random;
+    struct rcpt_backoff backoff; /* reset after a connection that held */
 
     void (*on_closed)(void *context);
     void *on_closed_context;

@@ -75,7 +75,7 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
         {.name = "leave"},         {.name = "store"},           {.name = "tidy"},
         {.name = "counts"},        {.name = "begin"},           {.name = "topic"},
         {.name = "topic_letters"}, {.name = "topic_positions"}, {.name = "topic_begin"},
-        {.name = "import"},        {.name = "wanted"}};
+        {.name = "import"},        {.name = "subscriptions"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "actions");
 }
@@ -255,9 +255,7 @@ static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sende
     if (batch->message_count == 0)
         return;
     rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
-                      sends_raw(sender, batch));
-    if (unsubscribed)
-        rcpt_encode_reach(sender->work, batch);
+                      sends_raw(sender, batch), unsubscribed);
     add_query(pipeline, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
@@ -334,18 +332,18 @@ static bool is_end_of_session(const char *sqlstate)
 static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
 {
     if (error == NULL)
-        return RCPT_OUTCOME_COMMITTED;
-    if (strcmp(error->code, "RD001") == 0)
-        return RCPT_OUTCOME_FENCED;
-    if (strcmp(error->code, "RD002") == 0)
-        return RCPT_OUTCOME_PROBED;
-    if (strcmp(error->code, "RD004") == 0)
-        return RCPT_OUTCOME_AGAIN;
+        return RCPT_ENGINE_COMMITTED;
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) == 0)
+        return RCPT_ENGINE_FENCED;
+    if (strcmp(error->code, RCPT_SQLSTATE_PROBED) == 0)
+        return RCPT_ENGINE_PROBED;
+    if (strcmp(error->code, RCPT_SQLSTATE_RAW_EVENTS) == 0)
+        return RCPT_ENGINE_AGAIN;
     if (error->decision == RCPT_DECISION_REJECT)
-        return RCPT_OUTCOME_DATA;
+        return RCPT_ENGINE_DATA;
     if (error->decision == RCPT_DECISION_RECONNECT && is_end_of_session(error->code))
-        return RCPT_OUTCOME_UNKNOWN;
-    return RCPT_OUTCOME_RETRY;
+        return RCPT_ENGINE_UNKNOWN;
+    return RCPT_ENGINE_RETRY;
 }
 
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
@@ -388,18 +386,18 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     free(context);
     if (row_count > 0)
         result.answered_ns = rcpt_pg_rows_arrived_ns(rows[row_count - 1]);
-    if (result.outcome == RCPT_OUTCOME_COMMITTED) {
+    if (result.outcome == RCPT_ENGINE_COMMITTED) {
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
         if (flight.work >= 0) {
             read_counts(&result, &flight, rows[flight.work]);
-            rcpt_effects_tell(flight.sender->on_effects, flight.sender->effects_context,
-                              flight.lane, flight.kind, rows[flight.work]);
+            rcpt_effects_report(flight.sender->on_effects, flight.sender->effects_context,
+                                flight.lane, flight.kind, rows[flight.work]);
         }
-    } else if (result.outcome == RCPT_OUTCOME_AGAIN) {
+    } else if (result.outcome == RCPT_ENGINE_AGAIN) {
         expect_unknown(flight.sender, true);
-    } else if (result.outcome == RCPT_OUTCOME_DATA) {
+    } else if (result.outcome == RCPT_ENGINE_DATA) {
         describe(result.detail, sizeof(result.detail), error);
-    } else if (result.outcome == RCPT_OUTCOME_PROBED) {
+    } else if (result.outcome == RCPT_ENGINE_PROBED) {
         error = NULL;
     }
     flight.on_result(flight.context, flight.lane, &result, error);

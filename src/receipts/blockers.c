@@ -33,7 +33,7 @@ static void on_evicted(void *context, const struct rcpt_pg_rows *rows)
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
         blockers->evictions++;
         rcpt_log_warn(
-            "postgres",
+            "receipts",
             "ended backend %lld (%s): it blocked a lane with a transaction open for %lld ms",
             (long long)rcpt_pg_rows_int(rows, row, EVICTED_PID),
             rcpt_pg_rows_text(rows, row, EVICTED_NAME),
@@ -95,7 +95,7 @@ static void note_hidden(struct blockers *blockers, int64_t hidden)
 {
     if (hidden > 0 && blockers->hidden_backends == 0)
         rcpt_log_warn(
-            "postgres",
+            "receipts",
             "the owner of %s.watch_server() may not look at %lld sessions of other roles: "
             "the age of their snapshots is not known; HINT: run receiptd migrate, it "
             "says what to grant",
@@ -112,7 +112,7 @@ static void on_snapshot_age(void *context, const struct rcpt_pg_rows *rows)
     note_hidden(blockers, rcpt_pg_rows_int(rows, 0, SNAPSHOT_HIDDEN));
     if (blockers->snapshot_age_ms > SNAPSHOT_WARN_MS)
         rcpt_log_warn(
-            "postgres", "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
+            "receipts", "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
             rcpt_pg_rows_text(rows, 0, SNAPSHOT_BACKEND), rcpt_pg_rows_text(rows, 0, SNAPSHOT_NAME),
             (long long)blockers->snapshot_age_ms / 1000);
 }

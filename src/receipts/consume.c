@@ -84,7 +84,7 @@ void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold)
     if (receipts->hold == hold)
         return;
     receipts->hold = hold;
-    rcpt_log_info("app", "%s", texts[hold]);
+    rcpt_log_info("receipts", "%s", texts[hold]);
     app_update_readiness(receipts->context);
     if (hold == RECEIPTS_HOLD_NONE)
         consume_continue(receipts);
@@ -111,7 +111,7 @@ static uint32_t *slots_of(struct receipts *receipts, const struct rcpt_kafka_par
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
 {
     struct receipts *receipts = context;
-    rcpt_log_info("kafka", "assigned %zu partitions; reading their positions", count);
+    rcpt_log_info("receipts", "assigned %zu partitions; reading their positions", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
     uint32_t *slots = slots_of(receipts, partitions, count);
@@ -123,7 +123,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
                        bool lost)
 {
     struct receipts *receipts = context;
-    rcpt_log_info("kafka", "%s %zu partitions", lost ? "lost" : "revoked", count);
+    rcpt_log_info("receipts", "%s %zu partitions", lost ? "lost" : "revoked", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
     uint32_t *slots = slots_of(receipts, partitions, count);
@@ -230,7 +230,7 @@ static void on_cluster(void *context, const char *cluster_id,
                                   topics[index].partition_count);
     if (!receipts->subscribed && !app_is_stopping(receipts->context)) {
         receipts->subscribed = true;
-        rcpt_log_info("kafka", "cluster %s; joining group %s",
+        rcpt_log_info("receipts", "cluster %s; joining group %s",
                       rcpt_assignment_cluster(receipts->assignment),
                       receipts->context->config->kafka.group);
         rcpt_kafka_subscribe(receipts->kafka);

@@ -75,7 +75,7 @@ bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
         break;
     case LADDERS_STORED_HAS_MORE:
         if (strcmp(receipts->stored_ladder, stored) != 0)
-            rcpt_log_warn("app",
+            rcpt_log_warn("receipts",
                           "the database holds ladder %s, which has more than that of the "
                           "configuration, %s; HINT: give this instance the same ladder and reload",
                           stored, ours);

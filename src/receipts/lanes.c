@@ -60,24 +60,24 @@ static void log_outcome(const struct lanes *lanes, uint32_t lane,
         .trace = batch->record_count > 0 ? batch->records[0]->traceparent : NULL,
     };
     switch (result->outcome) {
-    case RCPT_OUTCOME_COMMITTED:
-    case RCPT_OUTCOME_PROBED:
-    case RCPT_OUTCOME_UNKNOWN: /* on_down says it for the whole connection */
+    case RCPT_ENGINE_COMMITTED:
+    case RCPT_ENGINE_PROBED:
+    case RCPT_ENGINE_UNKNOWN: /* on_down says it for the whole connection */
         break;
-    case RCPT_OUTCOME_FENCED:
-        rcpt_log_with(RCPT_LOG_INFO, "core", &fields, "lane %u: %s; reading its positions again",
-                      lane, error->text);
+    case RCPT_ENGINE_FENCED:
+        rcpt_log_with(RCPT_LOG_INFO, "receipts", &fields,
+                      "lane %u: %s; reading its positions again", lane, error->text);
         break;
-    case RCPT_OUTCOME_DATA:
-        rcpt_log_with(RCPT_LOG_WARN, "core", &fields,
+    case RCPT_ENGINE_DATA:
+        rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
                       "lane %u: a row is refused (%s); looking for it", lane, error->code);
         break;
-    case RCPT_OUTCOME_AGAIN:
-        rcpt_log_with(RCPT_LOG_DEBUG, "core", &fields, "lane %u: rolled back, goes again: %s (%s)",
-                      lane, error->text, error->code);
+    case RCPT_ENGINE_AGAIN:
+        rcpt_log_with(RCPT_LOG_DEBUG, "receipts", &fields,
+                      "lane %u: rolled back, goes again: %s (%s)", lane, error->text, error->code);
         break;
     default:
-        rcpt_log_with(RCPT_LOG_WARN, "postgres", &fields,
+        rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
                       "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
                       error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
         break;
@@ -91,7 +91,7 @@ static void log_response(const struct lanes *lanes, uint32_t lane)
     if (!rcpt_log_enabled(RCPT_LOG_DEBUG))
         return;
     const struct lane_flight *flight = &lanes->flights[lane];
-    rcpt_log_debug("postgres", "lane %u: batch %llu of %u messages, %u events answered in %llu us",
+    rcpt_log_debug("receipts", "lane %u: batch %llu of %u messages, %u events answered in %llu us",
                    lane, (unsigned long long)flight->number, flight->messages, flight->events,
                    (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
 }
@@ -139,21 +139,21 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct lane_flight *flight = &lanes->flights[lane];
     log_outcome(lanes, lane, result, error);
     log_response(lanes, lane);
-    if (result->outcome == RCPT_OUTCOME_COMMITTED) {
+    if (result->outcome == RCPT_ENGINE_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
         subscribers_tell_committed(receipts, flight, result->messages_changed);
-    } else if (error != NULL && strcmp(error->code, "RD003") == 0) {
+    } else if (error != NULL && strcmp(error->code, RCPT_SQLSTATE_SUBSCRIBED) == 0) {
         lanes_set_subscription(lanes, NULL);
         subscribers_tell_outdated(receipts);
     }
-    flight->fenced = result->outcome == RCPT_OUTCOME_FENCED;
+    flight->fenced = result->outcome == RCPT_ENGINE_FENCED;
     if (lanes->observer != NULL)
         lanes->observer->on_result(lanes->observer->context, flight, result);
     trace_end_batch(receipts->context, flight->span, flight->sent_ns, result, error);
     flight->span = NULL;
     rcpt_engine_on_result(receipts->engine, lane, result, app_now(receipts->context));
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT &&
-        result->outcome != RCPT_OUTCOME_UNKNOWN)
+        result->outcome != RCPT_ENGINE_UNKNOWN)
         rcpt_pg_reconnect(connection->pg, error);
     consume_continue(receipts);
     app_check_drain(receipts->context);
@@ -249,7 +249,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     const struct receipts *receipts = connection->lanes->receipts;
     (void)pg;
     connection->up = true;
-    rcpt_log_info("postgres", "%s is connected", connection->name);
+    rcpt_log_info("receipts", "%s is connected", connection->name);
     rcpt_engine_connection_up(receipts->engine, connection->index, app_now(receipts->context));
     app_update_readiness(receipts->context);
 }
@@ -266,7 +266,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(connection->name), 1);
     app_set_reason(receipts->database_reason, error);
-    rcpt_log_warn("postgres", "%s is not connected: %s", connection->name,
+    rcpt_log_warn("receipts", "%s is not connected: %s", connection->name,
                   receipts->database_reason);
     app_update_readiness(receipts->context);
     app_check_drain(receipts->context);
@@ -357,7 +357,7 @@ static void finish_change(struct lanes *lanes)
     lanes->wanted = 0;
     start_connections(lanes);
     rcpt_engine_set_held(receipts->engine, false, app_now(receipts->context));
-    rcpt_log_info("app", "%u connections for lanes now", config->postgres.connections);
+    rcpt_log_info("receipts", "%u connections for lanes now", config->postgres.connections);
     app_check_drain(receipts->context);
 }
 

@@ -26,7 +26,7 @@ static void set_rows(struct parking *parking, int64_t rows)
     parking->rows = rows;
     bool full = rows >= (int64_t)config->parked.max_rows;
     if (full != parking->full)
-        rcpt_log_warn("app",
+        rcpt_log_warn("receipts",
                       full ? "%lld receipts wait for their message: parked.max_rows is reached, "
                              "nothing more is "
                              "taken in until some are gone"

@@ -24,7 +24,7 @@ static struct request *request_new(struct receipts *receipts, uint32_t serial)
 void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error)
 {
     if (rcpt_assignment_on_failed(receipts->assignment, serial, app_now(receipts->context)))
-        rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "positions cannot be read yet");
+        rcpt_log_failure(RCPT_LOG_WARN, "receipts", error, "positions cannot be read yet");
 }
 
 /* True: there is no answer. */
@@ -215,35 +215,35 @@ static void note(void *context, const struct rcpt_assignment_note *note)
     (void)context;
     switch (note->event) {
     case RCPT_NOTE_LOW_UNKNOWN:
-        rcpt_log_warn("kafka", "topic %s partition %d: its first offset cannot be read yet", topic,
-                      partition);
+        rcpt_log_warn("receipts", "topic %s partition %d: its first offset cannot be read yet",
+                      topic, partition);
         break;
     case RCPT_NOTE_ROWS_MADE:
-        rcpt_log_info("postgres", "topic %s: rows for partitions %lld…%lld are there", topic, first,
+        rcpt_log_info("receipts", "topic %s: rows for partitions %lld…%lld are there", topic, first,
                       last);
         break;
     case RCPT_NOTE_CONSUMING:
-        rcpt_log_info("core", "consuming %lld partitions", first);
+        rcpt_log_info("receipts", "consuming %lld partitions", first);
         break;
     case RCPT_NOTE_REFRESH:
-        rcpt_log_warn("core",
+        rcpt_log_warn("receipts",
                       "rows of topic %s partition %d are gone or of another generation: reading "
                       "the pins again",
                       topic, partition);
         break;
     case RCPT_NOTE_SKIPPED:
-        rcpt_log_error("kafka",
+        rcpt_log_error("receipts",
                        "topic %s partition %d: retention has deleted records %lld…%lld, going on "
                        "behind them",
                        topic, partition, first, last);
         break;
     case RCPT_NOTE_REWIND:
-        rcpt_log_warn("core",
+        rcpt_log_warn("receipts",
                       "the database went back: topic %s partition %d is read again from %lld",
                       topic, partition, first);
         break;
     case RCPT_NOTE_REASSIGN:
-        rcpt_log_warn("core",
+        rcpt_log_warn("receipts",
                       "topic %s partition %d brought nothing after the rewind: assigning it again "
                       "at %lld",
                       topic, partition, first);

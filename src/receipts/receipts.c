@@ -47,7 +47,7 @@ static void catch_up(struct receipts *receipts)
     if (!catch_up_tick(receipts))
         return;
     set_limits(receipts);
-    rcpt_log_debug("core", "%s; up to %u receipts a transaction",
+    rcpt_log_debug("receipts", "%s; up to %u receipts a transaction",
                    receipts->catching_up ? "all partitions are behind"
                                          : "not all partitions are behind",
                    (unsigned)config->batch.max_events *
@@ -85,7 +85,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     struct receipts *receipts = context;
     receipts->control.up = true;
     rollup_forget(receipts->rollup);
-    rcpt_log_info("postgres", "control is connected");
+    rcpt_log_info("receipts", "control is connected");
     positions_tick(receipts);
     if (receipts->control_listener != NULL && !app_is_stopping(receipts->context))
         receipts->control_listener->on_ready(receipts->control_listener->context, pg);
@@ -100,7 +100,7 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("control"), 1);
     app_set_reason(receipts->database_reason, error);
-    rcpt_log_warn("postgres", "control is not connected: %s", receipts->database_reason);
+    rcpt_log_warn("receipts", "control is not connected: %s", receipts->database_reason);
     app_update_readiness(receipts->context);
 }
 
@@ -158,8 +158,10 @@ struct receipts *receipts_new(struct app_context *context)
 {
     struct receipts *receipts = rcpt_calloc(1, sizeof(*receipts));
     receipts->context = context;
-    receipts->control = (struct rcpt_asker){
-        .loop = context->loop, .room = "postgres", .prefix = "", .encoder = rcpt_pg_encoder_new()};
+    receipts->control = (struct rcpt_asker){.loop = context->loop,
+                                            .component = "receipts",
+                                            .prefix = "",
+                                            .encoder = rcpt_pg_encoder_new()};
     receipts->ticker = (struct app_ticker){.tick = on_tick, .context = receipts};
     uv_timer_init(context->loop, &receipts->commit_timer);
     receipts->commit_timer.data = receipts;

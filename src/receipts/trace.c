@@ -153,13 +153,13 @@ void trace_end_batch(const struct app_context *context, struct rcpt_span *span_t
     struct rcpt_span *span = span_taken;
     if (span == NULL)
         return;
-    bool good = result->outcome == RCPT_OUTCOME_COMMITTED;
+    bool good = result->outcome == RCPT_ENGINE_COMMITTED;
     uint64_t now_ns = uv_hrtime();
     add_transaction(context, span, sent_ns, good ? result->answered_ns : 0, now_ns);
     if (good) {
         rcpt_span_add_number(span, "receiptd.messages.changed", result->messages_changed);
         rcpt_span_add_number(span, "receiptd.receipts.parked", result->events_parked);
-    } else if (error != NULL && result->outcome != RCPT_OUTCOME_AGAIN) {
+    } else if (error != NULL && result->outcome != RCPT_ENGINE_AGAIN) {
         rcpt_span_add_text(span, "error.type", error->code[0] != '\0' ? error->code : "lost");
         rcpt_span_fail(span, "the transaction was not committed");
     }

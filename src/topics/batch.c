@@ -126,9 +126,9 @@ static void commit(const struct topics_reader *reader)
 static void on_failed(struct topics_reader *reader, const struct rcpt_error *error)
 {
     const struct topics_settings *settings = &reader->settings;
-    if (strcmp(error->code, "RD001") != 0 && error->code[0] != '\0')
-        rcpt_log_failure(RCPT_LOG_WARN, settings->component, error,
-                         "%s: %s failed, reading them again", settings->name, settings->work);
+    if (strcmp(error->code, RCPT_SQLSTATE_FENCED) != 0 && error->code[0] != '\0')
+        rcpt_log_failure(RCPT_LOG_WARN, settings->name, error, "%s: %s failed, reading them again",
+                         settings->name, settings->work);
     topics_positions_resync(reader);
     if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
         rcpt_pg_reconnect(reader->pg, error);

@@ -92,7 +92,7 @@ static struct topics_reader *end_request(struct request *request_taken,
         return reader;
     retry_later(reader, "positions cannot be read");
     if (error->code[0] != '\0')
-        rcpt_log_failure(RCPT_LOG_WARN, reader->settings.component, error,
+        rcpt_log_failure(RCPT_LOG_WARN, reader->settings.name, error,
                          "%s: positions of topics cannot be read yet", reader->settings.name);
     if (error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0' && reader->up)
         rcpt_pg_reconnect(reader->pg, error);
@@ -240,7 +240,7 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
     if (low < 0 || (offset >= low && offset <= high)) {
         rcpt_kafka_reassign(reader->kafka, topic, number, offset);
     } else if (offset < low) {
-        rcpt_log_error(reader->settings.component,
+        rcpt_log_error(reader->settings.name,
                        "%s: topic %s partition %d: retention has deleted records %lld…%lld before "
                        "they were read, going on behind them",
                        reader->settings.name, topic, number, (long long)offset, (long long)low - 1);
@@ -249,7 +249,7 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
         rcpt_kafka_reassign(reader->kafka, topic, number, low);
         topics_batch_send(reader);
     } else {
-        rcpt_log_error(reader->settings.component,
+        rcpt_log_error(reader->settings.name,
                        "%s: topic %s partition %d ends at %lld, but %lld was read already: the "
                        "topic was recreated; HINT: delete its rows from %s to begin again",
                        reader->settings.name, topic, number, (long long)high, (long long)offset,

@@ -32,7 +32,7 @@ void topics_set_state(struct topics_reader *reader, enum topics_state state, con
     if (state == reader->state)
         return;
     RCPT_ASSERT(legal[reader->state][state]);
-    rcpt_log_debug(reader->settings.component, "%s: reader of topics %s -> %s: %s",
+    rcpt_log_debug(reader->settings.name, "%s: reader of topics %s -> %s: %s",
                    reader->settings.name, names[reader->state], names[state], reason);
     reader->state = state;
 }
@@ -52,7 +52,7 @@ static void on_cluster(void *context, const char *cluster_id,
     (void)cluster_id;
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
-            rcpt_log_warn(reader->settings.component, "%s: there is no topic %s yet",
+            rcpt_log_warn(reader->settings.name, "%s: there is no topic %s yet",
                           reader->settings.name, topics[index].topic);
     if (reader->subscribed || is_leaving(reader))
         return;
@@ -67,7 +67,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     if (is_leaving(reader))
         return;
     topics_positions_set(reader, partitions, count);
-    rcpt_log_info(reader->settings.component, "%s: assigned %zu partitions", reader->settings.name,
+    rcpt_log_info(reader->settings.name, "%s: assigned %zu partitions", reader->settings.name,
                   count);
     if (count > 0) {
         topics_positions_read(reader);
@@ -83,7 +83,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 {
     struct topics_reader *reader = context;
     (void)partitions;
-    rcpt_log_info(reader->settings.component, "%s: %s %zu partitions", reader->settings.name,
+    rcpt_log_info(reader->settings.name, "%s: %s %zu partitions", reader->settings.name,
                   lost ? "lost" : "revoked", count);
     topics_positions_forget(reader);
     if (!is_leaving(reader))
@@ -189,7 +189,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     struct topics_reader *reader = context;
     (void)pg;
     reader->up = true;
-    rcpt_log_info(reader->settings.component, "%s is connected", reader->settings.connection);
+    rcpt_log_info(reader->settings.name, "%s is connected", reader->settings.connection);
     if (topics_is_open(reader) && !is_leaving(reader))
         topics_positions_resync(reader);
 }
@@ -201,7 +201,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     reader->up = false;
     rcpt_metrics_add(reader->settings.context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(reader->settings.connection), 1);
-    rcpt_log_failure(RCPT_LOG_WARN, reader->settings.component, error, "%s is not connected",
+    rcpt_log_failure(RCPT_LOG_WARN, reader->settings.name, error, "%s is not connected",
                      reader->settings.connection);
 }
 

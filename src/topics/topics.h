@@ -31,7 +31,6 @@ struct rcpt_pg_encoder *topics_batch_add(struct topics_batch *batch, const char 
 struct topics_settings {
     struct app_context *context;
     const char *name;       /* before its lines in the log; the group is GROUP-NAME */
-    const char *component;  /* of its lines in the log */
     const char *connection; /* name of its connection */
     const char *work;       /* what its transactions do, for the log: "appending events" */
     const char *table;      /* where the positions are, for the log */

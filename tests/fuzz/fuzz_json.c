@@ -5,7 +5,7 @@
  * - halves of surrogate pairs, NULs in keys and integers above 64 bits are errors for jansson:
  * legal JSON by its grammar, so the decoder takes them (and refuses an id that holds the first
  * two);
- * - more than RCPT_RECORD_MAX_DEPTH levels, and bytes that are no UTF-8: the decoder refuses the
+ * - more than RCPT_JSON_READ_MAX_DEPTH levels, and bytes that are no UTF-8: the decoder refuses the
  *   record for the first, and only the event for the second where one holds them;
  * - jansson overlooks a NUL behind a number: such a text is no JSON, and the decoder must say so.
  * Fractions are compared to the microsecond below, as jansson rounds them to a double.

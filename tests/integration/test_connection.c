@@ -88,7 +88,7 @@ static void a_statement_is_asked_one_at_a_time_and_waits_after_a_failure(void **
     struct rcpt_asker asker = {.loop = &owner->loop,
                                .pg = owner->pg,
                                .encoder = rcpt_pg_encoder_new(),
-                               .room = "postgres",
+                               .component = "postgres",
                                .prefix = ""};
     struct rcpt_ask ask = {.asker = &asker,
                            .statement = "divide",

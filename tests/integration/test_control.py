@@ -361,20 +361,20 @@ def test_a_new_password_is_taken_for_the_next_connection(create_world, control, 
 # ---- log
 
 
-def test_levels_are_per_room_and_change_while_running(create_world, control):
+def test_levels_are_per_component_and_change_while_running(create_world, control):
     world = create_world(partitions=1, lanes=2, log={"levels": {"postgres": "debug"}})
     world.insert_ids("m", "n")
     process, _ = start(world)
     world.topic.send(sent("m"))
     world.wait_until_consumed(process)
-    process.wait_for_log("level=debug room=postgres")
-    assert "level=debug room=core" not in process.log()
+    process.wait_for_log("level=debug component=postgres")
+    assert "level=debug component=receipts" not in process.log()
     control.ctl("log-level", "postgres", "warn")
     control.ctl("log-level", "error")
     quiet = len(process.log())
     world.topic.send(sent("n"))
     world.wait_until_consumed(process)
-    assert "level=debug" not in process.log()[quiet:] and "level=info room=postgres" not in process.log()[quiet:]
+    assert "level=debug" not in process.log()[quiet:] and "level=info component=postgres" not in process.log()[quiet:]
     assert control.ctl("log-level", "loud", check=False).returncode == EX_USAGE
     assert control.ctl("log-level", "attic", "info", check=False).returncode == EX_USAGE
     process.stop()

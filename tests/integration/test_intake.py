@@ -380,7 +380,7 @@ def test_a_start_that_cannot_be_says_why(site, tmp_path):
         site.configure(listen="127.0.0.1:0", metrics_listen=address)  # webhooks are taken without it
         process = site.receiptd.start("unwatched", command="intake")
         process.wait_for_log(f"level=warn .*no metrics and status yet, will be tried again: .*{address}")
-        process.wait_for_log(r'room=intake msg="ready"')
+        process.wait_for_log(r'component=intake msg="ready"')
     process.wait_for_log("metrics and status at|status listens on")
     process.stop()
 

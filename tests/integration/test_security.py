@@ -302,7 +302,7 @@ def test_a_secret_in_the_configuration_itself_is_warned_of(many, place, watch):
 def test_a_weak_setting_is_logged_at_the_start(many, place):
     installation = secure(many(), place, kafka={"enable.ssl.certificate.verification": "false"})
     process = installation.start()
-    process.wait_for_log("level=warn room=app msg=\"kafka.properties.enable.ssl.certificate.verification: anybody may answer as a broker; HINT: ")
+    process.wait_for_log("level=warn component=config msg=\"kafka.properties.enable.ssl.certificate.verification: anybody may answer as a broker; HINT: ")
     process.stop(60)
 
 

@@ -213,7 +213,7 @@ def test_signals_that_come_while_all_is_closed_do_not_kill(create_world, create_
         process.wait_for_log('msg="ready"')
         process.signal(signal.SIGTERM)
         process.wait_for_log("stopping: SIGTERM")
-        process.wait_for_log("^time=.*level=info room=app msg=\"events=" if command == "run" else "stopping")
+        process.wait_for_log("^time=.*level=info component=operate msg=\"events=" if command == "run" else "stopping")
         while process.running:
             process.signal(signal.SIGTERM)
         process.expected_status = process.wait()

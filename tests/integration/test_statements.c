@@ -212,7 +212,7 @@ static enum rcpt_engine_outcome lane_send(struct lane *lane, enum rcpt_batch_kin
 static enum rcpt_engine_outcome lane_send_twice(struct lane *lane, int64_t expected, int64_t next,
                                                 const char *json)
 {
-    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, expected, next, json), RCPT_OUTCOME_AGAIN);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, expected, next, json), RCPT_ENGINE_AGAIN);
     assert_string_equal(lane->error.code, "RD004");
     return lane_send(lane, RCPT_BATCH_APPLY, expected, next, json);
 }
@@ -260,7 +260,7 @@ static int migrate(void **state)
     run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/ladder_fill", NULL, 0);
     run_file("functions/probe_abort", NULL, 0);
-    run_file("functions/raw_events_wanted", NULL, 0);
+    run_file("functions/raw_events_needed", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
     run_file("migrate/inbox_table", bindings, 7);
     run_file("migrate/inbox_trigger", bindings, 7);
@@ -297,7 +297,7 @@ static void test_a_batch_applies_parks_writes_letters_and_moves_its_position(voi
     struct lane *lane = lane_new("park", 1000);
     assert_int_equal(
         lane_send_twice(lane, 50, 52, "[" ALPHA "," ALPHA "," BETA "," UNKNOWN "," POISON "]"),
-        RCPT_OUTCOME_COMMITTED);
+        RCPT_ENGINE_COMMITTED);
     assert_int_equal(lane->result.messages_known, 2);
     assert_int_equal(lane->result.messages_changed, 2);
     assert_int_equal(lane->result.events_parked, 1);
@@ -329,7 +329,7 @@ static void test_a_batch_without_messages_only_moves_its_position(void **state)
 {
     (void)state;
     struct lane *lane = lane_new("park", 1000);
-    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 50, 60, "[]"), RCPT_OUTCOME_COMMITTED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 50, 60, "[]"), RCPT_ENGINE_COMMITTED);
     assert_answer("SELECT next_offset FROM consumer_progress", "60");
     lane_free(lane);
 }
@@ -338,7 +338,7 @@ static void test_a_batch_for_another_position_is_fenced_and_leaves_nothing(void 
 {
     (void)state;
     struct lane *lane = lane_new("park", 1000);
-    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 49, 52, "[" ALPHA "]"), RCPT_OUTCOME_FENCED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 49, 52, "[" ALPHA "]"), RCPT_ENGINE_FENCED);
     assert_string_equal(lane->error.code, "RD001");
     assert_non_null(strstr(lane->error.text, "expected 49 of generation 7, found 50"));
     assert_answer("SELECT max(status) FROM message_inbox", "0");
@@ -350,7 +350,7 @@ static void test_a_probe_is_rolled_back_and_says_so(void **state)
     (void)state;
     struct lane *lane = lane_new("insert", 1000);
     assert_int_equal(lane_send(lane, RCPT_BATCH_PROBE, 0, 0, "[" ALPHA "," UNKNOWN "]"),
-                     RCPT_OUTCOME_PROBED);
+                     RCPT_ENGINE_PROBED);
     assert_int_equal(lane->error.decision, RCPT_DECISION_NONE);
     assert_answer("SELECT count(*) || ' ' || max(status) FROM message_inbox", "2 0");
     lane_free(lane);
@@ -365,7 +365,7 @@ static void test_a_row_that_the_database_refuses_is_described_for_its_letter(voi
                     "\xc3\xa4\xc3\xb6\xc3\xbc\xc3\xa4\xc3\xb6\xc3\xbc\" CHECK (status <> 700)");
     struct lane *lane = lane_new("park", 1000);
     assert_int_equal(lane_send(lane, RCPT_BATCH_PROBE, 0, 0, "[" ALPHA "," BETA "]"),
-                     RCPT_OUTCOME_DATA);
+                     RCPT_ENGINE_DATA);
     assert_int_equal(strncmp(lane->result.detail, "23514 new row for relation", 26), 0);
     char sql[512];
     snprintf(sql, sizeof(sql), "SELECT length($x$%s$x$) > 60", lane->result.detail);
@@ -382,19 +382,19 @@ static void test_parked_receipts_are_woken_expired_or_discarded(void **state)
             lane, 50, 51,
             "[{\"message_id\":\"m1\",\"status\":300},{\"message_id\":\"m2\",\"status\":300},"
             "{\"message_id\":\"m3\",\"status\":300}]"),
-        RCPT_OUTCOME_COMMITTED);
+        RCPT_ENGINE_COMMITTED);
     admin(IN_SCHEMA "INSERT INTO message_inbox (message_id, campaign_id) VALUES ('m1', 'w')");
-    assert_int_equal(lane_send(lane, RCPT_BATCH_WAKE, 51, 51, "[]"), RCPT_OUTCOME_COMMITTED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_WAKE, 51, 51, "[]"), RCPT_ENGINE_COMMITTED);
     assert_int_equal(lane->result.woken, 1);
     assert_int_equal(lane->result.messages_changed, 1);
     admin(IN_SCHEMA "INSERT INTO message_inbox (message_id, campaign_id) VALUES ('m2', 'w')");
-    assert_int_equal(lane_send(lane, RCPT_BATCH_DISCARD, 51, 51, "[]"), RCPT_OUTCOME_COMMITTED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_DISCARD, 51, 51, "[]"), RCPT_ENGINE_COMMITTED);
     assert_int_equal(lane->result.woken, 1);
-    assert_int_equal(lane_send(lane, RCPT_BATCH_EXPIRE, 51, 51, "[]"), RCPT_OUTCOME_COMMITTED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_EXPIRE, 51, 51, "[]"), RCPT_ENGINE_COMMITTED);
     assert_int_equal(lane->result.woken, 1);
     assert_answer("SELECT string_agg(reason, ' ' ORDER BY index) FROM dead_letter",
                   "database aged_out");
-    assert_int_equal(lane_send(lane, RCPT_BATCH_WAKE, 50, 50, "[]"), RCPT_OUTCOME_FENCED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_WAKE, 50, 50, "[]"), RCPT_ENGINE_FENCED);
     lane_free(lane);
 }
 
@@ -402,15 +402,15 @@ static void test_unknown_messages_go_where_the_policy_says(void **state)
 {
     (void)state;
     struct lane *lane = lane_new("dead-letter", 1000);
-    assert_int_equal(lane_send_twice(lane, 50, 51, "[" UNKNOWN "]"), RCPT_OUTCOME_COMMITTED);
+    assert_int_equal(lane_send_twice(lane, 50, 51, "[" UNKNOWN "]"), RCPT_ENGINE_COMMITTED);
     assert_int_equal(lane->result.events_parked, 0);
     assert_answer("SELECT reason FROM dead_letter", "unknown_message");
     lane_free(lane);
     lane = lane_new("insert", 1000);
     assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 51, 52, "[" UNKNOWN "]"),
-                     RCPT_OUTCOME_COMMITTED);
+                     RCPT_ENGINE_COMMITTED);
     assert_answer("SELECT campaign_id FROM message_inbox WHERE message_id = 'gamma'", "k");
-    assert_int_equal(lane_send(lane, RCPT_BATCH_WAKE, 52, 52, "[]"), RCPT_OUTCOME_COMMITTED);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_WAKE, 52, 52, "[]"), RCPT_ENGINE_COMMITTED);
     assert_int_equal(lane->result.woken, 1);
     lane_free(lane);
 }
@@ -421,12 +421,12 @@ static void test_a_blocked_batch_is_tried_again_and_a_lost_one_is_unknown(void *
     struct lane *lane = lane_new("park", 1000);
     PGconn *zombie = PQconnectdb(dsn);
     PQclear(PQexec(zombie, IN_SCHEMA "BEGIN; UPDATE consumer_progress SET next_offset = 51"));
-    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 50, 51, "[" ALPHA "]"), RCPT_OUTCOME_RETRY);
+    assert_int_equal(lane_send(lane, RCPT_BATCH_APPLY, 50, 51, "[" ALPHA "]"), RCPT_ENGINE_RETRY);
     assert_string_equal(lane->error.code, "55P03");
     lane_submit(lane, RCPT_BATCH_APPLY, 50, 51, "[" ALPHA "]");
     terminate(lane->owner->pg);
     until(lane->owner, lane->answers == 2);
-    assert_int_equal(lane->result.outcome, RCPT_OUTCOME_UNKNOWN);
+    assert_int_equal(lane->result.outcome, RCPT_ENGINE_UNKNOWN);
     assert_int_equal(lane->error.decision, RCPT_DECISION_RECONNECT);
     PQfinish(zombie);
     lane_free(lane);

@@ -268,7 +268,7 @@ inline copy_tables(target, source) {
     next_partition
 }
 
-/* Choice 1: the WAL is flushed up to here before the next commit; 2: it is not. Nobody looks at the disk after the last
+/* Choice 1: the WAL is flushed up to here before the next commit; 2: it is not. No process reads the disk after the last
  * crash. */
 #define flushed choice = 1
 #if CRASHES > 0
@@ -446,7 +446,7 @@ inline admit_to_lane(offset) {
     fi
 }
 
-/* While a rewind is under way nothing above the wanted record is taken until that one came (F5): what comes first may have
+/* While a rewind is under way nothing above the requested record is taken until that one came (F5): what comes first may have
  * been fetched before, or stem from an earlier rewind. */
 #ifdef M_rewindbelow                /* until any record below the old position came */
 #define is_dropped(offset) (SLOT.rewinding && offset >= SLOT.rewind_from)
@@ -519,7 +519,7 @@ inline assign_again() {
     end_rewind()
 }
 
-/* Rows of all lanes in one look, with the pins that allow them; kept in `expected` until the engine gets them. */
+/* Rows of all lanes in one query, with the pins that allow them; kept in `expected` until the engine gets them. */
 inline read_rows() {
     for_each_lane
         LANE.expected[p] = now.next[p * LANES + l];
@@ -670,7 +670,7 @@ inline ask() {
     next_partition
 }
 
-/* [resync_row]: one row against what the lane believes. Ours, never sent and somebody else's are one case (F3). */
+/* [resync_row]: one row against what the lane believes. Our batch, none and another owner's are one case (F3). */
 inline resync_row(current) {
     if
     :: current >= LANE.expected[p] ->
@@ -707,7 +707,7 @@ inline on_positions() {
         :: else ->
            if
            :: LANE.sent.batch[p] || LANE.sent.generation[p] != SLOT.generation ->
-              if                    /* for somebody must have deleted it */
+              if                    /* for an operator must have deleted it */
               :: LANE.sent.batch[p] && width[i] == now.layout -> wrong("wrong: an instance stops for a missing row\n")
               :: else -> skip
               fi;
@@ -785,8 +785,8 @@ inline fly(kind_of) {
     LANE.state = FLYING
 }
 
-/* [lane_unfly]: raw events go back to the queue, but for those of ended epochs; the batch is made anew from them (F3). */
-inline unfly() {
+/* [lane_unfly]: raw events go back to the queue, but for those of ended epochs; the batch is rebuilt from them (F3). */
+inline requeue_in_flight() {
     for_each_partition
         if
 #ifdef M_reassignfilter
@@ -833,7 +833,7 @@ inline on_fenced() {
     next_partition;
     LANE.state = FLYING
 #else
-    unfly();
+    requeue_in_flight();
     LANE.state = UNSYNCED
 #endif
 }
@@ -841,7 +841,7 @@ inline on_fenced() {
 /* The connection is gone: committed or not. */
 inline on_unknown() {
     again = (LANE.state >= FLYING);
-    unfly();
+    requeue_in_flight();
 #ifdef M_noidle     /* F4: only a lane that had something in flight reads its positions again */
     LANE.state = (again || LANE.state < READY -> UNSYNCED : READY)
 #else
@@ -884,7 +884,7 @@ inline say_batch(tx) {
 /* One lane of one instance, and the backend that serves it. */
 proctype LaneOf(byte i; byte lane) {
 end:do
-    /* A new connection, or [verify]: an idle lane looks every progress.verify_interval; here whenever there is something to
+    /* A new connection, or [verify]: an idle lane compares every progress.verify_interval; here whenever there is something to
      * see, and LOOKS times when there is not. */
     :: d_step { MINE.state == UNSYNCED && lane < width[i] && any(is_assigned) || finds_difference ->
            lane_says("asks for its positions\n"); l = lane; ask() }
@@ -905,7 +905,7 @@ end:do
            fi;
            d_step { l = lane; seal_apply(); lane_says("sends "); say_batch(LANE.sent); choice = 0 } }
 #if LATE != 0
-    /* The look at parked rows and the decision to wake are one step: a late wake finds nothing, or stops at the fence. */
+    /* The poll of parked rows and the decision to wake are one step: a late wake finds nothing, or stops at the fence. */
     :: d_step { MINE.state == READY && lane == 0 && any(has_parked) ->
            l = lane;
            if
@@ -955,7 +955,7 @@ end:do
            } }
 #endif
 #if RETRIES > 0
-    :: d_step { MINE.state == FLYING && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; unfly(); LANE.state = READY }
+    :: d_step { MINE.state == FLYING && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue_in_flight(); LANE.state = READY }
 #endif
     od
 }
@@ -994,7 +994,7 @@ inline crash() {
     clear(orphan);
     if
     :: crashes == 0 ->
-       disk.layout = 0;             /* from here on nobody looks at it */
+       disk.layout = 0;             /* from here on no process reads it */
        disk.generation = 0;
        disk.partitions = 0;
        disk.born = 0;

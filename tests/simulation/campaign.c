@@ -1,3 +1,5 @@
+/* Many seeds, in several processes, and the smallest world in which a seed still fails. Called by
+ * cli.c and test_simulation.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

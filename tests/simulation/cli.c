@@ -1,3 +1,4 @@
+/* The command line of the simulator (scripts/campaign simulate). Called by test_simulation.c. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>

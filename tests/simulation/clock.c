@@ -1,3 +1,4 @@
+/* Virtual time: the heap of tasks. Every part of the simulation schedules its work here. */
 #include "clock.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@ struct sim_task {
     int64_t at_us;
     uint64_t order;
     void (*run)(struct sim *sim, const struct sim_task *task);
-    uint32_t instance; /* + 1; 0: of nobody. Waits while the instance is paused, is void when it has
+    uint32_t instance; /* + 1; 0: of none. Waits while the instance is paused, is void when it has
                           died. */
     uint32_t life;
     uint32_t a, b, c;
@@ -31,7 +31,7 @@ void sim_clock_add(struct sim_clock *clock, int64_t at_us, struct sim_task task)
  * is `until_us` then). */
 bool sim_clock_take(struct sim_clock *clock, int64_t until_us, struct sim_task *task);
 
-/* A task of nobody, `delay_us` from now. */
+/* A task of no instance, `delay_us` from now. */
 void sim_after(struct sim *sim, int64_t delay_us,
                void (*run)(struct sim *, const struct sim_task *), uint32_t a, uint32_t b,
                uint32_t c);

@@ -1,4 +1,4 @@
-/* The instance's end of its connections, as src/receipts/lanes.c and the postgres room behave. */
+/* The instance's end of its connections: behaves as src/receipts/lanes.c and src/postgres do. */
 #include <string.h>
 
 #include "instance.h"
@@ -181,7 +181,7 @@ void sim_instance_on_answer(struct sim *sim, const struct sim_task *task)
 static void answer_lost(struct sim *sim, struct sim_instance *instance,
                         const struct sim_request *request)
 {
-    static const struct rcpt_engine_result unknown = {.outcome = RCPT_OUTCOME_UNKNOWN};
+    static const struct rcpt_engine_result unknown = {.outcome = RCPT_ENGINE_UNKNOWN};
     switch (request->kind) {
     case REQUEST_BATCH:
         rcpt_engine_on_result(instance->engine, request->lane, &unknown, sim_now_ms(sim));
@@ -198,8 +198,7 @@ static void answer_lost(struct sim *sim, struct sim_instance *instance,
     }
 }
 
-/* As the postgres room does it: what is pending is answered as lost, then the connection is down.
- */
+/* As src/postgres does: pending requests are answered as lost, then the connection is down. */
 static void on_lost(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];

@@ -1,7 +1,9 @@
+/* Which kind of fault met a lane in which state or phase: the counts and their table. Called by
+ * play.c, campaign.c and cli.c. */
 #include "coverage.h"
 
-/* The states of a lane are private to the core; they are read here to know what a fault has met,
- * and for nothing else. */
+/* The states of a lane are private to the core. This file reads them only to know which state a
+ * fault has met. */
 #include "core/engine_internal.h"
 
 static const char *const phase_names[PHASE__COUNT] = {

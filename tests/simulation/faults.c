@@ -1,3 +1,5 @@
+/* The faults of a schedule: when each strikes is drawn from the plan; what it does is done by the
+ * part that it hits. Started by play.c; ends with the load, and repairs everything. */
 #include "faults.h"
 
 #include "instance.h"
@@ -92,7 +94,7 @@ static void retain(struct sim *sim, bool unapplied)
     }
     if (unapplied)
         low = sim_random_between(dice(sim), log->low, log->high);
-    /* Of a log made anew the record that tells it must stay: without it nobody could. */
+    /* The record that identifies a re-created log must stay: no consumer could tell it without. */
     if (low <= log->low || log->made_anew > 0)
         return;
     cover_all(sim, unapplied ? FAULT_GAP : FAULT_RETENTION);
@@ -110,8 +112,7 @@ static bool has_anchors(const struct sim *sim, uint32_t part)
     return true;
 }
 
-/* Only where every row knows a record that it can be told by, and for good: otherwise nobody could
- * tell. */
+/* Only where every row has a durable anchor: otherwise no consumer could notice. */
 static void recreate(struct sim *sim)
 {
     uint32_t part = any_part(sim);
@@ -163,8 +164,8 @@ static void crash(struct sim *sim, enum sim_fault how)
     if (sim_server_is_down(sim))
         return;
     uint32_t lost = database->transaction_count - database->durable;
-    /* The replica lags behind what was flushed here, too; but never so far that nothing is left to
-     * tell a topic by. */
+    /* The replica lags behind this server's flushed WAL too; but never so far that no anchor of a
+     * topic is left. */
     if (how == FAULT_FAILOVER && sim->plan.fault_ms[FAULT_RECREATE] == 0)
         lost = database->transaction_count < 30 ? database->transaction_count : 30;
     lost = (uint32_t)sim_random_between(dice(sim), 0, lost);

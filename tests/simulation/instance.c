@@ -1,3 +1,5 @@
+/* The life of an instance: start, drain, kill -9, stop and wake, with its timers and the ports of
+ * the engine that are no requests. Called by play.c, faults.c and the parts of an instance. */
 #include "instance.h"
 
 #include <stdlib.h>
@@ -70,7 +72,7 @@ static void port_halt(void *context, const struct rcpt_error *error)
 {
     struct sim_instance *instance = context;
     instance->halted_for_good = true;
-    /* The text names topic and partition; every partition that it can mean is asked for. */
+    /* The text names topic and partition; the rows of every partition it can mean are requested. */
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
         char name[64];
         snprintf(name, sizeof(name), "topic %s partition %d ", sim_topic_name(part),
@@ -205,7 +207,7 @@ void sim_instance_check_drain(struct sim *sim, struct sim_instance *instance)
     sim_instance_kill(sim, instance->number, FAULT_CUT_AFTER);
 }
 
-/* ---- standing still ---- */
+/* ---- stopped (SIGSTOP) ---- */
 
 static void on_resume(struct sim *sim, const struct sim_task *task)
 {
@@ -218,7 +220,7 @@ static void on_resume(struct sim *sim, const struct sim_task *task)
         if (sim_connection_is_up(instance, connection))
             sim_server_rest(sim, instance->connections[connection].backend);
     }
-    /* In the order in which it came; a task may make it stand still again, or end it. */
+    /* In the order of arrival; a task may stop the instance again, or end it. */
     uint32_t done = 0;
     while (instance->alive && !instance->paused && done < instance->deferred_count) {
         struct sim_task next = instance->deferred[done++];

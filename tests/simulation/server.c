@@ -8,7 +8,7 @@
 #include "oracle.h"
 
 #define NOTICE_US 20000000 /* until the server sees that a client is gone, at the most */
-#define AGAIN     40       /* one of so many batches lacks something and has to come again */
+#define AGAIN     40       /* one of so many batches lacks something and must be sent again */
 
 static void step(struct sim *sim, uint32_t number);
 
@@ -174,7 +174,7 @@ static void answer(struct sim *sim, uint32_t number, struct sim_request *request
 static void say_end(struct sim *sim, const struct sim_backend *backend,
                     const struct sim_request *request)
 {
-    static const char *const words[RCPT_OUTCOME__COUNT] = {
+    static const char *const words[RCPT_ENGINE__COUNT] = {
         "committed", "fenced", "rolled back", "sent again", "refused", "probed", "unknown"};
     if (sim->log == NULL || request->kind != REQUEST_BATCH)
         return;
@@ -197,8 +197,8 @@ static void finish(struct sim *sim, uint32_t number, enum rcpt_engine_outcome ou
     struct sim_backend *backend = &sim->database->backends[number];
     struct sim_request *request = take_head(backend);
     request->result.outcome = outcome;
-    request->failed = outcome != RCPT_OUTCOME_COMMITTED;
-    if (outcome == RCPT_OUTCOME_DATA)
+    request->failed = outcome != RCPT_ENGINE_COMMITTED;
+    if (outcome == RCPT_ENGINE_DATA)
         memcpy(request->result.detail, "23514 refused", sizeof("23514 refused"));
     say_end(sim, backend, request);
     sim_trace(sim, (uint64_t)outcome * 31 + request->lane);
@@ -251,7 +251,7 @@ static bool lock_or_wait(struct sim *sim, uint32_t number, uint32_t *owner)
         backend->wait_until_us = sim->clock.now_us + sim->plan.lock_timeout_ms * 1000;
     }
     if (sim->clock.now_us >= backend->wait_until_us)
-        finish(sim, number, RCPT_OUTCOME_RETRY);
+        finish(sim, number, RCPT_ENGINE_RETRY);
     else
         step_after(sim, number, backend->wait_until_us - sim->clock.now_us);
     return false;
@@ -266,7 +266,7 @@ static void fence(struct sim *sim, uint32_t number)
         if (!lock_or_wait(sim, number, &sim->database->row_owner[move->part][request->lane]))
             return;
         if (!sim_fence_holds(sim, request, backend->at)) {
-            finish(sim, number, RCPT_OUTCOME_FENCED);
+            finish(sim, number, RCPT_ENGINE_FENCED);
             return;
         }
     }
@@ -289,7 +289,7 @@ static void lock_messages(struct sim *sim, uint32_t number)
         if (!lock_or_wait(sim, number, &sim->traffic.messages[fold->message].owner))
             return;
         if (sim_statement_refuses(sim, request, backend->at)) {
-            finish(sim, number, RCPT_OUTCOME_DATA);
+            finish(sim, number, RCPT_ENGINE_DATA);
             return;
         }
     }
@@ -301,11 +301,11 @@ static void commit(struct sim *sim, uint32_t number)
 {
     struct sim_request *request = sim->database->backends[number].queue;
     if (request->batch == RCPT_BATCH_PROBE) {
-        finish(sim, number, RCPT_OUTCOME_PROBED);
+        finish(sim, number, RCPT_ENGINE_PROBED);
         return;
     }
     if (request->batch == RCPT_BATCH_APPLY && sim_random_below(&sim->server_random, AGAIN) == 0) {
-        finish(sim, number, RCPT_OUTCOME_AGAIN);
+        finish(sim, number, RCPT_ENGINE_AGAIN);
         return;
     }
     sim_oracle_before_commit(sim, request);
@@ -313,14 +313,14 @@ static void commit(struct sim *sim, uint32_t number)
     sim_statement_commit(sim, request);
     sim_transaction_end(sim, false);
     sim_oracle_after_commit(sim, request);
-    finish(sim, number, RCPT_OUTCOME_COMMITTED);
+    finish(sim, number, RCPT_ENGINE_COMMITTED);
 }
 
 static void step(struct sim *sim, uint32_t number)
 {
     struct sim_backend *backend = &sim->database->backends[number];
     if (backend->victim && backend->phase >= BACKEND_FENCE) {
-        finish(sim, number, RCPT_OUTCOME_RETRY);
+        finish(sim, number, RCPT_ENGINE_RETRY);
         return;
     }
     switch (backend->phase) {
@@ -329,7 +329,7 @@ static void step(struct sim *sim, uint32_t number)
         break;
     case BACKEND_READ:
         sim_statement_read(sim, backend->queue);
-        finish(sim, number, RCPT_OUTCOME_COMMITTED);
+        finish(sim, number, RCPT_ENGINE_COMMITTED);
         break;
     case BACKEND_FENCE:
         fence(sim, number);
@@ -374,7 +374,7 @@ static bool is_under_way(const struct sim *sim, const struct sim_backend *backen
            request->arrives_us <= sim->clock.now_us;
 }
 
-/* Requests that have not arrived are cut off behind the first `kept` of them. */
+/* Of the requests that have not arrived, all behind the first `kept` are cut off. */
 static void drop_unarrived(struct sim *sim, struct sim_backend *backend, uint32_t kept)
 {
     struct sim_request **place = &backend->queue;
@@ -419,7 +419,7 @@ void sim_server_hold_back(struct sim *sim, uint32_t number)
     for (struct sim_request *request = backend->queue; request != NULL;
          request = request->next_of_server)
         last = request;
-    /* What is sent last is what may be in the socket's buffer still. */
+    /* The last request may still be in the socket's buffer. */
     if (last != NULL && last->kind == REQUEST_BATCH && !is_under_way(sim, backend, last))
         last->half = true;
 }

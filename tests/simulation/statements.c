@@ -38,7 +38,7 @@ static bool is_refused(const struct sim *sim, const struct sim_item *item)
            (entry->top > message->status || (entry->mask & ~message->flags) != 0);
 }
 
-/* A discard looks again whether the row is refused: others may have become applicable since the
+/* A discard checks again whether the row is refused: others may have become applicable since the
  * wake that failed. */
 static bool takes(const struct sim *sim, const struct sim_request *request,
                   const struct sim_item *item)
@@ -167,7 +167,7 @@ static void handle_parked(struct sim *sim, struct sim_request *request)
 {
     for (uint32_t at = 0; at < request->item_count; at++) {
         if (sim->traffic.items[request->items[at]].fate != FATE_PARKED)
-            continue; /* somebody else was first: DELETE does not return it */
+            continue; /* another transaction was first: DELETE does not return it */
         request->result.woken++;
         if (request->batch == RCPT_BATCH_WAKE) {
             sim_set_fate(sim, request->items[at], FATE_APPLIED, 0);

@@ -1,3 +1,5 @@
+/* The committed state of the simulated PostgreSQL, its undo log, and the platform that inserts
+ * rows. Called by server.c and statements.c. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/text.h"
 #include "config/table.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -83,7 +83,7 @@ static void open_world(struct world *world, const struct rcpt_ladder_definition 
 
 static void commit_all(struct world *world, int64_t now_ms)
 {
-    const struct rcpt_engine_result result = {.outcome = RCPT_OUTCOME_COMMITTED};
+    const struct rcpt_engine_result result = {.outcome = RCPT_ENGINE_COMMITTED};
     for (uint32_t lane = 0; lane < world->lanes; lane++) {
         if (world->flying[lane] == NULL)
             continue;

@@ -112,9 +112,9 @@ static char *logged(void (*write)(const struct rcpt_config *config),
 static void apply_and_speak(const struct rcpt_config *config)
 {
     rcpt_config_apply_log(config);
-    rcpt_log_debug("kafka", "of the room with a level of its own");
-    rcpt_log_info("trace", "of a room that is to be silent");
-    rcpt_log_info("postgres", "of a room with the common level");
+    rcpt_log_debug("kafka", "of the component with a level of its own");
+    rcpt_log_info("trace", "of a component that is to be silent");
+    rcpt_log_info("postgres", "of a component with the common level");
     rcpt_log_warn("postgres", "for all");
 }
 
@@ -124,16 +124,16 @@ static void the_logs_levels_are_those_of_the_configuration(void **state)
     struct rcpt_config *config =
         parse_good(SMALLEST "log: {level: warn, levels: {kafka: debug, trace: error}}\n");
     char *text = logged(apply_and_speak, config);
-    assert_non_null(strstr(text, "of the room with a level of its own"));
-    assert_null(strstr(text, "of a room that is to be silent"));
-    assert_null(strstr(text, "of a room with the common level"));
+    assert_non_null(strstr(text, "of the component with a level of its own"));
+    assert_null(strstr(text, "of a component that is to be silent"));
+    assert_null(strstr(text, "of a component with the common level"));
     assert_non_null(strstr(text, "for all"));
     rcpt_config_free(config);
     free(text);
     /* A level that is taken out of the file is the common one again. */
     config = parse_good(SMALLEST "log: {level: warn}\n");
     text = logged(apply_and_speak, config);
-    assert_null(strstr(text, "of the room with a level of its own"));
+    assert_null(strstr(text, "of the component with a level of its own"));
     rcpt_config_free(config);
     free(text);
 }
@@ -198,12 +198,13 @@ static void the_hash_tells_configurations_apart_but_no_secrets(void **state)
     assert_string_equal(hashes[2], hashes[3]);
 }
 
-static void wrong_rooms_levels_and_halves_of_tls_are_refused(void **state)
+static void wrong_components_levels_and_halves_of_tls_are_refused(void **state)
 {
     (void)state;
     expect_error(SMALLEST "log: {levels: {attic: info}}\n",
-                 "t.yaml:3:23: log.levels: there is no room \"attic\"",
-                 "rooms are app, core, http, intake, kafka, outbox, postgres and trace");
+                 "t.yaml:3:23: log.levels: there is no component \"attic\"",
+                 "components are actions, app, commands, config, folds, http, intake, kafka, "
+                 "operate, postgres, receipts, trace");
     expect_error(SMALLEST "log: {levels: {kafka: loud}}\n",
                  "t.yaml:3:23: log.levels.kafka: \"loud\" is not one of error, warn, info, debug",
                  "");
@@ -224,7 +225,7 @@ int main(void)
         cmocka_unit_test(a_secret_in_the_file_itself_is_warned_of_once),
         cmocka_unit_test(the_ladder_is_compared_field_by_field),
         cmocka_unit_test(the_hash_tells_configurations_apart_but_no_secrets),
-        cmocka_unit_test(wrong_rooms_levels_and_halves_of_tls_are_refused),
+        cmocka_unit_test(wrong_components_levels_and_halves_of_tls_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

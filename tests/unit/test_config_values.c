@@ -5,6 +5,7 @@
 
 #include "config_helpers.h"
 
+#include "base/utf8.h"
 #include "config/value.h"
 
 static void numbers_are_read_and_written_with_units(void **state)
@@ -88,10 +89,10 @@ static void a_near_name_is_suggested_and_a_far_one_is_not(void **state)
         {"colour", "group", false},        {"a", "b", false},
     };
     for (size_t index = 0; index < COUNT_OF(cases); index++) {
-        const char *found = rcpt_config_nearer(cases[index].text, NULL, cases[index].candidate);
+        const char *found = rcpt_text_nearer(cases[index].text, NULL, cases[index].candidate);
         assert_int_equal(found != NULL, cases[index].near);
     }
-    assert_string_equal(rcpt_config_nearer("retry_mix", "retry_max", "retry_min"), "retry_max");
+    assert_string_equal(rcpt_text_nearer("retry_mix", "retry_max", "retry_min"), "retry_max");
 }
 
 static void text_is_utf8_or_refused(void **state)
@@ -114,7 +115,7 @@ static void text_is_utf8_or_refused(void **state)
         {"\xc3(", 2, false},
     };
     for (size_t index = 0; index < COUNT_OF(cases); index++)
-        assert_int_equal(rcpt_config_is_utf8(cases[index].text, cases[index].size),
+        assert_int_equal(rcpt_utf8_is_text(cases[index].text, cases[index].size),
                          cases[index].good);
 }
 

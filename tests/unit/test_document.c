@@ -64,14 +64,14 @@ static void deeper_values_than_the_limit_are_refused(void **state)
 {
     struct rcpt_arena arena;
     const char *reason;
-    char text[2 * RCPT_DOCUMENT_MAX_DEPTH + 3] = "";
+    char text[2 * RCPT_JSON_READ_MAX_DEPTH + 3] = "";
     (void)state;
     rcpt_arena_init(&arena, 4096);
-    memset(text, '[', RCPT_DOCUMENT_MAX_DEPTH);
-    memset(text + RCPT_DOCUMENT_MAX_DEPTH, ']', RCPT_DOCUMENT_MAX_DEPTH);
+    memset(text, '[', RCPT_JSON_READ_MAX_DEPTH);
+    memset(text + RCPT_JSON_READ_MAX_DEPTH, ']', RCPT_JSON_READ_MAX_DEPTH);
     assert_non_null(parse(&arena, text, &reason));
-    memset(text, '[', RCPT_DOCUMENT_MAX_DEPTH + 1);
-    memset(text + RCPT_DOCUMENT_MAX_DEPTH + 1, ']', RCPT_DOCUMENT_MAX_DEPTH + 1);
+    memset(text, '[', RCPT_JSON_READ_MAX_DEPTH + 1);
+    memset(text + RCPT_JSON_READ_MAX_DEPTH + 1, ']', RCPT_JSON_READ_MAX_DEPTH + 1);
     assert_null(parse(&arena, text, &reason));
     assert_string_equal(reason, "too_deep");
     assert_null(parse(&arena, "{\"a\":", &reason));

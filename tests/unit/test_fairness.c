@@ -127,7 +127,7 @@ static void fresh_receipts_do_not_wait_behind_a_backlog(void **state)
     begin(&world);
     deliver(&world, 0, 1000);
     deliver(&world, 1, 3);
-    answer(&world, RCPT_OUTCOME_COMMITTED);
+    answer(&world, RCPT_ENGINE_COMMITTED);
     assert_int_equal(sent_of(&world, 1), 3);
     assert_int_equal(sent_of(&world, 0), BATCH / 4 - 3);
     end(&world);
@@ -139,7 +139,7 @@ static void a_backlog_alone_fills_whole_batches(void **state)
     struct world world;
     begin(&world);
     deliver(&world, 0, 1000);
-    answer(&world, RCPT_OUTCOME_COMMITTED);
+    answer(&world, RCPT_ENGINE_COMMITTED);
     assert_int_equal(sent_of(&world, 0), BATCH);
     end(&world);
 }
@@ -151,7 +151,7 @@ static void backlogs_share_whole_batches_equally(void **state)
     begin(&world);
     deliver(&world, 0, 1000);
     deliver(&world, 1, 1000);
-    answer(&world, RCPT_OUTCOME_COMMITTED);
+    answer(&world, RCPT_ENGINE_COMMITTED);
     assert_int_equal(sent_of(&world, 0), BATCH / 2);
     assert_int_equal(sent_of(&world, 1), BATCH / 2);
     end(&world);
@@ -165,14 +165,14 @@ static void a_rolled_back_choice_is_made_again_in_the_order_of_the_partitions(vo
     deliver(&world, 0, 300);
     deliver(&world, 1, 2);
     uint32_t committed = world.sent->event_count;
-    answer(&world, RCPT_OUTCOME_COMMITTED);
+    answer(&world, RCPT_ENGINE_COMMITTED);
     assert_int_equal(sent_of(&world, 1), 2);
-    answer(&world, RCPT_OUTCOME_RETRY);
+    answer(&world, RCPT_ENGINE_RETRY);
     assert_int_equal(sent_of(&world, 1), 2);
     deliver(&world, 2, 2);
     while (world.sent != NULL) {
         committed += world.sent->event_count;
-        answer(&world, RCPT_OUTCOME_COMMITTED);
+        answer(&world, RCPT_ENGINE_COMMITTED);
     }
     assert_int_equal(committed, 304);
     assert_int_equal(rcpt_engine_committed(world.engine, 0), 300);

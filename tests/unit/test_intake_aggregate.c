@@ -39,8 +39,8 @@ static void add(struct rcpt_aggregate *aggregate, uint64_t hash, const char *jso
 
 static void assert_value(const struct rcpt_aggregate_batch *batch, const char *value)
 {
-    assert_int_equal(batch->size, strlen(value));
-    assert_memory_equal(batch->bytes, value, strlen(value));
+    assert_int_equal(batch->json.size, strlen(value));
+    assert_memory_equal(batch->json.bytes, value, strlen(value));
 }
 
 static void test_nothing_waits_while_its_partition_is_idle(void **state)
@@ -236,10 +236,10 @@ static void test_an_event_may_be_larger_than_a_record_begins_with(void **state)
     add(aggregate, 0, json, &request, 0);
     add(aggregate, 0, "2", &request, 0);
     struct rcpt_aggregate_batch *batch = rcpt_aggregate_next(aggregate, 0);
-    assert_int_equal(batch->size, strlen(json) + 4);
-    assert_memory_equal(batch->bytes + 1, json, strlen(json));
-    assert_memory_equal(batch->bytes + 1 + strlen(json), ",2]", 3);
-    assert_int_equal(rcpt_aggregate_bytes(aggregate), batch->size);
+    assert_int_equal(batch->json.size, strlen(json) + 4);
+    assert_memory_equal(batch->json.bytes + 1, json, strlen(json));
+    assert_memory_equal(batch->json.bytes + 1 + strlen(json), ",2]", 3);
+    assert_int_equal(rcpt_aggregate_bytes(aggregate), batch->json.size);
     rcpt_aggregate_settle(aggregate, batch, true);
     rcpt_ticket_release(&request.ticket, true);
     rcpt_aggregate_free(aggregate);

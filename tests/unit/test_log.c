@@ -53,7 +53,7 @@ static void a_line_is_written_whole(void **state)
     char text[4096];
     rcpt_log_warn("unit", "a \"quoted\" %s", "word");
     drain(piped, text, sizeof(text));
-    assert_non_null(strstr(text, " level=warn room=unit msg=\"a \\\"quoted\\\" word\"\n"));
+    assert_non_null(strstr(text, " level=warn component=unit msg=\"a \\\"quoted\\\" word\"\n"));
 }
 
 static void json_is_one_object_a_line_with_what_it_is_about(void **state)
@@ -71,7 +71,7 @@ static void json_is_one_object_a_line_with_what_it_is_about(void **state)
     rcpt_log_with(RCPT_LOG_DEBUG, "unit", &fields, "not at this level");
     drain(piped, text, sizeof(text));
     assert_non_null(
-        strstr(text, "\"level\":\"warn\",\"room\":\"unit\",\"msg\":\"a tab\\u0009and a \\\\\","
+        strstr(text, "\"level\":\"warn\",\"component\":\"unit\",\"msg\":\"a tab\\u0009and a \\\\\","
                      "\"batch\":7,\"trace\":\"0af7651916cd43dd8448eb211c80319c\","
                      "\"message\":\"m\\\"1\"}\n"));
     assert_null(strstr(text, "not at this level"));
@@ -95,8 +95,9 @@ static void a_failure_is_said_with_its_code_and_its_hint(void **state)
     rcpt_error_hint(&error, "look at statement_timeout");
     rcpt_log_failure(RCPT_LOG_WARN, "unit", &error, "%s failed", "roll-up");
     drain(piped, text, sizeof(text));
-    assert_non_null(strstr(text, " level=warn room=unit msg=\"roll-up failed: canceled after 5 ms "
-                                 "(57014); HINT: look at statement_timeout\"\n"));
+    assert_non_null(strstr(text,
+                           " level=warn component=unit msg=\"roll-up failed: canceled after 5 ms "
+                           "(57014); HINT: look at statement_timeout\"\n"));
     rcpt_error_set(&error, RCPT_DECISION_RETRY, NULL, "gone");
     rcpt_log_failure(RCPT_LOG_WARN, "unit", &error, "it failed");
     drain(piped, text, sizeof(text));
@@ -107,8 +108,8 @@ static void a_room_may_say_more_or_less_than_the_others(void **state)
 {
     const struct piped *piped = *state;
     char text[4096];
-    assert_true(rcpt_log_set_room("loud", RCPT_LOG_DEBUG));
-    assert_true(rcpt_log_set_room("quiet", RCPT_LOG_ERROR));
+    assert_true(rcpt_log_set_component("loud", RCPT_LOG_DEBUG));
+    assert_true(rcpt_log_set_component("quiet", RCPT_LOG_ERROR));
     assert_true(rcpt_log_enabled(RCPT_LOG_DEBUG));
     rcpt_log_debug("loud", "first");
     rcpt_log_debug("unit", "second");
@@ -119,10 +120,11 @@ static void a_room_may_say_more_or_less_than_the_others(void **state)
     assert_null(strstr(text, "second"));
     assert_null(strstr(text, "third"));
     assert_non_null(strstr(text, "fourth"));
-    assert_true(rcpt_log_set_room("loud", RCPT_LOG_LEVEL__COUNT));
-    assert_true(rcpt_log_set_room("quiet", RCPT_LOG_LEVEL__COUNT));
+    assert_true(rcpt_log_set_component("loud", RCPT_LOG_LEVEL__COUNT));
+    assert_true(rcpt_log_set_component("quiet", RCPT_LOG_LEVEL__COUNT));
     assert_false(rcpt_log_enabled(RCPT_LOG_DEBUG));
-    assert_false(rcpt_log_set_room("a name that is longer than any room has", RCPT_LOG_INFO));
+    assert_false(
+        rcpt_log_set_component("a name that is longer than any component has", RCPT_LOG_INFO));
     assert_string_equal(rcpt_log_level_name(RCPT_LOG_ERROR), "error");
     assert_int_equal(rcpt_log_find_level("debug"), RCPT_LOG_DEBUG);
     assert_int_equal(rcpt_log_find_level("loud"), RCPT_LOG_LEVEL__COUNT);
@@ -157,7 +159,7 @@ static void the_newest_warnings_are_remembered_newest_first(void **state)
     drain(piped, text, sizeof(text));
     assert_int_equal(rcpt_log_recent(entries), RCPT_LOG_RECENT);
     assert_string_equal(entries[0].text, "warning 19");
-    assert_string_equal(entries[0].room, "unit");
+    assert_string_equal(entries[0].component, "unit");
     assert_int_equal(entries[0].level, RCPT_LOG_WARN);
     assert_string_equal(entries[RCPT_LOG_RECENT - 1].text, "warning 12");
 }
@@ -176,9 +178,9 @@ static void a_full_pipe_costs_lines_and_no_time(void **state)
     drain(piped, text, sizeof(text));
     alarm(0);
     int lost = 0;
-    char *found = strstr(text, "level=warn room=app msg=\"");
+    char *found = strstr(text, "level=warn component=base msg=\"");
     assert_non_null(found);
-    assert_int_equal(sscanf(found, "level=warn room=app msg=\"%d lines were lost", &lost), 1);
+    assert_int_equal(sscanf(found, "level=warn component=base msg=\"%d lines were lost", &lost), 1);
     assert_in_range(lost, 1900, 1999);
     assert_non_null(strstr(found, "there is room again"));
 }

@@ -48,20 +48,20 @@ static void each_receipt_has_one_fate(void **state)
         uint32_t gained;
         enum rcpt_outcome first, more;
     } cases[] = {
-        {TARGETED, SENT, SENT, 0, RCPT_RECEIPT_APPLIED, RCPT_RECEIPT_DUPLICATE},
-        {TARGETED, DELIVERED, SENT, 0, RCPT_RECEIPT_APPLIED, RCPT_RECEIPT_DUPLICATE},
-        {DELIVERED, DELIVERED, SENT, 0, RCPT_RECEIPT_STALE, RCPT_RECEIPT_STALE},
-        {DELIVERED, OPENED, SENT, 0, RCPT_RECEIPT_STALE, RCPT_RECEIPT_STALE},
-        {DELIVERED, DELIVERED, DELIVERED, 0, RCPT_RECEIPT_DUPLICATE, RCPT_RECEIPT_DUPLICATE},
-        {SENT, DELIVERED, SENT, 0, RCPT_RECEIPT_DUPLICATE, RCPT_RECEIPT_DUPLICATE},
-        {FAILED, DELIVERED, DELIVERED, 0, RCPT_RECEIPT_APPLIED, RCPT_RECEIPT_DUPLICATE},
-        {FAILED, FAILED, SENT, 0, RCPT_RECEIPT_STALE, RCPT_RECEIPT_STALE},
-        {DELIVERED, DELIVERED, FAILED, 0, RCPT_RECEIPT_LOST, RCPT_RECEIPT_LOST},
-        {SENT, DELIVERED, FAILED, 0, RCPT_RECEIPT_LOST, RCPT_RECEIPT_LOST},
-        {SENT, SENT, COMPLAINED, 0, RCPT_RECEIPT_DUPLICATE, RCPT_RECEIPT_DUPLICATE},
-        {SENT, DELIVERED, COMPLAINED, 1, RCPT_RECEIPT_APPLIED, RCPT_RECEIPT_DUPLICATE},
-        {SENT, DELIVERED, UNSUBSCRIBED, 1, RCPT_RECEIPT_DUPLICATE, RCPT_RECEIPT_DUPLICATE},
-        {4321, 4321, SENT, 0, RCPT_RECEIPT_LOST, RCPT_RECEIPT_LOST}, /* of another ladder */
+        {TARGETED, SENT, SENT, 0, RCPT_OUTCOME_APPLIED, RCPT_OUTCOME_DUPLICATE},
+        {TARGETED, DELIVERED, SENT, 0, RCPT_OUTCOME_APPLIED, RCPT_OUTCOME_DUPLICATE},
+        {DELIVERED, DELIVERED, SENT, 0, RCPT_OUTCOME_STALE, RCPT_OUTCOME_STALE},
+        {DELIVERED, OPENED, SENT, 0, RCPT_OUTCOME_STALE, RCPT_OUTCOME_STALE},
+        {DELIVERED, DELIVERED, DELIVERED, 0, RCPT_OUTCOME_DUPLICATE, RCPT_OUTCOME_DUPLICATE},
+        {SENT, DELIVERED, SENT, 0, RCPT_OUTCOME_DUPLICATE, RCPT_OUTCOME_DUPLICATE},
+        {FAILED, DELIVERED, DELIVERED, 0, RCPT_OUTCOME_APPLIED, RCPT_OUTCOME_DUPLICATE},
+        {FAILED, FAILED, SENT, 0, RCPT_OUTCOME_STALE, RCPT_OUTCOME_STALE},
+        {DELIVERED, DELIVERED, FAILED, 0, RCPT_OUTCOME_LOST, RCPT_OUTCOME_LOST},
+        {SENT, DELIVERED, FAILED, 0, RCPT_OUTCOME_LOST, RCPT_OUTCOME_LOST},
+        {SENT, SENT, COMPLAINED, 0, RCPT_OUTCOME_DUPLICATE, RCPT_OUTCOME_DUPLICATE},
+        {SENT, DELIVERED, COMPLAINED, 1, RCPT_OUTCOME_APPLIED, RCPT_OUTCOME_DUPLICATE},
+        {SENT, DELIVERED, UNSUBSCRIBED, 1, RCPT_OUTCOME_DUPLICATE, RCPT_OUTCOME_DUPLICATE},
+        {4321, 4321, SENT, 0, RCPT_OUTCOME_LOST, RCPT_OUTCOME_LOST}, /* of another ladder */
     };
     for (size_t index = 0; index < COUNT_OF(cases); index++) {
         assert_int_equal(rcpt_outcome_of(ladder, cases[index].old, cases[index].new,
@@ -98,10 +98,10 @@ static void sums_hold_every_receipt_once_and_every_stage_that_nobody_named(void 
                                        .counts = counts,
                                        .size = 3};
     rcpt_outcome_count(&sums, ladder, &group);
-    assert_int_equal(sums.receipts[RCPT_RECEIPT_STALE], 10);
-    assert_int_equal(sums.receipts[RCPT_RECEIPT_APPLIED], 20);
-    assert_int_equal(sums.receipts[RCPT_RECEIPT_DUPLICATE], 30);
-    assert_int_equal(sums.receipts[RCPT_RECEIPT_LOST], 0);
+    assert_int_equal(sums.receipts[RCPT_OUTCOME_STALE], 10);
+    assert_int_equal(sums.receipts[RCPT_OUTCOME_APPLIED], 20);
+    assert_int_equal(sums.receipts[RCPT_OUTCOME_DUPLICATE], 30);
+    assert_int_equal(sums.receipts[RCPT_OUTCOME_LOST], 0);
     assert_int_equal(sums.corrections, 10);
     assert_int_equal(sums.implied, 20); /* DELIVERED and OPENED; SENT was passed before */
     group.old = CLICKED;
@@ -109,7 +109,7 @@ static void sums_hold_every_receipt_once_and_every_stage_that_nobody_named(void 
     group.size = 1;
     group.messages = 5;
     rcpt_outcome_count(&sums, ladder, &group);
-    assert_int_equal(sums.receipts[RCPT_RECEIPT_STALE], 15);
+    assert_int_equal(sums.receipts[RCPT_OUTCOME_STALE], 15);
     assert_int_equal(sums.implied, 20);
     static const int16_t last[] = {CLICKED};
     group.old = SENT;
@@ -134,7 +134,7 @@ static void a_stage_with_the_smallest_code_is_a_stage(void **state)
         .old = 0, .new = 2, .messages = 1, .codes = codes, .counts = counts, .size = 1};
     rcpt_outcome_count(&sums, small, &group);
     assert_int_equal(sums.implied, 1);
-    assert_int_equal(sums.receipts[RCPT_RECEIPT_APPLIED], 1);
+    assert_int_equal(sums.receipts[RCPT_OUTCOME_APPLIED], 1);
     rcpt_ladder_free(small);
 }
 

@@ -1,6 +1,7 @@
 /* What an SQLSTATE or a message of libpq makes us do. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 
 #include "postgres/connection.h"
 #include "postgres/failure.h"
+#include "postgres/sql.h"
 
 static void each_sqlstate_has_its_decision(void **state)
 {
@@ -17,21 +19,57 @@ static void each_sqlstate_has_its_decision(void **state)
         const char *code;
         enum rcpt_decision decision;
     } rows[] = {
-        {"40001", RCPT_DECISION_RETRY},     {"40P01", RCPT_DECISION_RETRY},
-        {"55P03", RCPT_DECISION_RETRY},     {"57014", RCPT_DECISION_RETRY},
-        {"RD001", RCPT_DECISION_RETRY},     {"RD002", RCPT_DECISION_RETRY},
-        {"RD003", RCPT_DECISION_RETRY},     {"RD004", RCPT_DECISION_RETRY},
-        {"22021", RCPT_DECISION_REJECT},    {"22P03", RCPT_DECISION_REJECT},
-        {"23505", RCPT_DECISION_REJECT},    {"54000", RCPT_DECISION_REJECT},
-        {"P0001", RCPT_DECISION_REJECT},    {"P0002", RCPT_DECISION_RECONNECT},
-        {"40002", RCPT_DECISION_RECONNECT}, {"42P01", RCPT_DECISION_RECONNECT},
-        {"57P01", RCPT_DECISION_RECONNECT}, {"57P03", RCPT_DECISION_RECONNECT},
-        {"08006", RCPT_DECISION_RECONNECT}, {"0A000", RCPT_DECISION_RECONNECT},
-        {"26000", RCPT_DECISION_RECONNECT}, {"25006", RCPT_DECISION_RECONNECT},
-        {"XX000", RCPT_DECISION_RECONNECT}, {"", RCPT_DECISION_RECONNECT},
+        {"40001", RCPT_DECISION_RETRY},
+        {"40P01", RCPT_DECISION_RETRY},
+        {"55P03", RCPT_DECISION_RETRY},
+        {"57014", RCPT_DECISION_RETRY},
+        {RCPT_SQLSTATE_FENCED, RCPT_DECISION_RETRY},
+        {RCPT_SQLSTATE_PROBED, RCPT_DECISION_RETRY},
+        {RCPT_SQLSTATE_SUBSCRIBED, RCPT_DECISION_RETRY},
+        {RCPT_SQLSTATE_RAW_EVENTS, RCPT_DECISION_RETRY},
+        {"22021", RCPT_DECISION_REJECT},
+        {"22P03", RCPT_DECISION_REJECT},
+        {"23505", RCPT_DECISION_REJECT},
+        {"54000", RCPT_DECISION_REJECT},
+        {"P0001", RCPT_DECISION_REJECT},
+        {"P0002", RCPT_DECISION_RECONNECT},
+        {"40002", RCPT_DECISION_RECONNECT},
+        {"42P01", RCPT_DECISION_RECONNECT},
+        {"57P01", RCPT_DECISION_RECONNECT},
+        {"57P03", RCPT_DECISION_RECONNECT},
+        {"08006", RCPT_DECISION_RECONNECT},
+        {"0A000", RCPT_DECISION_RECONNECT},
+        {"26000", RCPT_DECISION_RECONNECT},
+        {"25006", RCPT_DECISION_RECONNECT},
+        {"XX000", RCPT_DECISION_RECONNECT},
+        {"", RCPT_DECISION_RECONNECT},
     };
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++)
         assert_int_equal(rcpt_pg_decide(rows[index].code), rows[index].decision);
+}
+
+static void sql_raises_the_codes_that_are_declared_and_no_others(void **state)
+{
+    (void)state;
+    static const char *const declared[] = {RCPT_SQLSTATE_FENCED, RCPT_SQLSTATE_PROBED,
+                                           RCPT_SQLSTATE_SUBSCRIBED, RCPT_SQLSTATE_RAW_EVENTS};
+    static const char raise[] = "ERRCODE = 'RD";
+    bool raised[4] = {false};
+    for (size_t file = 0; rcpt_sql_name(file) != NULL; file++) {
+        const char *at = rcpt_sql(rcpt_sql_name(file));
+        while ((at = strstr(at, raise)) != NULL) {
+            size_t index = 0;
+            at += sizeof(raise) - 3; /* to the R */
+            while (index < 4 && strncmp(at, declared[index], 5) != 0)
+                index++;
+            if (index == 4)
+                fail_msg("sql/%s.sql raises %.5s, which sqlstate.h does not declare",
+                         rcpt_sql_name(file), at);
+            raised[index] = true;
+        }
+    }
+    for (size_t index = 0; index < 4; index++)
+        assert_true(raised[index]);
 }
 
 static void operators_are_told_what_to_do(void **state)
@@ -102,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_sqlstate_has_its_decision),
+        cmocka_unit_test(sql_raises_the_codes_that_are_declared_and_no_others),
         cmocka_unit_test(operators_are_told_what_to_do),
         cmocka_unit_test(a_message_becomes_one_line_with_its_code),
         cmocka_unit_test(a_message_without_a_code_asks_whether_the_server_runs),

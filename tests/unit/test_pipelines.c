@@ -59,9 +59,9 @@ static void mistakes_are_refused_where_they_stand(void **state)
          "t.yaml:6:12: pipelines: two pipelines are named"},
         {"  - name: p\n    stages: [{name: s, actions: [{move: t}]}]",
          "t.yaml:6:41: pipelines.p: there is no stage \"t\""},
-        {"  - name: p\n    stages: [{name: s, actions: [{move: s}]}]", "moves in a circle"},
+        {"  - name: p\n    stages: [{name: s, actions: [{move: s}]}]", "moves in a cycle"},
         {"  - name: p\n    stages: [{name: s, actions: [{wait: 1s}, {move: s}]}]",
-         "waits and moves in a circle in which nothing happens"},
+         "waits and moves in a cycle in which nothing happens"},
         {"  - name: p\n    stages: [{name: s, actions: [{wait: 1s, webhook: crm}]}]",
          "an action is one of"},
         {"  - name: p\n    stages: [{name: s, actions: []}]", "has no actions"},
@@ -199,57 +199,57 @@ static void a_stage_is_checked_as_a_whole(void **state)
 #define STAGES(text)         "  - name: p\n    on: SENT\n    stages:\n" text
 #define STAGE(name, actions) "      - {name: " name ", actions: [" actions "]}\n"
 
-static void a_circle_in_which_no_time_passes_is_refused_with_what_it_needs(void **state)
+static void a_cycle_in_which_no_time_passes_is_refused_with_what_it_needs(void **state)
 {
     (void)state;
     static const struct mistake examples[] = {
         {STAGES(STAGE("s", "{move: s}")),
-         "t.yaml:8:36: pipelines.p: stage \"s\" moves in a circle without a wait"},
+         "t.yaml:8:36: pipelines.p: stage \"s\" moves in a cycle without a wait"},
         {STAGES(STAGE("s", "{wait: 1h, if: CLICKED}, {move: s}")),
-         "t.yaml:8:61: pipelines.p: stage \"s\" moves in a circle without a wait as long as "
+         "t.yaml:8:61: pipelines.p: stage \"s\" moves in a cycle without a wait as long as "
          "CLICKED "
          "is not reached"},
         {STAGES(STAGE("s", "{wait: 1h, unless: COMPLAINED}, {move: s}")),
-         "moves in a circle without a wait once COMPLAINED is reached"},
+         "moves in a cycle without a wait once COMPLAINED is reached"},
         {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d}}, {move: s}")),
-         "moves in a circle without a wait once OPENED is reached"},
+         "moves in a cycle without a wait once OPENED is reached"},
         {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d}, unless: REPLIED}, {move: s}")),
-         "moves in a circle without a wait once REPLIED is reached"},
+         "moves in a cycle without a wait once REPLIED is reached"},
         {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d}, if: REPLIED}, {move: s}")),
-         "moves in a circle without a wait as long as REPLIED is not reached"},
+         "moves in a cycle without a wait as long as REPLIED is not reached"},
         {STAGES(STAGE("s", "{await: {status: OPENED, within: 0s, else: s}}")),
-         "t.yaml:8:72: pipelines.p: stage \"s\" moves in a circle without a wait as long as OPENED "
+         "t.yaml:8:72: pipelines.p: stage \"s\" moves in a cycle without a wait as long as OPENED "
          "is not reached"},
-        {STAGES(STAGE("s", "{wait: 0s}, {move: s}")), "moves in a circle without a wait"},
+        {STAGES(STAGE("s", "{wait: 0s}, {move: s}")), "moves in a cycle without a wait"},
         /* To call somebody is no pause. */
-        {STAGES(STAGE("s", "{webhook: crm}, {move: s}")), "moves in a circle without a wait"},
-        {STAGES(STAGE("s", "{produce: u}, {move: s}")), "moves in a circle without a wait"},
+        {STAGES(STAGE("s", "{webhook: crm}, {move: s}")), "moves in a cycle without a wait"},
+        {STAGES(STAGE("s", "{produce: u}, {move: s}")), "moves in a cycle without a wait"},
         {STAGES(STAGE("s", "{webhook: crm, if: CLICKED}, {move: s}")),
-         "moves in a circle without a wait"},
+         "moves in a cycle without a wait"},
         {STAGES(STAGE("s", "{webhook: crm}, {move: s, unless: [CLICKED, REPLIED]}")),
-         "moves in a circle without a wait as long as CLICKED and REPLIED are not reached"},
+         "moves in a cycle without a wait as long as CLICKED and REPLIED are not reached"},
         {STAGES(STAGE("s", "{move: t, if: [OPENED, REPLIED]}, {webhook: crm, if: COMPLAINED}")
                     STAGE("t", "{wait: 1d, unless: REPLIED}, {move: s}")),
-         "t.yaml:9:65: pipelines.p: stage \"t\" moves in a circle without a wait once OPENED and "
+         "t.yaml:9:65: pipelines.p: stage \"t\" moves in a cycle without a wait once OPENED and "
          "REPLIED are reached"},
         {STAGES(STAGE("s", "{wait: 1d, unless: DELIVERED}, {move: s, unless: OPENED}")),
-         "moves in a circle without a wait once DELIVERED is reached, as long as OPENED is not "
+         "moves in a cycle without a wait once DELIVERED is reached, as long as OPENED is not "
          "reached"},
-        /* The way into it needs more than the circle itself. */
+        /* The way into it needs more than the cycle itself. */
         {STAGES(STAGE("s", "{move: t, if: CLICKED}") STAGE("t", "{webhook: crm}, {move: t}")),
-         "t.yaml:9:52: pipelines.p: stage \"t\" moves in a circle without a wait"},
+         "t.yaml:9:52: pipelines.p: stage \"t\" moves in a cycle without a wait"},
         /* A conditional await that is passed over does not go where its else says. */
         {STAGES(STAGE("s", "{await: {status: OPENED, within: 1d, else: t}, if: REPLIED}, {move: s}")
                     STAGE("t", "{webhook: crm}")),
-         "moves in a circle without a wait as long as REPLIED is not reached"},
+         "moves in a cycle without a wait as long as REPLIED is not reached"},
         /* None of it holds without a message. */
         {STAGES(STAGE("s", "{wait: 1d, if: TARGETED}, {move: s}")),
-         "moves in a circle without a wait as long as TARGETED is not reached"},
+         "moves in a cycle without a wait as long as TARGETED is not reached"},
     };
     expect_mistakes(examples, sizeof(examples) / sizeof(examples[0]));
 }
 
-static void a_circle_in_which_time_passes_whatever_is_reached_is_taken(void **state)
+static void a_cycle_in_which_time_passes_whatever_is_reached_is_taken(void **state)
 {
     (void)state;
     static const char *const examples[] = {
@@ -310,7 +310,7 @@ static char *rails(unsigned flags)
     return text;
 }
 
-static void a_circle_that_would_take_for_ever_to_find_is_refused_as_unclear(void **state)
+static void a_cycle_that_would_take_for_ever_to_find_is_refused_as_unclear(void **state)
 {
     (void)state;
     struct rcpt_error error;
@@ -321,7 +321,7 @@ static void a_circle_that_would_take_for_ever_to_find_is_refused_as_unclear(void
     rcpt_config_free(config);
     assert_null(rcpt_config_parse("t.yaml", many, strlen(many), &error));
     assert_string_equal(error.text, "t.yaml:5:5: pipelines.p: has too many conditions on flags to "
-                                    "see whether it moves in a circle without a wait");
+                                    "see whether it moves in a cycle without a wait");
     free(few);
     free(many);
 }
@@ -372,7 +372,7 @@ static char *compiled(const char *text)
     struct rcpt_config *config = parse(text, &error);
     if (config == NULL)
         fail_msg("%s", error.text);
-    struct pipelines *pipelines = pipelines_of(config);
+    struct pipelines *pipelines = pipelines_take(config);
     char *definitions = rcpt_strdup(pipelines->definitions);
     pipelines_free(pipelines);
     rcpt_config_free(config);
@@ -519,7 +519,7 @@ static void topics_are_known_once_each(void **state)
               &error);
     if (config == NULL)
         fail_msg("%s", error.text);
-    struct pipelines *pipelines = pipelines_of(config);
+    struct pipelines *pipelines = pipelines_take(config);
     assert_int_equal(pipelines->count, 3);
     assert_int_equal(pipelines->sources.count, 1);
     assert_string_equal(pipelines->sources.names[0], "people");
@@ -535,12 +535,16 @@ static void topics_are_known_once_each(void **state)
 static void without_pipelines_there_are_none(void **state)
 {
     (void)state;
-    struct rcpt_config config = {.pipelines = NULL};
-    struct pipelines *none = pipelines_of(&config);
+    struct rcpt_error error;
+    struct rcpt_config *config = parse("  []\n", &error);
+    assert_non_null(config);
+    struct pipelines *none = pipelines_take(config);
     assert_int_equal(none->count, 0);
     assert_string_equal(none->definitions, "[]");
+    assert_null(pipelines_take(config)); /* once */
     pipelines_free(none);
     pipelines_free(NULL);
+    rcpt_config_free(config);
 }
 
 int main(void)
@@ -550,9 +554,9 @@ int main(void)
         cmocka_unit_test(what_begins_a_run_is_checked),
         cmocka_unit_test(an_action_is_checked_with_its_fields),
         cmocka_unit_test(a_stage_is_checked_as_a_whole),
-        cmocka_unit_test(a_circle_in_which_no_time_passes_is_refused_with_what_it_needs),
-        cmocka_unit_test(a_circle_in_which_time_passes_whatever_is_reached_is_taken),
-        cmocka_unit_test(a_circle_that_would_take_for_ever_to_find_is_refused_as_unclear),
+        cmocka_unit_test(a_cycle_in_which_no_time_passes_is_refused_with_what_it_needs),
+        cmocka_unit_test(a_cycle_in_which_time_passes_whatever_is_reached_is_taken),
+        cmocka_unit_test(a_cycle_that_would_take_for_ever_to_find_is_refused_as_unclear),
         cmocka_unit_test(more_than_there_is_room_for_is_refused_with_its_limit),
         cmocka_unit_test(what_a_pipeline_is_for_is_stored_with_it),
         cmocka_unit_test(topics_are_known_once_each),

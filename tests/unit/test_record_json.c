@@ -1,3 +1,4 @@
+#include "base/json_read.h"
 #include "record_fixture.h"
 
 static void what_is_not_json_is_one_dead_letter(void **state)
@@ -168,14 +169,14 @@ static void nesting_has_a_limit(void **state)
     (void)state;
     struct bench bench;
     set_up(&bench, 8);
-    for (int depth = RCPT_RECORD_MAX_DEPTH - 1; depth <= RCPT_RECORD_MAX_DEPTH + 1; depth++) {
+    for (int depth = RCPT_JSON_READ_MAX_DEPTH - 1; depth <= RCPT_JSON_READ_MAX_DEPTH + 1; depth++) {
         char value[512] = "{\"message_id\":\"m\",\"status\":\"SENT\",\"x\":";
         for (int i = 1; i < depth; i++)
             strcat(value, "[");
         for (int i = 1; i < depth; i++)
             strcat(value, "]");
         strcat(value, "}");
-        bool valid = depth <= RCPT_RECORD_MAX_DEPTH;
+        bool valid = depth <= RCPT_JSON_READ_MAX_DEPTH;
         check(&bench,
               &(struct example){value, 0, valid, valid ? OK : RCPT_REJECT_INVALID_JSON, -1});
     }

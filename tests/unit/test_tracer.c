@@ -175,13 +175,13 @@ static void send_spans(struct bench *bench, unsigned count)
                            rcpt_span_begin(bench->tracer, RCPT_SPAN_SERVER, "many", NULL), 0);
 }
 
-/* The newest warning of this room; "" when there is none. */
+/* The newest warning of this component; "" when there is none. */
 static const char *warned(void)
 {
     static struct rcpt_log_entry entries[RCPT_LOG_RECENT];
     size_t count = rcpt_log_recent(entries);
     for (size_t index = 0; index < count; index++)
-        if (strcmp(entries[index].room, "trace") == 0)
+        if (strcmp(entries[index].component, "trace") == 0)
             return entries[index].text;
     return "";
 }

@@ -1,7 +1,6 @@
 /* How long to wait before the next attempt: decorrelated jitter, between the minimum and three
- * times the last wait, never above the maximum. Pure: the state is the caller's. Called by lane.c
- * and by the publishers of folds and actions in src/app.
- */
+ * times the last wait, never above the maximum. Pure: the state, with its seed, is the caller's.
+ * Lanes, publishers, calls of webhooks, connections and the look-up of the cluster wait by it. */
 #include "backoff.h"
 
 uint64_t rcpt_random_next(uint64_t *state)

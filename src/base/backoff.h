@@ -4,8 +4,8 @@
  * Pure: the random state is the caller's. Source of the form: "decorrelated jitter", AWS
  * architecture blog.
  */
-#ifndef RECEIPTD_CORE_BACKOFF_H
-#define RECEIPTD_CORE_BACKOFF_H
+#ifndef RECEIPTD_BASE_BACKOFF_H
+#define RECEIPTD_BASE_BACKOFF_H
 
 #include <stdint.h>
 

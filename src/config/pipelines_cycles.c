@@ -1,4 +1,4 @@
-/* Circles in which no time passes: a run in one would turn for ever, as fast as it is looked at,
+/* Cycles in which no time passes: a run in one would turn for ever, as fast as it is looked at,
  * and whoever is called in it would be called at each turn.
  *
  * What a message has reached stays what it is while no time passes. So with a status and flags that
@@ -38,7 +38,7 @@ struct walk {
     size_t come_with[MAX_STEPS]; /* 1 and how many of them there were then; 0: is not on the way */
     struct refuted refuted[MAX_STEPS];
     size_t looks;
-    size_t first, last; /* of the circle */
+    size_t first, last; /* of the cycle */
 };
 
 /* ---- what is assumed ---- */
@@ -223,7 +223,7 @@ static void say_codes(const struct walk *walk, bool reached, char *text, size_t 
     append(text, size, " %s%s reached", count == 1 ? "is" : "are", reached ? "" : " not");
 }
 
-/* Every circle comes through a stage's beginning, since only moves and `else` lead back. */
+/* Every cycle comes through a stage's beginning, since only moves and `else` lead back. */
 static bool turns_with(struct walk *walk, int status)
 {
     const struct compiler *compiler = walk->compiler;
@@ -235,7 +235,7 @@ static bool turns_with(struct walk *walk, int status)
     return false;
 }
 
-enum circle_kind pipelines_find_circle(const struct compiler *compiler, struct circle *circle)
+enum cycle_kind pipelines_find_cycle(const struct compiler *compiler, struct cycle *cycle)
 {
     const struct rcpt_ladder *ladder = compiler->config->ladder;
     struct walk *walk = rcpt_calloc(1, sizeof(*walk));
@@ -246,14 +246,14 @@ enum circle_kind pipelines_find_circle(const struct compiler *compiler, struct c
         found = !entry->is_flag && turns_with(walk, entry->code);
     }
     if (found) {
-        circle->last = walk->last;
-        circle->when[0] = '\0';
-        say_codes(walk, true, circle->when, sizeof(circle->when));
-        say_codes(walk, false, circle->when, sizeof(circle->when));
+        cycle->last = walk->last;
+        cycle->when[0] = '\0';
+        say_codes(walk, true, cycle->when, sizeof(cycle->when));
+        say_codes(walk, false, cycle->when, sizeof(cycle->when));
     }
-    enum circle_kind kind = found                      ? CIRCLE_TURNS
-                            : walk->looks < MOST_LOOKS ? CIRCLE_NONE
-                                                       : CIRCLE_UNCLEAR;
+    enum cycle_kind kind = found                      ? CYCLE_TURNS
+                           : walk->looks < MOST_LOOKS ? CYCLE_NONE
+                                                      : CYCLE_UNCLEAR;
     free(walk);
     return kind;
 }

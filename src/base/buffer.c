@@ -1,0 +1,49 @@
+/* The growing byte buffer that everybody shares: requests, records, answers, pages. Doubling keeps
+ * the cost of an append constant; callers bound the size, since input drives it. */
+#include "buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "error.h"
+
+#define FIRST_BYTES 1024u
+
+size_t rcpt_buffer_grown(const struct rcpt_buffer *buffer, size_t more)
+{
+    size_t needed = buffer->size + more + 1;
+    size_t capacity = buffer->capacity > 0 ? buffer->capacity : FIRST_BYTES;
+    while (capacity < needed)
+        capacity *= 2;
+    return capacity;
+}
+
+char *rcpt_buffer_reserve(struct rcpt_buffer *buffer, size_t more)
+{
+    size_t capacity = rcpt_buffer_grown(buffer, more);
+    if (capacity != buffer->capacity) {
+        buffer->bytes = rcpt_realloc(buffer->bytes, capacity);
+        buffer->capacity = capacity;
+    }
+    return buffer->bytes + buffer->size;
+}
+
+void rcpt_buffer_append(struct rcpt_buffer *buffer, const void *bytes, size_t size)
+{
+    char *place = rcpt_buffer_reserve(buffer, size);
+    if (size > 0)
+        memcpy(place, bytes, size);
+    place[size] = '\0';
+    buffer->size += size;
+}
+
+void rcpt_buffer_append_text(struct rcpt_buffer *buffer, const char *text)
+{
+    rcpt_buffer_append(buffer, text, strlen(text));
+}
+
+void rcpt_buffer_free(struct rcpt_buffer *buffer)
+{
+    free(buffer->bytes);
+    *buffer = (struct rcpt_buffer){0};
+}

@@ -1,0 +1,142 @@
+/* Single values of the file against their rows: expansion, length, range, choice. Writes what is
+ * good to the normal form. Called by check.c. */
+#include "check_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "expand.h"
+#include "value.h"
+
+bool rcpt_config_fail_value(struct checker *checker, const struct value *value, const char *text)
+{
+    return rcpt_config_error(checker->file->error, checker->file->name,
+                             rcpt_config_place_of(value->node), "%s: %s", value->label, text);
+}
+
+const char *rcpt_config_value_shown(const struct value *value, char out[64])
+{
+    return value->secret ? "<redacted>" : rcpt_config_shown(rcpt_config_scalar(value->node), out);
+}
+
+bool rcpt_config_resolve(struct checker *checker, struct value *value)
+{
+    char problem[160];
+    const char *raw = rcpt_config_scalar(value->node);
+    enum rcpt_secret_source source =
+        rcpt_config_uses_environment(raw) ? RCPT_SECRET_ENVIRONMENT : RCPT_SECRET_LITERAL;
+    bool noted = true, is_open = false;
+    value->text = rcpt_config_expand(raw, problem);
+    if (value->text != NULL && value->secret && strncmp(value->text, "file:", 5) == 0) {
+        char *contents =
+            rcpt_config_read_secret(value->text + 5, checker->file->name, &is_open, problem);
+        free(value->text);
+        value->text = contents;
+        source = RCPT_SECRET_OPEN_FILE;
+        noted = is_open;
+    }
+    if (value->text != NULL && value->secret && noted)
+        rcpt_config_note_secret(&checker->file->secret_notes, value->label, source, value->text);
+    return value->text != NULL || rcpt_config_fail_value(checker, value, problem);
+}
+
+static bool check_length(struct checker *checker, const struct value *value)
+{
+    const struct rcpt_config_row *row = value->row;
+    int64_t size = (int64_t)strlen(value->text);
+    if (size >= row->min && size <= row->max)
+        return true;
+    char text[128];
+    if (size == 0)
+        return rcpt_config_fail_value(checker, value, "is empty");
+    snprintf(text, sizeof(text), "must be %" PRId64 " to %" PRId64 " bytes long, has %" PRId64,
+             row->min, row->max, size);
+    return rcpt_config_fail_value(checker, value, text);
+}
+
+static bool check_text(struct checker *checker, const struct value *value)
+{
+    char text[256], part[64];
+    bool good = true;
+    if (value->row->type == RCPT_CONFIG_IDENTIFIER)
+        good = rcpt_config_is_identifier(value->text);
+    else if (value->row->type == RCPT_CONFIG_TABLE)
+        good = rcpt_config_is_table_name(value->text);
+    else if (!check_length(checker, value))
+        return false;
+    if (!good) {
+        snprintf(text, sizeof(text), "\"%s\" is not %s", rcpt_config_value_shown(value, part),
+                 rcpt_config_expected(value->row->type));
+        return rcpt_config_fail_value(checker, value, text);
+    }
+    rcpt_config_write_text(&checker->writer, value->text);
+    return true;
+}
+
+void rcpt_config_write_number(struct checker *checker, int64_t number)
+{
+    char text[RCPT_CONFIG_NUMBER_BYTES];
+    rcpt_config_format_number(RCPT_CONFIG_INTEGER, number, text);
+    rcpt_config_write_plain(&checker->writer, text);
+}
+
+static bool check_number(struct checker *checker, const struct value *value)
+{
+    const struct rcpt_config_row *row = value->row;
+    char text[256], part[64], min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
+    int64_t number;
+    if (!rcpt_config_parse_number(row->type, value->text, &number)) {
+        snprintf(text, sizeof(text), "\"%s\" is not %s", rcpt_config_value_shown(value, part),
+                 rcpt_config_expected(row->type));
+        return rcpt_config_fail_value(checker, value, text);
+    }
+    if (number < row->min || number > row->max) {
+        rcpt_config_format_number(row->type, row->min, min);
+        rcpt_config_format_number(row->type, row->max, max);
+        snprintf(text, sizeof(text), "must be %s to %s, is \"%s\"", min, max,
+                 rcpt_config_value_shown(value, part));
+        return rcpt_config_fail_value(checker, value, text);
+    }
+    rcpt_config_write_number(checker, number);
+    return true;
+}
+
+static bool check_choice(struct checker *checker, const struct value *value)
+{
+    const struct rcpt_config_row *row = value->row;
+    const char *nearest = NULL;
+    char text[256], part[64];
+    for (unsigned index = 0; index < row->choice_count; index++) {
+        if (strcmp(row->choices[index].str, value->text) == 0) {
+            rcpt_config_write_plain(&checker->writer, value->text);
+            return true;
+        }
+        nearest = rcpt_text_nearer(value->text, nearest, row->choices[index].str);
+    }
+    int used =
+        snprintf(text, sizeof(text), "\"%s\" is not one of", rcpt_config_value_shown(value, part));
+    for (unsigned index = 0; index < row->choice_count; index++)
+        used += snprintf(text + used, sizeof(text) - (size_t)used, "%s %s", index > 0 ? "," : "",
+                         row->choices[index].str);
+    rcpt_config_fail_value(checker, value, text);
+    if (nearest != NULL)
+        rcpt_error_hint(checker->file->error, "did you mean \"%s\"?", nearest);
+    return false;
+}
+
+bool rcpt_config_check_scalar(struct checker *checker, struct value *value)
+{
+    if (!rcpt_config_resolve(checker, value))
+        return false;
+    bool good;
+    if (value->row->type == RCPT_CONFIG_CHOICE)
+        good = check_choice(checker, value);
+    else if (value->row->type <= RCPT_CONFIG_TABLE)
+        good = check_text(checker, value);
+    else
+        good = check_number(checker, value);
+    free(value->text);
+    return good;
+}

@@ -1,0 +1,37 @@
+/* Look-ups in a table of keys: by path, by section, and what a name says about its value. */
+#include <string.h>
+#include <strings.h>
+
+#include "table.h"
+
+int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
+{
+    for (size_t index = 0; index < where->count; index++)
+        if (strcmp(where->rows[index].path, path) == 0)
+            return (int)index;
+    return -1;
+}
+
+bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path)
+{
+    size_t size = strlen(path);
+    for (size_t index = 0; index < where->count; index++)
+        if (strncmp(where->rows[index].path, path, size) == 0 &&
+            where->rows[index].path[size] == '.')
+            return true;
+    return false;
+}
+
+bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
+{
+    return strncmp(row->path, "ladder.", 7) == 0;
+}
+
+bool rcpt_config_is_secret_property(const char *name)
+{
+    static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
+    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++)
+        if (strcasestr(name, words[index]) != NULL)
+            return true;
+    return false;
+}
