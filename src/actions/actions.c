@@ -179,6 +179,7 @@ static void on_timer_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* Everything that is open counts in `open`; each says by on_part_closed that it is closed. */
 static void close_all(struct app_actions *actions)
 {
     enter(actions, ACTIONS_CLOSING, "nothing is in flight");
@@ -203,7 +204,8 @@ static void on_left(void *context, const struct rcpt_pg_rows *rows)
 }
 
 /* Gives the shards away first, so that other instances take over while the last calls here are in
- * flight. Without a connection results cannot be written: leases end, and others call again. */
+ * flight. Without a connection results cannot be written: leases end, and others call again. Called
+ * with every step while stopping, until nothing is in flight. */
 static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->asker.in_flight > (actions->finish.in_flight ? 1u : 0u) ||
@@ -413,6 +415,7 @@ struct actions *actions_new(struct app_context *context, struct receipts *receip
     return module;
 }
 
+/* The old set ends by itself while the new one begins: the database keeps their claims apart. */
 bool actions_reload(struct actions *module, struct rcpt_error *error)
 {
     bool known = is_prepared(module);

@@ -21,6 +21,7 @@ struct api_call {
     unsigned taken;
 };
 
+/* 503 asks the client to come back; everything else is its own fault. */
 static void refuse(struct rcpt_http_request *request, int status, const char *text)
 {
     char line[400];
@@ -50,7 +51,8 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-/* What is wrong with the run, and in which field; NULL: nothing. */
+/* What is wrong with the run, and in which field; NULL: nothing. A subject is needed: runs of one
+ * subject follow each other. */
 static const char *fault_of(const struct rcpt_node *run, const char **name)
 {
     static const char *const texts[] = {"subject", "org_id", "campaign_id", "message_id"};
@@ -82,7 +84,8 @@ static void refuse_run(struct rcpt_http_request *request, unsigned number, const
     refuse(request, 400, text);
 }
 
-/* Returns the number of runs; 0: the request has been refused. */
+/* Returns the number of runs; 0: the request has been refused. All runs are checked before the
+ * first is sent: a request begins all of them or none. */
 static unsigned check_all(struct rcpt_http_request *request, const struct rcpt_node *root)
 {
     const struct rcpt_node *run = root->type == RCPT_NODE_ARRAY ? root->first : root;

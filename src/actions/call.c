@@ -28,7 +28,8 @@ static int64_t next_wait(struct actions_item *item, int64_t retry_after_ms)
     return wait;
 }
 
-/* Due again after a back-off, or dead after max_attempts or max_age. */
+/* Due again after a back-off, or dead after max_attempts or max_age. The wait is kept in the row,
+ * so that the next attempt, by any instance, goes on from it. */
 static void settle_failed(struct actions_item *item, const char *class, int64_t retry_after_ms)
 {
     const struct rcpt_config *config = item->actions->context->config;
@@ -179,6 +180,7 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
         settle_failed(item, class, 0);
 }
 
+/* The producer knows topics by their index among those of the pipelines. */
 static size_t topic_of(const struct app_actions *actions, const char *name)
 {
     size_t index = 0;
@@ -271,6 +273,7 @@ void actions_call_put_capacity(struct app_actions *actions, struct rcpt_pg_encod
         rcpt_pg_put_int4(encoder, (int32_t)capacity_of(actions, &actions->endpoints[index]));
 }
 
+/* For the metric: a disabled endpoint needs an operator. */
 unsigned actions_call_disabled(const struct app_actions *actions)
 {
     unsigned count = 0;

@@ -8,7 +8,8 @@
 #define MINUTE_US   60000000
 #define STALE_SHARE 3 /* a claim whose answer took this part of the lease is given back */
 
-/* Not at once: calls that end within a tick free capacity for one larger claim. */
+/* Not at once: calls that end within a tick free capacity for one larger claim. The poll interval
+ * bounds how long work waits; this shortens it. */
 void actions_claim_soon(struct app_actions *actions)
 {
     int64_t soon = actions->claim.sent_ms + ACTIONS_TICK_MS;
@@ -39,6 +40,7 @@ static char *copy(const char *text)
     return text != NULL ? rcpt_strdup(text) : NULL;
 }
 
+/* Texts are copied: rows live only for the callback. */
 static struct actions_item *make_item(struct app_actions *actions, const struct rcpt_pg_rows *rows,
                                       size_t row)
 {

@@ -19,6 +19,7 @@ static void free_item(struct actions_item *item)
     free(item);
 }
 
+/* Results of one action: exactly one per claim, whatever happens to the call. */
 void actions_settle(struct actions_item *item, enum actions_result result, const char *class)
 {
     struct app_actions *actions = item->actions;
@@ -157,6 +158,7 @@ void actions_results_fini(struct app_actions *actions)
     }
 }
 
+/* The end waits for this, so that no call is made twice without need. */
 bool actions_results_are_written(const struct app_actions *actions)
 {
     return actions->results == NULL && actions->in_finish == NULL;

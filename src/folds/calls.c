@@ -172,6 +172,7 @@ static bool has_capacity(const struct folds_calls *calls)
     return calls->endpoints == NULL;
 }
 
+/* One claim at a time; the two shards of an instance take turns by their due times. */
 void folds_calls_tick(struct folds_calls *calls, uint32_t shard)
 {
     int64_t now = app_now(calls->folds->context);
@@ -251,6 +252,7 @@ void folds_calls_configure(struct folds_calls *calls)
             add_endpoint(calls, &config->folds[index]);
 }
 
+/* Only when the clients are closed: calls in flight point to their endpoints. */
 static void free_endpoints(struct folds_calls *calls)
 {
     while (calls->endpoints != NULL) {

@@ -133,7 +133,8 @@ static bool can_be_key(const struct rcpt_node *node)
            (node->type != RCPT_NODE_STRING || memchr(node->text.at, '\0', node->text.size) == NULL);
 }
 
-/* The key as JSON; an empty text if a field is missing, or the key is too long for an index. */
+/* The key as JSON; an empty text if a field is missing, or the key is too long for an index. Fields
+ * in the order of group_key, so that equal keys are equal texts. */
 static struct rcpt_text key_of(struct rcpt_fold_collector *collector,
                                const struct rcpt_fold_spec *spec, const struct rcpt_node *event)
 {
@@ -153,6 +154,7 @@ static struct rcpt_text key_of(struct rcpt_fold_collector *collector,
 
 /* ---- groups ---- */
 
+/* The caller makes sure that there is a free slot. */
 static void insert(struct rcpt_fold_collector *collector, struct collect_group *group)
 {
     size_t slot = group->hash & (collector->slot_count - 1);

@@ -57,7 +57,8 @@ static void collect_set(struct rcpt_fold_collector *collector, struct collect_se
     }
 }
 
-/* Exact while all numbers are integers without overflow; from then on a double. */
+/* Exact while all numbers are integers without overflow; from then on a double. An overflow makes
+ * the sum inexact instead of wrong. */
 static void collect_sum(struct collect_kept *kept, const struct rcpt_node *node, double number)
 {
     int64_t integer, sum;
@@ -158,6 +159,7 @@ static void write_double(struct fold_text *out, double number)
     fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%.17g", number));
 }
 
+/* The database adds up parts; a sum that is not finite counts as 0. */
 void collect_write(struct fold_text *out, enum rcpt_fold_kind kind, const struct collect_kept *kept)
 {
     if (kind == RCPT_FOLD_SET)

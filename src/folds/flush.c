@@ -34,7 +34,8 @@ void folds_learn(struct folds_gatherer *gatherer, const struct rcpt_pg_rows *row
     rcpt_arena_reset(&gatherer->arena, GATHER_MOST_READ);
 }
 
-/* The row that holds the kept sums replaces the rows that are gone. */
+/* The row that holds the kept sums replaces the rows that are gone. Nothing was added to the sums
+ * since: reading and flushing never overlap. */
 static void on_flushed(struct folds_shard *shard, struct rcpt_pg_rows *const *rows)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
@@ -185,7 +186,8 @@ void folds_postpone(struct folds_shard *shard, const struct rcpt_pg_rows *due)
 
 /* Fence, then sums and events of topics into groups, then due groups into the outbox. Pass `due`
  * when some sums stay in memory: groups that only look due because their newest transitions are
- * unflushed are postponed first. */
+ * unflushed are postponed first. One synchronous transaction: what a claim stems from is durable
+ * before it is published. */
 static void flush(struct folds_shard *shard, const struct rcpt_fold_list *list,
                   const struct rcpt_pg_rows *due)
 {

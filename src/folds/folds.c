@@ -77,7 +77,8 @@ static void show(struct app_folds *folds, enum rcpt_metric metric, const char *c
                      (double)rcpt_pg_rows_int(rows, row, column));
 }
 
-/* Series are shown by every instance from the database's totals, so they survive a restart. */
+/* Series are shown by every instance from the database's totals, so they survive a restart. folded
+ * = events that caused no publication of their own. */
 static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, size_t row)
 {
     static const struct {
@@ -111,6 +112,7 @@ static void on_totals(void *context, const struct rcpt_pg_rows *rows)
         show_rule(context, rows, row);
 }
 
+/* Every two seconds: figures of the whole installation, from one small table. */
 static void read_totals(struct app_folds *folds)
 {
     if (rcpt_ask_begin(&folds->totals) != NULL)
@@ -210,6 +212,7 @@ void folds_start(struct folds *folds)
         start(folds);
 }
 
+/* Work of rules that are not configured any more: groups, outbox or calls. */
 static void on_left(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {

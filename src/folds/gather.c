@@ -159,7 +159,8 @@ static void ask_for_due(struct folds_shard *shard)
 
 /* ---- what to do ---- */
 
-/* Called when everything has been read, or memory is full. */
+/* Called when everything has been read, or memory is full. The order is that of urgency: memory,
+ * age and size, unknown groups, due groups, topics. */
 static void decide(struct folds_shard *shard)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
@@ -186,7 +187,8 @@ static void decide(struct folds_shard *shard)
 
 static void read_events(struct folds_shard *shard);
 
-/* Returns how many entries the row has. */
+/* Returns how many entries the row has. Texts of the row are copied by pending; the arena is empty
+ * again afterwards. */
 static int64_t take_in(struct folds_gatherer *gatherer, const struct rcpt_pg_rows *rows, size_t row)
 {
     int64_t id, count = folds_sums_read(gatherer->pending, &gatherer->arena, rows, row, &id);

@@ -35,7 +35,7 @@
  * POLLING     PostgreSQL: is there anything to do? (on_polled)
  * OPENING     Kafka: a producer that fences off older ones, and the mark (on_opened)
  * FENCING     PostgreSQL: an epoch that fences off older owners (on_fenced)
- * GATHERING   PostgreSQL: rows into groups, due groups into the outbox, clean-up (gather.c, flush.c)
+ * GATHERING   PostgreSQL: rows into groups, due groups into the outbox, clean-up
  * READING     PostgreSQL: the outbox (on_read)
  * PUBLISHING  Kafka: one transaction with the mark (on_published)
  * EMPTYING    PostgreSQL: the outbox below the mark is deleted (on_emptied)

@@ -17,6 +17,7 @@ struct folds_letter {
     struct rcpt_fold_refusal refusal;
 };
 
+/* Terminated, as some of the copies are texts. */
 static char *copy(const void *bytes, size_t size)
 {
     char *text = rcpt_malloc(size + 1);
@@ -59,6 +60,7 @@ void folds_letters_add(struct folds_letters *letters, const struct rcpt_kafka_me
     letters->bytes += sizeof(*letter) + letter->payload_size + message->traceparent_size;
 }
 
+/* Absent and empty texts are both NULL in the table. */
 static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
 {
     if (text == NULL || text[0] == '\0')

@@ -20,6 +20,7 @@ static void table_init(struct pending_table *table)
                                     FIRST_SLOTS, 0};
 }
 
+/* Generation 0 is that of entries whose groups were never learnt. */
 struct rcpt_fold_pending *rcpt_fold_pending_new(void)
 {
     struct rcpt_fold_pending *pending = rcpt_calloc(1, sizeof(*pending));
@@ -226,8 +227,7 @@ int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending)
 }
 
 /* When the first sum could go quiet if nothing more came: of entries whose groups are unknown, and
- * of groups. */
-/* INT64_MAX: there is none. */
+ * of groups. INT64_MAX: there is none. */
 static int64_t first_unknown(const struct rcpt_fold_pending *pending)
 {
     int64_t first = INT64_MAX;

@@ -18,6 +18,7 @@
 
 /* ---- the plan ---- */
 
+/* Events of a group come together, in the order of time. */
 static int by_group(const void *left, const void *right)
 {
     const struct fold_plan_event *one = left, *other = right;
@@ -46,8 +47,8 @@ static uint64_t peak_of(int64_t *times, size_t count)
     return peak;
 }
 
-/* Events [first, last) are one publication at `at_ms`. */
-/* Delays are summed here and divided in plan_row. */
+/* Events [first, last) are one publication at `at_ms`. Delays are summed here and divided in
+ * plan_row. */
 static void publish(struct fold_plan_row *row, const struct fold_plan_event *events, size_t first,
                     size_t last, int64_t at_ms)
 {
@@ -111,6 +112,7 @@ double fold_plan_ratio(const struct fold_plan_row *row)
 
 /* ---- the table ---- */
 
+/* Columns have fixed widths, so that plans can be compared line by line. */
 void fold_plan_write_table(const struct fold_plan_row *rows, size_t count, FILE *out)
 {
     fprintf(out, "%-10s %12s %14s %8s %12s %12s %10s %12s\n", "window", "events", "publications",

@@ -54,6 +54,7 @@ static void write_key_field(struct rcpt_json *json, const struct rcpt_fold_confi
     rcpt_json_bool(json, fold->source == RCPT_FOLD_TRANSITIONS && has_key(fold, field));
 }
 
+/* A collected value without a field takes the field of its own name. */
 static const char *collected_field(const struct rcpt_fold_collect_config *collect)
 {
     return collect->field != NULL ? collect->field : collect->name;
@@ -79,6 +80,7 @@ static size_t visit_key_columns(const struct rcpt_fold_config *fold, folds_put_c
     return count;
 }
 
+/* Only rules over transitions read the inbox. */
 size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context)
 {
     if (fold->source != RCPT_FOLD_TRANSITIONS)

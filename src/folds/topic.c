@@ -25,6 +25,7 @@ static bool is_full(const struct folds_topics *topics)
            rcpt_fold_collector_bytes(topics->collector) + topics->letters.bytes >= BATCH_BYTES;
 }
 
+/* Without stored rules nothing may be appended, so nothing is read either. */
 static bool has_capacity(void *owner)
 {
     const struct folds_topics *topics = owner;
@@ -98,6 +99,7 @@ struct columns {
     size_t count;
 };
 
+/* `ends` are offsets, since the texts move while they grow. */
 static void put_group(void *context, const struct rcpt_fold_group *group)
 {
     struct columns *columns = context;
@@ -165,7 +167,7 @@ static void add_topic(const char **names, size_t *count, const char *topic)
 }
 
 /* Copies the rules: a reload exchanges the configuration under them. Returns how many topics there
- * are. */
+ * are. Topics are listed once, in the order of the rules. */
 static size_t copy_rules(struct folds_topics *topics, const char ***names)
 {
     const struct rcpt_config *config = topics->folds->context->config;

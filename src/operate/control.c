@@ -102,7 +102,7 @@ static void on_written(uv_write_t *write, int status)
     close_client(write->data);
 }
 
-/* Frees `text`, which comes from malloc. */
+/* Frees `text`, which comes from malloc. The exit code comes first, so that ctl can end with it. */
 static void answer_take(struct client *client, int exit_code, char *text)
 {
     size_t size = strlen(text) + 16;

@@ -20,6 +20,7 @@ struct endpoints {
 
 /* ---- pages ---- */
 
+/* Everything is brought up to date for each scrape. */
 static char *write_metrics(void *context, enum rcpt_metrics_format format, size_t *size)
 {
     const struct endpoints *endpoints = context;
@@ -73,6 +74,7 @@ static bool write_status(void *context, struct rcpt_json *json)
     return true;
 }
 
+/* POST /runs belongs to the actions; the server is shared. */
 static void begin_runs(void *context, struct rcpt_http_request *request)
 {
     const struct endpoints *endpoints = context;
@@ -153,6 +155,7 @@ static void on_closed(void *context)
     app_closed(context);
 }
 
+/* No retry after this. */
 void endpoints_close(struct endpoints *endpoints)
 {
     struct app_context *context = endpoints->settings.context;

@@ -56,6 +56,7 @@ static void put_number(struct rcpt_json *json, const char *key, uint64_t value)
     rcpt_json_int(json, (int64_t)value);
 }
 
+/* At most one reason, that of the intake. */
 static void put_reasons(struct rcpt_json *json, const struct intake_endpoints *endpoints)
 {
     rcpt_json_key(json, "reasons");
@@ -112,6 +113,7 @@ static bool write_started(void *context, struct rcpt_json *json)
     return endpoints->was_ready;
 }
 
+/* Accounts in the order of the configuration. */
 static bool write_status(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
@@ -138,6 +140,7 @@ static void on_closed(void *context)
     (void)context;
 }
 
+/* The loop frees the server when its connections have ended. */
 static void close_server(struct intake_endpoints *endpoints)
 {
     if (endpoints->http != NULL)
@@ -197,6 +200,7 @@ void intake_endpoints_set_ready(struct intake_endpoints *endpoints, bool ready, 
     snprintf(endpoints->reason, sizeof(endpoints->reason), "%s", ready ? "" : reason);
 }
 
+/* A certificate with a fault does not end a running server. */
 void intake_endpoints_reload(struct intake_endpoints *endpoints)
 {
     struct rcpt_error error;

@@ -50,6 +50,7 @@ static void start_series(struct measure *measure)
 
 static void on_tick(void *context);
 
+/* Made before the lanes start, so that no answer is missed. */
 struct measure *measure_new(struct app_context *context, struct receipts *receipts)
 {
     struct measure *measure = rcpt_calloc(1, sizeof(*measure));
@@ -85,7 +86,8 @@ int64_t measure_last_commit_ms(const struct measure *measure)
 /* ---- the loop ---- */
 
 /* Memory is full (three quarters: the last part is reserved), Kafka and PostgreSQL are up, yet
- * nothing is in flight: this can only be a defect of the process. */
+ * nothing is in flight: this can only be a defect of the process. Checked with every tick, but it
+ * has to last STALLED_NS to count. */
 static bool is_stuck(const struct measure *measure)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -195,6 +197,7 @@ static double seconds_between(int64_t shows_ms, int64_t now_ms)
     return now_ms > shows_ms ? (double)(now_ms - shows_ms) / 1000 : 0;
 }
 
+/* For the line of the service manager; the page has it per partition. */
 double measure_lag_seconds(const struct measure *measure)
 {
     int64_t now_ms = app_wall_ms(), high, lag;
@@ -212,8 +215,8 @@ double measure_lag_seconds(const struct measure *measure)
     return oldest;
 }
 
-/* Returns the partition's lag in seconds. */
-/* Lag in records is left out while the high watermark is unknown. */
+/* Returns the partition's lag in seconds. Lag in records is left out while the high watermark is
+ * unknown. */
 static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;

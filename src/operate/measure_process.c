@@ -84,6 +84,7 @@ void measure_http(struct rcpt_metrics *metrics, const struct rcpt_http_stats *st
     }
 }
 
+/* Dropped spans by cause: queue full, refused by the collector, lost with a connection. */
 void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stats *stats)
 {
     set(metrics, RCPT_METRIC_SPANS_EXPORTED, (double)stats->exported);
@@ -163,6 +164,7 @@ static void measure_account(struct rcpt_metrics *metrics, const struct rcpt_inta
     measure_events(metrics, stats);
 }
 
+/* Evicted, refused and late clients are signs of an attack or of too small limits. */
 static void measure_connections(struct rcpt_metrics *metrics, const struct rcpt_http_stats *stats)
 {
     set(metrics, RCPT_METRIC_INTAKE_CONNECTIONS, (double)stats->connections);

@@ -28,6 +28,7 @@ static void add(struct measure_receipts *measured, enum rcpt_metric metric, uint
         rcpt_metrics_add(measured->context->metrics, metric, RCPT_NO_LABELS, (double)value);
 }
 
+/* By reason and gateway: the two things an operator sorts dead letters by. */
 static void add_dead(struct measure_receipts *measured, enum rcpt_reject_reason reason,
                      const char *gateway, uint64_t events)
 {
@@ -45,6 +46,7 @@ void measure_expect_gateway(struct measure_receipts *measured, const char *gatew
         rcpt_metrics_add(measured->context->metrics, metric, RCPT_LABELS(gateway), 0);
 }
 
+/* The name comes from the receipts: one per index for the life of the process. */
 const char *measure_gateway_name(const struct measure_receipts *measured, uint32_t gateway)
 {
     const char *name = receipts_gateway(measured->receipts, gateway);
@@ -73,6 +75,7 @@ static void count_letter(struct measure_receipts *measured, const struct rcpt_ba
     add_dead(measured, letter->reason, name, 1);
 }
 
+/* One line for each dead letter: these are rare, and an operator looks for them. */
 static void count_letters(struct measure_receipts *measured, const struct rcpt_batch *batch)
 {
     for (uint32_t index = 0; index < batch->letter_count; index++) {
@@ -249,7 +252,8 @@ static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_ki
     }
 }
 
-/* Parked receipts that were woken, discarded or expired. */
+/* Parked receipts that were woken, discarded or expired. Receipts of gateways beyond the answer's
+ * limit count as "none". */
 static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind kind,
                         const struct rcpt_lane_effects *effects)
 {

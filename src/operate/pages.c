@@ -71,6 +71,7 @@ static void on_startup(void *context, struct rcpt_http_request *request)
     answer_json(pages, request, pages->started);
 }
 
+/* Without http.runs_token no runs begin, not even with the other token. */
 static void on_runs_refused(void *context, struct rcpt_http_request *request)
 {
     static const char text[] = "POST /runs needs a token of its own: set http.runs_token\n";

@@ -53,7 +53,8 @@ static bool has_changed(const struct rcpt_config_changes *changes, const char *p
 }
 
 /* Puts `fresh` into effect; each module takes over its part. False: actions cannot run any more,
- * and `error` says why. */
+ * and `error` says why. The order matters: the ladder grows before receipts can name its statuses.
+ * */
 static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh,
                   struct rcpt_config_changes *changes, struct rcpt_error *error)
 {
@@ -75,8 +76,8 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     return true;
 }
 
-/* False: the file is refused and nothing has changed, or actions cannot run. */
-/* The certificate is read first: it is the only part that can still be refused. */
+/* False: the file is refused and nothing has changed, or actions cannot run. The certificate is
+ * read first: it is the only part that can still be refused. */
 static bool take_over(struct attempt *attempt, FILE *out)
 {
     const struct reload_settings *parts = &attempt->reload->settings;
@@ -109,8 +110,7 @@ static bool take_over(struct attempt *attempt, FILE *out)
 }
 
 /* A failure after taking over, such as that of actions, does not bring the old configuration back.
- * */
-/* One line of the log for each line of the text. */
+ * One line of the log for each line of the text. */
 static void log_result(bool good, const char *text)
 {
     bool refused = strncmp(text, "refused: ", 9) == 0;
@@ -166,6 +166,7 @@ static void conclude(struct attempt *attempt, bool try)
         (void)reload_begin(reload, NULL, NULL);
 }
 
+/* The database has refused the ladder, or could not be asked: the file is refused. */
 static void on_ladder(void *context, const struct rcpt_error *error)
 {
     struct attempt *attempt = context;
@@ -206,6 +207,7 @@ void reload_free(struct reload *reload)
     free(reload);
 }
 
+/* Several signals during one reload make one more. */
 void reload_after_this(struct reload *reload)
 {
     reload->again = true;

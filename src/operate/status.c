@@ -39,7 +39,7 @@ static void flag(struct rcpt_json *json, const char *name, bool value)
     rcpt_json_bool(json, value);
 }
 
-/* RFC 3339 in UTC; null for 0. */
+/* RFC 3339 in UTC; null for 0. Seconds are enough, and sort as text. */
 static void instant(struct rcpt_json *json, const char *name, int64_t ms)
 {
     char shown[32];
@@ -76,6 +76,7 @@ void status_write_readiness(const struct status *status, struct rcpt_json *json)
 
 /* ---- parts ---- */
 
+/* Libraries as they are loaded, not as they were compiled against. */
 static void write_versions(struct rcpt_json *json)
 {
     char libpq[16];
@@ -139,6 +140,7 @@ static void write_assignment(const struct status *status, struct rcpt_json *json
     rcpt_json_end_object(json);
 }
 
+/* The pid leads to the session in pg_stat_activity. */
 static void write_connections(const struct status *status, struct rcpt_json *json)
 {
     struct receipts_connection_view view;
@@ -155,6 +157,7 @@ static void write_connections(const struct status *status, struct rcpt_json *jso
     rcpt_json_end_array(json);
 }
 
+/* The cluster id tells installations apart that share broker names. */
 static void write_kafka(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "kafka");
@@ -226,6 +229,7 @@ void status_write_lanes(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
+/* One snapshot: nothing can change while it is written. */
 void status_write(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
@@ -283,6 +287,7 @@ void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
              receipts_assigned(status->receipts));
 }
 
+/* Lag over all partitions of this instance. */
 static void print_partitions(const struct status *status, FILE *out)
 {
     fprintf(out, "partitions      %u, %" PRId64 " records behind\n",
@@ -325,6 +330,7 @@ void status_print(const struct status *status, FILE *out)
     fprintf(out, "parked          %" PRId64 "\n", receipts_look(status->receipts).parked_rows);
 }
 
+/* One row per lane, for `receiptd ctl lanes`. */
 void status_print_lanes(const struct status *status, FILE *out)
 {
     fprintf(out, "lane  connection  state      records  in flight  batch\n");
@@ -366,6 +372,7 @@ void status_log_counts(struct status *status)
     *last = *now;
 }
 
+/* The end logs its own line. */
 static void on_timer(uv_timer_t *timer)
 {
     struct status *status = timer->data;

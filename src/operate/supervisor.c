@@ -90,6 +90,7 @@ static uint64_t tick_ms(int64_t watchdog_ms)
     return watchdog_ms >= 3 ? (uint64_t)watchdog_ms / 3 : 1;
 }
 
+/* Without NOTIFY_SOCKET the timer never starts. */
 void supervisor_start(struct supervisor *supervisor, const struct supervisor_settings *settings)
 {
     *supervisor = (struct supervisor){.settings = *settings};
@@ -102,6 +103,7 @@ void supervisor_start(struct supervisor *supervisor, const struct supervisor_set
     uv_timer_start(&supervisor->timer, on_tick, 0, tick_ms(watchdog_ms));
 }
 
+/* The manager learns of the first readiness only; later changes are in the status line. */
 void supervisor_set_ready(struct supervisor *supervisor, bool ready)
 {
     if (supervisor->notify.fd < 0)
@@ -166,6 +168,7 @@ void supervisor_close(struct supervisor *supervisor, void (*on_closed)(void *con
 
 static volatile sig_atomic_t last_exit_code;
 
+/* Only async-signal-safe calls. */
 static void leave(int number)
 {
     (void)number;

@@ -73,6 +73,7 @@ static struct request *request_new(struct topics_reader *reader)
     return request;
 }
 
+/* The tick reads the positions again. */
 static void retry_later(struct topics_reader *reader, const char *reason)
 {
     reader->retry_at_ms = now_of(reader) + RETRY_MS;
@@ -165,7 +166,8 @@ static bool query_lows(struct topics_reader *reader, const struct rcpt_pg_rows *
 }
 
 /* Beyond the position the consumer has delivered records that were dropped, or that went back with
- * the database: it has to deliver them again. */
+ * the database: it has to deliver them again. `rewound_from` drops what the earlier fetch still
+ * delivers. */
 static void start_at(struct topics_reader *reader, struct topics_partition *partition,
                      int64_t offset)
 {

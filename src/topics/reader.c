@@ -37,6 +37,7 @@ void topics_set_state(struct topics_reader *reader, enum topics_state state, con
     reader->state = state;
 }
 
+/* Nothing may be asked of the consumer any more. */
 static bool is_leaving(const struct topics_reader *reader)
 {
     return reader->state == TOPICS_LEAVING || reader->state == TOPICS_CLOSING;
@@ -100,6 +101,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 
 /* ---- the consumer ---- */
 
+/* The owner may open again from on_left. */
 static void on_kafka_closed(void *context)
 {
     struct topics_reader *reader = context;
@@ -110,6 +112,7 @@ static void on_kafka_closed(void *context)
     reader->settings.on_left(reader->settings.owner);
 }
 
+/* The group is that of the receipts with the name behind it: lag tools show it. */
 void topics_open(struct topics_reader *reader, const char *const *topics, size_t count)
 {
     struct app_context *context = reader->settings.context;
@@ -162,6 +165,7 @@ void topics_leave_if_settled(struct topics_reader *reader)
     rcpt_kafka_close(reader->kafka, CLOSE_MS);
 }
 
+/* Stops polling first: what is in memory is not sent, but read again by the next owner. */
 void topics_leave(struct topics_reader *reader)
 {
     if (is_leaving(reader))
@@ -194,6 +198,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
         topics_positions_resync(reader);
 }
 
+/* A transaction in flight has been answered with its loss before. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct topics_reader *reader = context;
@@ -205,6 +210,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
                      reader->settings.connection);
 }
 
+/* The connection is there before any consumer, and outlives them. */
 struct topics_reader *topics_new(const struct topics_settings *settings)
 {
     struct topics_reader *reader = rcpt_calloc(1, sizeof(*reader));
@@ -225,6 +231,7 @@ void topics_set_dsn(struct topics_reader *reader, const char *dsn)
     rcpt_pg_set_dsn(reader->pg, dsn);
 }
 
+/* Nothing of the reader is left: the callback may free its owner. */
 static void on_pg_closed(void *context)
 {
     struct topics_reader *reader = context;
