@@ -227,7 +227,7 @@ void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
     kafka->polling = false;
 }
 
-/* Not while an assignment is held: the group could take it for progress of another generation. */
+/* Advisory commits keep the configured interval, and pause while an assignment is held. */
 static bool may_commit(const struct rcpt_kafka *kafka)
 {
     return kafka->handle != NULL && kafka->life == LIFE_OPEN && kafka->held == NULL &&

@@ -82,6 +82,7 @@ static const struct known_error *known_error(rd_kafka_resp_err_t code)
     return NULL;
 }
 
+/* Decision RETRY: only on_fatal_error() says more. */
 void rcpt_kafka_describe(struct rcpt_error *error, rd_kafka_resp_err_t code, const char *subject,
                          const char *text)
 {
@@ -126,6 +127,7 @@ static void log_limited(struct rcpt_kafka *kafka, const struct rcpt_error *error
                   error->hint[0] != '\0' ? "; hint: " : "", error->hint);
 }
 
+/* None of the three kinds of trouble, and not failed for good. */
 static bool is_healthy(const struct health *health)
 {
     return !health->cluster_trouble && !health->group_trouble && !health->fatal &&
@@ -170,6 +172,7 @@ void rcpt_kafka_cluster_fine(struct rcpt_kafka *kafka)
     tell_if_healthy(kafka);
 }
 
+/* Reported once; the owner keeps the first reason. */
 static void group_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     log_limited(kafka, error);
@@ -179,6 +182,7 @@ static void group_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *err
         tell_trouble(kafka, error);
 }
 
+/* An assignment shows that the group works. */
 void rcpt_kafka_group_fine(struct rcpt_kafka *kafka)
 {
     kafka->health.group_trouble = false;

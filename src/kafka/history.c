@@ -21,6 +21,7 @@ struct reading {
     struct rcpt_error *error;
 };
 
+/* Always false, for the caller's return. */
 static bool fail(struct reading *reading, rd_kafka_resp_err_t code)
 {
     rcpt_error_fatal(reading->error, EX_UNAVAILABLE, "topic %s cannot be read: %s",
@@ -108,6 +109,7 @@ static bool give(const struct reading *reading, const rd_kafka_message_t *messag
     return reading->history->on_message(reading->history->context, &given);
 }
 
+/* True: the end is reached, or the reader has seen enough. */
 static bool read_all(struct reading *reading)
 {
     bool go_on = true;

@@ -172,6 +172,7 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
 }
 
+/* An event holds many delivery reports. */
 static void on_deliveries(struct rcpt_producer *producer, rd_kafka_event_t *event)
 {
     const rd_kafka_message_t *message;
@@ -290,6 +291,7 @@ static void lookup_now(struct rcpt_producer *producer)
 
 /* ---- the end of a handle, and of the producer ---- */
 
+/* The compression's name is our own copy, whatever the settings' const says. */
 static void free_producer(struct rcpt_producer *producer)
 {
     close(producer->wake.fd);
@@ -315,6 +317,7 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* Three parts close; the last one frees. */
 static void end(struct rcpt_producer *producer)
 {
     producer->life = PRODUCER_ENDING;
@@ -354,7 +357,7 @@ static void destroy_later(struct rcpt_producer *producer)
                               producer);
 }
 
-/* Everything was reported and no thread uses the handle: it may go. */
+/* When everything is reported and no thread uses the handle, it may go. */
 static void retire(struct rcpt_producer *producer)
 {
     bool late =
@@ -405,6 +408,7 @@ static void on_wake(void *context)
 
 /* ---- sending ---- */
 
+/* librdkafka copies names and values. */
 static rd_kafka_headers_t *make_headers(const struct rcpt_producer_record *record)
 {
     rd_kafka_headers_t *headers = rd_kafka_headers_new(record->header_count);

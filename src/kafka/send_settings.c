@@ -50,6 +50,8 @@ static bool is_ours(const char *name, struct rcpt_error *error)
     return ours;
 }
 
+/* Checked as those of the consumer, and refused where the producer's promise needs another value.
+ */
 static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
                       struct rcpt_error *error)
 {
@@ -98,6 +100,7 @@ static void on_transactor_log(const rd_kafka_t *handle, int level, const char *f
     log_line("folds", level, facility, text);
 }
 
+/* Our fixed properties come after the user's, so that they prevail. */
 rd_kafka_conf_t *rcpt_producer_conf_new(const struct rcpt_producer_settings *settings,
                                         struct rcpt_error *error)
 {
@@ -155,6 +158,7 @@ static bool set_transactors(rd_kafka_conf_t *conf, const struct rcpt_transactor_
     return true;
 }
 
+/* Two kinds: the transactional producer, and the consumer that reads the mark. */
 rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings *settings,
                                           bool producer, struct rcpt_error *error)
 {

@@ -71,6 +71,7 @@ static bool fail(struct job *job, rd_kafka_error_t *error, enum rcpt_decision de
     return false;
 }
 
+/* As fail(), for the calls that return a code. */
 static bool fail_code(struct job *job, rd_kafka_resp_err_t code, enum rcpt_decision decision,
                       const char *what)
 {
@@ -259,6 +260,7 @@ static void publish_work(struct job *job)
         roll_back(job, deadline);
 }
 
+/* In the job's thread; the job alone has the client. */
 static void on_work(struct rcpt_kafka_job *base)
 {
     struct job *job = (struct job *)base;
@@ -272,6 +274,7 @@ static void on_work(struct rcpt_kafka_job *base)
 
 /* ---- on the loop ---- */
 
+/* After both the thread and the loop are done with the job. */
 static void job_free(struct rcpt_kafka_job *base)
 {
     struct job *job = (struct job *)base;
@@ -289,6 +292,7 @@ static void job_free(struct rcpt_kafka_job *base)
 
 static void on_done(struct rcpt_kafka_job *base, bool in_time);
 
+/* Texts are copied: the job may outlive the transactor when its thread hangs. */
 static struct job *job_new(struct rcpt_transactor *transactor, enum kind kind)
 {
     struct job *job = rcpt_calloc(1, sizeof(*job));
@@ -385,6 +389,7 @@ bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor)
     return transactor->handle == NULL && !transactor->busy && transactor->destroying == 0;
 }
 
+/* A thread that exceeds the deadline by more than the grace is left alone. */
 static void start(struct rcpt_transactor *transactor, struct job *job, int64_t allowance_ms)
 {
     transactor->busy = true;
@@ -429,6 +434,7 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
     start(transactor, job, PUBLISH_MS);
 }
 
+/* What is in flight is answered, then its client is destroyed instead of kept. */
 void rcpt_transactor_drop(struct rcpt_transactor *transactor)
 {
     transactor->dropped = transactor->busy;

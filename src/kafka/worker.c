@@ -137,6 +137,7 @@ void rcpt_kafka_workers_start(struct rcpt_kafka_workers *workers, struct rcpt_ka
     job->deadline_ms = 0; /* the next tick answers */
 }
 
+/* A job that is answered may start others; they are put in front of the list. */
 void rcpt_kafka_workers_tick(struct rcpt_kafka_workers *workers)
 {
     uint64_t now = uv_now(workers->loop);

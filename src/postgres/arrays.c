@@ -211,6 +211,7 @@ uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t cou
     return add_array(encoder, OID_TIMESTAMPTZ, count, sizeof(int64_t));
 }
 
+/* All announced elements are written, and none more. */
 void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place)
 {
     RCPT_ASSERT(place == encoder->bytes + encoder->used);
@@ -228,6 +229,7 @@ static uint8_t *put_element(struct rcpt_pg_encoder *encoder, size_t size)
     return place + sizeof(int32_t);
 }
 
+/* The element type decides whether the server takes the bytes as text or bytea. */
 void rcpt_pg_put_bytes(struct rcpt_pg_encoder *encoder, const void *bytes, size_t size)
 {
     RCPT_ASSERT(encoder->element == OID_TEXT || encoder->element == OID_BYTEA);
@@ -321,6 +323,7 @@ static const char *value_at(const struct rcpt_pg_encoder *encoder,
     return parameter->size > 0 ? (const char *)encoder->bytes + parameter->offset : "";
 }
 
+/* Pointers into the buffer, valid until the next call of this encoder. */
 void rcpt_pg_encoder_params(struct rcpt_pg_encoder *encoder, struct rcpt_pg_params *params)
 {
     RCPT_ASSERT(encoder->missing == 0);

@@ -156,7 +156,7 @@ void rcpt_pg_settle(struct rcpt_pg *pg)
         rcpt_connect_watch(pg, flushed == 1 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
-/* The daemon listens to nothing; another user of the session's role could still notify it. */
+/* Nothing here listens to a channel; libpq would keep what arrives all the same. */
 static void drain_notifications(struct rcpt_pg *pg)
 {
     for (PGnotify *note = PQnotifies(pg->conn); note != NULL; note = PQnotifies(pg->conn))

@@ -94,6 +94,8 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* The first prefix that fits; a code that is not listed ends the connection, which is always safe.
+ */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
 {
     for (size_t index = 0; index < sizeof(decisions) / sizeof(decisions[0]); index++)
@@ -102,6 +104,7 @@ enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
     return RCPT_DECISION_RECONNECT;
 }
 
+/* Empty where there is nothing to advise. */
 const char *rcpt_pg_hint(const char *sqlstate)
 {
     for (size_t index = 0; index < sizeof(hints) / sizeof(hints[0]); index++)
@@ -110,6 +113,7 @@ const char *rcpt_pg_hint(const char *sqlstate)
     return "";
 }
 
+/* libpq's own failures have no SQLSTATE, so parts of their texts are searched first. */
 const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message)
 {
     for (size_t index = 0; index < sizeof(message_hints) / sizeof(message_hints[0]); index++)

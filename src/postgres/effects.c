@@ -63,7 +63,7 @@ static uint32_t read_apply(const struct rcpt_pg_rows *rows, struct columns *colu
     return whole ? count : 0;
 }
 
-/* Woken receipts are not counted by signature, and gain no flags of their own. */
+/* The answer of a wake has neither gained flags nor signatures. */
 static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *columns)
 {
     uint32_t count = read_column(rows, WAKE_OLD, columns->old);
@@ -105,6 +105,7 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
     return count;
 }
 
+/* The effects borrow the names for the call. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                             const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *report,
                             int column)
@@ -147,6 +148,7 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
     on_effects(context, lane, &report);
 }
 
+/* A probe is rolled back and has no effects. */
 void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                          enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
 {

@@ -35,6 +35,7 @@ static size_t list_length(const char *list)
     return length;
 }
 
+/* The caller frees the copy. */
 static char *list_item(const char *list, size_t index)
 {
     for (; index > 0; index--)
@@ -86,6 +87,7 @@ void rcpt_hosts_fini(struct rcpt_hosts *hosts)
     *hosts = (struct rcpt_hosts){0};
 }
 
+/* A candidate: the name stays with it, since TLS checks the certificate by the name. */
 static void found_add(struct rcpt_resolver *resolver, size_t index, const char *address)
 {
     const struct rcpt_host *host = &resolver->hosts.items[index];
@@ -137,6 +139,7 @@ static bool is_socket_directory(const char *name)
     return name[0] == '\0' || name[0] == '/' || name[0] == '@';
 }
 
+/* A look-up that cannot even start counts as failed; the other hosts go on. */
 static void look_up(struct rcpt_resolver *resolver, uv_loop_t *loop, size_t index)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -194,6 +197,7 @@ static void rotate(struct rcpt_hosts *hosts, size_t places)
     }
 }
 
+/* The last failure stands for all. Always false, for the caller's return. */
 static bool nothing_found(const struct rcpt_resolver *resolver, struct rcpt_error *error)
 {
     const char *name = resolver->hosts.items[resolver->failed_index].name;

@@ -83,6 +83,7 @@ static void write_piece(FILE *out, const struct piece *piece, const struct compo
         fputs(rcpt_sql(composition->subscribers[index]), out);
 }
 
+/* A statement without pieces is one file. The caller frees the text. */
 static char *compose(const struct source *source, const struct composition *composition)
 {
     char file[64], *text = NULL;

@@ -39,8 +39,8 @@ static const char *text_of(const char *name)
     return text;
 }
 
-/* A prepared statement is named like its file or folder, without the folder above. The texts are no
- * constant expressions, so the tables get them at the first call; they are the same for ever. */
+/* A prepared statement is named like its file or folder, without the folder above. Texts are no
+ * constant expressions, so the tables get them at the first call; they stay the same. */
 static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *statements,
                                                   size_t count, const char *folder)
 {
@@ -141,6 +141,7 @@ struct submission {
     size_t count;
 };
 
+/* `insert` parks like `park`, and adds one statement that makes the rows. */
 struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_t parked_max_age_ms)
 {
     struct rcpt_lane_sender *sender = rcpt_calloc(1, sizeof(*sender));
@@ -233,6 +234,7 @@ static void expect_unknown(struct rcpt_lane_sender *sender, bool was_unknown)
         sender->raw_batches--;
 }
 
+/* Parameters are borrowed from the encoder until the submission is sent. */
 static void add_query(struct submission *submission, const char *statement,
                       struct rcpt_pg_encoder *encoder)
 {
@@ -269,6 +271,7 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
     add_query(submission, "insert", sender->insert);
 }
 
+/* Most batches have no dead letter, and go without the statement. */
 static void add_letters(struct submission *submission, const struct rcpt_lane_sender *sender,
                         const struct rcpt_batch *batch)
 {
@@ -295,6 +298,7 @@ static const char *parked_statement(enum rcpt_batch_kind kind)
     rcpt_assert_failed("a kind that handles parked rows", __FILE__, __LINE__, __func__);
 }
 
+/* The order of the statements is the order of the locks: positions, messages, then inserts. */
 static void build(struct submission *submission, const struct rcpt_lane_sender *sender,
                   const struct rcpt_batch *batch, bool unsubscribed)
 {
@@ -380,6 +384,7 @@ static void describe(char *detail, size_t capacity, const struct rcpt_error *err
     detail[used + size] = '\0';
 }
 
+/* Effects before the result: the observer needs the batch, which the engine frees. */
 static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {

@@ -27,7 +27,7 @@ struct rcpt_pending {
     struct rcpt_pg_rows storage[];
 };
 
-/* Before the first byte is sent, so that no answer can come without its entry. */
+/* Results belong to the oldest entry, so entries stand in the order of sending. */
 void rcpt_submissions_push(struct rcpt_submissions *submissions, size_t commands,
                            rcpt_pg_on_result on_result, void *context)
 {

@@ -122,6 +122,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     free(progress);
 }
 
+/* The rows are committed; the assignment goes on with what it has read and inserted. */
 static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -143,6 +144,7 @@ static bool may_ask(void *context)
     return receipts->control.up && subscribers_are_prepared(receipts);
 }
 
+/* One topic for each slot, as the statements unnest pairs. */
 static void put_topics(struct receipts *receipts, struct rcpt_pg_encoder *encoder,
                        const uint32_t *slots, size_t count)
 {

@@ -212,7 +212,7 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
     lanes_resize(receipts->lanes, connections);
 }
 
-/* What is queued is dropped, what is in flight finishes: Kafka has the rest. */
+/* No new batch begins, what is in flight finishes: Kafka has the rest. */
 void receipts_stop(struct receipts *receipts)
 {
     receipts->control.closed = true;

@@ -1,6 +1,6 @@
 /* Two pieces of housekeeping in the database: counters that lanes have appended are added to their
  * totals every counters.rollup_interval, and rows of the timeline that are too old are deleted. Any
- * instance does this for all, one at a time by a lock in the database. Started by receipts.c.
+ * instance does this for all; two at once do no harm. Started by receipts.c.
  */
 #include <stdlib.h>
 

@@ -26,6 +26,7 @@ static void put_id(struct rcpt_json *json, const char *name, const uint8_t *id, 
     put_text(json, name, text);
 }
 
+/* 64-bit numbers are texts in OTLP/JSON. */
 static void put_instant(struct rcpt_json *json, const char *name, uint64_t ns)
 {
     char text[24];
@@ -120,6 +121,7 @@ static void put_resource(struct rcpt_json *json, const char *instance)
     rcpt_json_end_object(json);
 }
 
+/* All spans of the process come from one scope. */
 static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
 {
     rcpt_json_begin_object(json);
