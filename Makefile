@@ -19,7 +19,7 @@ SYSCONFDIR ?= /etc
 UNITDIR ?= $(PREFIX)/lib/systemd/system
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 
-PKGS := rdkafka libpq libcyaml yaml-0.1 libuv yajl zlib libssl libcrypto libcurl
+PKGS := rdkafka libpq libcyaml yaml-0.1 libuv zlib libssl libcrypto libcurl
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wcast-qual \
 	-Wwrite-strings -Wformat=2 -Wundef -Wvla -Wdouble-promotion -Wnull-dereference
 SANITIZE_address := -fsanitize=address,undefined -fno-sanitize-recover=all

@@ -5,7 +5,7 @@
 BUILD=$ROOT/build
 PYTHON=/usr/bin/python3 # Debian's own: it has the packages below; another python3 in PATH may not
 
-PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev libyajl-dev zlib1g-dev
+PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev zlib1g-dev
     libssl-dev libcurl4-openssl-dev node-llhttp
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_PACKAGE="dpkg-dev gzip"

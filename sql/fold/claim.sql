@@ -1,6 +1,6 @@
--- Groups that are due become publications, after gather in its transaction. $1 int4 lane, $2 int4 most groups to look at.
--- A group that has had events since is only told when to be looked at again. Numbers in the outbox are dense: they are
--- taken from the lane's row, which fence.sql has locked. "Now" is the time up to which all events are in groups. Returns looked,
+-- Groups that are due become publications, after gather in its transaction. $1 int4 lane, $2 int4 most groups to examine.
+-- A group that has had events since only gets another due_at. Numbers in the outbox are dense: they are
+-- taken from the lane's row, which fence.sql has locked. "Now" is the time up to which all events are in groups. Returns examined,
 -- claimed (for Kafka).
 WITH
 clock AS MATERIALIZED (
@@ -25,7 +25,7 @@ put_off AS (
     FROM due d
     WHERE g.rule = d.rule AND g.key = d.key AND d.cause IS NULL
 ),
--- Another publisher may have added to the group since it was looked at: then it is left for the next turn.
+-- Another publisher may have added to the group since it was examined: then it is left for the next turn.
 closed AS (
     UPDATE fold_group g
     SET events = 0, due_at = NULL, collected = '{}', number = g.number + 1, published_at = now(), first_at = NULL,
@@ -34,7 +34,7 @@ closed AS (
     WHERE g.rule = d.rule AND g.key = d.key AND d.cause IS NOT NULL AND g.events = d.events AND g.number = d.number
     RETURNING d.*
 ),
-told AS MATERIALIZED (
+published AS MATERIALIZED (
     SELECT n.rule, n.key, n.first_at, n.cause, n.destination, n.message_key, n.target,
            fold_id(n.rule, n.key, n.number) AS id,
            (jsonb_build_object('id', fold_id(n.rule, n.key, n.number), 'rule', n.rule, 'group', n.key::jsonb,
@@ -56,7 +56,7 @@ told AS MATERIALIZED (
 ),
 numbered AS MATERIALIZED (
     SELECT t.*, l.next_seq + row_number() OVER (ORDER BY t.first_at, t.rule, t.key) - 1 AS seq
-    FROM told t CROSS JOIN (SELECT f.next_seq FROM fold_lane f WHERE f.lane = $1::int4) l
+    FROM published t CROSS JOIN (SELECT f.next_seq FROM fold_lane f WHERE f.lane = $1::int4) l
     WHERE t.target = 'kafka'
 ),
 made AS (
@@ -68,7 +68,7 @@ made AS (
 ),
 called AS (
     INSERT INTO fold_call (id, lane, rule, payload)
-    SELECT t.id, $1::int4, t.rule, t.payload FROM told t WHERE t.target = 'webhook'
+    SELECT t.id, $1::int4, t.rule, t.payload FROM published t WHERE t.target = 'webhook'
     ON CONFLICT DO NOTHING
 ),
 lane AS (
@@ -80,10 +80,10 @@ total AS (
     INSERT INTO fold_total AS f (rule, lane, quiet, hold, "full", removed)
     SELECT t.rule, $1::int4, count(*) FILTER (WHERE t.cause = 'quiet'), count(*) FILTER (WHERE t.cause = 'hold'),
            count(*) FILTER (WHERE t.cause = 'full'), count(*) FILTER (WHERE t.cause = 'removed')
-    FROM told t
+    FROM published t
     GROUP BY t.rule
     ON CONFLICT (rule, lane) DO UPDATE
     SET quiet = f.quiet + EXCLUDED.quiet, hold = f.hold + EXCLUDED.hold, "full" = f."full" + EXCLUDED."full",
         removed = f.removed + EXCLUDED.removed
 )
-SELECT (SELECT count(*) FROM due) AS looked, (SELECT count(*) FROM numbered) AS claimed;
+SELECT (SELECT count(*) FROM due) AS examined, (SELECT count(*) FROM numbered) AS claimed;

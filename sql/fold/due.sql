@@ -1,5 +1,5 @@
 -- Groups that seem to be due, for the owner of lane 0: those of lane 0, and those of the other lane that its publisher has not been
--- let at yet (claim.sql looks at fold_lane.gathered_at). $1 int4 most of each. Returns rule, key, window (microseconds), sure (bool):
+-- let at yet (claim.sql reads fold_lane.gathered_at). $1 int4 most of each. Returns rule, key, window (microseconds), sure (bool):
 -- due whatever events of it may lie in memory.
 SELECT g.rule, g.key, (extract(epoch FROM r."window") * 1000000)::int8 AS "window",
        r.source = 'topic' OR r.removed_at IS NOT NULL OR g.events >= r.max_events OR g.first_at + r.max_hold <= now() AS sure

@@ -1,5 +1,5 @@
 -- Is there anything to do for a lane of the publisher? $1 int4 lane. Returns transitions (bool), topics (bool): rows to be gathered,
--- which is lane 0's business; due (bool): for lane 0 groups of any lane that nobody has looked after; claimed (bool); now
+-- which is lane 0's business; due (bool): for lane 0 groups of any lane that no publisher has served; claimed (bool); now
 -- (microseconds since 1970).
 SELECT $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NULL) AS transitions,
        $1::int4 = 0 AND EXISTS (SELECT FROM fold_event e WHERE e.rules IS NOT NULL) AS topics,

@@ -29,7 +29,7 @@ removed AS (
     WHERE r.removed_at IS NULL AND r.rule NOT IN (SELECT g.rule FROM given g)
     RETURNING r.rule
 ),
--- Calls that were given up only because nobody knew whom to call.
+-- Calls that were given up only because their target was not known.
 revived AS (
     UPDATE fold_call c SET failed_at = NULL, retry_at = now()
     FROM given g

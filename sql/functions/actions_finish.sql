@@ -1,5 +1,5 @@
 -- Stores the results of claimed actions, one entry of the arrays each, and lets their runs go on. Idempotent: a result whose token is not
--- the action's any more changes nothing, since somebody else has claimed the action.
+-- the action's any more changes nothing, since another instance has claimed the action.
 -- me: the instance. ids, tokens: as claimed. results: done, retry (after waits, in ms), dead, back (was not tried). classes, statuses,
 -- answers: how the attempt ended, for people.
 -- finished: how many results counted; overlapped: how many actions ran twice at the same time.

@@ -1,21 +1,21 @@
 -- Charges an organisation's limits, or those of all together ('*').
--- org; wanted: attempts; default_interval (us between two attempts), default_burst, default_concurrency: the configuration's limits, where
--- org_limit has none of its own. NULL or 0: no limit.
+-- org; requested: attempts; default_interval (us between two attempts), default_burst, default_concurrency: the configuration's limits,
+-- where org_limit has none of its own. NULL or 0: no limit.
 -- allowed: how many attempts it may make now; at: the time at which they were charged, so that what is stored is what was counted.
 -- Claims that ask for the same row wait for each other here, so what is counted below is all there is.
-CREATE OR REPLACE FUNCTION actions_grant(org text, wanted int4, default_interval int8, default_burst int8, default_concurrency int4,
+CREATE OR REPLACE FUNCTION actions_grant(org text, requested int4, default_interval int8, default_burst int8, default_concurrency int4,
                               OUT allowed int4, OUT at timestamptz)
 LANGUAGE plpgsql AS $$
 DECLARE
     l org_limit;
-    granted_now int8 := wanted;
+    granted_now int8 := requested;
     gap int8;
     depth int8;
     parallel int4;
     now_us int8;
     full_us int8;
 BEGIN
-    allowed := wanted;
+    allowed := requested;
     at := clock_timestamp();
     IF default_interval > 0 OR default_concurrency > 0 THEN
         INSERT INTO org_limit (org_id) VALUES (org) ON CONFLICT DO NOTHING;
@@ -39,7 +39,7 @@ BEGIN
     END IF;
     UPDATE org_limit o
     SET full_at_us = full_us + granted_now * gap, granted = o.granted + granted_now,
-        deferred = o.deferred + (granted_now < wanted)::int4
+        deferred = o.deferred + (granted_now < requested)::int4
     WHERE o.org_id = org;
     allowed := granted_now;
 END

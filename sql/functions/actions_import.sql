@@ -12,7 +12,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = 'P0002', MESSAGE = format('there is no pipeline %s', pipeline_name);
     END IF;
     SELECT * INTO s FROM pipeline_step x WHERE x.pipeline_id = p.id AND x.step = p.first_step;
-    WITH wanted AS MATERIALIZED (
+    WITH starts AS MATERIALIZED (
         SELECT w.org, w.subject, w.campaign, w.message, w.data,
                CASE WHEN p.once_fields IS NOT NULL THEN
                    action_once_key((
@@ -29,7 +29,7 @@ BEGIN
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, data, status, ended_at, once_key)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.data,
                CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END, w.once
-        FROM wanted w
+        FROM starts w
         WHERE w.once IS NOT NULL
         ORDER BY w.once
         ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
@@ -39,7 +39,7 @@ BEGIN
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, campaign_id, message_id, data, status, ended_at)
         SELECT p.id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.campaign, w.message, w.data,
                CASE WHEN s.op = 'end' THEN 'done' ELSE 'active' END, CASE WHEN s.op = 'end' THEN clock_timestamp() END
-        FROM wanted w
+        FROM starts w
         WHERE w.once IS NULL
         RETURNING r.id, r.org_id, r.subject_hash, r.message_id
     ),

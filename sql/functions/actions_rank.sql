@@ -1,6 +1,6 @@
--- Part of actions_claim(): picks what may run, the first action of each subject of which none is running, and what nobody has finished
--- within its lease. Where targets have not the capacity for all, organisations take turns: the n-th action of each comes n / weight turns
--- after its first, and a lot, drawn by weight, says who is first, so that nobody is last each time.
+-- Part of actions_claim(): picks what may run, the first action of each subject of which none is running, and those
+-- whose lease ran out. Where targets have not the capacity for all, organisations take turns: the n-th action of each comes n / weight turns
+-- after its first, and a lot, drawn by weight, says who is first, so that none is last each time.
 -- due: ids; shards: locked ones; now_at: the time of the round. open_endpoints: nothing of theirs runs again. targets, capacities: see
 -- actions_claim(). claim_limit: so many at most.
 -- ids, orgs, tags: the actions by organisation and rank; tags: the rank among all, smallest first. '{}' if there is none.

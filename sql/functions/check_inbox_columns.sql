@@ -1,6 +1,6 @@
 -- Refuses columns that are missing or of types that are not PostgreSQL's own. Casts and operators of other types are functions
--- of whoever made the type, and would run with the rights of whoever looks at a value: so this comes before the first look.
--- A domain counts as what it stands on: nobody can give it casts.
+-- of the type's maker, and would run with the rights of each role that reads a value: so this comes before the first read.
+-- A domain counts as what it stands on: it cannot have casts.
 CREATE OR REPLACE FUNCTION check_inbox_columns(base oid, columns text[]) RETURNS void LANGUAGE plpgsql STABLE AS $$
 DECLARE
     bad record;
@@ -21,7 +21,7 @@ BEGIN
     IF bad.type IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42804',
             MESSAGE = format('column %I of inbox table %s is of type %s, which is not one of PostgreSQL''s own: its casts are '
-                             'somebody''s functions', bad.name, base::regclass, bad.type),
+                             'another role''s functions', bad.name, base::regclass, bad.type),
             HINT = 'make it text, or let inbox.columns name another column, and run receiptd migrate';
     ELSIF bad.name IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42703',

@@ -1,4 +1,4 @@
--- What is collected, as {"v": {name: value}, "o": {name: values that a full set had no room for}}: b is later than a.
+-- What is collected, as {"v": {name: value}, "o": {name: values that did not fit into a full set}}: b is later than a.
 CREATE OR REPLACE FUNCTION fold_merge(a jsonb, kinds jsonb, most int4, b jsonb) RETURNS jsonb LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v jsonb := COALESCE(a -> 'v', '{}');

@@ -7,7 +7,7 @@
 -- a row's status and its flags, so that an insert of a row that is not fresh stays exact.
 --
 -- It is SECURITY DEFINER, since the platform's role has no right on the counters: it has the rights of a role that can append to them
--- and nothing else (migrate/definer_counter.sql). Its search path is fixed, with pg_temp last, so that nobody can slip in tables. The
+-- and nothing else (migrate/definer_counter.sql). Its search path is fixed, with pg_temp last, so that no role can slip in tables. The
 -- statements before the counting make sure that every type is PostgreSQL's own (below 16384). They are statements of their own, because
 -- PL/pgSQL analyses a statement when it gets there: no foreign cast is even looked up before. The two calls are for the rare cases (a
 -- table under a new name, a domain) and say what is wrong.
@@ -50,7 +50,7 @@ BEGIN
         $body$
     $function$, current_schema(), campaign_id, status, flags, in_schema, format('%I.message_inbox', current_schema()), columns,
         cardinality(columns), in_table);
-    -- Who may execute it could put it on a table of his own and forge counters.
+    -- A role that may execute it could put it on a table of its own and forge counters.
     REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
     EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_inserted AFTER INSERT ON %s '
                    'REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION count_inserted()', base);

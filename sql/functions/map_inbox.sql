@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION map_inbox(in_schema text, in_table text, message_id t
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));
-    wanted record;
+    mapped record;
     present record; -- never named "found": that would hide FOUND
     list text := '';
 BEGIN
@@ -17,7 +17,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42P01', MESSAGE = format('inbox table %I.%I does not exist', in_schema, in_table),
             HINT = 'check inbox.table';
     END IF;
-    FOR wanted IN
+    FOR mapped IN
         SELECT * FROM (VALUES
             (1, 'message_id', message_id, 'text', NULL), (2, 'org_id', org_id, 'text', NULL),
             (3, 'campaign_id', campaign_id, 'text', NULL),
@@ -31,32 +31,32 @@ BEGIN
     LOOP
         SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull INTO present
         FROM pg_attribute a
-        WHERE a.attrelid = base AND a.attname = wanted.theirs AND a.attnum > 0 AND NOT a.attisdropped;
-        IF NOT FOUND AND wanted.definition IS NULL THEN
+        WHERE a.attrelid = base AND a.attname = mapped.theirs AND a.attnum > 0 AND NOT a.attisdropped;
+        IF NOT FOUND AND mapped.definition IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = '42703',
-                MESSAGE = format('inbox table %s has no column %I', base, wanted.theirs),
-                HINT = format('check inbox.columns.%s', wanted.ours);
+                MESSAGE = format('inbox table %s has no column %I', base, mapped.theirs),
+                HINT = format('check inbox.columns.%s', mapped.ours);
         ELSIF NOT FOUND THEN
-            EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', base, wanted.theirs, wanted.definition);
-        ELSIF wanted.definition IS NOT NULL AND present.type <> wanted.type THEN
+            EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', base, mapped.theirs, mapped.definition);
+        ELSIF mapped.definition IS NOT NULL AND present.type <> mapped.type THEN
             RAISE EXCEPTION USING ERRCODE = '42804',
-                MESSAGE = format('column %I of inbox table %s is of type %s, not %s', wanted.theirs, base, present.type,
-                                 wanted.type),
-                HINT = format('let inbox.columns.%s name another column, it will be added', wanted.ours);
-        ELSIF wanted.ours IN ('status', 'flags') AND NOT present.attnotnull THEN
+                MESSAGE = format('column %I of inbox table %s is of type %s, not %s', mapped.theirs, base, present.type,
+                                 mapped.type),
+                HINT = format('let inbox.columns.%s name another column, it will be added', mapped.ours);
+        ELSIF mapped.ours IN ('status', 'flags') AND NOT present.attnotnull THEN
             -- A NULL is below and above nothing: such a row would never take a receipt.
             RAISE EXCEPTION USING ERRCODE = '23502',
-                MESSAGE = format('column %I of inbox table %s may be NULL', wanted.theirs, base),
+                MESSAGE = format('column %I of inbox table %s may be NULL', mapped.theirs, base),
                 HINT = 'make it NOT NULL DEFAULT 0';
         END IF;
         -- Texts stay plain columns: their index is used as it is, and the view stays insertable. Anything else is shown as
         -- text and needs an index on (column::text).
         list := list || CASE WHEN list = '' THEN '' ELSE ', ' END
-            || format(CASE WHEN wanted.type = 'text' AND present.type NOT IN ('text', 'character varying')
+            || format(CASE WHEN mapped.type = 'text' AND present.type NOT IN ('text', 'character varying')
                            THEN 'message_inbox.%I::text AS %I' ELSE 'message_inbox.%I AS %I' END,
-                      wanted.theirs, wanted.ours);
+                      mapped.theirs, mapped.ours);
     END LOOP;
-    -- The view's casts run with the rights of whoever reads it.
+    -- The view's casts run with the rights of the role that reads it.
     PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
     -- The alias makes the plans name message_inbox whatever the table is called.
     EXECUTE format('CREATE OR REPLACE VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);

@@ -1,7 +1,7 @@
 -- Policy `unknown: insert`, right after the batch: bare rows for its messages, where there is none. Receipts of the new rows
 -- have just been parked; the next wake finds the rows and applies them: so there is one way in which a receipt is counted
 -- late, not two. Messages that were known, or that the platform has inserted meanwhile, stay as they are.
--- $1 text[] message ids, sorted: the order in which everybody locks; $2 text[] organisations, $3 text[] campaigns, as the
+-- $1 text[] message ids, sorted: the order in which all transactions lock; $2 text[] organisations, $3 text[] campaigns, as the
 -- first of the message's receipts that names one says (NULL: none does). Returns rows (inserted).
 WITH made AS (
     INSERT INTO message_inbox (message_id, org_id, campaign_id)

@@ -1,6 +1,6 @@
 -- count_inserted() works with the rights of a role of its own (SECURITY DEFINER): the rights that are written here and no others.
--- Whoever finds a way to run code in it has those, and not the owner's. Variables: schema, counter_role. Can be run again; an
--- owner has to be allowed to create in the schema at the moment when he becomes it.
+-- Code that an attacker could run in it has those, and not the owner's. Variables: schema, counter_role. Can be run again; an
+-- owner has to be allowed to create in the schema at the moment when it becomes owner.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"counter_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"counter_role";
 GRANT USAGE, CREATE ON SCHEMA :"schema" TO :"counter_role";

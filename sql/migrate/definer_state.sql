@@ -2,10 +2,10 @@
 -- databases of a server: so the name holds a hash of database and schema, and one role serves one schema.
 -- role (its name), role_exists; usable (the session may give it functions), may_create, may_join (the session may make itself
 -- its member); problem (NULL: none; what makes the role unfit, and undo: how to mend that); function_exists and settled (it belongs
--- to the role); sees (it may look at all sessions) and may_show (the session may let it); session; database.
+-- to the role); sees (it may see all sessions) and may_show (the session may let it); session; database.
 WITH definer AS (
     SELECT d.kind, d.function, me.oid AS me, me.rolname AS session, me.rolsuper, me.rolsuper OR me.rolcreaterole AS may_create,
-           -- Since 16 CREATEROLE alone gives nobody a role that others have made.
+           -- Since 16 CREATEROLE alone gives no role that others have made.
            me.rolsuper OR me.rolcreaterole AND current_setting('server_version_num')::int4 < 160000 AS may_grant,
            format('receiptd_%s_%s', d.kind, left(encode(sha256(convert_to(format('%I.%I', current_database(), $1::text), 'UTF8')),
                                                         'hex'), 12)) AS role

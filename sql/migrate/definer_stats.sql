@@ -1,2 +1,2 @@
--- What watch_server() looks at. Variables: watcher_role.
+-- What watch_server() reads. Variables: watcher_role.
 GRANT pg_read_all_stats TO :"watcher_role";

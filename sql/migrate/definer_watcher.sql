@@ -1,4 +1,4 @@
--- The same for watch_server(), which looks at the sessions of all roles: its role has no right on any object of the schema.
+-- The same for watch_server(), which reads the sessions of all roles: its role has no right on any object of the schema.
 -- Variables: schema, watcher_role.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"watcher_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"watcher_role";

@@ -1,5 +1,5 @@
 -- Whose functions PostgreSQL may call when it plans a query over a mapped inbox, before it reads a row: it evaluates what is
--- constant in the expressions of indexes, statistics and partition keys, with the rights of whoever asks. Columns: object,
+-- constant in the expressions of indexes, statistics and partition keys, with the rights of the role that reads. Columns: object,
 -- function, owner. Functions of superusers and of the session's role are trusted. Lock the inbox first: SHARE UPDATE EXCLUSIVE
 -- keeps new ones of these away. Checks of partitions are left out by constraint_exclusion = off.
 WITH RECURSIVE base (oid) AS (

@@ -2,14 +2,14 @@
 -- Columns: filled (there is a ladder), same, extends (it has all that is stored and more: rows and daemons with the stored one
 -- stay right), pins (topics that are pinned to another one; to another than the stored one where that is extended).
 WITH
-wanted AS (
+configured AS (
     SELECT * FROM unnest($1::int2[], $2::text[], $3::int2[], $4::bool[], $5::int2[], $6::int2[])
                   AS w (code, name, parent, terminal, flag_bit, implies)
 ),
 stored AS (
     SELECT k.code, k.name, k.parent, k.terminal, k.flag_bit, k.implies FROM message_status_priority k
 ),
-wanted_override AS (
+configured_override AS (
     SELECT * FROM unnest($7::text[], $8::text[], $9::text[]) AS w (channel, status, becomes)
 ),
 stored_override AS (
@@ -18,17 +18,17 @@ stored_override AS (
 -- What a daemon with the stored ladder reads out of an event must not change: an override that is new has a new name in it.
 extension AS (
     SELECT NOT EXISTS (SELECT code, name, parent, flag_bit, implies FROM stored
-                       EXCEPT SELECT code, name, parent, flag_bit, implies FROM wanted)
-           AND EXISTS (SELECT name FROM wanted EXCEPT SELECT name FROM stored)
-           AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM wanted_override)
-           AND NOT EXISTS (SELECT FROM (SELECT * FROM wanted_override EXCEPT SELECT * FROM stored_override) fresh
+                       EXCEPT SELECT code, name, parent, flag_bit, implies FROM configured)
+           AND EXISTS (SELECT name FROM configured EXCEPT SELECT name FROM stored)
+           AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM configured_override)
+           AND NOT EXISTS (SELECT FROM (SELECT * FROM configured_override EXCEPT SELECT * FROM stored_override) fresh
                            WHERE fresh.status IN (SELECT name FROM stored) AND fresh.becomes IN (SELECT name FROM stored)) AS extends
 )
 SELECT EXISTS (SELECT FROM stored) AS filled,
-       NOT EXISTS (SELECT * FROM wanted EXCEPT SELECT * FROM stored)
-           AND NOT EXISTS (SELECT * FROM stored EXCEPT SELECT * FROM wanted)
-           AND NOT EXISTS (SELECT * FROM wanted_override EXCEPT SELECT * FROM stored_override)
-           AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM wanted_override) AS same,
+       NOT EXISTS (SELECT * FROM configured EXCEPT SELECT * FROM stored)
+           AND NOT EXISTS (SELECT * FROM stored EXCEPT SELECT * FROM configured)
+           AND NOT EXISTS (SELECT * FROM configured_override EXCEPT SELECT * FROM stored_override)
+           AND NOT EXISTS (SELECT * FROM stored_override EXCEPT SELECT * FROM configured_override) AS same,
        x.extends,
        (SELECT count(*) FROM consumer_topic t
         WHERE t.ladder_hash <> $10::text

@@ -1,7 +1,7 @@
 -- For `receiptd migrate --role`: exactly what the daemon and its commands need, whatever the role had in our schema before.
--- Variables: schema, receiptd_role (it owns nothing here: the tables belong to whoever runs the migration).
+-- Variables: schema, receiptd_role (it owns nothing here: the tables belong to the role that runs the migration).
 -- Functions by name, those that its statements and the functions among them call: docs/security.md lists the others, which it may not
--- execute. Who may execute a trigger function could put it on a table of his own.
+-- execute. A role that may execute a trigger function could put it on a table of its own.
 REVOKE ALL ON SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"receiptd_role";

@@ -1,8 +1,8 @@
--- What is there, from the catalogs, which everybody may read. $1 text schema, $2 text inbox schema, $3 text inbox table,
+-- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox table,
 -- $4 text its column of the message id. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
 -- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; base_exists
 -- (the inbox table) and base_unique (the id begins a unique index, or an expression does); session (its role) and superuser (it is one);
--- functions_open (somebody may execute a function whom functions_private.sql would take it from).
+-- functions_open (a role may execute a function that functions_private.sql would take from it).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
        i.relkind AS inbox_kind,

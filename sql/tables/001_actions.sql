@@ -131,7 +131,7 @@ CREATE TABLE action (
     status text COLLATE "C" NOT NULL DEFAULT 'pending'
         CHECK (status IN ('pending', 'held', 'running', 'done', 'failed', 'cancelled', 'dead')),
     attempt integer NOT NULL DEFAULT 0,
-    token bigint, -- of the last claim; grows per subject, whoever claims
+    token bigint, -- of the last claim; grows per subject, over all instances
     lease_until timestamptz,
     instance text COLLATE "C",
     awaits smallint, -- status or flag that ends the wait; perform_at is its deadline
@@ -161,7 +161,7 @@ CREATE INDEX action_settle ON action (lane) WHERE settle IS NOT NULL;
 CREATE INDEX action_ended ON action (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX action_dead ON action (id) WHERE status = 'dead';
 
--- A result that came when somebody else had claimed the action already: two executions overlapped. Nothing of it was kept.
+-- A result that came when another instance had claimed the action already: two executions overlapped. Nothing of it was kept.
 CREATE TABLE action_overlap (
     action_id bigint NOT NULL,
     token bigint NOT NULL,
@@ -169,7 +169,7 @@ CREATE TABLE action_overlap (
     at timestamptz NOT NULL DEFAULT now()
 );
 
--- Who schedules what. ------------------------------------------------------------------------------------------------------
+-- Owners of shards. --------------------------------------------------------------------------------------------------------
 
 CREATE TABLE action_lane (
     lane smallint PRIMARY KEY,

@@ -24,11 +24,11 @@ CREATE TABLE fold_rule (
     by_prev_status boolean NOT NULL DEFAULT false,
     by_flags boolean NOT NULL DEFAULT false,
     key_columns text[] NOT NULL DEFAULT '{}', -- columns of the inbox in the group key
-    columns text[] NOT NULL DEFAULT '{}' -- all that the rule looks at
+    columns text[] NOT NULL DEFAULT '{}' -- all that the rule reads
 );
 
 -- Appended by lanes and by the reader of topics, one row for each transaction, taken away by the publisher. Of transitions:
--- orgs to gained, and columns where a rule looks at any; of topics: rules, keys, parts. firsts and lasts (microseconds since
+-- orgs to gained, and columns where a rule reads any; of topics: rules, keys, parts. firsts and lasts (microseconds since
 -- 1970) stand in place of `at` where a publisher has kept sums back.
 CREATE TABLE fold_event (
     id bigserial PRIMARY KEY,
@@ -48,7 +48,7 @@ CREATE TABLE fold_event (
 ALTER TABLE fold_event ALTER COLUMN parts SET STORAGE EXTERNAL, ALTER COLUMN keys SET STORAGE EXTERNAL,
     ALTER COLUMN rules SET STORAGE EXTERNAL, ALTER COLUMN columns SET STORAGE EXTERNAL;
 
--- A group, open while events > 0. due_at is never later than the moment at which the group has to be looked at again; events
+-- A group, open while events > 0. due_at is never later than the moment at which the group has to be checked again; events
 -- that come leave it alone, so that their update stays on the page. Closed groups keep their number until they are
 -- forgotten.
 CREATE TABLE fold_group (
@@ -87,7 +87,7 @@ CREATE TABLE fold_outbox (
     autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0
 );
 
--- What was claimed for a webhook, until it has answered with 2xx. Claimed for an attempt by moving retry_at on: whoever dies
+-- What was claimed for a webhook, until it has answered with 2xx. Claimed for an attempt by moving retry_at on: an instance that dies
 -- in the middle of one leaves it to the next. failed_at: given up, kept for a person to see.
 CREATE TABLE fold_call (
     id text COLLATE "C" PRIMARY KEY,

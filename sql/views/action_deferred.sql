@@ -2,7 +2,7 @@
 CREATE OR REPLACE VIEW action_deferred AS
 SELECT a.id, a.run_id, p.name AS pipeline, s.stage, s.op, s.target, a.org_id, a.message_id, a.status, a.attempt, a.perform_at,
        CASE
-           WHEN a.status = 'running' AND a.lease_until < now() THEN 'nobody has finished it in time'
+           WHEN a.status = 'running' AND a.lease_until < now() THEN 'its lease ran out before a result came'
            WHEN a.status = 'running' THEN 'is running'
            WHEN o.paused THEN 'the organisation is paused'
            WHEN k.name IS NOT NULL THEN 'the pipeline is paused'

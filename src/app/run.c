@@ -1,10 +1,8 @@
 /* The process: makes the modules and wires them together, handles signals, decides whether the
- * process is ready, and ends it in order. Its life is enum app_phase (host/context.h); enter() is
- * the one setter. commands/run.c calls rcpt_app_run(); modules reach this file by the callbacks of
- * their context only. */
+ * process is ready, and ends it in order. Its life is enum app_phase (host/context.h). Modules reach
+ * this file by the callbacks of their context only; commands/run.c calls rcpt_app_run(). */
 #include "run.h"
 
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,31 +47,9 @@ struct app { /* what the process owns */
     int exit_code;
 };
 
-/* ---- the process's life ---- */
-
-#define TO(phase) (1u << (phase))
-
-static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
-                                                          "closing", "closed"};
-
-/* Phases only go forward. A module that cannot start stops a process that never ran. */
-static const unsigned successors[APP_PHASE__COUNT] = {
-    [APP_STARTING] = TO(APP_RUNNING) | TO(APP_STOPPING),
-    [APP_RUNNING] = TO(APP_STOPPING),
-    [APP_STOPPING] = TO(APP_CLOSING),
-    [APP_CLOSING] = TO(APP_CLOSED),
-};
-
-static void enter(struct app *app, enum app_phase phase, const char *reason)
-{
-    RCPT_ASSERT((successors[app->context.phase] & TO(phase)) != 0);
-    rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[app->context.phase],
-                   phase_names[phase], reason);
-    app->context.phase = phase;
-}
-
 /* ---- readiness ---- */
 
+/* The most important reason comes first: readiness and the status line show that one. */
 static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REASONS])
 {
     const struct app *app = owner;
@@ -91,6 +67,7 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     return count;
 }
 
+/* A line is logged only where something changed, so modules may call it as often as they like. */
 static void host_update_readiness(void *owner)
 {
     struct app *app = owner;
@@ -110,6 +87,7 @@ static void host_update_readiness(void *owner)
     supervisor_set_ready(&app->supervisor, context->ready);
 }
 
+/* Halted: the process lives, stops consuming, and says why until an operator acts. */
 static void host_halt(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
@@ -134,6 +112,7 @@ static void on_tracer_closed(void *context)
     app_closed(&app->context);
 }
 
+/* Spans in flight are sent before the tracer closes. */
 static void close_tracer(struct app *app)
 {
     if (app->context.tracer == NULL)
@@ -142,6 +121,7 @@ static void close_tracer(struct app *app)
     rcpt_tracer_close(app->context.tracer, on_tracer_closed, app);
 }
 
+/* A second signal while the handles close ends the process at once. */
 static void close_signals(struct app *app)
 {
     supervisor_signals_hold();
@@ -150,6 +130,7 @@ static void close_signals(struct app *app)
     supervisor_signals_leave(app->exit_code);
 }
 
+/* Everything closes at once; the loop ends when the last handle has closed. */
 static void close_rest(struct app *app)
 {
     status_log_counts(app->status);
@@ -167,12 +148,14 @@ static void close_rest(struct app *app)
     folds_close(app->folds);
 }
 
+/* What is left of shutdown.deadline; at least 1, since 0 would mean no limit. */
 static int64_t remaining_ms(const struct app *app)
 {
     uint64_t due = uv_timer_get_due_in(&app->deadline);
     return due > 0 ? (int64_t)due : 1;
 }
 
+/* Each module calls this when it has settled something; the process goes on when all have. */
 static void host_check_drain(void *owner)
 {
     struct app *app = owner;
@@ -183,10 +166,12 @@ static void host_check_drain(void *owner)
     int64_t patience_ms = remaining_ms(app);
     if (receipts_leave(app->receipts, patience_ms < LEAVE_MS ? patience_ms : LEAVE_MS))
         return; /* it comes back here */
-    enter(app, APP_CLOSING, "everything has settled");
+    app_enter(&app->context, APP_CLOSING, "everything has settled");
     close_rest(app);
 }
 
+/* What is not settled was acknowledged nowhere and its positions have not moved, so the next owner
+ * replays it. */
 static void on_deadline(uv_timer_t *timer)
 {
     struct app *app = timer->data;
@@ -199,11 +184,12 @@ static void on_deadline(uv_timer_t *timer)
     _exit(app->exit_code);
 }
 
+/* Modules stop taking in, in the order of the data: intake, receipts, what subscribes to them. */
 static void begin_stop(struct app *app, const char *why)
 {
     if (app_is_stopping(&app->context))
         return;
-    enter(app, APP_STOPPING, why);
+    app_enter(&app->context, APP_STOPPING, why);
     rcpt_log_info("app", "stopping: %s", why);
     supervisor_stopping(&app->supervisor);
     host_update_readiness(app);
@@ -217,6 +203,7 @@ static void begin_stop(struct app *app, const char *why)
     host_check_drain(app);
 }
 
+/* The first failure decides the exit code. */
 static void host_fail(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
@@ -228,6 +215,7 @@ static void host_fail(void *owner, const struct rcpt_error *error)
     begin_stop(app, "a fatal error");
 }
 
+/* SIGHUP reloads; the first SIGTERM or SIGINT stops; a second one ends the process at once. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct app *app = handle->data;
@@ -265,7 +253,7 @@ static int start_signals(struct app *app)
     return 0;
 }
 
-/* What the system may refuse before there is anything that could be told or closed. */
+/* The system may refuse the loop or the signals' descriptors: nothing is open yet then. */
 static bool open_loop(struct app *app)
 {
     int failure = uv_loop_init(&app->loop);
@@ -289,6 +277,7 @@ static void on_intake_ready(void *context, bool ready, const char *reason)
     host_update_readiness(app);
 }
 
+/* The drain waits for the intake as for any module. */
 static void on_intake_closed(void *context)
 {
     struct app *app = context;
@@ -311,6 +300,7 @@ static void apply_intake(void *context)
         rcpt_intake_apply_config(app->intake);
 }
 
+/* The intake runs beside the consumer where it is enabled. */
 static bool start_intake(struct app *app, struct rcpt_error *error)
 {
     struct rcpt_intake_settings settings = {
@@ -331,6 +321,7 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
 
 /* ---- the service manager ---- */
 
+/* For the watchdog: the loop turns and the work goes on. */
 static bool is_alive(void *context)
 {
     const struct app *app = context;
@@ -367,6 +358,7 @@ static void start_tracer(struct app *app)
         app->context.tracer = rcpt_tracer_new(&settings);
 }
 
+/* Lines that a full pipe kept back are tried again each second. */
 static void flush_log(void *context)
 {
     struct app *app = context;
@@ -376,6 +368,7 @@ static void flush_log(void *context)
     rcpt_log_flush();
 }
 
+/* Tickers run in the order of registration, each APP_TICK_MS. */
 static void on_tick(uv_timer_t *timer)
 {
     const struct app *app = timer->data;
@@ -393,12 +386,11 @@ static void start_timers(struct app *app)
     app_add_ticker(&app->context, &app->log_flush);
 }
 
+/* The context outlives all modules; they keep pointers to it. */
 static void make_context(struct app *app, struct rcpt_config *config, const char *config_path)
 {
     struct app_context *context = &app->context;
-    char host[48] = "localhost";
-    gethostname(host, sizeof(host) - 1);
-    snprintf(context->instance, sizeof(context->instance), "%s-%d", host, (int)getpid());
+    app_name_instance(context->instance);
     context->loop = &app->loop;
     context->config = config;
     context->config_path = config_path;
@@ -412,7 +404,7 @@ static void make_context(struct app *app, struct rcpt_config *config, const char
                                       .reasons = host_reasons};
 }
 
-/* What tells of the others, and lets operators at them. */
+/* Endpoints, reload and control see all other modules, so they start last. */
 static void start_operation(struct app *app)
 {
     struct app_context *context = &app->context;
@@ -436,6 +428,7 @@ static void start_operation(struct app *app)
                                                           .reload = app->reload});
 }
 
+/* Modules are made first and started afterwards: they know each other by pointers. */
 static void start(struct app *app)
 {
     struct app_context *context = &app->context;
@@ -457,13 +450,14 @@ static void start(struct app *app)
         !actions_start(app->actions, &error))
         app_fail(context, &error);
     else if (!app_is_stopping(context))
-        enter(app, APP_RUNNING, "all modules have started");
+        app_enter(&app->context, APP_RUNNING, "all modules have started");
 }
 
+/* Modules are freed in the reverse order of their creation. */
 static void finish(struct app *app)
 {
     RCPT_ASSERT(app->context.open == 0);
-    enter(app, APP_CLOSED, "all handles are closed");
+    app_enter(&app->context, APP_CLOSED, "all handles are closed");
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));
@@ -481,11 +475,7 @@ static void finish(struct app *app)
 int rcpt_app_run(struct rcpt_config *config, const char *config_path)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
-    /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and
-     * a fixed threshold for large blocks keep what is resident near what is used. */
-    mallopt(M_ARENA_MAX, 2);
-    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+    app_limit_memory();
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_config_warn(config);

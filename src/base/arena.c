@@ -1,3 +1,5 @@
+/* Memory that is dropped as a whole: a chain of chunks, filled one after the other, reset and used
+ * again. For a batch, a request or a record. Not for use by two threads. */
 #include "arena.h"
 
 #include <stdint.h>
@@ -22,6 +24,7 @@ void rcpt_arena_init(struct rcpt_arena *arena, size_t chunk_bytes)
     arena->held_bytes = 0;
 }
 
+/* Not zeroed: callers fill what they ask for. */
 static struct rcpt_arena_chunk *chunk_new(size_t capacity)
 {
     struct rcpt_arena_chunk *chunk = rcpt_malloc(sizeof(*chunk) + capacity);
@@ -31,8 +34,7 @@ static struct rcpt_arena_chunk *chunk_new(size_t capacity)
     return chunk;
 }
 
-/* Moves on to a chunk with room: the next one in the chain if it is large enough, else a new one
- * before it. */
+/* Moves on to a chunk that is large enough: the next one in the chain, or a new one before it. */
 static struct rcpt_arena_chunk *advance(struct rcpt_arena *arena, size_t bytes)
 {
     struct rcpt_arena_chunk *next = arena->current != NULL ? arena->current->next : arena->first;
@@ -64,6 +66,7 @@ void *rcpt_arena_alloc(struct rcpt_arena *arena, size_t bytes)
     return pointer;
 }
 
+/* Chunks above `keep_bytes` are freed, so that one large batch does not stay resident. */
 void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes)
 {
     struct rcpt_arena_chunk **link = &arena->first;

@@ -3,6 +3,7 @@
  * Lanes, publishers, calls of webhooks, connections and the look-up of the cluster wait by it. */
 #include "backoff.h"
 
+/* splitmix64: good enough for jitter, and the same sequence for the same seed in the simulator. */
 uint64_t rcpt_random_next(uint64_t *state)
 {
     uint64_t mixed = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -19,6 +20,8 @@ void rcpt_backoff_init(struct rcpt_backoff *backoff, int64_t min_ms, int64_t max
     backoff->random = seed;
 }
 
+/* Random within the whole span, so that instances which failed together do not try again
+ * together. */
 int64_t rcpt_backoff_next_ms(struct rcpt_backoff *backoff)
 {
     int64_t last = backoff->last_ms > 0 ? backoff->last_ms : backoff->min_ms;

@@ -9,6 +9,7 @@ struct level {
     struct rcpt_node *last; /* child */
 };
 
+/* The way from the root to the container that is open. */
 struct building {
     struct rcpt_text input;
     struct rcpt_arena *arena;
@@ -18,15 +19,20 @@ struct building {
     unsigned nodes;
 };
 
+static bool is_container(enum rcpt_json_kind kind)
+{
+    return kind == RCPT_JSON_ARRAY || kind == RCPT_JSON_OBJECT;
+}
+
 /* The bytes of a scalar are its text's. A string's quotes are not sought: escapes make it longer
  * than its text. A container's size is known at its end. */
-static void set_value(struct rcpt_node *node, const struct rcpt_json_token *token,
-                      struct rcpt_text input, struct rcpt_arena *arena)
+static inline void set_value(struct rcpt_node *node, const struct rcpt_json_token *token,
+                             struct rcpt_text input, struct rcpt_arena *arena)
 {
     node->type = (enum rcpt_node_type)token->kind;
     if (node->type == RCPT_NODE_NULL)
         return;
-    if (node->type == RCPT_NODE_ARRAY || node->type == RCPT_NODE_OBJECT) {
+    if (is_container(token->kind)) {
         node->raw.at = input.at + token->end - 1;
         return;
     }
@@ -41,6 +47,7 @@ static void end_container(struct rcpt_node *node, const struct rcpt_json_token *
     node->raw.size = (size_t)(input.at + token->end - node->raw.at);
 }
 
+/* Appends a node to the innermost container. */
 static struct rcpt_node *add(struct building *building, unsigned depth)
 {
     struct rcpt_node *node = rcpt_arena_alloc(building->arena, sizeof(*node));
@@ -75,7 +82,7 @@ static bool build(void *context, const struct rcpt_json_token *token)
         return false;
     struct rcpt_node *node = add(building, token->depth);
     set_value(node, token, building->input, building->arena);
-    if (node->raw.at != NULL && node->text.at == NULL)
+    if (is_container(token->kind))
         building->levels[token->depth] = (struct level){node, NULL};
     return true;
 }
@@ -106,17 +113,22 @@ const struct rcpt_node *rcpt_document_parse(struct rcpt_text text, struct rcpt_a
 
 /* ---- members without a tree ---- */
 
+/* Nothing is kept but the members that are asked for, so that a body of any shape costs no memory
+ * before its signature is checked. */
 struct picking {
     struct rcpt_text input;
     struct rcpt_arena *arena;
     const char *const *names; /* NULL: all */
     struct rcpt_node *found;
     size_t count, capacity;
-    struct rcpt_node *into; /* the wanted member whose value comes next, or is open; else NULL */
+    struct rcpt_node
+        *into; /* the member to be kept whose value comes next, or is open; else NULL */
     bool is_object;
     unsigned nodes;
 };
 
+/* The last of several members with one name counts, as in the tree: its node is emptied here and
+ * filled again. */
 static bool pick_key(struct picking *picking, struct rcpt_text text)
 {
     struct rcpt_text key = rcpt_text_trim(text);
@@ -149,11 +161,12 @@ static bool pick(void *context, const struct rcpt_json_token *token)
         end_container(picking->into, token, picking->input);
     else
         set_value(picking->into, token, picking->input, picking->arena);
-    if (token->kind != RCPT_JSON_ARRAY && token->kind != RCPT_JSON_OBJECT)
+    if (!is_container(token->kind))
         picking->into = NULL;
     return true;
 }
 
+/* What an earlier member left in `found` is void if the text turns out to be no JSON. */
 bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
                            const char *const *names, struct rcpt_node *found, size_t *count,
                            const char **reason)
@@ -178,6 +191,7 @@ bool rcpt_document_looks_like(struct rcpt_text text)
     return text.size > 0 && (text.at[0] == '{' || text.at[0] == '[');
 }
 
+/* Linear: objects of gateways have a few dozen members. */
 const struct rcpt_node *rcpt_node_member(const struct rcpt_node *object, struct rcpt_text name)
 {
     const struct rcpt_node *found = NULL;

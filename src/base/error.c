@@ -1,3 +1,6 @@
+/* Errors as values that carry the decision (error.h), assertions that are always compiled in, and
+ * allocation that aborts. A process without memory cannot drain; Kafka delivers again what was not
+ * committed. */
 #include "error.h"
 
 #include <stdarg.h>
@@ -11,6 +14,7 @@ void rcpt_error_clear(struct rcpt_error *error)
 }
 
 RCPT_PRINTF(4, 0)
+/* Everything of the error before is gone, its hint too. */
 static void set_text(struct rcpt_error *error, enum rcpt_decision decision, const char *code,
                      const char *format, va_list arguments)
 {
@@ -48,6 +52,7 @@ void rcpt_error_hint(struct rcpt_error *error, const char *format, ...)
     va_end(arguments);
 }
 
+/* stderr directly: the log may be what is broken. */
 void rcpt_assert_failed(const char *condition, const char *file, int line, const char *function)
 {
     fprintf(stderr,
@@ -57,6 +62,7 @@ void rcpt_assert_failed(const char *condition, const char *file, int line, const
     abort();
 }
 
+/* A size of 0 may give NULL. */
 static void *checked(void *pointer, unsigned long size)
 {
     if (pointer == NULL && size > 0) {

@@ -1,7 +1,7 @@
 /* Errors that carry the decision.
  *
  * A runtime failure is a must-check return plus an error object that says what the caller is to do
- * about it. The object is filled once, by the function that failed, and logged once, by whoever
+ * about it. The object is filled once, by the function that failed, and logged once, by the one that
  * decides. It holds no pointer: copy it freely.
  */
 #ifndef RECEIPTD_BASE_ERROR_H
@@ -13,10 +13,10 @@
 #define RCPT_PRINTF(text_index, first) __attribute__((format(printf, text_index, first)))
 
 enum rcpt_decision {
-    RCPT_DECISION_NONE,      /* no error */
-    RCPT_DECISION_RETRY,     /* the same work again, after a back-off */
-    RCPT_DECISION_REJECT,    /* the input is at fault: set it aside, go on with its neighbours */
-    RCPT_DECISION_RECONNECT, /* the connection or the schema is at fault: not ready, connect anew */
+    RCPT_DECISION_NONE,  /* no error */
+    RCPT_DECISION_RETRY, /* the same work again, after a back-off */
+    RCPT_DECISION_REJECT, /* the input is at fault: make it a dead letter, go on with its neighbours */
+    RCPT_DECISION_RECONNECT, /* the connection or the schema is at fault: not ready, connect again */
     RCPT_DECISION_FATAL,     /* the process cannot go on: say why, exit */
     RCPT_DECISION__COUNT,
 };
@@ -26,7 +26,7 @@ struct rcpt_error {
     int exit_code;  /* sysexits code, for RCPT_DECISION_FATAL; 0 otherwise */
     char code[32];  /* SQLSTATE, Kafka error name or our own short word; "" if none */
     char text[512]; /* lower case, names object and value, no trailing period */
-    char hint[256]; /* what to look at or to do; "" if none */
+    char hint[256]; /* what to check or to do; "" if none */
 };
 
 void rcpt_error_clear(struct rcpt_error *error);

@@ -1,3 +1,7 @@
+/* Writes JSON to a stdio stream: commas and nesting, escapes, valid UTF-8 whatever comes in. A
+ * misuse (a value without a key in an object, a bracket that does not match) is a bug and aborts.
+ * Called by the log, by pages and commands, and for spans.
+ */
 #include "json.h"
 
 #include <inttypes.h>
@@ -65,6 +69,7 @@ void rcpt_json_end_array(struct rcpt_json *json)
     end_nested(json, false);
 }
 
+/* Pairs of a byte and the letter of its escape; other control characters as \u00XX. */
 static void write_ascii(FILE *out, unsigned char byte)
 {
     static const char escapes[] = "\"\"\\\\\bb\ff\nn\rr\tt";
@@ -82,6 +87,8 @@ static void write_ascii(FILE *out, unsigned char byte)
         fputc(byte, out);
 }
 
+/* Each byte that is not UTF-8 becomes U+FFFD: a log line or page must stay readable for every
+ * parser. */
 static void write_string(FILE *out, const char *bytes, size_t size)
 {
     fputc('"', out);
@@ -130,6 +137,8 @@ void rcpt_json_int(struct rcpt_json *json, int64_t value)
     fprintf(json->out, "%" PRId64, value);
 }
 
+/* The shortest text that reads back as the same value. JSON has no infinity and no NaN: both become
+ * null. */
 void rcpt_json_double(struct rcpt_json *json, double value)
 {
     if (!isfinite(value)) {

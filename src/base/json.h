@@ -22,7 +22,7 @@ struct rcpt_json { /* embedded; private */
     bool after_key;
 };
 
-/* The stream is borrowed; its errors are for the caller to look at (ferror). */
+/* The stream is borrowed; its errors are the caller's to check (ferror). */
 void rcpt_json_init(struct rcpt_json *json, FILE *out);
 
 void rcpt_json_begin_object(struct rcpt_json *json);

@@ -1,209 +1,317 @@
-/* Reads JSON with yajl and closes its holes: vertical tabs and form feeds between tokens, and a
- * string behind the value whose closing quote is missing. Called by document.c, and by the readers
- * of records in src/core.
+/* Reads JSON as a stream of tokens: a loop over the text and a bit for each open container, no
+ * recursion. What may come next is the state (enum expected). Called by document.c, and by the
+ * readers of records in src/core. tests/fuzz/fuzz_json.c compares it with another implementation.
  */
 #include "json_read.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <yajl/yajl_parse.h>
-#include <yajl/yajl_version.h>
+#include <string.h>
 
-#include "error.h"
+#include "buffer.h"
+
+enum expected {
+    EXPECT_VALUE,
+    EXPECT_VALUE_OR_END, /* behind '[' */
+    EXPECT_KEY,          /* behind a comma */
+    EXPECT_KEY_OR_END,   /* behind '{' */
+    EXPECT_COMMA_OR_END,
+    EXPECT_NOTHING, /* the outermost value has ended */
+};
 
 struct reading {
     struct rcpt_text input;
-    yajl_handle yajl;
+    size_t at;
     rcpt_json_callback on_token;
     void *context;
-    size_t value_end; /* of the outermost value; SIZE_MAX until it has ended */
+    enum expected expected;
     unsigned depth;
-    bool too_deep, completing;
+    uint32_t objects; /* bit d: the container at depth d is an object */
+    struct rcpt_buffer unescaped;
+    struct rcpt_text text; /* of the string read last */
 };
 
-/* A number at the very end is reported only when yajl completes, from a text of yajl's own: yajl's
- * count of bytes no longer means the input then. */
-static size_t place(const struct reading *reading)
+_Static_assert(RCPT_JSON_READ_MAX_DEPTH <= 32, "objects has a bit for each container");
+
+/* Each step returns NULL, or why the input ends here; `at` is then where. */
+static const char stopped[] = "stopped";
+static const char too_deep[] = "nested too deep";
+
+static int peek(const struct reading *reading)
 {
-    size_t bytes =
-        reading->completing ? reading->input.size : yajl_get_bytes_consumed(reading->yajl);
-    return bytes < reading->input.size ? bytes : reading->input.size;
+    return reading->at < reading->input.size ? (unsigned char)reading->input.at[reading->at] : -1;
 }
 
-static int report(struct reading *reading, enum rcpt_json_kind kind, const void *bytes, size_t size)
+static bool take(struct reading *reading, int character)
 {
-    struct rcpt_json_token token = {.kind = kind,
-                                    .text = {size > 0 ? bytes : "", size},
-                                    .end = place(reading),
-                                    .depth = reading->depth};
-    bool is_value_end = kind < RCPT_JSON_ARRAY || kind == RCPT_JSON_END;
-    if (reading->depth == 0 && is_value_end)
-        reading->value_end = token.end;
-    return reading->on_token(reading->context, &token);
+    bool found = peek(reading) == character;
+    reading->at += found;
+    return found;
 }
 
-static int on_null(void *context)
+static void skip_blanks(struct reading *reading)
 {
-    return report(context, RCPT_JSON_NULL, NULL, 0);
+    int next = peek(reading);
+    while (next == ' ' || next == '\n' || next == '\r' || next == '\t') {
+        reading->at++;
+        next = peek(reading);
+    }
 }
 
-static int on_boolean(void *context, int value)
+static const char *report(struct reading *reading, enum rcpt_json_kind kind, struct rcpt_text text)
 {
-    return report(context, RCPT_JSON_BOOLEAN, value ? "true" : "false", value ? 4 : 5);
+    struct rcpt_json_token token = {
+        .kind = kind, .text = text, .end = reading->at, .depth = reading->depth};
+    return reading->on_token(reading->context, &token) ? NULL : stopped;
 }
 
-static int on_number(void *context, const char *text, size_t size)
+/* ---- scalars ---- */
+
+static bool take_digits(struct reading *reading)
 {
-    return report(context, RCPT_JSON_NUMBER, text, size);
+    size_t start = reading->at;
+    while (peek(reading) >= '0' && peek(reading) <= '9')
+        reading->at++;
+    return reading->at > start;
 }
 
-static int on_string(void *context, const unsigned char *text, size_t size)
+static const char *read_number(struct reading *reading)
 {
-    return report(context, RCPT_JSON_STRING, text, size);
+    size_t start = reading->at;
+    take(reading, '-');
+    if (!take(reading, '0') && !take_digits(reading))
+        return "a digit is missing";
+    if (take(reading, '.') && !take_digits(reading))
+        return "a digit is missing behind the point";
+    if (take(reading, 'e') || take(reading, 'E')) {
+        if (!take(reading, '+'))
+            take(reading, '-');
+        if (!take_digits(reading))
+            return "a digit is missing in the exponent";
+    }
+    return report(reading, RCPT_JSON_NUMBER,
+                  rcpt_text_part(reading->input, start, reading->at - start));
 }
 
-static int on_key(void *context, const unsigned char *text, size_t size)
+static const char *read_word(struct reading *reading, enum rcpt_json_kind kind,
+                             struct rcpt_text word)
 {
-    return report(context, RCPT_JSON_KEY, text, size);
+    struct rcpt_text found = rcpt_text_part(reading->input, reading->at, word.size);
+    if (!rcpt_text_is(found, word.at))
+        return "not a value";
+    reading->at += word.size;
+    return report(reading, kind, kind == RCPT_JSON_NULL ? RCPT_TEXT("") : word);
 }
 
-static int begin(struct reading *reading, enum rcpt_json_kind kind)
+/* ---- strings ---- */
+
+/* The four digits of \uXXXX; -1 if they are none. */
+static long read_unit(struct reading *reading)
 {
-    reading->too_deep = reading->depth == RCPT_JSON_READ_MAX_DEPTH;
-    if (reading->too_deep || !report(reading, kind, NULL, 0))
-        return 0;
+    long unit = 0;
+    for (unsigned digit = 0; digit < 4; digit++, reading->at++) {
+        int value = rcpt_text_hex_digit(peek(reading));
+        if (value < 0)
+            return -1;
+        unit = unit << 4 | value;
+    }
+    return unit;
+}
+
+static void put_code_point(struct rcpt_buffer *out, unsigned long code)
+{
+    unsigned char bytes[4];
+    size_t size = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    static const unsigned char first[] = {0, 0, 0xc0, 0xe0, 0xf0};
+    for (size_t index = size - 1; index > 0; index--, code >>= 6)
+        bytes[index] = (unsigned char)(0x80 | (code & 0x3f));
+    bytes[0] = (unsigned char)(first[size] | code);
+    rcpt_buffer_append(out, bytes, size);
+}
+
+/* Behind "\u". Half a surrogate pair becomes '?'. */
+static const char *unescape_unit(struct reading *reading)
+{
+    long unit = read_unit(reading);
+    if (unit >= 0xd800 && unit < 0xdc00 && reading->input.size - reading->at >= 2 &&
+        memcmp(reading->input.at + reading->at, "\\u", 2) == 0) {
+        size_t second_at = reading->at;
+        reading->at += 2;
+        long second = read_unit(reading);
+        if (second >= 0xdc00 && second < 0xe000)
+            unit = 0x10000 + ((unit - 0xd800) << 10) + (second - 0xdc00);
+        else
+            reading->at = second_at; /* an escape of its own */
+    }
+    if (unit < 0)
+        return "four hexadecimal digits are missing";
+    bool is_half = unit >= 0xd800 && unit < 0xe000;
+    put_code_point(&reading->unescaped, is_half ? '?' : (unsigned long)unit);
+    return NULL;
+}
+
+static const char *unescape(struct reading *reading)
+{
+    static const char escapes[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    int escape = peek(reading);
+    if (take(reading, 'u'))
+        return unescape_unit(reading);
+    const char *found = escape > 0 ? strchr(escapes, escape) : NULL;
+    if (found == NULL)
+        return "no such escape";
+    reading->at++;
+    rcpt_buffer_append(&reading->unescaped, &meant[found - escapes], 1);
+    return NULL;
+}
+
+/* Bytes that stand for themselves. */
+static struct rcpt_text take_plain(struct reading *reading)
+{
+    size_t start = reading->at;
+    while (peek(reading) >= ' ' && peek(reading) != '"' && peek(reading) != '\\')
+        reading->at++;
+    return rcpt_text_part(reading->input, start, reading->at - start);
+}
+
+/* Behind the opening quote. Only a string with escapes is copied. */
+static const char *read_string(struct reading *reading)
+{
+    reading->text = take_plain(reading);
+    if (take(reading, '"'))
+        return NULL;
+    reading->unescaped.size = 0;
+    rcpt_buffer_append(&reading->unescaped, reading->text.at, reading->text.size);
+    while (take(reading, '\\')) {
+        const char *fault = unescape(reading);
+        if (fault != NULL)
+            return fault;
+        struct rcpt_text plain = take_plain(reading);
+        rcpt_buffer_append(&reading->unescaped, plain.at, plain.size);
+    }
+    reading->text = (struct rcpt_text){reading->unescaped.bytes, reading->unescaped.size};
+    if (take(reading, '"'))
+        return NULL;
+    return peek(reading) < 0 ? "the string does not end" : "a control character in a string";
+}
+
+/* ---- containers ---- */
+
+static const char *begin(struct reading *reading, enum rcpt_json_kind kind)
+{
+    uint32_t bit = UINT32_C(1) << (reading->depth & 31);
+    if (reading->depth == RCPT_JSON_READ_MAX_DEPTH)
+        return too_deep;
+    reading->at++;
+    const char *fault = report(reading, kind, RCPT_TEXT(""));
+    bool is_object = kind == RCPT_JSON_OBJECT;
+    reading->objects = is_object ? reading->objects | bit : reading->objects & ~bit;
+    reading->expected = is_object ? EXPECT_KEY_OR_END : EXPECT_VALUE_OR_END;
     reading->depth++;
-    return 1;
+    return fault;
 }
 
-static int on_begin_object(void *context)
+static void expect_next(struct reading *reading)
 {
-    return begin(context, RCPT_JSON_OBJECT);
+    reading->expected = reading->depth > 0 ? EXPECT_COMMA_OR_END : EXPECT_NOTHING;
 }
 
-static int on_begin_array(void *context)
+static const char *end(struct reading *reading)
 {
-    return begin(context, RCPT_JSON_ARRAY);
-}
-
-static int on_end(void *context)
-{
-    struct reading *reading = context;
+    reading->at++;
     reading->depth--;
-    return report(reading, RCPT_JSON_END, NULL, 0);
+    expect_next(reading);
+    return report(reading, RCPT_JSON_END, RCPT_TEXT(""));
 }
 
-static void *json_malloc(void *context, size_t size)
+static const char *read_key(struct reading *reading)
 {
-    (void)context;
-    return rcpt_malloc(size);
-}
-
-static void *json_realloc(void *context, void *pointer, size_t size)
-{
-    (void)context;
-    return rcpt_realloc(pointer, size);
-}
-
-static void json_free(void *context, void *pointer)
-{
-    (void)context;
-    free(pointer);
-}
-
-static void blame(struct rcpt_json_fault *fault, size_t byte, const char *text)
-{
+    if (!take(reading, '"'))
+        return "expected a key";
+    const char *fault = read_string(reading);
     if (fault == NULL)
-        return;
-    fault->byte = byte;
-    snprintf(fault->text, sizeof(fault->text), "%.*s", (int)strcspn(text, "\n"), text);
+        fault = report(reading, RCPT_JSON_KEY, reading->text);
+    if (fault != NULL)
+        return fault;
+    skip_blanks(reading);
+    reading->expected = EXPECT_VALUE;
+    return take(reading, ':') ? NULL : "expected ':'";
 }
 
-/* yajl takes both for blanks between tokens; inside of strings JSON forbids them as well. */
-static bool has_false_blanks(struct rcpt_text input, struct rcpt_json_fault *fault)
+static const char *read_scalar(struct reading *reading)
 {
-    static const char *const names[] = {"\vvertical tab", "\fform feed"};
-    for (size_t index = 0; index < sizeof(names) / sizeof(names[0]); index++) {
-        const char *found = memchr(input.at, names[index][0], input.size);
-        if (found == NULL)
-            continue;
-        blame(fault, (size_t)(found - input.at), names[index] + 1);
-        return true;
+    switch (peek(reading)) {
+    case '"': {
+        reading->at++;
+        const char *fault = read_string(reading);
+        return fault != NULL ? fault : report(reading, RCPT_JSON_STRING, reading->text);
     }
-    return false;
-}
-
-/* yajl overlooks a string behind the value if its closing quote is missing. */
-static bool has_trailing_bytes(const struct reading *reading, struct rcpt_json_fault *fault)
-{
-    if (reading->value_end > reading->input.size)
-        return false;
-    struct rcpt_text rest = rcpt_text_part(reading->input, reading->value_end, SIZE_MAX);
-    struct rcpt_text trailing = rcpt_text_trim(rest);
-    if (trailing.size == 0)
-        return false;
-    blame(fault, (size_t)(trailing.at - reading->input.at), "trailing bytes");
-    return true;
-}
-
-static enum rcpt_json_result judge(struct reading *reading, yajl_status status,
-                                   struct rcpt_json_fault *fault)
-{
-    if (status == yajl_status_ok)
-        return RCPT_JSON_OK;
-    if (reading->too_deep) {
-        blame(fault, place(reading), "nested too deep");
-        return RCPT_JSON_TOO_DEEP;
+    case 't':
+        return read_word(reading, RCPT_JSON_BOOLEAN, RCPT_TEXT("true"));
+    case 'f':
+        return read_word(reading, RCPT_JSON_BOOLEAN, RCPT_TEXT("false"));
+    case 'n':
+        return read_word(reading, RCPT_JSON_NULL, RCPT_TEXT("null"));
+    case '-':
+    case '0' ... '9':
+        return read_number(reading);
+    default:
+        return "expected a value";
     }
-    unsigned char *reason = yajl_get_error(reading->yajl, 0, NULL, 0);
-    blame(fault, place(reading), (const char *)reason);
-    yajl_free_error(reading->yajl, reason);
-    return status == yajl_status_client_canceled ? RCPT_JSON_STOPPED : RCPT_JSON_INVALID;
 }
 
-static enum rcpt_json_result run(struct reading *reading, struct rcpt_json_fault *fault)
+static const char *read_value(struct reading *reading)
 {
-    const unsigned char *bytes = (const unsigned char *)reading->input.at;
-    yajl_status status = yajl_parse(reading->yajl, bytes, reading->input.size);
-    if (status == yajl_status_ok && has_trailing_bytes(reading, fault))
-        return RCPT_JSON_INVALID;
-    if (status == yajl_status_ok) {
-        reading->completing = true;
-        status = yajl_complete_parse(reading->yajl);
+    int next = peek(reading);
+    if (next == '{' || next == '[')
+        return begin(reading, next == '{' ? RCPT_JSON_OBJECT : RCPT_JSON_ARRAY);
+    const char *fault = read_scalar(reading);
+    expect_next(reading);
+    return fault;
+}
+
+static const char *step(struct reading *reading)
+{
+    bool in_object = reading->depth > 0 && (reading->objects >> (reading->depth - 1) & 1) != 0;
+    bool at_end = reading->depth > 0 && peek(reading) == (in_object ? '}' : ']');
+    switch (reading->expected) {
+    case EXPECT_VALUE_OR_END:
+        return at_end ? end(reading) : read_value(reading);
+    case EXPECT_VALUE:
+        return read_value(reading);
+    case EXPECT_KEY_OR_END:
+        return at_end ? end(reading) : read_key(reading);
+    case EXPECT_KEY:
+        return read_key(reading);
+    case EXPECT_COMMA_OR_END:
+        if (at_end)
+            return end(reading);
+        reading->expected = in_object ? EXPECT_KEY : EXPECT_VALUE;
+        return take(reading, ',') ? NULL
+               : in_object        ? "expected ',' or '}'"
+                                  : "expected ',' or ']'";
+    default:
+        return "trailing bytes";
     }
-    return judge(reading, status, fault);
 }
 
 enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback on_token,
                                      void *context, struct rcpt_json_fault *fault)
 {
-    static const yajl_callbacks callbacks = {
-        .yajl_null = on_null,
-        .yajl_boolean = on_boolean,
-        .yajl_number = on_number,
-        .yajl_string = on_string,
-        .yajl_start_map = on_begin_object,
-        .yajl_map_key = on_key,
-        .yajl_end_map = on_end,
-        .yajl_start_array = on_begin_array,
-        .yajl_end_array = on_end,
-    };
-    struct reading reading = {
-        .input = input, .on_token = on_token, .context = context, .value_end = SIZE_MAX};
-    if (input.size == 0) {
-        blame(fault, 0, "no text");
-        return RCPT_JSON_INVALID;
+    struct reading reading = {.input = input, .on_token = on_token, .context = context};
+    const char *text = NULL;
+    skip_blanks(&reading);
+    while (text == NULL && (reading.at < input.size || reading.expected != EXPECT_NOTHING)) {
+        text = reading.at < input.size ? step(&reading) : "the text ends too early";
+        if (text == NULL)
+            skip_blanks(&reading);
     }
-    if (has_false_blanks(input, fault))
-        return RCPT_JSON_INVALID;
-    yajl_alloc_funcs memory = {json_malloc, json_realloc, json_free, NULL};
-    reading.yajl = yajl_alloc(&callbacks, &memory, &reading);
-    RCPT_ASSERT(reading.yajl != NULL);
-    /* yajl's own check of UTF-8 is weaker than utf8.c. */
-    yajl_config(reading.yajl, yajl_dont_validate_strings, 1);
-    enum rcpt_json_result result = run(&reading, fault);
-    yajl_free(reading.yajl);
-    return result;
+    rcpt_buffer_free(&reading.unescaped);
+    if (text == NULL)
+        return RCPT_JSON_OK;
+    if (fault != NULL)
+        *fault = (struct rcpt_json_fault){reading.at, text};
+    return text == stopped    ? RCPT_JSON_STOPPED
+           : text == too_deep ? RCPT_JSON_TOO_DEEP
+                              : RCPT_JSON_INVALID;
 }
 
 struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
@@ -213,11 +321,4 @@ struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
         return RCPT_TEXT("");
     return (uintptr_t)text.at - (uintptr_t)input.at < input.size ? text
                                                                  : rcpt_text_copy(arena, text);
-}
-
-const char *rcpt_json_library(char version[16])
-{
-    int number = yajl_version();
-    snprintf(version, 16, "%d.%d.%d", number / 10000, number / 100 % 100, number % 100);
-    return version;
 }

@@ -1,8 +1,8 @@
-/* JSON as a stream of tokens, without a tree: the only place that knows the library (yajl).
+/* JSON as a stream of tokens, without a tree.
  *
- * Accepts JSON (RFC 8259) and nothing else, but does not look at the encoding of strings: bytes that
- * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?'. Memory: a few KiB and the
- * longest string with escapes, however many values there are. Thread-safe.
+ * Accepts JSON (RFC 8259) and nothing else, but does not check the encoding of strings: bytes that
+ * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?'. Memory: the longest string
+ * with escapes, however many values there are. Thread-safe.
  */
 #ifndef RECEIPTD_BASE_JSON_READ_H
 #define RECEIPTD_BASE_JSON_READ_H
@@ -42,10 +42,10 @@ enum rcpt_json_result {
     RCPT_JSON_STOPPED,  /* by the callback */
 };
 
-/* Where and why the input is refused; the text shows nothing of the input. */
+/* Where and why the reading ended; the text shows nothing of the input. */
 struct rcpt_json_fault {
     size_t byte;
-    char text[80];
+    const char *text; /* static */
 };
 
 /* `fault` may be NULL; it is set unless the result is OK. */
@@ -55,7 +55,5 @@ enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback 
 /* The token's text for as long as the input and the arena live. */
 struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
                                 struct rcpt_arena *arena);
-
-const char *rcpt_json_library(char version[16]); /* "2.1.0" */
 
 #endif

@@ -1,5 +1,6 @@
-/* Log lines: level and component, format, limits by kind, and the memory of the last warnings.
- * Called from every thread; a lock keeps lines whole. log_output.c writes them. */
+/* Log lines: level and component, format, limits by kind, and the last warnings for the status
+ * page. Called from every thread; one lock keeps lines whole. log_output.c writes them and never
+ * waits. */
 #include "log.h"
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include <time.h>
 
 #include "log_internal.h"
+#include "text.h"
 
 #define LINE_BYTES   4000u /* below PIPE_BUF */
 #define QUOTED_BYTES (RCPT_LOG_TEXT_BYTES + 1024u)
@@ -31,6 +33,7 @@ struct component {
     enum rcpt_log_level level;
 };
 
+/* The state of stderr belongs to the process, so this is the one global state of the program. */
 /* The state of stderr belongs to the process, so this does too. */
 static atomic_int most_verbose = RCPT_LOG_INFO; /* over all components: decides without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -72,6 +75,7 @@ enum rcpt_log_level rcpt_log_find_level(const char *name)
     return (enum rcpt_log_level)level;
 }
 
+/* One atomic number answers most calls for levels that are off everywhere, without the lock. */
 static void find_most_verbose(void)
 {
     int most = (int)state.level;
@@ -92,6 +96,7 @@ void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format)
     pthread_mutex_unlock(&lock);
 }
 
+/* Names stay when their level is taken back: there are as many as components. */
 bool rcpt_log_set_component(const char *component, enum rcpt_log_level level)
 {
     pthread_mutex_lock(&lock);
@@ -130,6 +135,7 @@ bool rcpt_log_enabled(enum rcpt_log_level level)
     return (int)level <= atomic_load(&most_verbose);
 }
 
+/* A component's own level wins over the common one, in both directions. */
 static bool is_enabled_in(enum rcpt_log_level level, const char *component)
 {
     for (unsigned index = 0; index < state.component_count; index++) {
@@ -169,21 +175,23 @@ static void quote(char *out, size_t capacity, const char *text)
     out[used] = '\0';
 }
 
+/* Message ids are hashed unless log.message_ids says plain: the same id gives the same hash, so
+ * lines can still be matched. It hides ids from readers of the log; it is no protection against
+ * guessing. */
 const char *rcpt_log_message_id(const char *id, size_t size, char out[RCPT_LOG_ID_BYTES])
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     if (state.plain_ids) {
         snprintf(out, RCPT_LOG_ID_BYTES, "%.*s", (int)size, id);
         return out;
     }
-    for (size_t index = 0; index < size; index++)
-        hash = (hash ^ (unsigned char)id[index]) * UINT64_C(0x100000001b3);
+    uint64_t hash = rcpt_text_hash((struct rcpt_text){id, size});
     hash ^= hash >> 32;
     hash *= UINT64_C(0xd6e8feb86659fd93);
     snprintf(out, RCPT_LOG_ID_BYTES, "#%016" PRIx64, hash);
     return out;
 }
 
+/* A field that does not fit is left out as a whole. */
 static size_t add_field(char *out, size_t used, const char *name, const char *value, bool quoted)
 {
     char text[2 * RCPT_LOG_ID_BYTES];
@@ -216,6 +224,7 @@ static void format_fields(char out[FIELD_BYTES], const struct rcpt_log_fields *f
                         true);
 }
 
+/* A ring of the last warnings and errors, for the status page. */
 static void remember(enum rcpt_log_level level, const char *component, const char *text,
                      const struct timespec *now)
 {
@@ -226,6 +235,7 @@ static void remember(enum rcpt_log_level level, const char *component, const cha
     snprintf(entry->text, sizeof(entry->text), "%s", text);
 }
 
+/* The caller holds the lock. A line is at most PIPE_BUF bytes, so pipes take it as a whole. */
 static void emit(enum rcpt_log_level level, const char *component,
                  const struct rcpt_log_fields *fields, const char *text)
 {
@@ -262,6 +272,7 @@ static int64_t monotonic_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* At the end of a window one line says how many were suppressed, with a sample. */
 static void close_window(struct kind *kind)
 {
     char text[RCPT_LOG_TEXT_BYTES];
@@ -273,7 +284,7 @@ static void close_window(struct kind *kind)
     kind->lines = kind->suppressed = 0;
 }
 
-/* Format texts are constants: their addresses tell them apart. Were there too many of them, some
+/* Format texts are constants, so their addresses tell kinds apart. If there were too many, some
  * would share a limit. */
 static struct kind *kind_of(const char *format)
 {
@@ -288,6 +299,8 @@ static struct kind *kind_of(const char *format)
     return &state.kinds[place % KINDS];
 }
 
+/* The first `burst` lines of a kind in each window pass. Debug lines always do: they were asked
+ * for. */
 static bool is_too_many(enum rcpt_log_level level, const char *component, const char *format,
                         const char *text)
 {
@@ -310,13 +323,14 @@ static bool is_too_many(enum rcpt_log_level level, const char *component, const 
     return true;
 }
 
+/* The line about lost lines must not count as lost itself. */
 static void say_dropped(void)
 {
     char text[128];
     uint64_t dropped = state.counts.dropped - state.said_dropped;
     if (dropped == 0)
         return;
-    snprintf(text, sizeof(text), "%llu lines were lost: nobody read the error output",
+    snprintf(text, sizeof(text), "%llu lines were lost: the error output was not read",
              (unsigned long long)dropped);
     uint64_t before = state.counts.dropped;
     emit(RCPT_LOG_WARN, "base", NULL, text);
@@ -326,6 +340,7 @@ static void say_dropped(void)
         state.counts.dropped = before; /* not a line that anybody misses */
 }
 
+/* The form of all failures: text, SQLSTATE or Kafka code, hint. */
 static void put_failure(char *text, size_t size, const struct rcpt_error *error)
 {
     size_t used = strlen(text);
@@ -334,7 +349,7 @@ static void put_failure(char *text, size_t size, const struct rcpt_error *error)
              error->code, has_code ? ")" : "", has_hint ? "; HINT: " : "", error->hint);
 }
 
-/* `fields` and `error` may be NULL. */
+/* The one way of all lines. `fields` and `error` may be NULL. */
 __attribute__((format(printf, 5, 0))) static void log_text(enum rcpt_log_level level,
                                                            const char *component,
                                                            const struct rcpt_log_fields *fields,
@@ -387,6 +402,7 @@ void rcpt_log_failure(enum rcpt_log_level level, const char *component,
     va_end(arguments);
 }
 
+/* Windows end by time also when no further line comes; called once a second. */
 void rcpt_log_flush(void)
 {
     int64_t now = monotonic_ms();

@@ -1,6 +1,6 @@
 /* Log lines to stderr: logfmt or JSON, one line each, never more than one write(2).
  *
- * Never waits for whoever reads stderr: a line that does not fit is dropped and counted. Lines of
+ * Never waits for the reader of stderr: a line that does not fit is dropped and counted. Lines of
  * one kind (one format text) above a limit are counted and summed up in one line. Under systemd
  * each line begins with its priority. Does not know what is worth logging. May be called from any
  * thread. Never logs a secret or a phone number: that is the duty of the callers; message ids go

@@ -1,4 +1,6 @@
-/* Writing to stderr without ever waiting for its reader. */
+/* Writing to stderr without ever waiting for its reader: a full pipe loses lines, and the log
+ * counts them. What stderr is (file, pipe, socket of the journal) is found out once, by
+ * log_output_open. Called by log.c, under its lock. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,6 +28,7 @@ static struct {
     size_t rest_size;
 } output = {.fd = STDERR_FILENO};
 
+/* systemd says which socket is the journal's. */
 static bool is_journal(const struct stat *status)
 {
     char *end = NULL;
@@ -35,7 +38,8 @@ static bool is_journal(const struct stat *status)
     return strtoull(end + 1, NULL, 10) == status->st_ino;
 }
 
-/* O_NONBLOCK belongs to the open file, which the parent and others share: so a file of our own. */
+/* O_NONBLOCK belongs to the open file, which the parent and others share, so the pipe is opened
+ * again as a file of our own. */
 static void open_again(void)
 {
     int fd = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -66,6 +70,7 @@ static ssize_t write_some(const char *bytes, size_t size)
     return written;
 }
 
+/* The rest of a cut line comes before any other, so that lines stay whole. */
 static bool flush_rest(void)
 {
     if (output.rest_size == 0)
@@ -78,6 +83,7 @@ static bool flush_rest(void)
     return output.rest_size == 0;
 }
 
+/* Asked before each line where the file cannot be made non-blocking. */
 static bool is_writable(void)
 {
     struct pollfd poll_fd = {.fd = output.fd, .events = POLLOUT};

@@ -1,4 +1,6 @@
-/* The registry: series of each row, found by their labels. */
+/* The registry of metrics: for each row of the table its series, found by the text of their labels
+ * in an open-addressing hash table. The number of series is bounded: what comes above counts as
+ * `other`. Used by one thread, the loop's. */
 #include "metrics_internal.h"
 
 #include <stdlib.h>
@@ -40,6 +42,8 @@ size_t metrics_bound_count(const struct rcpt_metric_row *row)
 
 /* ---- labels: the text between the braces is the key ---- */
 
+/* One byte that is not printable ASCII becomes `?`: Prometheus refuses a whole page for one byte
+ * that is not UTF-8. */
 static size_t put_value(char *out, const char *value)
 {
     size_t used = 0;
@@ -54,7 +58,8 @@ static size_t put_value(char *out, const char *value)
     return used;
 }
 
-/* `values` NULL with labels in the row: all of them are "other". Returns the size. */
+/* The text between the braces of a page is the key of the series. `values` NULL with labels in the
+ * row: all of them are "other". */
 static size_t write_labels(const struct rcpt_metric_row *row, const char *const *values,
                            char text[LABELS_BYTES])
 {
@@ -89,6 +94,7 @@ static uint32_t hash_of(const char *text, size_t size)
 
 /* ---- finding ---- */
 
+/* Linear probing; buckets hold the series' number plus 1, 0 is empty. */
 static void index_series(struct metrics_family *family, uint32_t number)
 {
     uint32_t mask = family->bucket_count - 1, bucket = family->series[number]->hash & mask;
@@ -97,6 +103,7 @@ static void index_series(struct metrics_family *family, uint32_t number)
     family->buckets[bucket] = number + 1;
 }
 
+/* At most half of the buckets are used. */
 static void index_all(struct metrics_family *family)
 {
     uint32_t wanted = 8;
@@ -150,6 +157,7 @@ static struct metrics_series *add_series(struct metrics_family *family,
     return series;
 }
 
+/* Finds the series or makes it; above the row's limit it is the one named `other`. */
 static struct metrics_series *series_of(struct rcpt_metrics *metrics, unsigned metric,
                                         const char *const *values)
 {
@@ -173,6 +181,7 @@ static struct metrics_series *series_of(struct rcpt_metrics *metrics, unsigned m
     return series;
 }
 
+/* Series without labels exist from the beginning, so that a rate sees the step from 0 to 1. */
 struct rcpt_metrics *rcpt_metrics_new(const struct rcpt_metric_row *rows, size_t count)
 {
     struct rcpt_metrics *metrics = rcpt_calloc(1, sizeof(*metrics));
@@ -215,6 +224,7 @@ void rcpt_metrics_observe(struct rcpt_metrics *metrics, unsigned metric, const c
     series->value += value;
 }
 
+/* For histograms that are counted elsewhere, in another thread. */
 void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
                                 const char *const *labels, const uint64_t *buckets, double sum)
 {
@@ -241,6 +251,7 @@ void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric)
         family->series[index]->seen = false;
 }
 
+/* Series that were not set since rcpt_metrics_begin() go: partitions that were revoked. */
 void rcpt_metrics_end(struct rcpt_metrics *metrics, unsigned metric)
 {
     struct metrics_family *family = &metrics->families[metric];

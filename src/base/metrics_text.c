@@ -1,10 +1,12 @@
-/* The pages: Prometheus text format 0.0.4, OpenMetrics 1.0.0, and the reference in docs/. */
+/* Pages of metrics: Prometheus text format 0.0.4, OpenMetrics 1.0.0 (the caller negotiates), and
+ * docs/metrics.md. Called by operate and by tests. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "buffer.h"
 #include "metrics_internal.h"
 
 #define TYPE_TEXT        "text/plain; version=0.0.4; charset=utf-8"
@@ -13,8 +15,7 @@
 #define EXACT_INTEGERS   9007199254740992.0 /* 2^53 */
 
 struct page {
-    char *text;
-    size_t size, capacity;
+    struct rcpt_buffer text;
     enum rcpt_metrics_format format;
 };
 
@@ -22,13 +23,7 @@ struct page {
 
 static void put(struct page *page, const char *bytes, size_t size)
 {
-    if (page->size + size + 1 > page->capacity) {
-        page->capacity = (page->size + size + 1) * 2;
-        page->text = rcpt_realloc(page->text, page->capacity);
-    }
-    memcpy(page->text + page->size, bytes, size);
-    page->size += size;
-    page->text[page->size] = '\0';
+    rcpt_buffer_append(&page->text, bytes, size);
 }
 
 static void put_text(struct page *page, const char *text)
@@ -52,7 +47,8 @@ static void put_number(struct page *page, double value)
     put_text(page, text);
 }
 
-/* Both formats the same, so that a change of format does not give other series: "1.0", "0.005". */
+/* Both formats write bounds alike ("1.0", "0.005"), so that a change of format does not make other
+ * series. */
 static void format_bound(char text[NUMBER_BYTES], double bound)
 {
     snprintf(text, NUMBER_BYTES, bound == floor(bound) ? "%.1f" : "%.10g", bound);
@@ -73,6 +69,7 @@ static size_t family_size(const struct rcpt_metric_row *row, enum rcpt_metrics_f
     return size;
 }
 
+/* Prometheus' text format has no `info`. */
 static const char *type_name(enum rcpt_metric_type type, enum rcpt_metrics_format format)
 {
     switch (type) {
@@ -97,6 +94,7 @@ static void put_comment(struct page *page, const struct rcpt_metric_row *row, co
     put(page, "\n", 1);
 }
 
+/* OpenMetrics alone has a line for the unit. */
 static void put_head(struct page *page, const struct rcpt_metric_row *row)
 {
     put_comment(page, row, "# HELP ", row->help);
@@ -107,6 +105,7 @@ static void put_head(struct page *page, const struct rcpt_metric_row *row)
 
 /* ---- samples ---- */
 
+/* One line: name, suffix, labels with the bound of a bucket, value. */
 static void put_sample(struct page *page, const struct rcpt_metric_row *row, const char *suffix,
                        const struct metrics_series *series, const char *bound, double value)
 {
@@ -127,6 +126,7 @@ static void put_sample(struct page *page, const struct rcpt_metric_row *row, con
     put(page, "\n", 1);
 }
 
+/* Buckets count everything below their bound. */
 static void put_histogram(struct page *page, const struct rcpt_metric_row *row,
                           const struct metrics_series *series)
 {
@@ -162,8 +162,8 @@ char *rcpt_metrics_render(const struct rcpt_metrics *metrics, enum rcpt_metrics_
         }
     }
     put_text(&page, format == RCPT_METRICS_OPENMETRICS ? "# EOF\n" : "");
-    *size = page.size;
-    return page.text;
+    *size = page.text.size;
+    return page.text.bytes;
 }
 
 /* ---- which format ---- */
@@ -194,6 +194,7 @@ static const char *parameter(const char *part, size_t part_size, const char *nam
     return NULL;
 }
 
+/* A malformed quality counts as 0: not accepted. */
 static double quality(const char *part, size_t part_size)
 {
     size_t size;
@@ -213,7 +214,7 @@ static bool is_type(const char *part, size_t part_size, const char *type)
            (part_size == size || part[size] == ';' || part[size] == ' ');
 }
 
-/* OpenMetrics of a version that is not ours is not wanted. */
+/* A version of OpenMetrics that is not ours is not accepted. */
 static bool is_openmetrics(const char *part, size_t part_size)
 {
     size_t size;
@@ -224,6 +225,7 @@ static bool is_openmetrics(const char *part, size_t part_size)
     return version == NULL || (size == 5 && memcmp(version, "1.0.0", 5) == 0);
 }
 
+/* OpenMetrics wins where it is accepted as gladly as text. */
 enum rcpt_metrics_format rcpt_metrics_negotiate(const char *accept)
 {
     double text = 0, open = 0;

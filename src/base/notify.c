@@ -1,3 +1,5 @@
+/* Messages to the service manager (sd_notify's protocol): one datagram to $NOTIFY_SOCKET, and the
+ * watchdog's interval. Never waits. Called by operate/supervisor.c. */
 #include "notify.h"
 
 #include <errno.h>
@@ -29,6 +31,7 @@ bool rcpt_notify_open(struct rcpt_notify *notify)
     return notify->fd >= 0;
 }
 
+/* A datagram that is not taken is lost: the next status line comes soon. */
 bool rcpt_notify_send(const struct rcpt_notify *notify, const char *assignments)
 {
     size_t size = strlen(assignments);
@@ -65,6 +68,6 @@ int64_t rcpt_notify_watchdog_ms(void)
     const char *process = getenv("WATCHDOG_PID");
     long long interval_us = positive(getenv("WATCHDOG_USEC"));
     if (process != NULL && positive(process) != getpid())
-        return 0; /* meant for whoever started us */
+        return 0; /* meant for the process that started us */
     return interval_us > 0 && interval_us < 1000 ? 1 : interval_us / 1000;
 }

@@ -1,4 +1,4 @@
-/* What a service manager is told: datagrams to the socket that NOTIFY_SOCKET names, sd_notify(3).
+/* Messages to a service manager: datagrams to the socket that NOTIFY_SOCKET names, sd_notify(3).
  *
  * Spoken by hand and not through libsystemd: the protocol is one sendto(), promised to stay as it
  * is, and the daemon also runs where that library is not there. Never waits. Call from one thread.
@@ -13,12 +13,12 @@
 #include <sys/un.h>
 
 struct rcpt_notify {
-    int fd; /* -1: nobody listens */
+    int fd; /* -1: there is no service manager */
     struct sockaddr_un address;
     socklen_t address_size;
 };
 
-/* False: nobody asks to be told (no NOTIFY_SOCKET, or one that is no address); what is sent is then
+/* False: there is none (no NOTIFY_SOCKET, or one that is no address); what is sent is then
  * dropped. */
 bool rcpt_notify_open(struct rcpt_notify *notify);
 /* Assignments, a line each: "READY=1\nSTATUS=…". False: it did not get through, nobody listens or

@@ -1,14 +1,17 @@
-/* Texts with a length, for readers of formats that are not ours, and the nearest of several words
- * for hints. */
+/* Texts with a length: comparing, trimming, searching, numbers, copies in an arena; and the nearest
+ * of several words, for hints. Pure. Called by readers of other people's formats: adapters of
+ * gateways, JSON, HTTP, templates. */
 #include "text.h"
 
 #define WORD_BYTES 64u /* longer words get no hint */
 
+/* ASCII only, whatever the locale is. */
 static char lower(char byte)
 {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
 }
 
+/* The blanks of JSON and of HTTP headers. */
 static bool is_blank(char byte)
 {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
@@ -39,6 +42,14 @@ bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix)
     return rcpt_text_is_nocase(rcpt_text_part(text, 0, strlen(prefix)), prefix);
 }
 
+int rcpt_text_hex_digit(int character)
+{
+    if (character >= '0' && character <= '9')
+        return character - '0';
+    int lower = character | 0x20;
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
 bool rcpt_text_is_digits(struct rcpt_text text)
 {
     for (size_t index = 0; index < text.size; index++)
@@ -67,6 +78,7 @@ struct rcpt_text rcpt_text_trim(struct rcpt_text text)
     return text;
 }
 
+/* Never beyond the text: a part that does not exist is empty. */
 struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size)
 {
     if (text.at == NULL || first > text.size)
@@ -84,6 +96,7 @@ size_t rcpt_text_find(struct rcpt_text text, const char *needle)
     return found != NULL ? (size_t)(found - text.at) : text.size;
 }
 
+/* Nine digits at most, so that the value cannot overflow. */
 bool rcpt_text_number(struct rcpt_text text, unsigned *number)
 {
     unsigned value = 0;
@@ -100,6 +113,7 @@ struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text)
     return (struct rcpt_text){rcpt_text_terminated(arena, text), text.size};
 }
 
+/* For libraries that want a C string. A NUL inside of the text stays. */
 char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text)
 {
     char *copy = rcpt_arena_alloc(arena, text.size + 1);
@@ -123,6 +137,14 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
     return (struct rcpt_text){joined, size};
 }
 
+uint64_t rcpt_text_hash(struct rcpt_text text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t index = 0; index < text.size; index++)
+        hash = (hash ^ (unsigned char)text.at[index]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 /* ---- what was probably meant ---- */
 
 static size_t min3(size_t a, size_t b, size_t c)
@@ -131,7 +153,7 @@ static size_t min3(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-/* Edit distance in which two neighbours changed round count as one edit. Both texts are shorter
+/* Edit distance in which two neighbours changed round count as one edit. Both words are shorter
  * than WORD_BYTES. */
 static size_t distance(const char *left, const char *right)
 {
@@ -153,6 +175,7 @@ static size_t distance(const char *left, const char *right)
     return rows[left_size][right_size];
 }
 
+/* Near enough: one edit, and one more for each four bytes of the candidate. */
 const char *rcpt_text_nearer(const char *text, const char *best, const char *candidate)
 {
     if (strlen(text) >= WORD_BYTES || strlen(candidate) >= WORD_BYTES)

@@ -11,7 +11,7 @@
 #include "arena.h"
 #include "utf8.h"
 
-/* Bytes that belong to somebody else; not terminated. at == NULL: not there. */
+/* Bytes that another object owns; not terminated. at == NULL: not there. */
 struct rcpt_text {
     const char *at;
     size_t size;
@@ -38,6 +38,7 @@ bool rcpt_text_is_nocase(struct rcpt_text text, const char *other); /* ASCII let
 bool rcpt_text_equal_nocase(struct rcpt_text left, struct rcpt_text right);
 bool rcpt_text_begins(struct rcpt_text text, const char *prefix);
 bool rcpt_text_begins_nocase(struct rcpt_text text, const char *prefix);
+int rcpt_text_hex_digit(int character);          /* its value; -1: it is none */
 bool rcpt_text_is_digits(struct rcpt_text text); /* at least one, and nothing else */
 /* memcmp, then the shorter one first. */
 int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right);
@@ -69,6 +70,9 @@ char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text);
 struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text *texts);
 #define RCPT_TEXT_JOIN(arena, ...)                                                                 \
     rcpt_text_join((arena), (const struct rcpt_text[]){__VA_ARGS__, {NULL, 0}})
+
+/* FNV-1a: tells texts apart, protects nothing. */
+uint64_t rcpt_text_hash(struct rcpt_text text);
 
 /* For hints: the one of `best` and `candidate` that is nearer to `text` by edits. `candidate` counts
  * only if it is near enough to be meant. `best` is NULL at first. */

@@ -6,14 +6,14 @@
 #include <stdint.h>
 #include <string.h>
 
-size_t rcpt_utf8_sequence(const char *text, size_t left)
+size_t rcpt_utf8_sequence(const char *text, size_t size)
 {
     const unsigned char *bytes = (const unsigned char *)text;
     unsigned char low = 0x80, high = 0xbf; /* of the second byte */
     if (bytes[0] < 0x80)
         return 1;
-    size_t size = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
-    if (bytes[0] < 0xc2 || bytes[0] > 0xf4 || left < size)
+    size_t length = bytes[0] >= 0xf0 ? 4 : bytes[0] >= 0xe0 ? 3 : 2;
+    if (bytes[0] < 0xc2 || bytes[0] > 0xf4 || size < length)
         return 0;
     switch (bytes[0]) {
     case 0xe0:
@@ -33,10 +33,10 @@ size_t rcpt_utf8_sequence(const char *text, size_t left)
     }
     if (bytes[1] < low || bytes[1] > high)
         return 0;
-    for (size_t index = 2; index < size; index++)
+    for (size_t index = 2; index < length; index++)
         if ((bytes[index] & 0xc0) != 0x80)
             return 0;
-    return size;
+    return length;
 }
 
 bool rcpt_utf8_is_valid(const char *text, size_t size)

@@ -1,3 +1,6 @@
+/* `receiptd actions`: lists what is not over, or shows, retries, cancels and imports. All of it
+ * goes to the database, where the daemon's schedulers find it; the daemon itself is not asked.
+ * Verbs and options are rows of the table in command.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,22 +21,7 @@
 
 /* ---- list, show ---- */
 
-static void print_report(const struct report *report, enum command_format format, const char *none)
-{
-    struct rcpt_json json;
-    if (format == COMMAND_FORMAT_JSON) {
-        rcpt_json_init(&json, stdout);
-        report_write_json(report, &json);
-        putchar('\n');
-    } else if (format == COMMAND_FORMAT_CSV) {
-        report_print_csv(report, stdout);
-    } else if (report_row_count(report) == 0) {
-        puts(none);
-    } else {
-        report_print_table(report, stdout);
-    }
-}
-
+/* `whole`: the last three columns too, which are long. */
 static void print_actions(const struct rcpt_session_rows *rows, bool whole,
                           enum command_format format)
 {
@@ -54,13 +42,12 @@ static void print_actions(const struct rcpt_session_rows *rows, bool whole,
     size_t count = sizeof(columns) / sizeof(columns[0]) - (whole ? 0 : 3);
     struct report report;
     report_init(&report, columns, count);
-    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
-        for (size_t column = 0; column < count; column++)
-            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
-    print_report(&report, format, "no actions");
+    report_add_rows(&report, rows);
+    report_print(&report, format, "no actions");
     report_fini(&report);
 }
 
+/* No action of that number is an answer of its own: exit code 66. */
 static int query_actions(const struct command_call *call, const char *action, int64_t limit,
                          enum command_format format)
 {
@@ -92,6 +79,7 @@ static int query_actions(const struct command_call *call, const char *action, in
 
 /* ---- retry, cancel ---- */
 
+/* One statement changes all of them; `limit` bounds how many. */
 static int change(const struct command_call *call, const char *file, const char *done,
                   const char *action, int64_t limit)
 {
@@ -130,6 +118,7 @@ struct import {
     int64_t rows, began;
 };
 
+/* Columns with a meaning of their own; all others go along as data. */
 static bool is_known(const char *title)
 {
     return strcmp(title, "org_id") == 0 || strcmp(title, "subject") == 0 ||
@@ -150,7 +139,8 @@ static bool refuse_line(struct import *import, const char *text)
                             text);
 }
 
-/* The file is no CSV, which is said in `error`; then the import ends. */
+/* csv_next() ends with REJECT where the file is not CSV. The import ends then: after a lost quote,
+ * lines mean nothing. */
 static bool is_damaged(struct import *import)
 {
     struct rcpt_error *error = &import->context.error;
@@ -161,6 +151,7 @@ static bool is_damaged(struct import *import)
     return true;
 }
 
+/* Without a subject a run would be about nothing. */
 static bool read_titles(struct import *import)
 {
     struct rcpt_error *error = &import->context.error;
@@ -188,6 +179,7 @@ static void write_text(struct rcpt_json *json, const char *name, const char *val
     rcpt_json_text(json, value);
 }
 
+/* A line becomes an object; its own organisation comes before that of --org. */
 static bool write_record(struct import *import, struct rcpt_json *json)
 {
     const struct csv *csv = &import->csv;
@@ -214,7 +206,7 @@ static bool write_record(struct import *import, struct rcpt_json *json)
     return true;
 }
 
-/* Some lines as JSON; NULL on error. `count` 0: the file is at its end. */
+/* One call of actions_import() gets at most IMPORT_ROWS lines. */
 static char *read_some(struct import *import, size_t *count)
 {
     char *text = NULL;
@@ -236,7 +228,7 @@ static char *read_some(struct import *import, size_t *count)
     return NULL;
 }
 
-/* Every transaction is small, so that nobody waits for an import. */
+/* Every transaction is small, so that no batch waits long for an import. */
 static bool import_some(struct import *import, bool *at_end)
 {
     size_t count = 0;
@@ -258,6 +250,7 @@ static bool import_some(struct import *import, bool *at_end)
     return true;
 }
 
+/* What was imported before an error stays; the hint says so. */
 static int import_open(struct import *import)
 {
     bool at_end = false, good = read_titles(import);
@@ -270,6 +263,7 @@ static int import_open(struct import *import)
     return good ? command_printed(EX_OK) : command_fail(&import->context.error);
 }
 
+/* `-` is the standard input. */
 static int import_file(const struct command_call *call, const char *path)
 {
     struct import *import = rcpt_calloc(1, sizeof(*import));
@@ -301,6 +295,7 @@ static int import_file(const struct command_call *call, const char *path)
 
 /* ---- the command ---- */
 
+/* 18 digits fit into an int64. */
 static bool is_number(const char *text)
 {
     size_t size = strlen(text);

@@ -1,3 +1,6 @@
+/* `receiptd audit`: recounts funnels from the messages, campaign by campaign in short snapshots,
+ * and compares with the counters; --repair adds the differences. Works beside a running daemon: a
+ * recount and its counters are read in one statement. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +14,7 @@
 struct audit {
     struct command_context *context;
     bool repair;
-    struct report drift;      /* a row per cell that was off when it was looked at first */
+    struct report drift;      /* a row per cell that was off at the first recount */
     int64_t campaigns, cells; /* checked, compared */
     int64_t repaired;         /* cells */
     int64_t remaining;        /* cells off at the end */
@@ -39,6 +42,7 @@ static int64_t count_drift(const struct rcpt_session_rows *rows)
     return drift;
 }
 
+/* Only cells that differ are reported. */
 static void note_drift(struct audit *audit, const char *campaign,
                        const struct rcpt_session_rows *rows)
 {
@@ -54,8 +58,9 @@ static void note_drift(struct audit *audit, const char *campaign,
     }
 }
 
-/* Adds the difference. The lock comes in an earlier statement than the recount, so that of two
- * repairs the second sees what the first has added. */
+/* Adds the difference and does not overwrite: batches go on counting meanwhile. The lock comes in
+ * an earlier statement than the recount, so that of two repairs the second sees what the first has
+ * added. */
 static bool add_difference(struct audit *audit, const char *campaign)
 {
     struct rcpt_session *session = audit->context->session;
@@ -78,6 +83,7 @@ static bool add_difference(struct audit *audit, const char *campaign)
     return good;
 }
 
+/* The second recount shows whether the repair has succeeded. */
 static bool repair_campaign(struct audit *audit, const char *campaign, int64_t *drift)
 {
     if (!add_difference(audit, campaign))
@@ -105,6 +111,7 @@ static bool audit_campaign(struct audit *audit, const char *campaign)
     return good;
 }
 
+/* Campaigns come from the messages and from the counters: either may be missing. */
 static bool audit_all(struct audit *audit)
 {
     struct rcpt_session_rows *rows =
@@ -130,6 +137,7 @@ static bool audit_one(struct audit *audit, const char *campaign)
 
 /* ---- printing ---- */
 
+/* With CSV the summary goes to stderr, so that stdout stays a table. */
 static void print_summary(const struct audit *audit, FILE *out)
 {
     fprintf(out, "%" PRId64 " campaigns checked, %" PRId64 " cells compared, %zu cells drift",

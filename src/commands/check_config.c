@@ -1,3 +1,6 @@
+/* `receiptd check-config`: loads the file as the daemon would, asks librdkafka about its
+ * properties, prints notes about weak settings. Connects to nothing. The pages of the reference and
+ * the example come from here too. */
 #include <stdio.h>
 #include <sysexits.h>
 

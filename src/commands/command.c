@@ -1,3 +1,5 @@
+/* The table of commands: parsing, help, the manual page and completion come from it. A new command
+ * is a row here (docs/contributing.md). */
 #include "command.h"
 
 #define FORMAT_OPTION                                                                              \
@@ -27,7 +29,8 @@ static const struct command commands[] = {
                "as JSON lines,\n"
                "or says on the standard error output why there are none. Exit code 65: something "
                "in it is not\n"
-               "understood; 77: refused. Its age is not looked at. Connects to nothing.",
+               "understood; 77: refused. The age of the signature is not checked. Connects to "
+               "nothing.",
         .options = {{"try", "ACCOUNT", "read a request for this entry of intake.accounts"},
                     {"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_intake,

@@ -1,5 +1,5 @@
-/* The commands of receiptd: one row per command, from which parsing and help come. Private to the
- * room. */
+/* The commands of receiptd: one row per command, from which parsing and help come. Private to this
+ * folder. */
 #ifndef RECEIPTD_COMMANDS_COMMAND_H
 #define RECEIPTD_COMMANDS_COMMAND_H
 

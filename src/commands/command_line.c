@@ -1,3 +1,5 @@
+/* From argv to a call of a command: looks the command up, parses its options by its row in the
+ * table, prints help. Called by main.c; the accessors are called by commands. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -82,6 +84,7 @@ static void print_command_help(const struct command *command, FILE *out)
 
 /* ---- parsing ---- */
 
+/* getopt's table has the command's options and the two that every command takes. */
 static void fill_getopt_table(const struct command *command,
                               struct option table[COMMAND_MAX_OPTIONS + 3])
 {
@@ -97,6 +100,7 @@ static void fill_getopt_table(const struct command *command,
     table[used] = (struct option){0};
 }
 
+/* getopt_long accepts abbreviations and refuses values silently; both become sentences here. */
 static int refuse_option(const struct command_call *call, const char *word)
 {
     char name[64];
@@ -111,7 +115,7 @@ static int refuse_option(const struct command_call *call, const char *word)
     return command_usage(call, "unknown option %s", name);
 }
 
-/* EX_OK with the call filled, EX_USAGE after saying why; `help` is set if it was asked for. */
+/* Options and arguments may stand in any order, as getopt_long permits. */
 static int parse(int argc, char **argv, struct command_call *call, bool *help)
 {
     struct option table[COMMAND_MAX_OPTIONS + 3];
@@ -163,6 +167,7 @@ static int refuse_command(const char *word)
     return EX_USAGE;
 }
 
+/* Memory is protected before the command reads its configuration, which holds secrets. */
 int command_main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -193,6 +198,7 @@ int command_main(int argc, char **argv)
 
 /* ---- what was given ---- */
 
+/* Asking for an option that the row does not have is a bug of the command. */
 const char *command_option(const struct command_call *call, const char *name)
 {
     for (size_t index = 0; index < COMMAND_MAX_OPTIONS; index++) {
@@ -222,6 +228,7 @@ bool command_format(const struct command_call *call, enum command_format *format
     return given == NULL;
 }
 
+/* strtoll alone would take `12x` for 12. */
 bool command_number(const struct command_call *call, const char *name, int64_t low, int64_t high,
                     int64_t fallback, int64_t *value)
 {

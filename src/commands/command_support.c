@@ -1,3 +1,5 @@
+/* What several commands need: how they fail, protect their memory, connect, and end their
+ * output. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -55,6 +57,8 @@ int command_usage(const struct command_call *call, const char *format, ...)
     return EX_USAGE;
 }
 
+/* Loads the configuration, then connects. A failure is printed here; the caller only returns the
+ * code. */
 bool command_open(struct command_context *context, const struct command_call *call, bool read_only,
                   int *exit_code)
 {
@@ -84,6 +88,7 @@ void command_close(struct command_context *context)
     rcpt_config_free(context->config);
 }
 
+/* A full disk or a closed pipe shows only at the flush. */
 int command_printed(int exit_code)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

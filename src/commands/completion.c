@@ -1,4 +1,5 @@
-/* Completion for bash and zsh: words of the tables and nothing that has to be asked for. */
+/* `receiptd generate bash` and `zsh`: completion scripts from the table of commands. They complete
+ * words of the tables and ask nothing of the system. */
 #include <string.h>
 
 #include "command.h"
@@ -26,6 +27,7 @@ static void write_option_values(const struct command *command, FILE *out)
     }
 }
 
+/* What may follow the command's name: its verbs, its options. */
 static void write_words(const struct command *command, FILE *out)
 {
     fprintf(out, "        %s) words='", command->name);
@@ -65,9 +67,7 @@ void completion_write_bash(FILE *out)
 
 /* ---- zsh ---- */
 
-/* Inside a description of _arguments or _describe: quotes end it, brackets and colons mean
- * something.
- */
+/* In zsh's specifications quotes, brackets and colons mean something. */
 static void write_quoted(const char *text, FILE *out)
 {
     for (; *text != '\0'; text++) {

@@ -1,22 +1,10 @@
-/* receiptd.yaml(5), made from the table like the pages of config_pages.c. */
+/* `receiptd generate config-man`: receiptd.yaml(5), made from the table of keys like the pages of
+ * config/pages.c. */
 #include <string.h>
 
 #include "config/print.h"
 #include "config/value.h"
 #include "manual.h"
-
-static const char *type_name(const struct rcpt_config_row *row)
-{
-    static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
-        [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
-        [RCPT_CONFIG_TABLE] = "SQL table",    [RCPT_CONFIG_TOPICS] = "list of topics",
-        [RCPT_CONFIG_LIST] = "list of texts", [RCPT_CONFIG_INTEGER] = "integer",
-        [RCPT_CONFIG_SIZE] = "size",          [RCPT_CONFIG_DURATION] = "duration",
-        [RCPT_CONFIG_CHOICE] = "choice",      [RCPT_CONFIG_MAP] = "map",
-        [RCPT_CONFIG_RECORDS] = "list",       [RCPT_CONFIG_RATIO] = "ratio",
-    };
-    return names[row->type];
-}
 
 static void write_initial(const struct rcpt_config_row *row, FILE *out)
 {
@@ -54,7 +42,7 @@ static void write_row(const struct rcpt_config_row *row, bool field, FILE *out)
     fputc('\n', out);
     manual_text(row->doc != NULL ? row->doc : "", out);
     fputs(".\n.br\n", out);
-    fprintf(out, "(%s", type_name(row));
+    fprintf(out, "(%s", rcpt_config_type_name(row->type));
     write_initial(row, out);
     write_choices(row, out);
     if (!field)
@@ -66,6 +54,7 @@ static void write_row(const struct rcpt_config_row *row, bool field, FILE *out)
     fputs(")\n", out);
 }
 
+/* Lists of records have their fields in a paragraph below the section. */
 static void write_fields(const struct rcpt_config_row *row, FILE *out)
 {
     fputs(".PP\nAn entry of ", out);
@@ -76,15 +65,6 @@ static void write_fields(const struct rcpt_config_row *row, FILE *out)
     fputs(".RE\n", out);
 }
 
-/* "kafka.brokers" stands in "kafka", "lanes" in "". */
-static bool is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
-{
-    size_t size = strlen(section->path);
-    if (size == 0)
-        return strchr(row->path, '.') == NULL;
-    return strncmp(row->path, section->path, size) == 0 && row->path[size] == '.';
-}
-
 static void write_section(const struct rcpt_config_section *section, FILE *out)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -92,11 +72,11 @@ static void write_section(const struct rcpt_config_section *section, FILE *out)
     manual_text(section->doc, out);
     fputc('\n', out);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section))
+        if (rcpt_config_is_in(&table->rows[index], section))
             write_row(&table->rows[index], false, out);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section) && table->rows[index].type == RCPT_CONFIG_RECORDS &&
-            table->rows[index].record != NULL)
+        if (rcpt_config_is_in(&table->rows[index], section) &&
+            table->rows[index].type == RCPT_CONFIG_RECORDS && table->rows[index].record != NULL)
             write_fields(&table->rows[index], out);
 }
 

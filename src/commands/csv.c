@@ -1,3 +1,5 @@
+/* Reads CSV (RFC 4180) record by record into a buffer of fixed size. Lines are counted for errors;
+ * a quoted field may span several. Called by `actions import`. */
 #include "csv.h"
 
 void csv_init(struct csv *csv, FILE *in)
@@ -13,7 +15,8 @@ static bool refuse(const struct csv *csv, const char *text, struct rcpt_error *e
     return rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "line %u: %s", csv->line, text);
 }
 
-/* One field into the text; `end` is what ended it: a comma, a line feed or EOF. */
+/* One field into the text. A quote opens a field only at its beginning; two of them inside stand
+ * for one. `end` is what ended the field: a comma, a line feed or EOF. */
 static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_error *error)
 {
     bool quoted = false, was_quoted = false;
@@ -59,6 +62,7 @@ static bool is_empty(const struct csv *csv)
     return csv->count == 1 && csv->fields[0][0] == '\0';
 }
 
+/* Empty lines are skipped: editors leave one at the end. */
 bool csv_next(struct csv *csv, struct rcpt_error *error)
 {
     int end = ',';

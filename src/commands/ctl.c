@@ -1,3 +1,6 @@
+/* `receiptd ctl`: one line to the daemon's control socket, its answer to stdout. Verbs are the
+ * daemon's (operate/control.c), except `org` and `pipeline`, which go to the database
+ * (limits.c). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +10,13 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "command.h"
 #include "operate/control.h"
 
 #define ANSWER_TIMEOUT_S 3700 /* above the longest shutdown.deadline, which bounds a drain */
 
+/* The time-out is above any drain's: a daemon that answers late is still draining. */
 static int connect_to(const char *path, struct rcpt_error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -34,6 +39,7 @@ static int connect_to(const char *path, struct rcpt_error *error)
     return -1;
 }
 
+/* The protocol is one line of words; a line feed inside would be a second request. */
 static bool send_request(int fd, const struct command_call *call, bool json,
                          struct rcpt_error *error)
 {
@@ -55,22 +61,19 @@ static bool send_request(int fd, const struct command_call *call, bool json,
 /* The whole answer, terminated. */
 static char *receive(int fd, struct rcpt_error *error)
 {
-    char *text = NULL, part[4096];
-    size_t size = 0;
+    struct rcpt_buffer text = {0};
+    char part[4096];
     ssize_t got;
-    while ((got = recv(fd, part, sizeof(part), 0)) > 0) {
-        text = rcpt_realloc(text, size + (size_t)got + 1);
-        memcpy(text + size, part, (size_t)got);
-        size += (size_t)got;
-        text[size] = '\0';
-    }
-    if (got == 0 && text != NULL && strchr(text, '\n') != NULL)
-        return text;
-    free(text);
+    while ((got = recv(fd, part, sizeof(part), 0)) > 0)
+        rcpt_buffer_append(&text, part, (size_t)got);
+    if (got == 0 && text.bytes != NULL && strchr(text.bytes, '\n') != NULL)
+        return text.bytes;
+    rcpt_buffer_free(&text);
     rcpt_error_fatal(error, EX_UNAVAILABLE, "the daemon went away before it answered");
     return NULL;
 }
 
+/* The first line of the answer is the exit code, the rest is for the reader. */
 static int ask(const char *path, const struct command_call *call, bool json)
 {
     struct rcpt_error error = {0};

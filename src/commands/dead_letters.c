@@ -1,10 +1,11 @@
+/* `receiptd dead-letters`: lists what could not be applied, or parks it again (redrive.c) where the
+ * ladder of today takes it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
 #include "command.h"
 #include "core/record.h"
 #include "postgres/sql.h"
@@ -23,6 +24,7 @@ static bool is_reason(const char *name)
     return false;
 }
 
+/* Reasons are few, so the error lists them. */
 static int refuse_reason(const struct command_call *call, const char *name)
 {
     char known[512] = "";
@@ -35,22 +37,7 @@ static int refuse_reason(const struct command_call *call, const char *name)
 
 /* ---- list ---- */
 
-static void print_list(const struct report *report, enum command_format format)
-{
-    struct rcpt_json json;
-    if (format == COMMAND_FORMAT_JSON) {
-        rcpt_json_init(&json, stdout);
-        report_write_json(report, &json);
-        putchar('\n');
-    } else if (format == COMMAND_FORMAT_CSV) {
-        report_print_csv(report, stdout);
-    } else if (report_row_count(report) == 0) {
-        puts("no dead letters");
-    } else {
-        report_print_table(report, stdout);
-    }
-}
-
+/* Payloads hold personal data; they come only with --payload. */
 static void print_letters(const struct rcpt_session_rows *rows, bool payload,
                           enum command_format format)
 {
@@ -61,11 +48,8 @@ static void print_letters(const struct rcpt_session_rows *rows, bool payload,
     size_t count = sizeof(columns) / sizeof(columns[0]) - !payload;
     struct report report;
     report_init(&report, columns, count);
-    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
-        for (size_t column = 0; column < count; column++)
-            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
-    }
-    print_list(&report, format);
+    report_add_rows(&report, rows);
+    report_print(&report, format, "no dead letters");
     report_fini(&report);
 }
 
@@ -94,6 +78,7 @@ static int list(const struct command_call *call, enum command_format format, int
 
 /* ---- redrive ---- */
 
+/* Letters that were cut when they were stored can never be redriven; the reader has to know. */
 static void print_counts(const struct redrive_counts *counts, enum command_format format)
 {
     static const struct report_column columns[] = {{"letters_moved", REPORT_NUMBER},
@@ -114,11 +99,12 @@ static void print_counts(const struct redrive_counts *counts, enum command_forma
         report_add_int(&report, counts->moved);
         report_add_int(&report, counts->receipts);
         report_add_int(&report, counts->left);
-        print_list(&report, format);
+        report_print(&report, format, NULL);
         report_fini(&report);
     }
 }
 
+/* The counts are printed even after an error: pages before it are committed. */
 static int move(const struct command_call *call, enum command_format format, int64_t limit)
 {
     struct command_context context;

@@ -1,3 +1,6 @@
+/* `receiptd explain`: one message's row, the receipts that are known of it with what each did and
+ * why, and dead letters that name it. Reads in one snapshot. The reasons are derived here from what
+ * the timeline stores (core/outcome.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +31,7 @@ static const char *status_name(const struct rcpt_ladder *ladder, int64_t code, c
     return text;
 }
 
-/* The first of its kind in its transaction: the others are duplicates of it. */
+/* Whether it is the first of its status in its transaction: the others are its duplicates. */
 static bool is_first(const struct rcpt_session_rows *rows, size_t row)
 {
     for (size_t other = row; other-- > 0;) {
@@ -42,7 +45,7 @@ static bool is_first(const struct rcpt_session_rows *rows, size_t row)
     return true;
 }
 
-/* A receipt that found no row. */
+/* A receipt that found no row waits, is dead, or was applied later. */
 static const char *explain_unknown(const struct rcpt_session_rows *rows, size_t row,
                                    char why[WHY_BYTES])
 {
@@ -59,6 +62,7 @@ static const char *explain_unknown(const struct rcpt_session_rows *rows, size_t 
     return "woken";
 }
 
+/* Without `old` the receipt met no row. */
 static const char *explain_receipt(const struct explanation *explanation, size_t row,
                                    char why[WHY_BYTES])
 {
@@ -122,6 +126,7 @@ static void put_words(struct rcpt_json *json, const char *name, const char *word
     rcpt_json_end_array(json);
 }
 
+/* A record's place and the event's index in it name a receipt. */
 static void put_place(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row)
 {
     put(json, rows, row, "topic");
@@ -203,12 +208,13 @@ static const char *or_dash(const char *text)
     return text != NULL && text[0] != '\0' ? text : "-";
 }
 
-/* Others wrote it: nothing in it steers the terminal. */
+/* Ids come from others, so control bytes are replaced. */
 static void print_text(const char *text)
 {
     report_print_padded(stdout, text, 0, false);
 }
 
+/* One line for each fact; a dash for what is not known. */
 static void print_message(const struct rcpt_session_rows *rows)
 {
     static const struct {
@@ -284,6 +290,7 @@ static char *as_json(const char *id)
     return text;
 }
 
+/* Letters are found by the id as it stands in JSON; a rollback ends the snapshot. */
 static bool read_all(struct command_context *context, const char *id,
                      struct explanation *explanation)
 {
@@ -305,6 +312,7 @@ static bool read_all(struct command_context *context, const char *id,
     return explanation->letters != NULL;
 }
 
+/* Nothing known is an answer with its own exit code. */
 static int print(const struct explanation *explanation, enum command_format format)
 {
     size_t known = rcpt_session_rows_count(explanation->message) +

@@ -1,4 +1,5 @@
-/* receiptd fold-plan: what a rule would publish with other windows. */
+/* `receiptd fold-plan`: reads the history of a topic and says what a fold rule would publish with
+ * other windows (folds/plan.c computes). Joins no group and changes nothing. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct planning {
     size_t row_count;
 };
 
+/* Windows are durations, separated by commas. */
 static bool read_windows(const struct command_call *call, struct planning *planning)
 {
     const char *text = command_option(call, "windows");
@@ -58,6 +60,8 @@ static const struct rcpt_fold_config *find_rule(const struct rcpt_config *config
     return NULL;
 }
 
+/* An event is 16 bytes here: the hash of its group and its time. Records that are no events of the
+ * rule are counted. */
 static bool on_message(void *context, const struct rcpt_kafka_message *message)
 {
     struct planning *planning = context;
@@ -93,6 +97,7 @@ static bool read_topic(const struct rcpt_config *config, struct planning *planni
     return good;
 }
 
+/* The picture is one SVG file without scripts. */
 static int write_picture(const char *path, const struct planning *planning)
 {
     struct rcpt_error error;

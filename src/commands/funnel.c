@@ -1,3 +1,5 @@
+/* `receiptd funnel`: counts and rates of one campaign or of all, as a tree for people, as CSV or
+ * JSON. Two queries in one snapshot, both ordered by campaign, are read side by side. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +50,7 @@ static void advance(struct section *section, const char *campaign)
 
 /* ---- JSON ---- */
 
+/* Statuses and flags come in one result; flags have no `current`. */
 static void write_counts(const struct section *section, bool flags, struct rcpt_json *json)
 {
     rcpt_json_begin_array(json);
@@ -72,6 +75,7 @@ static void write_counts(const struct section *section, bool flags, struct rcpt_
     rcpt_json_end_array(json);
 }
 
+/* A rate without a denominator has no value: null, not 0. */
 static void write_kpis(const struct section *section, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
@@ -125,6 +129,7 @@ static void print_number(int64_t value)
     report_print_padded(stdout, grouped, NUMBER_WIDTH, true);
 }
 
+/* Nothing is printed where the whole is 0. */
 static void print_share(int64_t part, int64_t whole)
 {
     char share[32] = "";
@@ -144,6 +149,7 @@ static bool find_status(const struct section *section, const char *status, size_
     return false;
 }
 
+/* Indentation shows the tree; shares are of the root and of the parent. */
 static void print_count(const struct section *section, size_t row, unsigned depth)
 {
     size_t parent;
@@ -178,6 +184,7 @@ static void print_subtree(const struct section *section, size_t row, unsigned de
     }
 }
 
+/* Trees first, from their roots; flags below, where they have any count. */
 static void print_counts(const struct section *section)
 {
     report_print_padded(stdout, "status", NAME_WIDTH, false);
@@ -232,6 +239,7 @@ static void add_csv_rows(const struct section *section, struct report *report)
 
 /* ---- the command ---- */
 
+/* The counts say which campaign comes next; the rates follow. */
 static bool next_funnel(struct funnel *funnel)
 {
     if (funnel->counts.end >= rcpt_session_rows_count(funnel->counts.rows))
@@ -256,6 +264,7 @@ static void print_csv(struct funnel *funnel)
     report_fini(&report);
 }
 
+/* One campaign is an object, all of them an array. */
 static void print_json(struct funnel *funnel, bool one)
 {
     struct rcpt_json json;

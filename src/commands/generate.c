@@ -1,3 +1,5 @@
+/* `receiptd generate`: pages and scripts from the program's own tables. Reads no file and connects
+ * to nothing, so that packages can run it while they are built. */
 #include <string.h>
 #include <sysexits.h>
 

@@ -26,6 +26,7 @@ static void write_list(FILE *out, const char *folder,
         write_statement(out, folder, "", &list[index]);
 }
 
+/* By name and by text: only statements that differ are printed again. */
 static bool is_among(const struct rcpt_lane_statements *statements,
                      const struct rcpt_pg_statement *wanted)
 {
@@ -64,9 +65,10 @@ static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
     rcpt_lane_statements_free(statements);
 }
 
+/* Statements of lanes depend on who subscribes to transitions; every combination is a variant. */
 static void write_lane(FILE *out)
 {
-    static const struct variant nobody = {.name = ""},
+    static const struct variant none = {.name = ""},
                                 variants[] = {
                                     {" folds", {FOLDS}, 1, false},
                                     {" folds_columns", {FOLDS_COLUMNS}, 1, false},
@@ -75,7 +77,7 @@ static void write_lane(FILE *out)
                                     {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, 2, true},
                                 };
     struct rcpt_lane_statements *plain = rcpt_lane_statements_new(NULL, 0);
-    write_variant(out, NULL, &nobody);
+    write_variant(out, NULL, &none);
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
         write_variant(out, plain, &variants[index]);
     rcpt_lane_statements_free(plain);

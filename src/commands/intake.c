@@ -1,5 +1,7 @@
+/* `receiptd intake`: the process of the intake alone: loop, signals, endpoints, supervisor.
+ * Starting → serving → stopping (no new connections, requests in flight are answered) → closing
+ * (the tracer first, then the handles). The intake itself is in src/intake. */
 #include <inttypes.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "host/context.h"
 #include "intake/intake.h"
 #include "kafka/consumer.h"
 #include "operate/intake_endpoints.h"
@@ -23,7 +26,7 @@ struct intake_process {
     struct supervisor supervisor;
     struct intake_endpoints endpoints;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
-    char instance[80];
+    char instance[APP_INSTANCE_BYTES];
     uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
@@ -36,6 +39,7 @@ static void on_ready(void *context, bool ready, const char *reason)
     supervisor_set_ready(&process->supervisor, ready);
 }
 
+/* The rate is that since the last line for the service manager. */
 static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
     struct intake_process *process = context;
@@ -61,6 +65,7 @@ static void on_nothing(void *context)
     (void)context;
 }
 
+/* All handles of the loop; afterwards uv_run() returns. */
 static void close_handles(struct intake_process *process)
 {
     supervisor_signals_hold();
@@ -79,6 +84,7 @@ static void on_tracer_closed(void *context)
     close_handles(process);
 }
 
+/* The intake is closed; spans on their way go first. */
 static void close_rest(struct intake_process *process)
 {
     process->intake = process->endpoints.intake = NULL;
@@ -93,7 +99,7 @@ static void on_closed(void *context)
     close_rest(context);
 }
 
-/* What was not acknowledged has not been answered with 2xx: the gateways send it again. */
+/* What was not acknowledged by Kafka was not answered with 2xx: the gateways send it again. */
 static void on_deadline(uv_timer_t *timer)
 {
     const struct intake_process *process = timer->data;
@@ -103,6 +109,7 @@ static void on_deadline(uv_timer_t *timer)
     _exit(process->exit_code);
 }
 
+/* SIGHUP reads certificates again; the first SIGTERM or SIGINT drains, the second ends at once. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct intake_process *process = handle->data;
@@ -152,11 +159,10 @@ static struct rcpt_tracer *start_tracer(struct intake_process *process)
     return config->tracing.endpoint != NULL ? rcpt_tracer_new(&settings) : NULL;
 }
 
+/* A failure of the intake still goes through the orderly end: handles are open. */
 static void start(struct intake_process *process)
 {
-    char host[48] = "localhost";
-    gethostname(host, sizeof(host) - 1);
-    snprintf(process->instance, sizeof(process->instance), "%s-%d", host, (int)getpid());
+    app_name_instance(process->instance);
     uv_loop_init(&process->loop);
     uv_timer_init(&process->loop, &process->deadline);
     process->deadline.data = process;
@@ -183,6 +189,7 @@ static void start(struct intake_process *process)
     close_rest(process);
 }
 
+/* librdkafka's threads may still be ending; exit() would free what they use. */
 static int run(const struct rcpt_config *config)
 {
     struct intake_process *process = rcpt_calloc(1, sizeof(*process));
@@ -207,10 +214,7 @@ int command_intake(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    /* As in rcpt_app_run: what is resident stays near what is used. */
-    mallopt(M_ARENA_MAX, 2);
-    mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+    app_limit_memory();
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_config_warn(config);

@@ -1,5 +1,6 @@
-/* `receiptd intake --try ACCOUNT`: one request as text on the standard input, its events as JSON
- * lines on the standard output. Connects to nothing. */
+/* `receiptd intake --try ACCOUNT`: one HTTP request as text on the standard input becomes events as
+ * JSON lines on the standard output; verdict and drops go to stderr. Everything is checked as the
+ * intake would, except the age of the signature. Connects to nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ static const struct rcpt_intake_account_config *find_account(const struct rcpt_c
     return NULL;
 }
 
+/* The hint lists the accounts that there are. */
 static int fail_account(const struct rcpt_config *config, const char *name)
 {
     fprintf(stderr, "receiptd: there is no intake account \"%s\"\nHINT: ", name);
@@ -58,6 +60,7 @@ static int64_t now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+/* The id is that of the event, or the gateway's, which the alias table would translate. */
 static void print_events(const struct rcpt_intake_account *account,
                          const struct rcpt_intake_result *result, struct rcpt_arena *arena)
 {
@@ -92,6 +95,7 @@ static bool report_drops(const struct rcpt_intake_result *result)
     return lost;
 }
 
+/* Exit codes tell apart: refused, something lost, all fine. */
 static int report(const struct rcpt_intake_account *account,
                   const struct rcpt_intake_result *result, struct rcpt_arena *arena)
 {
@@ -109,7 +113,7 @@ static int report(const struct rcpt_intake_account *account,
     return report_drops(result) ? EX_DATAERR : EX_OK;
 }
 
-/* A sample is old by nature: its age is not looked at, everything else is. */
+/* A sample is old by nature: its age is not checked, everything else is. */
 static int try_request(const struct rcpt_intake_account_config *config,
                        const struct rcpt_ladder *ladder, const struct rcpt_http_message *message,
                        struct rcpt_error *error)

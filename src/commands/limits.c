@@ -1,12 +1,11 @@
-/* `ctl org` and `ctl pipeline`: what all instances keep to, so it is changed in the database and
- * not in one of them. */
+/* `receiptd ctl org` and `receiptd ctl pipeline`: limits and pauses that all instances keep to.
+ * They are rows in the database, which every scheduler reads; no daemon is asked. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
-#include "base/json.h"
 #include "command.h"
 #include "postgres/sql.h"
 #include "report.h"
@@ -14,7 +13,7 @@
 #define MINUTE_US 60000000
 #define NUMBER    24
 
-/* `pipeline`: the statement says whether there is one of this name; NULL: it says nothing. */
+/* Runs one statement. With `pipeline` the statement says whether such a pipeline exists. */
 static int run(const struct command_call *call, const char *file, size_t count,
                const char *const *values, const char *pipeline)
 {
@@ -40,22 +39,15 @@ static int list(const struct command_call *call, const char *file,
 {
     struct command_context context;
     struct report report;
-    struct rcpt_json json;
     int exit_code;
     if (!command_open(&context, call, true, &exit_code))
         return exit_code;
     struct rcpt_session_rows *rows =
         rcpt_session_query(context.session, rcpt_sql(file), 0, NULL, &context.error);
     report_init(&report, columns, count);
-    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
-        for (size_t column = 0; column < count; column++)
-            report_add(&report, rcpt_session_rows_text(rows, row, columns[column].name));
-    if (rows != NULL && format == COMMAND_FORMAT_JSON) {
-        rcpt_json_init(&json, stdout);
-        report_write_json(&report, &json);
-        putchar('\n');
-    } else if (rows != NULL) {
-        report_print_table(&report, stdout);
+    if (rows != NULL) {
+        report_add_rows(&report, rows);
+        report_print(&report, format, NULL);
     }
     exit_code = rows != NULL ? command_printed(EX_OK) : command_fail(&context.error);
     report_fini(&report);
@@ -64,7 +56,7 @@ static int list(const struct command_call *call, const char *file,
     return exit_code;
 }
 
-/* An option as a number in text; false after saying what is wrong. NULL: not given. */
+/* A rate per minute becomes the interval between two attempts, in microseconds; 0 is no limit. */
 static bool read_number(const struct command_call *call, const char *name, int64_t low,
                         int64_t high, char text[NUMBER], const char **value)
 {
@@ -81,6 +73,7 @@ static bool read_number(const struct command_call *call, const char *name, int64
     return true;
 }
 
+/* What is not given stays as it is. */
 static int set(const struct command_call *call, const char *org)
 {
     char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER];

@@ -1,3 +1,5 @@
+/* `receiptd generate man`: receiptd(1) as roff from the table of commands, and the helpers that
+ * receiptd.yaml(5) shares. */
 #include "manual.h"
 
 #include <string.h>
@@ -13,6 +15,7 @@ void manual_title(const char *name, int section, FILE *out)
             name, section, RCPT_VERSION);
 }
 
+/* Escapes what roff would read as a request or a font; backticks become bold. */
 void manual_text(const char *text, FILE *out)
 {
     bool bold = false, fresh = true;
@@ -35,7 +38,7 @@ void manual_text(const char *text, FILE *out)
         fputs("\\fR", out);
 }
 
-/* A paragraph that is set in columns stays as it is. */
+/* A text set in columns stays unfilled. */
 static void write_paragraph(const char *text, size_t size, FILE *out)
 {
     char paragraph[1024];
@@ -112,7 +115,7 @@ static const char ending[] =
     "Variables that the configuration names as ${NAME}, those of libpq, and:\n"
     ".TP\n.BR NOTIFY_SOCKET \", \" WATCHDOG_USEC\n"
     "of\n.BR systemd.service (5)\n"
-    "with Type=notify: start, status, reload, drain and signs of life are told there.\n"
+    "with Type=notify: start, status, reload, drain and signs of life are sent there.\n"
     ".TP\n.B RECEIPTD_SECRETS\n"
     "set by the units to where the files of /etc/receiptd/secrets, or of intake-secrets, are for\n"
     "them; a secret is written\n"

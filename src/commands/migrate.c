@@ -1,3 +1,6 @@
+/* `receiptd migrate`: one transaction under a lock: a plan is made from what the database has
+ * (migrate_plan.c), and its steps are run; or, with --dry-run, printed as a script for psql. A
+ * second run has nothing to do. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -30,6 +33,7 @@ static bool print_script(struct migrate_plan *plan)
     return true;
 }
 
+/* A read-only transaction makes the plan without locks and is rolled back. */
 static bool dry_run(struct migrate_plan *plan)
 {
     struct rcpt_session *session = plan->context->session;
@@ -43,6 +47,7 @@ static bool dry_run(struct migrate_plan *plan)
 
 /* ---- the migration ---- */
 
+/* The lock is an advisory one, of this schema. */
 static bool try_lock(struct migrate_plan *plan, bool wait, bool *locked)
 {
     const char *const values[] = {migrate_binding(plan, "schema"), wait ? "true" : "false"};
@@ -55,6 +60,7 @@ static bool try_lock(struct migrate_plan *plan, bool wait, bool *locked)
     return true;
 }
 
+/* A second migration waits and says so. */
 static bool lock(struct migrate_plan *plan)
 {
     bool locked = false;
@@ -67,7 +73,8 @@ static bool lock(struct migrate_plan *plan)
     return try_lock(plan, true, &locked);
 }
 
-/* An existing table may hold statuses of its own, and rows that no trigger has counted. */
+/* An existing table may hold statuses that the ladder does not have, and rows that no trigger has
+ * counted. */
 static bool look_at_mapped_rows(struct migrate_plan *plan, bool *has_rows)
 {
     if (!plan->maps_inbox)
@@ -84,6 +91,7 @@ static bool look_at_mapped_rows(struct migrate_plan *plan, bool *has_rows)
     return !*has_rows || migrate_ladder_check(plan);
 }
 
+/* Steps are printed before they run: one that hangs shows its name. */
 static bool apply(struct migrate_plan *plan, bool *has_rows)
 {
     struct rcpt_session *session = plan->context->session;

@@ -1,5 +1,5 @@
 /* What a migration has to do: steps of plain words and SQL, from looking at the database only.
- * Private to the room. */
+ * Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_MIGRATE_H
 #define RECEIPTD_COMMANDS_MIGRATE_H
 
@@ -20,7 +20,7 @@ struct migrate_step {
 struct migrate_plan {
     struct command_context *context;
     const struct command_call *call;
-    bool dry_run; /* look without locks */
+    bool dry_run; /* reads without locks */
     struct rcpt_pg_binding bindings[MIGRATE_MAX_BINDINGS];
     size_t binding_count;
     char *owned[MIGRATE_MAX_BINDINGS]; /* values that were made for the bindings */

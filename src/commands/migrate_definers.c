@@ -1,6 +1,7 @@
-/* Functions with rights of their own (SECURITY DEFINER) belong to roles that nobody logs in as,
- * with the rights of sql/migrate/definer_*.sql: never to the owner of the schema, for whoever found
- * a way to run code in one would be him. Called by migrate_plan.c. */
+/* migrate, functions with rights of their own (SECURITY DEFINER): they belong to roles that cannot
+ * log in and have only the rights of sql/migrate/definer_*.sql. They never belong to the owner of
+ * the schema: a way to run code in one of them would be a way to all his rights. Called by
+ * migrate_plan.c. */
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -19,6 +20,7 @@ static const struct {
 
 /* ---- what only an administrator can do ---- */
 
+/* A role with members or rights would lend them to the function. */
 static bool refuse_problem(struct migrate_plan *plan, const struct rcpt_session_rows *state,
                            size_t row)
 {
@@ -58,6 +60,7 @@ static bool refuse_creation(struct migrate_plan *plan, const struct rcpt_session
 
 /* ---- steps ---- */
 
+/* Creates the role, or joins it: only a member may give a function to a role. */
 static bool plan_role(struct migrate_plan *plan, const struct rcpt_session_rows *state, size_t row)
 {
     const char *role = rcpt_session_rows_text(state, row, "role");
@@ -79,6 +82,8 @@ static bool plan_role(struct migrate_plan *plan, const struct rcpt_session_rows 
                                        "become a member of role %s", role);
 }
 
+/* Seeing other roles' sessions is a right that only an administrator can give; without it the
+ * watcher still works for our own. */
 static bool plan_sight(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     const char *role = rcpt_session_rows_text(state, MIGRATE_WATCHER, "role");
@@ -94,6 +99,7 @@ static bool plan_sight(struct migrate_plan *plan, const struct rcpt_session_rows
     return true;
 }
 
+/* The trigger's function is not needed where nothing is counted. */
 static bool plan_definer(struct migrate_plan *plan, const struct rcpt_session_rows *state,
                          size_t row)
 {
@@ -107,6 +113,8 @@ static bool plan_definer(struct migrate_plan *plan, const struct rcpt_session_ro
     return !plan->hands_over[row] || plan_role(plan, state, row);
 }
 
+/* Before the functions exist: roles. migrate_definers_plan() hands the functions over
+ * afterwards. */
 bool migrate_definers_prepare(struct migrate_plan *plan)
 {
     const char *const values[] = {plan->context->config->postgres.schema};

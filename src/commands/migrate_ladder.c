@@ -1,3 +1,6 @@
+/* migrate, the ladder: fills, extends or replaces its tables. A ladder that only grows is taken
+ * while daemons run; any other change is checked against the rows in use, and raises generations so
+ * that daemons with the old ladder stop. Called by migrate_plan.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +50,7 @@ static void add_entry(struct rcpt_array_text arrays[ARRAYS], const struct rcpt_l
     add_int_or_null(&arrays[IMPLIED], !entry->is_flag || entry->top == 0, entry->top);
 }
 
+/* The ladder as arrays, the parameters of ladder_fill.sql. */
 void migrate_ladder_bind(struct migrate_plan *plan)
 {
     const struct rcpt_config *config = plan->context->config;
@@ -71,6 +75,7 @@ void migrate_ladder_bind(struct migrate_plan *plan)
 
 /* ---- contradictions ---- */
 
+/* The list is cut where it would be too long to read; the hint has the count. */
 static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *rows)
 {
     char list[400] = "";
@@ -90,7 +95,7 @@ static void refuse(struct migrate_plan *plan, const struct rcpt_session_rows *ro
                     count);
 }
 
-/* Our own table belongs to the owner of the schema, and so do its indexes. */
+/* Our own table belongs to the owner of the schema, so no foreign code runs when it is read. */
 static bool inbox_is_own(struct migrate_plan *plan, bool *own)
 {
     struct rcpt_session_rows *rows = rcpt_session_query(
@@ -103,6 +108,8 @@ static bool inbox_is_own(struct migrate_plan *plan, bool *own)
     return rows != NULL;
 }
 
+/* Reading a foreign table may call functions of its owner (policies, indexes, rules): they would
+ * run with the rights of this session. */
 bool migrate_check_callers(struct migrate_plan *plan)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -119,12 +126,13 @@ bool migrate_check_callers(struct migrate_plan *plan)
     bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
     if (rows != NULL && !good) {
         const char *object = rcpt_session_rows_text(rows, 0, "object");
-        rcpt_error_fatal(error, EX_NOPERM,
-                         "%s calls %s of role \"%s\": whoever reads the inbox table runs it, with "
-                         "all his rights",
-                         object, rcpt_session_rows_text(rows, 0, "function"),
-                         rcpt_session_rows_text(rows, 0, "owner"));
-        rcpt_error_hint(error, "drop the %s, or look at the function and give it to a superuser",
+        rcpt_error_fatal(
+            error, EX_NOPERM,
+            "%s calls %s of role \"%s\": a session that reads the inbox table runs it, "
+            "with all its own rights",
+            object, rcpt_session_rows_text(rows, 0, "function"),
+            rcpt_session_rows_text(rows, 0, "owner"));
+        rcpt_error_hint(error, "drop the %s, or check the function and give it to a superuser",
                         object);
     }
     rcpt_session_rows_free(rows);
@@ -165,7 +173,7 @@ struct ladder_state { /* columns of ladder_state.sql */
     int64_t pins;
 };
 
-/* Where the ladder only grows, running daemons stay right: nobody is waited for or fenced off. */
+/* Where the ladder only grows, running daemons stay right: no batch is waited for, no daemon is fenced off. */
 static bool plan_change(struct migrate_plan *plan, const struct ladder_state *state)
 {
     size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);
@@ -195,6 +203,7 @@ static bool plan_change(struct migrate_plan *plan, const struct ladder_state *st
                                            hash, state->pins);
 }
 
+/* `fresh`: the tables do not exist yet, so there is nothing to compare with. */
 bool migrate_ladder_plan(struct migrate_plan *plan, bool fresh)
 {
     const char *values[ARRAYS + 1];

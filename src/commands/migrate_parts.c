@@ -14,6 +14,7 @@
 #include "migrate.h"
 #include "postgres/sql.h"
 
+/* A file that the schema has not noted has no hash. */
 static const char *stored_hash(const struct rcpt_session_rows *stored, const char *name)
 {
     for (size_t row = 0; stored != NULL && row < rcpt_session_rows_count(stored); row++)
@@ -22,6 +23,7 @@ static const char *stored_hash(const struct rcpt_session_rows *stored, const cha
     return "";
 }
 
+/* The new hash is stored in the same step as the function. */
 static bool plan_part(struct migrate_plan *plan, const struct rcpt_session_rows *stored,
                       const char *name)
 {
@@ -37,6 +39,7 @@ static bool plan_part(struct migrate_plan *plan, const struct rcpt_session_rows 
     return migrate_append(plan, name);
 }
 
+/* Steps that depend on a function ask whether it is being replaced. */
 bool migrate_part_changes(const struct migrate_plan *plan, const char *name)
 {
     for (size_t index = 0; index < plan->step_count; index++)
@@ -45,6 +48,7 @@ bool migrate_part_changes(const struct migrate_plan *plan, const char *name)
     return false;
 }
 
+/* All files of a folder, in alphabetical order: none of them needs another one at creation. */
 static bool plan_folder(struct migrate_plan *plan, const struct rcpt_session_rows *stored,
                         const char *folder)
 {

@@ -1,3 +1,7 @@
+/* migrate, the plan: compares what the database has with what this version needs, and collects
+ * steps: each a sentence and its SQL, a file of sql/ with its variables bound. Order: schema,
+ * tables, functions and views, ladder, inbox, trigger, owners of functions, roles. Nothing is
+ * changed here. Called by migrate.c. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,6 +43,7 @@ const char *migrate_binding(const struct migrate_plan *plan, const char *name)
     return plan->bindings[index].value;
 }
 
+/* The text joins the last step: both succeed or fail together. */
 bool migrate_append(struct migrate_plan *plan, const char *file)
 {
     struct migrate_step *step = &plan->steps[plan->step_count - 1];
@@ -53,6 +58,7 @@ bool migrate_append(struct migrate_plan *plan, const char *file)
     return true;
 }
 
+/* A step's SQL is one file with its variables bound; rcpt_pg_bind() quotes the values. */
 static bool add_bound(struct migrate_plan *plan, const char *file,
                       const struct rcpt_pg_binding *bindings, size_t count, const char *what)
 {
@@ -98,13 +104,14 @@ static const struct rcpt_config *config_of(const struct migrate_plan *plan)
     return plan->context->config;
 }
 
+/* Whether the platform's own table is the inbox. */
 static bool is_mapped(const struct migrate_plan *plan)
 {
     return config_of(plan)->inbox.table != NULL;
 }
 
-/* The base table and its columns; and all of them in one text, to see later whether the mapping has
- * changed. */
+/* The inbox as variables of the SQL files, and the whole mapping as one text, which is stored as a
+ * comment: a different text later means another mapping. */
 static void bind_inbox(struct migrate_plan *plan)
 {
     const struct rcpt_config *config = config_of(plan);
@@ -144,6 +151,8 @@ static bool is_mapping(const struct migrate_plan *plan, const char *stored)
     return stored != NULL && strcmp(stored, migrate_binding(plan, "mapping")) == 0;
 }
 
+/* A table and a view of one name exclude each other; which one goes is for an operator to
+ * decide. */
 static bool refuse_kind(struct migrate_plan *plan, bool is_view)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -179,6 +188,8 @@ static bool plan_own_inbox(struct migrate_plan *plan, const char *kind, int64_t 
     return true;
 }
 
+/* Each receipt finds its message by a unique index; without one, every batch would scan the
+ * table. */
 static bool check_base(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -202,6 +213,7 @@ static bool check_base(struct migrate_plan *plan, const struct rcpt_session_rows
     return true;
 }
 
+/* The view is replaced when the mapping or map_inbox() has changed. */
 static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     const char *kind = rcpt_session_rows_text(state, 0, "inbox_kind");
@@ -232,6 +244,7 @@ static bool is_base(const struct migrate_plan *plan, const struct rcpt_session_r
                   migrate_binding(plan, "inbox_table")) == 0;
 }
 
+/* A trigger on a table that is no longer the inbox would go on counting. */
 static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, const char *table)
 {
     const struct rcpt_pg_binding bindings[] = {{"inbox_schema", schema}, {"inbox_table", table}};
@@ -239,6 +252,7 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
                              "drop the trigger that counts TARGETED on %s.%s", schema, table);
 }
 
+/* At most one trigger stays: on the table of today, if new rows are to be counted. */
 static bool plan_triggers(struct migrate_plan *plan)
 {
     bool wanted = config_of(plan)->inbox.count_targeted, found = false, good = true;
@@ -290,6 +304,7 @@ void migrate_plan_fini(struct migrate_plan *plan)
         free(plan->owned[index]);
 }
 
+/* A newer schema is refused: this version does not know what it promises. */
 static bool read_version(struct migrate_plan *plan, int64_t *version)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -321,6 +336,8 @@ static bool plan_versions(struct migrate_plan *plan, int64_t version)
     return good;
 }
 
+/* Functions come before the ladder, which calls some; roles come last, since they get rights on
+ * everything before. */
 static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     int64_t version = 0;
@@ -342,7 +359,7 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
            migrate_roles_plan(plan);
 }
 
-/* Whatever a table of somebody else makes the session do, it would do as a superuser. */
+/* Tables of others may run code (triggers, policies); a superuser would run it with all rights. */
 static bool check_session(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -351,7 +368,7 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
         return true;
     rcpt_error_fatal(
         error, EX_NOPERM,
-        "role \"%s\" is a superuser: what a migration makes, or runs into in somebody's "
+        "role \"%s\" is a superuser: what a migration makes, or runs in another role's "
         "table, would work with all rights",
         rcpt_session_rows_text(state, 0, "session"));
     rcpt_error_hint(error,
@@ -362,6 +379,8 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
     return false;
 }
 
+/* A policy is a function of the table's owner: an error is better than running it. The same holds
+ * for a check of a partition. */
 bool migrate_plan_make(struct migrate_plan *plan)
 {
     /* A policy is a function of the table's owner: rather an error than his function. So is a check

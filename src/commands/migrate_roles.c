@@ -16,6 +16,7 @@ static const struct {
     {"intake-role", "intake_role", "migrate/intake_role"},
 };
 
+/* Rights given to a shared role would go to all its members; rights taken away could be needed. */
 static bool check_name(struct migrate_plan *plan, const char *option, const char *name)
 {
     size_t size = strlen(name);
@@ -37,10 +38,11 @@ static bool check_name(struct migrate_plan *plan, const char *option, const char
         return true;
     rcpt_error_fatal(&plan->context->error, EX_USAGE, "--%s: role \"%s\" is %s", option, name,
                      whose);
-    rcpt_error_hint(&plan->context->error, "name a role that is nobody's but for this");
+    rcpt_error_hint(&plan->context->error, "name a role that has no other purpose");
     return false;
 }
 
+/* An owner has all rights on what he owns, whatever is granted. */
 static bool refuse_owner(struct migrate_plan *plan, const char *name, const char *owner)
 {
     struct rcpt_error *error = &plan->context->error;
@@ -52,6 +54,7 @@ static bool refuse_owner(struct migrate_plan *plan, const char *name, const char
     return false;
 }
 
+/* A role is made without a password: how it logs in is for the administrator. */
 static bool plan_creation(struct migrate_plan *plan, const char *name,
                           const struct rcpt_session_rows *state)
 {

@@ -1,3 +1,7 @@
+/* Redrive of dead letters: decodes stored payloads with the ladder of today and parks the receipts
+ * that are valid now; the lanes then apply them like any parked receipt. Page by page, one
+ * transaction each; a letter is deleted in the statement that parks its receipts, so a second run
+ * does nothing twice. Called by dead_letters.c. */
 #include "redrive.h"
 
 #include <inttypes.h>
@@ -26,6 +30,7 @@ struct letter { /* texts of a row, and the key after which the next page begins 
     char partition[16], offset[24], index[16];
 };
 
+/* The last letter's key is where the next page begins. */
 static void remember(struct letter *letter, const struct rcpt_session_rows *rows, size_t row)
 {
     free(letter->topic);
@@ -38,6 +43,7 @@ static void remember(struct letter *letter, const struct rcpt_session_rows *rows
              rcpt_session_rows_text(rows, row, "index"));
 }
 
+/* Pages are bounded by letters and by bytes. */
 static struct rcpt_session_rows *read_page(const struct redriver *redriver,
                                            const struct letter *after)
 {
@@ -91,6 +97,7 @@ struct event_arrays {
     struct rcpt_array_text indexes, ids, codes, times, payloads, flags, gateways;
 };
 
+/* The arrays are the parameters of command/redrive. */
 static void add_event(struct event_arrays *arrays, const struct redriver *redriver,
                       const struct rcpt_record *record, const struct rcpt_event *event,
                       int64_t index)
@@ -112,6 +119,7 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
         rcpt_array_text_add(&arrays->gateways, gateway, strlen(gateway));
 }
 
+/* `taken` is false where another redrive was faster. */
 static bool park(const struct redriver *redriver, const struct letter *letter,
                  const struct event_arrays *arrays, struct redrive_counts *counts)
 {
@@ -150,6 +158,7 @@ static bool move_letter(const struct redriver *redriver, const struct letter *le
     return good;
 }
 
+/* A letter that was cut when it was stored cannot be decoded and stays. */
 static bool move_letters(const struct redriver *redriver, const struct rcpt_session_rows *rows,
                          struct letter *last, struct redrive_counts *counts)
 {
@@ -185,6 +194,7 @@ static bool move_page(const struct redriver *redriver, const struct rcpt_session
     return good;
 }
 
+/* Ends when a page is empty or the limit is reached. */
 bool redrive(struct command_context *context, const char *reason, int64_t limit,
              struct redrive_counts *counts)
 {

@@ -1,4 +1,4 @@
-/* Dead letters that are valid by now become parked receipts. Private to the room. */
+/* Dead letters that are valid by now become parked receipts. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_REDRIVE_H
 #define RECEIPTD_COMMANDS_REDRIVE_H
 
@@ -7,7 +7,7 @@
 struct redrive_counts {
     int64_t moved;    /* letters */
     int64_t receipts; /* of them, parked */
-    int64_t left;     /* letters looked at that are not valid today either */
+    int64_t left;     /* letters that are not valid today either */
     int64_t cut;      /* of these, letters that hold only the first bytes of what was refused */
 };
 

@@ -1,3 +1,5 @@
+/* Rows for a reader: collected as texts, then printed as an aligned table, as CSV or as JSON.
+ * Nothing that others wrote can steer the terminal. Called by commands. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -47,6 +49,8 @@ static const char *cell(const struct report *report, size_t row, size_t column)
     return report->cells[row * report->column_count + column];
 }
 
+/* UTF-8 continuation bytes take no column. Wide characters count as one: a table may be off by a
+ * little. */
 size_t report_width(const char *text)
 {
     size_t width = 0;
@@ -109,6 +113,7 @@ void report_print_table(const struct report *report, FILE *out)
     free(widths);
 }
 
+/* RFC 4180: quotes where needed, doubled inside, lines end with CR LF. */
 static void print_csv_cell(const char *text, bool last, FILE *out)
 {
     text = text != NULL ? text : "";
@@ -135,6 +140,7 @@ void report_print_csv(const struct report *report, FILE *out)
         print_csv_cell(report->cells[index], (index + 1) % report->column_count == 0, out);
 }
 
+/* Numbers stay numbers; PostgreSQL's text form of one is valid JSON. */
 static void write_json_cell(struct rcpt_json *json, enum report_kind kind, const char *text)
 {
     if (text == NULL)
@@ -159,4 +165,27 @@ void report_write_json(const struct report *report, struct rcpt_json *json)
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
+}
+
+void report_add_rows(struct report *report, const struct rcpt_session_rows *rows)
+{
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        for (size_t column = 0; column < report->column_count; column++)
+            report_add(report, rcpt_session_rows_text(rows, row, report->columns[column].name));
+}
+
+void report_print(const struct report *report, enum command_format format, const char *none)
+{
+    struct rcpt_json json;
+    if (format == COMMAND_FORMAT_JSON) {
+        rcpt_json_init(&json, stdout);
+        report_write_json(report, &json);
+        putchar('\n');
+    } else if (format == COMMAND_FORMAT_CSV) {
+        report_print_csv(report, stdout);
+    } else if (report_row_count(report) == 0 && none != NULL) {
+        puts(none);
+    } else {
+        report_print_table(report, stdout);
+    }
 }

@@ -1,4 +1,4 @@
-/* Rows for a reader: an aligned table, CSV (RFC 4180) or JSON objects. Private to the room. */
+/* Rows for a reader: an aligned table, CSV (RFC 4180) or JSON objects. Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_REPORT_H
 #define RECEIPTD_COMMANDS_REPORT_H
 
@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "command.h"
 
 enum report_kind {
     REPORT_TEXT,
@@ -45,5 +46,10 @@ void report_write_json(const struct report *report, struct rcpt_json *json);
 size_t report_width(const char *text);
 /* The text in a field of `width`, set to its left or right end; steering bytes as in a table. */
 void report_print_padded(FILE *out, const char *text, size_t width, bool right);
+
+/* A row of the report for each row of the result; its columns are found by their names. */
+void report_add_rows(struct report *report, const struct rcpt_session_rows *rows);
+/* To stdout. `none` takes the place of an empty table; NULL: nothing does. */
+void report_print(const struct report *report, enum command_format format, const char *none);
 
 #endif

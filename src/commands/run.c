@@ -1,3 +1,4 @@
+/* `receiptd run`: loads the configuration and hands over to app/run.c. */
 #include "app/run.h"
 #include "command.h"
 

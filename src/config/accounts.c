@@ -1,5 +1,5 @@
-/* The fields of an entry of intake.accounts. What they mean together is checked by
- * rcpt_intake_account_new (gateways/account.c). */
+/* The fields of an entry of intake.accounts. What they mean together is checked when the account is
+ * made (gateways/account.c). */
 #include "rows.h"
 
 #define FIELD(member)       MEMBER(struct rcpt_intake_account_config, member)
@@ -70,7 +70,7 @@ static const struct rcpt_config_row rows[] = {
     {"auth", RCPT_CONFIG_CHOICE, 0, FIELD(auth), .initial = "gateway", CHOICES(auths),
      .doc = "which credentials; `gateway`: its own signature, or `shared` where it has none"},
     {"auth_name", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(auth_name), .min = 1, .max = 100,
-     .doc = "header or parameter that `auth` looks at"},
+     .doc = "header or parameter that `auth` reads"},
     {"secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET, LIST(secrets, secrets_count), .initial = "[]",
      .max = 20, .doc = "keys, all valid at once, so that they can be rotated"},
     {"public_url", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(public_url), .min = 8, .max = 2000,

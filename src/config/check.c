@@ -19,6 +19,8 @@ static yaml_node_t *node_of(const struct checker *checker, int index)
     return yaml_document_get_node(&checker->file->document, index);
 }
 
+/* What a list, a mapping or a single value is called in errors follows libyaml's order of node
+ * types. */
 static bool fail_type(struct checker *checker, const struct value *value)
 {
     static const char *const found[] = {"nothing", "a single value", "a list", "a mapping"};
@@ -28,6 +30,8 @@ static bool fail_type(struct checker *checker, const struct value *value)
     return rcpt_config_fail_value(checker, value, text);
 }
 
+/* A key without a value is a mistake: nothing says whether the default or an empty text is
+ * meant. */
 static bool fail_empty(struct checker *checker, const struct value *value)
 {
     rcpt_config_fail_value(checker, value, "has no value");
@@ -54,6 +58,7 @@ static bool check_count(struct checker *checker, const struct value *value, int6
     return rcpt_config_fail_value(checker, value, text);
 }
 
+/* Topics are compared after expansion: two variables may hold the same name. */
 static bool check_topic(struct checker *checker, struct value *value, char **topics, size_t count)
 {
     char text[256], part[64];
@@ -91,6 +96,7 @@ static bool check_entry(struct checker *checker, const struct value *list, yaml_
     return check_value(checker, &entry);
 }
 
+/* Every entry is a text of its own; a secret list notes each of them. */
 static bool check_list(struct checker *checker, const struct value *value)
 {
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
@@ -105,6 +111,7 @@ static bool check_list(struct checker *checker, const struct value *value)
     return true;
 }
 
+/* The expanded names are kept until the list is done, to find those that are named twice. */
 static bool check_topics(struct checker *checker, const struct value *value)
 {
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
@@ -125,6 +132,8 @@ static bool check_topics(struct checker *checker, const struct value *value)
     return good;
 }
 
+/* The place of each property is kept: librdkafka refuses properties later, and its error should say
+ * where. */
 static bool check_property(struct checker *checker, const struct value *map, const char *name,
                            yaml_node_t *node)
 {
@@ -172,6 +181,7 @@ static bool check_property_name(struct checker *checker, const struct value *map
     return false;
 }
 
+/* The normal form has a list of pairs: libcyaml knows no mapping with free keys. */
 static bool check_map(struct checker *checker, const struct value *value)
 {
     const yaml_node_pair_t *pairs = value->node->data.mapping.pairs.start;
@@ -192,6 +202,7 @@ static bool check_map(struct checker *checker, const struct value *value)
 
 /* ---- rows ---- */
 
+/* Defaults stand in the table as one would write them, and go through the same parser. */
 static void write_default(struct checker *checker, const struct rcpt_config_row *row)
 {
     int64_t number = 0;
@@ -216,7 +227,8 @@ static bool is_unset(const struct rcpt_config_row *row, const yaml_node_t *node)
     return nullable && rcpt_config_is_null(node);
 }
 
-/* One row of a table: its value from the file, its default, or nothing. */
+/* Required rows may be missing here when a partial configuration is loaded; keys.c has complained
+ * otherwise. */
 static bool check_row(struct checker *checker, const struct rcpt_config_row *row, const char *label,
                       yaml_node_t *node)
 {
@@ -248,7 +260,7 @@ static bool fail_record(struct checker *checker, const struct value *record, siz
     return rcpt_config_fail_value(checker, record, text);
 }
 
-/* `name` is the record's first field where the records stand in a mapping, NULL in a list. */
+/* Records have tables of their own; their fields are checked like keys of the file. */
 static bool check_record(struct checker *checker, const struct value *list, size_t number,
                          yaml_node_t *name, yaml_node_t *node)
 {
@@ -278,6 +290,7 @@ static bool check_record(struct checker *checker, const struct value *list, size
     return true;
 }
 
+/* `collect` may be a mapping from names to the rest: the name becomes the record's first field. */
 static bool check_named_records(struct checker *checker, const struct value *value)
 {
     const yaml_node_pair_t *pairs = value->node->data.mapping.pairs.start;
@@ -310,7 +323,7 @@ static bool check_records(struct checker *checker, const struct value *value)
     return true;
 }
 
-/* What it means is looked at when the rest of the configuration is known. */
+/* Its meaning is checked when the rest of the configuration is known. */
 static bool check_tree(struct checker *checker, const struct value *value)
 {
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
@@ -322,6 +335,7 @@ static bool check_tree(struct checker *checker, const struct value *value)
     return true;
 }
 
+/* The type of the node first, then the value: an error about the type is easier to understand. */
 static bool check_value(struct checker *checker, struct value *value)
 {
     yaml_node_type_t wanted = YAML_SCALAR_NODE;
@@ -379,6 +393,7 @@ static bool is_ladder_given(yaml_node_t *const *nodes)
     return false;
 }
 
+/* Rows are written in the table's order, so that the normal form of two equal files is equal. */
 static bool check_rows(struct checker *checker)
 {
     yaml_node_t *const *nodes = checker->file->nodes;
@@ -395,6 +410,7 @@ static bool check_rows(struct checker *checker)
     return true;
 }
 
+/* Rows of the ladder share one place: they are checked together. */
 struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file, const char *path)
 {
     int row = rcpt_config_find(rcpt_config_table(), path);

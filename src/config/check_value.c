@@ -10,6 +10,7 @@
 #include "expand.h"
 #include "value.h"
 
+/* Every error of a value begins with the place of its node and the path of its key. */
 bool rcpt_config_fail_value(struct checker *checker, const struct value *value, const char *text)
 {
     return rcpt_config_error(checker->file->error, checker->file->name,
@@ -21,6 +22,8 @@ const char *rcpt_config_value_shown(const struct value *value, char out[64])
     return value->secret ? "<redacted>" : rcpt_config_shown(rcpt_config_scalar(value->node), out);
 }
 
+/* Expansion comes before all checks of the value. Where a secret came from is noted for the
+ * warnings about weak settings. */
 bool rcpt_config_resolve(struct checker *checker, struct value *value)
 {
     char problem[160];
@@ -42,6 +45,7 @@ bool rcpt_config_resolve(struct checker *checker, struct value *value)
     return value->text != NULL || rcpt_config_fail_value(checker, value, problem);
 }
 
+/* The length counts bytes after expansion. */
 static bool check_length(struct checker *checker, const struct value *value)
 {
     const struct rcpt_config_row *row = value->row;
@@ -82,6 +86,7 @@ void rcpt_config_write_number(struct checker *checker, int64_t number)
     rcpt_config_write_plain(&checker->writer, text);
 }
 
+/* The range is printed in the unit in which people write it: 64KiB to 1GiB. */
 static bool check_number(struct checker *checker, const struct value *value)
 {
     const struct rcpt_config_row *row = value->row;
@@ -103,6 +108,7 @@ static bool check_number(struct checker *checker, const struct value *value)
     return true;
 }
 
+/* The error lists all choices, since there are few. */
 static bool check_choice(struct checker *checker, const struct value *value)
 {
     const struct rcpt_config_row *row = value->row;

@@ -1,5 +1,7 @@
-/* Loading: file → nodes (libyaml) → check and normal form → struct (libcyaml) → checks over several
- * keys → ladder. */
+/* Loading a configuration: file → nodes (yaml.c) → check and normal form (check.c) → struct
+ * (schema.c, libcyaml) → checks over several keys → ladder, accounts, fold rules, pipelines. The
+ * nodes live until the last check, so that every error has its line and column. Called by commands,
+ * and by a reload in a worker thread: no state outlives the call. */
 #include "config.h"
 
 #include <errno.h>
@@ -28,6 +30,8 @@ static struct rcpt_config_place place_of(struct loading *loading, const char *pa
     return place.line != 0 ? place : rcpt_config_place_of_key(&loading->file, other);
 }
 
+/* A lane is a hash under a mask, so their number is a power of two; a connection without a lane
+ * would have nothing to do. */
 static bool check_lanes(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
@@ -49,6 +53,7 @@ static bool check_lanes(struct loading *loading)
     return false;
 }
 
+/* Two durations of which the first must not be the larger. */
 static bool check_order(struct loading *loading, const char *less_path, int64_t less,
                         const char *more_path, int64_t more)
 {
@@ -84,6 +89,7 @@ static bool check_columns(struct loading *loading)
     return true;
 }
 
+/* The map takes any name, so the names are checked here. */
 static bool check_log_levels(struct loading *loading)
 {
     for (unsigned index = 0; index < loading->config->log.levels_count; index++) {
@@ -104,6 +110,7 @@ static bool check_log_levels(struct loading *loading)
     return true;
 }
 
+/* Neither is of use without the other; one alone is probably a forgotten line. */
 static bool check_tls(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
@@ -123,6 +130,7 @@ static bool check_together(struct loading *loading)
            check_columns(loading) && check_log_levels(loading) && check_tls(loading);
 }
 
+/* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */
 static bool make_ladder(struct loading *loading)
 {
     struct rcpt_error error;
@@ -137,6 +145,7 @@ static bool make_ladder(struct loading *loading)
     return false;
 }
 
+/* An account is made and thrown away: what makes it checks its templates, statuses and secrets. */
 static bool check_account(struct loading *loading, size_t index)
 {
     const struct rcpt_intake_account_config *accounts = loading->config->intake.accounts;
@@ -167,6 +176,7 @@ static bool check_accounts(struct loading *loading)
     return true;
 }
 
+/* Rules are checked one by one, each also against those before it. */
 static bool check_folds(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
@@ -185,6 +195,8 @@ static bool check_folds(struct loading *loading)
 
 /* ---- actions ---- */
 
+/* Errors of an endpoint name it by its name and give the place of the list: the fields' places are
+ * gone by then. */
 static bool check_endpoint(struct loading *loading, size_t index)
 {
     const struct rcpt_config_endpoint *endpoints = loading->config->actions.endpoints;
@@ -226,6 +238,7 @@ static bool check_endpoint(struct loading *loading, size_t index)
                              endpoint->name);
 }
 
+/* Pipelines are compiled once, here: the actions take the result when they start. */
 static bool check_actions(struct loading *loading)
 {
     struct rcpt_config *config = loading->config;
@@ -243,6 +256,7 @@ static bool check_actions(struct loading *loading)
     return config->compiled != NULL;
 }
 
+/* The normal form lives in memory only, and is wiped: it holds every secret. */
 static bool load_document(struct loading *loading)
 {
     char *normal = NULL;
@@ -259,6 +273,7 @@ static bool load_document(struct loading *loading)
     return loading->config != NULL;
 }
 
+/* Each check may rely on those before it: pipelines need the ladder and the endpoints. */
 static struct rcpt_config *parse(const char *name, const char *text, size_t size, bool partial,
                                  struct rcpt_error *error)
 {
@@ -293,7 +308,7 @@ static bool set_unreadable(struct rcpt_error *error, const char *path, int code)
     return false;
 }
 
-/* One byte more than is allowed, so that the reader can tell. */
+/* The text is bounded before it is parsed. */
 static char *read_file(const char *path, size_t *size, struct rcpt_error *error)
 {
     FILE *file = fopen(path, "re");

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "table.h"
 
+/* Rows are compared by their type, read through the offsets of the table. */
 static const void *member(const struct rcpt_config_row *row, const void *base)
 {
     return (const char *)base + row->offset;
@@ -52,7 +54,7 @@ static bool same_texts(char *const *left, char *const *right, size_t count)
     return true;
 }
 
-/* Where in the file a pair stands does not count. */
+/* Line and column may differ: a comment above does not make a setting another one. */
 static bool same_pairs(const struct rcpt_config_pair *left, const struct rcpt_config_pair *right,
                        size_t count)
 {
@@ -66,6 +68,7 @@ static bool same_pairs(const struct rcpt_config_pair *left, const struct rcpt_co
 
 static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right);
 
+/* Records are compared in order: order may mean something, as in the ladder. */
 static bool same_records(const struct rcpt_config_table *fields, const char *left,
                          const char *right, size_t count)
 {
@@ -96,6 +99,7 @@ static bool same_value(const struct rcpt_config_row *row, const void *left, cons
     return same_records(row->record, ours, theirs, count);
 }
 
+/* Members are at most two pointers wide. */
 static void exchange(void *left, void *right, size_t size)
 {
     char kept[16];
@@ -114,6 +118,8 @@ static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config
                  row->count_size);
 }
 
+/* Compiled pipelines always change hands: they belong to the text in effect, and those of before
+ * may be taken already. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes)
 {
@@ -133,17 +139,17 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
     }
 }
 
+/* FNV-1a over the printed form, in which secrets are redacted: equal hashes say nothing about
+ * secrets. */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17])
 {
     char *printed = NULL;
     size_t size = 0;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     FILE *out = open_memstream(&printed, &size);
     RCPT_ASSERT(out != NULL);
     rcpt_config_print(config, out);
     RCPT_ASSERT(fclose(out) == 0);
-    for (size_t index = 0; index < size; index++)
-        hash = (hash ^ (unsigned char)printed[index]) * UINT64_C(0x100000001b3);
+    uint64_t hash = rcpt_text_hash((struct rcpt_text){printed, size});
     free(printed);
     snprintf(text, 17, "%016" PRIx64, hash);
 }

@@ -1,3 +1,6 @@
+/* Values that come from elsewhere: `${NAME}` from the environment, `file:PATH` from a file. What
+ * comes back is bounded and UTF-8. Errors name variables and paths, never values. Called by
+ * check_value.c. */
 #include "expand.h"
 
 #include <ctype.h>
@@ -22,6 +25,7 @@ static bool append(struct rcpt_buffer *text, const char *bytes, size_t size)
     return true;
 }
 
+/* The length of a variable's name at the beginning of the text; 0: none. */
 static size_t name_size(const char *text)
 {
     size_t size = 0;
@@ -89,6 +93,7 @@ failed:
     return NULL;
 }
 
+/* A default that stands in the text itself does not count as coming from the environment. */
 bool rcpt_config_uses_environment(const char *text)
 {
     char name[101];
@@ -103,6 +108,8 @@ bool rcpt_config_uses_environment(const char *text)
     return false;
 }
 
+/* A path of a secret is relative to the configuration, not to the working directory, which differs
+ * under systemd. */
 static char *absolute_path(const char *path, const char *config_name)
 {
     const char *slash = strrchr(config_name, '/');
@@ -133,6 +140,7 @@ static int open_regular(const char *path, bool *is_open, const char **problem)
     return fd;
 }
 
+/* Editors end a file with a newline, which is not part of the secret; one is cut, no more. */
 static char *read_secret(int fd, const char **problem)
 {
     char *bytes = rcpt_malloc(RCPT_CONFIG_MAX_VALUE + 1);

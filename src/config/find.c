@@ -35,3 +35,11 @@ bool rcpt_config_is_secret_property(const char *name)
             return true;
     return false;
 }
+
+bool rcpt_config_is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
+{
+    size_t size = strlen(section->path);
+    if (size == 0)
+        return strchr(row->path, '.') == NULL;
+    return strncmp(row->path, section->path, size) == 0 && row->path[size] == '.';
+}

@@ -1,4 +1,6 @@
-/* The fields of an entry of folds, and what they mean together. */
+/* Fold rules in the configuration: the fields of an entry of `folds`, and what they mean together:
+ * fields that transitions or topics have, statuses of the ladder, where publications go. Called by
+ * config.c. */
 #include "folds.h"
 
 #include <string.h>
@@ -54,7 +56,7 @@ static const struct rcpt_config_row rows[] = {
     {"max_events", RCPT_CONFIG_INTEGER, 0, FIELD(max_events), .initial = "1000000", .min = 1,
      .max = 1000000000, .doc = "published when it has so many events"},
     {"max_values", RCPT_CONFIG_INTEGER, 0, FIELD(max_values), .initial = "1000", .min = 1,
-     .max = 10000, .doc = "size of a collected set; what has no room is counted"},
+     .max = 10000, .doc = "size of a collected set; values above it are counted"},
     {"collect", RCPT_CONFIG_RECORDS, RCPT_CONFIG_NAMED, LIST(collect, collect_count),
      .initial = "[]", .max = 16, .record = &collect_record,
      .doc = "what the publication tells: `NAME: {field, kind}`; kinds set, sum, min, max, count, "
@@ -113,6 +115,8 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
+/* The fields of a transition are few and known; `inbox.COLUMN` reads any other column of the
+ * platform's table. */
 static enum field transition_field(const char *name)
 {
     static const char *const known[] = {"campaign_id", "org_id", "status", "prev_status", "flags"};
@@ -134,6 +138,7 @@ static enum field transition_field(const char *name)
                                                                         : FIELD_KNOWN;
 }
 
+/* Three mistakes look alike and need different answers. */
 static bool check_field(const struct rcpt_fold_config *fold, const char *where, const char *name,
                         struct rcpt_error *error)
 {
@@ -161,7 +166,7 @@ static bool is_key_field(const struct rcpt_fold_config *fold, const char *name)
     return false;
 }
 
-/* A status may be matched by a flag too: the name says which it is. */
+/* Values of match are separated by `|`; each must be in the ladder. */
 static bool check_statuses(const struct rcpt_fold_config *fold,
                            const struct rcpt_config_pair *match, const struct rcpt_ladder *ladder,
                            struct rcpt_error *error)
@@ -206,6 +211,7 @@ static bool check_matches(const struct rcpt_fold_config *fold, const struct rcpt
     return true;
 }
 
+/* A transition has no numbers to add up, so only sets and counts can be collected. */
 static bool check_transitions(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
                               struct rcpt_error *error)
 {
@@ -226,6 +232,7 @@ static bool check_transitions(const struct rcpt_fold_config *fold, const struct 
     return check_matches(fold, ladder, error);
 }
 
+/* A rule that reads its own publications would never come to an end. */
 static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *error)
 {
     if (fold->topic == NULL || !rcpt_config_is_topic(fold->topic)) {
@@ -267,6 +274,7 @@ static bool check_webhook(const struct rcpt_fold_config *fold, struct rcpt_error
            fail(error, fold, "publish.webhook: retry_min is more than retry_max", NULL);
 }
 
+/* Exactly one way out: a topic or a webhook. */
 static bool check_publish(const struct rcpt_fold_config *fold, struct rcpt_error *error)
 {
     const char *key = fold->publish.kafka.key;

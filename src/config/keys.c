@@ -1,3 +1,6 @@
+/* The keys of one mapping against one table: unknown keys, keys given twice, missing keys. Used for
+ * the whole file and for each record of a list. Fills an array with the node of each row; the
+ * values are checked elsewhere. Called by check.c. */
 #include "keys.h"
 
 #include <string.h>
@@ -24,6 +27,7 @@ static bool name_in_section(const char *path, const char *section, char name[PAT
     return true;
 }
 
+/* Candidates are the names that may stand in this section: keys, and sections below it. */
 static bool find_nearest(const struct rcpt_config_table *table, const char *section,
                          const char *key, char best[PATH_BYTES])
 {
@@ -49,6 +53,8 @@ static const char *find_elsewhere(const struct rcpt_config_table *table, const c
     return NULL;
 }
 
+/* Hints by likelihood: a typing error, the right name in the wrong section, a dotted path instead
+ * of indentation. */
 static bool fail_unknown(const struct rcpt_config_keys *keys, const char *section,
                          const yaml_node_t *key, struct rcpt_error *error)
 {
@@ -85,6 +91,8 @@ unsigned rcpt_config_first_line(yaml_document_t *document, const yaml_node_t *ma
 static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                             const char *section, struct rcpt_error *error);
 
+/* A key is a row, or the section of some rows; a dot in a key would make a path ambiguous, so it is
+ * unknown. */
 static bool collect_pair(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                          const yaml_node_pair_t *pair, const char *section,
                          struct rcpt_error *error)

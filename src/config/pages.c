@@ -1,4 +1,6 @@
-/* The pages that are made from the table: docs/configuration.md and config/receiptd.yaml. */
+/* Pages made from the table: docs/configuration.md (the reference) and config/receiptd.yaml (an
+ * example that holds every key). A test fails when a page differs from the table;
+ * scripts/update-docs writes them. Also read by receiptd.yaml(5) in commands. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,20 +9,6 @@
 #include "value.h"
 
 #define PATH_BYTES 128
-
-/* "kafka" for "kafka.brokers", "" for "lanes". */
-static void section_of(const char *path, char section[PATH_BYTES])
-{
-    const char *dot = strchr(path, '.');
-    snprintf(section, PATH_BYTES, "%.*s", dot != NULL ? (int)(dot - path) : 0, path);
-}
-
-static bool is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
-{
-    char name[PATH_BYTES];
-    section_of(row->path, name);
-    return strcmp(name, section->path) == 0;
-}
 
 /* ---- docs/configuration.md ---- */
 
@@ -78,7 +66,7 @@ static const char introduction[] =
     "others need a restart, and\nthe reload says so. After a mistake in the file all stays as it "
     "was.\n";
 
-static const char *type_name(enum rcpt_config_type type)
+const char *rcpt_config_type_name(enum rcpt_config_type type)
 {
     static const char *const names[RCPT_CONFIG_TYPE__COUNT] = {
         [RCPT_CONFIG_TEXT] = "text",          [RCPT_CONFIG_IDENTIFIER] = "SQL name",
@@ -104,6 +92,7 @@ static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "`%s`", row->initial);
 }
 
+/* What limits a value depends on its type: a range, a list of names, a length, a count. */
 static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
@@ -123,7 +112,7 @@ static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
 
 static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
 {
-    fprintf(out, "| `%s` | %s%s | ", row->path, type_name(row->type),
+    fprintf(out, "| `%s` | %s%s | ", row->path, rcpt_config_type_name(row->type),
             row->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
     write_default_cell(row, out);
     fputs(" | ", out);
@@ -151,7 +140,7 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
             row->path);
     for (size_t index = 0; index < fields->count; index++) {
         const struct rcpt_config_row *field = &fields->rows[index];
-        fprintf(out, "| `%s` | %s%s | ", field->path, type_name(field->type),
+        fprintf(out, "| `%s` | %s%s | ", field->path, rcpt_config_type_name(field->type),
                 field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
         write_field_cell(field, out);
         fprintf(out, " | %s |\n", field->doc);
@@ -168,10 +157,11 @@ static void write_reference_section(const struct rcpt_config_section *section, F
     fputs("| Key | Type | Default | Range | Reloadable | Meaning |\n|---|---|---|---|---|---|\n",
           out);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section))
+        if (rcpt_config_is_in(&table->rows[index], section))
             write_reference_row(&table->rows[index], out);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section) && table->rows[index].type == RCPT_CONFIG_RECORDS)
+        if (rcpt_config_is_in(&table->rows[index], section) &&
+            table->rows[index].type == RCPT_CONFIG_RECORDS)
             write_record_fields(&table->rows[index], out);
 }
 
@@ -193,7 +183,8 @@ static bool is_active(const struct rcpt_config_section *section)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section) && table->rows[index].flags & RCPT_CONFIG_ACTIVE)
+        if (rcpt_config_is_in(&table->rows[index], section) &&
+            table->rows[index].flags & RCPT_CONFIG_ACTIVE)
             return true;
     return false;
 }
@@ -237,7 +228,7 @@ static void write_example_value(const struct rcpt_config_row *row, const struct 
     }
 }
 
-/* A comment in lines of about 100 columns. */
+/* Comments wrap at about 100 columns, at blanks. */
 static void write_comment(const char *text, const struct margin *margin, FILE *out)
 {
     int width = 96 - (int)strlen(margin->outer) - margin->indent;
@@ -293,7 +284,7 @@ static void write_example_section(const struct rcpt_config_section *section, FIL
     if (section->path[0] != '\0')
         fprintf(out, "%s%s:\n", active ? "" : "#", section->path);
     for (size_t index = 0; index < table->count; index++)
-        if (is_in(&table->rows[index], section))
+        if (rcpt_config_is_in(&table->rows[index], section))
             write_example_row(&table->rows[index], active, group, out);
 }
 

@@ -19,6 +19,7 @@ static bool find_endpoint(struct compiler *compiler, const yaml_node_t *node, co
                           endpoint);
 }
 
+/* All pipelines together use few topics: each has a producer's or reader's partition list. */
 static bool add_topic(struct compiler *compiler, const yaml_node_t *node, const char *topic,
                       struct pipelines_topics *topics)
 {
@@ -34,6 +35,7 @@ static bool add_topic(struct compiler *compiler, const yaml_node_t *node, const 
     return true;
 }
 
+/* The short form is the endpoint's name alone. */
 static bool read_webhook(struct compiler *compiler, yaml_node_t *node, struct step *step)
 {
     step->op = OP_WEBHOOK;
@@ -49,6 +51,7 @@ static bool read_webhook(struct compiler *compiler, yaml_node_t *node, struct st
            find_endpoint(compiler, endpoint, step->target);
 }
 
+/* The key decides which publications stay in order. */
 static bool read_produce(struct compiler *compiler, yaml_node_t *node, struct step *step)
 {
     step->op = OP_PRODUCE;
@@ -75,6 +78,7 @@ static bool read_produce(struct compiler *compiler, yaml_node_t *node, struct st
            add_topic(compiler, topic, step->target, &compiler->made->topics);
 }
 
+/* An await always ends: `within` is required. */
 static bool read_await(struct compiler *compiler, yaml_node_t *node, struct step *step)
 {
     step->op = OP_AWAIT;
@@ -88,9 +92,8 @@ static bool read_await(struct compiler *compiler, yaml_node_t *node, struct step
            pipelines_read_duration(compiler, within, "await.within", &step->wait_ms);
 }
 
-/* What is passed over goes on behind it, what is not reached in time with `else`, and a step has
- * one way out beside the next. So the condition of an await is a step of its own, before it; and so
- * is the place where a run is while a wait that has a condition keeps it from beginning. */
+/* A step has two exits, `next` and `other`. An await needs `other` for its time-out, so a condition
+ * on it (or on a wait before it) becomes a gate step in front. */
 static bool needs_gate(const struct compiler *compiler, const struct step *await)
 {
     const struct step *before = await - 1;
@@ -99,6 +102,7 @@ static bool needs_gate(const struct compiler *compiler, const struct step *await
             !pipelines_is_plain(before));
 }
 
+/* The gate takes the place and the conditions of the await, which moves one step on. */
 static void put_gate(struct compiler *compiler, struct step *step)
 {
     struct step *await = &compiler->steps[compiler->step_count++];
@@ -112,6 +116,7 @@ static void put_gate(struct compiler *compiler, struct step *step)
     await->when.count = await->unless.count = 0;
 }
 
+/* An action is a mapping with one verb; `if` and `unless` go with any of them. */
 static bool read_action(struct compiler *compiler, yaml_node_t *node, const char *stage)
 {
     if (compiler->action_count++ == PIPELINES_MAX_ACTIONS)
@@ -159,6 +164,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
 
 /* ---- stages ---- */
 
+/* The first step of a stage is where moves to it land. */
 static bool read_stage(struct compiler *compiler, yaml_node_t *node)
 {
     if (!pipelines_check_keys(compiler, node, "a stage", "name actions"))
@@ -212,7 +218,7 @@ static size_t end_of(const struct compiler *compiler, size_t step)
     return step == RUN_ENDS ? compiler->step_count : step;
 }
 
-/* Names of stages become steps; the end is one step more. */
+/* Names of stages become numbers of steps; the run's end is one step more. */
 static bool resolve_stages(struct compiler *compiler)
 {
     for (size_t index = 0; index < compiler->step_count; index++) {
@@ -232,8 +238,8 @@ static bool resolve_stages(struct compiler *compiler)
     return true;
 }
 
-/* A cycle in which no time passes is one too many for whoever is called in it. One of plain waits
- * and moves has no step at which a run could stand. */
+/* A cycle in which no time passes would call its receivers as fast as the scheduler runs. A cycle
+ * of plain waits and moves has no step at which a run could stand. */
 static bool check_cycles(struct compiler *compiler, const yaml_node_t *node)
 {
     struct cycle cycle;
@@ -263,6 +269,8 @@ static bool check_cycles(struct compiler *compiler, const yaml_node_t *node)
 
 /* ---- pipelines ---- */
 
+/* Runs can begin by records of a topic, but not of one that carries receipts: those begin runs by
+ * their transitions. */
 static bool read_source(struct compiler *compiler, const yaml_node_t *on)
 {
     const yaml_node_t *topic = pipelines_member(compiler, on, "topic");
@@ -278,6 +286,7 @@ static bool read_source(struct compiler *compiler, const yaml_node_t *on)
     return add_topic(compiler, topic, compiler->source, &compiler->made->sources);
 }
 
+/* Without `on`, or with `on: api`, runs begin by requests and imports only. */
 static bool read_on(struct compiler *compiler, yaml_node_t *node)
 {
     if (node == NULL)
@@ -302,6 +311,7 @@ static bool read_on(struct compiler *compiler, yaml_node_t *node)
                 : pipelines_read_status_or_flag(compiler, node, "on", &compiler->on));
 }
 
+/* Defaults: the organisation is org_id, the subject is the message. */
 static bool read_fields(struct compiler *compiler, yaml_node_t *node)
 {
     const yaml_node_t *org = pipelines_member(compiler, node, "org");
@@ -341,6 +351,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
                             : read_produce(compiler, produce, step));
 }
 
+/* The short form and stages exclude each other. */
 static bool read_stages(struct compiler *compiler, yaml_node_t *node)
 {
     const yaml_node_t *stages = pipelines_member(compiler, node, "stages");
@@ -361,6 +372,7 @@ static bool read_stages(struct compiler *compiler, yaml_node_t *node)
     return true;
 }
 
+/* The name is the pipeline's identity in the database. */
 static bool read_name(struct compiler *compiler, const yaml_node_t *list, const yaml_node_t *node,
                       const yaml_node_item_t *self)
 {
@@ -385,6 +397,7 @@ static bool read_name(struct compiler *compiler, const yaml_node_t *list, const 
     return true;
 }
 
+/* The compiler is reused: everything of the pipeline before is reset here. */
 static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
                           const yaml_node_item_t *item, struct rcpt_json *json)
 {
@@ -419,6 +432,8 @@ static bool read_list(struct compiler *compiler, const yaml_node_t *list, struct
     return true;
 }
 
+/* The result is JSON for pipelines_store() (sql/functions), and the topics that the actions
+ * need. */
 struct pipelines *pipelines_compile(const char *name, yaml_document_t *document, yaml_node_t *node,
                                     const struct rcpt_config *config, struct rcpt_error *error)
 {

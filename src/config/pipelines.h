@@ -1,5 +1,5 @@
 /* `pipelines` of the configuration: checked, and turned into the steps that sql/migrate/005
- * stores. Private to the room. */
+ * stores. Private to this folder. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_H
 #define RECEIPTD_CONFIG_PIPELINES_H
 

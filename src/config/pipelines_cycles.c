@@ -1,10 +1,8 @@
-/* Cycles in which no time passes: a run in one would turn for ever, as fast as it is looked at,
- * and whoever is called in it would be called at each turn.
- *
- * What a message has reached stays what it is while no time passes. So with a status and flags that
- * it may have, one step follows each other, at once or later. Statuses are tried one after the
- * other; flags are assumed to be borne or not where the way depends on them. A call takes no time
- * here: it is no pause. */
+/* Finds cycles in which no time passes: a run in one would turn as fast as the scheduler polls, and
+ * call its receivers at each turn. While no time passes, what a message has reached stays as it is;
+ * so for one status and one set of flags each step has one successor. The search tries every
+ * status, and guesses a flag (set or not set) only where the way depends on it, with backtracking.
+ * A call counts as taking no time. Called by pipelines.c. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +10,9 @@
 
 #include "pipelines_internal.h"
 
-/* Steps that are looked at until it is given up: to find a way that agrees with itself may take a
- * time that doubles with each flag, though it does not in any pipeline that somebody wants. */
-#define MOST_LOOKS 1000000u
+/* Steps visited before the search gives up. A consistent way may take time that doubles with each
+ * flag; no pipeline in use comes near this. */
+#define MOST_VISITS 1000000u
 
 struct assumption {
     int16_t code;
@@ -24,20 +22,20 @@ struct assumption {
 /* From here no way turns while these flags are as they were. */
 struct refuted {
     bool is_known;
-    uint32_t flags, borne;
+    uint32_t flags, set;
 };
 
 struct walk {
     const struct compiler *compiler;
-    int status;            /* of the message; RCPT_LADDER_NO_STATUS: there is none */
-    uint32_t known, borne; /* flags that something is assumed of; those of them that it bears */
-    uint32_t asked;        /* flags that were looked at since the step at hand was come to */
+    int status;          /* of the message; RCPT_LADDER_NO_STATUS: there is none */
+    uint32_t known, set; /* flags that are guessed; those of them that are set */
+    uint32_t asked;      /* flags that the way depends on since the step at hand */
     /* What the way depends on so far, in its order. */
     struct assumption assumptions[MAX_STEPS * 2 * MAX_CODES];
     size_t count;
     size_t come_with[MAX_STEPS]; /* 1 and how many of them there were then; 0: is not on the way */
     struct refuted refuted[MAX_STEPS];
-    size_t looks;
+    size_t visits;
     size_t first, last; /* of the cycle */
 };
 
@@ -69,10 +67,10 @@ static bool assume(struct walk *walk, int16_t code, bool reached)
     if (entry->is_flag && reached && entry->top > walk->status)
         return false;
     walk->asked |= entry->mask;
-    if ((walk->known & entry->mask) != 0 && ((walk->borne & entry->mask) != 0) != reached)
+    if ((walk->known & entry->mask) != 0 && ((walk->set & entry->mask) != 0) != reached)
         return false;
     walk->known |= entry->mask;
-    walk->borne |= reached ? entry->mask : 0;
+    walk->set |= reached ? entry->mask : 0;
     walk->assumptions[walk->count++] = (struct assumption){.code = code, .reached = reached};
     return true;
 }
@@ -86,19 +84,19 @@ static bool assume_all(struct walk *walk, const struct codes *codes, bool reache
 }
 
 struct mark {
-    uint32_t known, borne;
+    uint32_t known, set;
     size_t count;
 };
 
 static struct mark mark(const struct walk *walk)
 {
-    return (struct mark){.known = walk->known, .borne = walk->borne, .count = walk->count};
+    return (struct mark){.known = walk->known, .set = walk->set, .count = walk->count};
 }
 
 static void forget(struct walk *walk, struct mark since)
 {
     walk->known = since.known;
-    walk->borne = since.borne;
+    walk->set = since.set;
     walk->count = since.count;
 }
 
@@ -108,6 +106,7 @@ static void forget(struct walk *walk, struct mark since)
  * stays if it does. */
 static bool turns(struct walk *walk, size_t from, size_t to);
 
+/* Guesses one flag; a guess that leads nowhere is taken back. */
 static bool turns_if(struct walk *walk, size_t from, int16_t code, bool reached, size_t to)
 {
     struct mark before = mark(walk);
@@ -117,6 +116,7 @@ static bool turns_if(struct walk *walk, size_t from, int16_t code, bool reached,
     return false;
 }
 
+/* The step's condition holds: all of `if`, none of `unless`. */
 static bool turns_if_it_holds(struct walk *walk, size_t from)
 {
     const struct step *step = &walk->compiler->steps[from];
@@ -128,6 +128,7 @@ static bool turns_if_it_holds(struct walk *walk, size_t from)
     return false;
 }
 
+/* The condition fails by at least one of its flags; each is tried as the reason. */
 static bool turns_if_passed_over(struct walk *walk, size_t from)
 {
     const struct step *step = &walk->compiler->steps[from];
@@ -140,7 +141,7 @@ static bool turns_if_passed_over(struct walk *walk, size_t from)
     return false;
 }
 
-/* What actions_claim() and actions_finish() do at this step, where it takes no time. */
+/* Follows the step as actions_claim() and actions_finish() do, where that takes no time. */
 static bool turns_behind(struct walk *walk, size_t at)
 {
     const struct step *step = &walk->compiler->steps[at];
@@ -153,16 +154,19 @@ static bool turns_behind(struct walk *walk, size_t at)
     return (!lasts && turns_if_it_holds(walk, at)) || turns_if_passed_over(walk, at);
 }
 
+/* A step from which no way turned under the same flags needs no second visit. */
 static bool is_refuted(struct walk *walk, size_t at)
 {
     const struct refuted *refuted = &walk->refuted[at];
     if (!refuted->is_known || (walk->known & refuted->flags) != refuted->flags ||
-        (walk->borne & refuted->flags) != refuted->borne)
+        (walk->set & refuted->flags) != refuted->set)
         return false;
     walk->asked |= refuted->flags;
     return true;
 }
 
+/* Whether the way from one step to another comes back to one of its own steps. On success the
+ * guesses stay, for the message. */
 static bool turns(struct walk *walk, size_t from, size_t to)
 {
     if (walk->come_with[to] != 0) {
@@ -170,9 +174,10 @@ static bool turns(struct walk *walk, size_t from, size_t to)
         walk->last = from;
         return true;
     }
-    if (walk->compiler->steps[to].op == OP_END || is_refuted(walk, to) || walk->looks == MOST_LOOKS)
+    if (walk->compiler->steps[to].op == OP_END || is_refuted(walk, to) ||
+        walk->visits == MOST_VISITS)
         return false;
-    walk->looks++;
+    walk->visits++;
     uint32_t asked = walk->asked, known = walk->known;
     walk->asked = 0;
     walk->come_with[to] = walk->count + 1;
@@ -181,7 +186,7 @@ static bool turns(struct walk *walk, size_t from, size_t to)
     walk->come_with[to] = 0;
     uint32_t because = walk->asked & known;
     walk->refuted[to] =
-        (struct refuted){.is_known = true, .flags = because, .borne = walk->borne & because};
+        (struct refuted){.is_known = true, .flags = because, .set = walk->set & because};
     walk->asked = asked | because;
     return false;
 }
@@ -199,6 +204,7 @@ static void append(char *text, size_t size, const char *format, ...)
     va_end(arguments);
 }
 
+/* Only the guesses inside the cycle matter to the reader, each once. */
 static void say_codes(const struct walk *walk, bool reached, char *text, size_t size)
 {
     int16_t codes[RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS];
@@ -223,7 +229,7 @@ static void say_codes(const struct walk *walk, bool reached, char *text, size_t 
     append(text, size, " %s%s reached", count == 1 ? "is" : "are", reached ? "" : " not");
 }
 
-/* Every cycle comes through a stage's beginning, since only moves and `else` lead back. */
+/* Every cycle comes through the first step of a stage, since only moves and `else` lead back. */
 static bool turns_with(struct walk *walk, int status)
 {
     const struct compiler *compiler = walk->compiler;
@@ -251,9 +257,9 @@ enum cycle_kind pipelines_find_cycle(const struct compiler *compiler, struct cyc
         say_codes(walk, true, cycle->when, sizeof(cycle->when));
         say_codes(walk, false, cycle->when, sizeof(cycle->when));
     }
-    enum cycle_kind kind = found                      ? CYCLE_TURNS
-                           : walk->looks < MOST_LOOKS ? CYCLE_NONE
-                                                      : CYCLE_UNCLEAR;
+    enum cycle_kind kind = found                        ? CYCLE_TURNS
+                           : walk->visits < MOST_VISITS ? CYCLE_NONE
+                                                        : CYCLE_UNCLEAR;
     free(walk);
     return kind;
 }

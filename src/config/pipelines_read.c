@@ -23,7 +23,7 @@ yaml_node_t *pipelines_node(const struct compiler *compiler, int index)
     return yaml_document_get_node(compiler->document, index);
 }
 
-/* A key of a mapping; NULL: not there, or nothing. */
+/* Null means the same as a missing key. */
 yaml_node_t *pipelines_member(const struct compiler *compiler, const yaml_node_t *mapping,
                               const char *name)
 {
@@ -37,7 +37,7 @@ yaml_node_t *pipelines_member(const struct compiler *compiler, const yaml_node_t
     return NULL;
 }
 
-/* A mapping that has keys of this list only, each once; names are separated by blanks. */
+/* `known` is a list in one text: the error prints it as it is. */
 bool pipelines_check_keys(struct compiler *compiler, const yaml_node_t *mapping, const char *what,
                           const char *known)
 {
@@ -86,6 +86,7 @@ bool pipelines_read_field(struct compiler *compiler, const yaml_node_t *node, co
            pipelines_fail(compiler, node, "%s: \"%.40s\" is not the name of a field", what, *field);
 }
 
+/* A run may wait for a year; longer is a mistake of the unit. */
 bool pipelines_read_duration(struct compiler *compiler, const yaml_node_t *node, const char *what,
                              int64_t *duration_ms)
 {
@@ -100,6 +101,7 @@ bool pipelines_read_duration(struct compiler *compiler, const yaml_node_t *node,
     return true;
 }
 
+/* Statuses and flags share one space of names and codes. */
 bool pipelines_read_code(struct compiler *compiler, const yaml_node_t *node, int16_t *code)
 {
     const char *text = "";
@@ -152,7 +154,7 @@ bool pipelines_read_codes(struct compiler *compiler, yaml_node_t *node, struct c
     return true;
 }
 
-/* A text or a list of texts, looked at later; `fields`: they are names of fields. */
+/* The nodes are written out later (pipelines_write.c); only their form is checked here. */
 bool pipelines_check_texts(struct compiler *compiler, yaml_node_t *node, const char *what,
                            bool fields)
 {

@@ -1,8 +1,13 @@
+/* What a compiled pipeline looks like in the database: steps with their exits and delays, and a
+ * hash by which pipelines_store() sees that the wording has changed. Called by pipelines.c; the
+ * order of members is part of the hash. */
 #include "pipelines_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 const char *pipelines_op_name(enum op op)
 {
@@ -16,8 +21,9 @@ bool pipelines_is_plain(const struct step *step)
            step->unless.count == 0;
 }
 
-/* A run that is at an await is woken by what it waits for, whatever is left of a delay: what has
- * to pass before it begins passes at the step before it. */
+/* Plain waits and moves are no steps of their own: they become a delay and a target of the step
+ * before. An await reached after a delay is entered at the step before it, because an event that
+ * the await hears would otherwise cut the delay short. */
 size_t pipelines_land(const struct compiler *compiler, size_t step, int64_t *delay_ms)
 {
     size_t before = step;
@@ -52,6 +58,7 @@ static void write_text(struct rcpt_json *json, const char *name, const char *val
     rcpt_json_text(json, value);
 }
 
+/* A plain wait is over by the time its step is reached, so it adds nothing to the next delay. */
 static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
 {
     const struct step *step = &compiler->steps[index];
@@ -125,11 +132,11 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
+/* FNV-1a over the members; it tells wordings apart and is no protection. */
 static void hash_of(struct compiler *compiler, char text[17])
 {
     char *members = NULL;
     size_t size = 0;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     struct rcpt_json json;
     FILE *out = open_memstream(&members, &size);
     RCPT_ASSERT(out != NULL);
@@ -138,8 +145,7 @@ static void hash_of(struct compiler *compiler, char text[17])
     write_members(compiler, &json);
     rcpt_json_end_object(&json);
     RCPT_ASSERT(fclose(out) == 0);
-    for (size_t index = 0; index < size; index++)
-        hash = (hash ^ (unsigned char)members[index]) * UINT64_C(0x100000001b3);
+    uint64_t hash = rcpt_text_hash((struct rcpt_text){members, size});
     free(members);
     snprintf(text, 17, "%016" PRIx64, hash);
 }

@@ -1,3 +1,6 @@
+/* `check-config --print`: the configuration in effect as YAML in the file's own form, secrets
+ * redacted. Also the normal form of the default ladder, and what the hash is computed from. Called
+ * by commands, check.c, pages.c and diff.c. */
 #include "print.h"
 
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 
 #define PATH_BYTES 128
 
-/* Text as the loader reads it back: ${ would be looked up in the environment. */
+/* Text as the loader reads it back: ${ would be replaced from the environment. */
 static void write_escaped(struct rcpt_config_writer *writer, const char *text)
 {
     char *escaped = rcpt_malloc(2 * strlen(text) + 1), *out = escaped;
@@ -22,6 +25,7 @@ static void write_escaped(struct rcpt_config_writer *writer, const char *text)
     free(escaped);
 }
 
+/* The value came from the table, so the name is there. */
 static const char *choice_name(const struct rcpt_config_row *row, int64_t value)
 {
     unsigned index = 0;
@@ -56,7 +60,7 @@ static void write_single(struct rcpt_config_writer *writer, const struct rcpt_co
     }
 }
 
-/* Fields that are not given, or false, say nothing: a ladder is easier to read without them. */
+/* Fields that are not set, or false, are left out: a ladder is easier to read without them. */
 static bool is_telling(const struct rcpt_config_row *field, const char *record)
 {
     if (!(field->flags & RCPT_CONFIG_NULLABLE))
@@ -99,6 +103,7 @@ static const char *read_list(const struct rcpt_config_row *row, const void *base
     return read_text(row, base);
 }
 
+/* The number of secrets is no secret; their text is. */
 static void write_texts(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                         const void *base)
 {
@@ -113,7 +118,7 @@ static void write_texts(struct rcpt_config_writer *writer, const struct rcpt_con
     rcpt_config_write_list_end(writer);
 }
 
-/* The records of a map begin with the name and the value. */
+/* Properties of librdkafka are free: whether one is a secret is judged by its name. */
 static void write_pairs(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                         const void *base)
 {
@@ -217,7 +222,8 @@ static const char *enter(struct rcpt_config_writer *writer, char section[PATH_BY
     return path + at;
 }
 
-/* `all`: also what is not set. */
+/* Rows stand in the order of the table; sections open and close as the paths change. `all`: also
+ * rows that are not set. */
 static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_config_table *table,
                        const void *base, bool all)
 {

@@ -8,6 +8,7 @@
 
 #include "print.h"
 
+/* libpq's two keywords that hold a secret. */
 static bool is_secret_keyword(const char *name, size_t size)
 {
     static const char *const keywords[] = {"password", "sslpassword"};
@@ -82,8 +83,8 @@ static void redact_parameters(const char *at, FILE *out)
     }
 }
 
-/* Without an @ the part behind a colon is a port. If it is no number, somebody has left out the
- * host. */
+/* Without an @ the part behind a colon is a port. If it is not a number, the host is missing and it
+ * may be a password. */
 static bool is_host_list(const char *at)
 {
     while (*at != '\0' && *at != '/' && *at != '?') {
@@ -121,6 +122,7 @@ static bool redact_uri(const char *uri, const char *at, FILE *out)
     return true;
 }
 
+/* These two are shown without their password; every other secret is hidden as a whole. */
 bool rcpt_config_is_dsn(const char *path)
 {
     return strcmp(path, "postgres.dsn") == 0 || strcmp(path, "intake.dsn") == 0;

@@ -1,3 +1,6 @@
+/* libcyaml's side of loading: its schema is built from the table, so that a key is declared once.
+ * The normal form (check.h) goes in, struct rcpt_config comes out; freeing walks the same schema.
+ * Called by config.c. */
 #include "schema.h"
 
 #include <stdlib.h>
@@ -21,6 +24,7 @@ struct schema {
     size_t record_count;
 };
 
+/* libcyaml's allocator; like ours elsewhere it aborts when memory is out. */
 static void *allocate(void *context, void *pointer, size_t size)
 {
     (void)context;
@@ -53,6 +57,7 @@ static cyaml_schema_value_t number_value(const struct rcpt_config_row *row)
     return (cyaml_schema_value_t){.type = CYAML_INT, .data_size = (uint32_t)row->size};
 }
 
+/* Strict: a name that the table does not have is an error, though check.c has refused it before. */
 static cyaml_schema_value_t choice_value(const struct rcpt_config_row *row)
 {
     return (cyaml_schema_value_t){
@@ -76,6 +81,8 @@ static cyaml_schema_value_t list_value(const cyaml_schema_value_t *entry, size_t
 static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
                          cyaml_schema_field_t *fields);
 
+/* Each list of records needs a schema of its own, which must stay where it is while libcyaml points
+ * at it. */
 static cyaml_schema_value_t records_value(struct schema *schema, const struct rcpt_config_row *row)
 {
     RCPT_ASSERT(schema->record_count < MAX_RECORDS && row->record->count <= MAX_FIELDS);
@@ -111,6 +118,7 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
     }
 }
 
+/* What has no default may be missing from the normal form: it stays NULL, 0 or false. */
 static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
                          cyaml_schema_field_t *fields)
 {
@@ -142,6 +150,7 @@ static void build(struct schema *schema)
     build_fields(schema, table, schema->fields);
 }
 
+/* The check has passed, so an error here is a bug of ours, or memory; it has no line. */
 struct rcpt_config *rcpt_config_load_normal(const char *name, const char *normal, size_t size,
                                             struct rcpt_error *error)
 {

@@ -45,7 +45,7 @@ static const cyaml_strval_t message_id_forms[] = {
 static const struct rcpt_config_section sections[] = {
     {"kafka", "Where the receipts come from."},
     {"postgres", "Where statuses and counters go."},
-    {"", "How receipts are spread, and what happens to those of messages that nobody knows."},
+    {"", "How receipts are spread, and what happens to those of messages without a row."},
     {"batch", "Whatever arrived while the last transaction ran is the next batch, up to these "
               "limits."},
     {"memory", "Back-pressure begins where the budget ends."},
@@ -93,7 +93,7 @@ static const struct rcpt_config_row rows[] = {
          "dead letter"},
     {"kafka.commit_interval", RCPT_CONFIG_DURATION, 0, AT(kafka.commit_interval_ms),
      .initial = "5s", .min = 100, .max = HOUR,
-     .doc = "how often positions are told to Kafka, for tools that show lag; never read back"},
+     .doc = "how often positions are committed to Kafka, for tools that show lag; never read back"},
     {"kafka.on_retention_gap", RCPT_CONFIG_CHOICE, 0, AT(kafka.on_retention_gap), .initial = "halt",
      CHOICES(gap_policies),
      .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
@@ -132,7 +132,7 @@ static const struct rcpt_config_row rows[] = {
     {"unknown", RCPT_CONFIG_CHOICE, ACTIVE, AT(unknown), .initial = "park",
      CHOICES(unknown_policies),
      .doc = "a receipt whose message row does not exist: `park` keeps it until the row lands, "
-            "`insert` makes the row, `dead-letter` sets it aside"},
+            "`insert` makes the row, `dead-letter` stores it as a dead letter"},
 
     {"pipelines", RCPT_CONFIG_TREE, RELOADABLE, AT(pipelines), .initial = "[]", .max = 200,
      .doc = "what happens after a status change, or without one; docs/actions.md has the grammar"},
@@ -162,7 +162,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "how often a lane without receipts moves its positions"},
     {"progress.rewind_timeout", RCPT_CONFIG_DURATION, RELOADABLE, AT(progress.rewind_timeout_ms),
      .initial = "10s", .min = 100, .max = HOUR,
-     .doc = "a rewind that has brought no record for so long is done again, by assigning anew"},
+     .doc = "a rewind that has brought no record for so long is repeated, by assigning the "
+            "partition again"},
 
     {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
      .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
@@ -171,8 +172,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "when more are parked, nothing more is taken in until some have gone"},
     {"parked.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.poll_interval_ms),
      .initial = "1s", .min = 10, .max = HOUR,
-     .doc = "how often to look for parked receipts whose row has come; grows with the cost of a "
-            "look"},
+     .doc = "how often to check whether rows of parked receipts have come; longer where checks "
+            "cost more"},
     {"parked.wake_limit", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.wake_limit), .initial = "1000",
      .min = 1, .max = 100000, .doc = "parked receipts of one transaction"},
 
@@ -247,7 +248,7 @@ static const struct rcpt_config_row rows[] = {
     {"intake.ack_timeout", RCPT_CONFIG_DURATION, 0, AT(intake.ack_timeout_ms), .initial = "8s",
      .min = 100, .max = 5 * MINUTE,
      .doc =
-         "how long Kafka may take to acknowledge before the gateway is told to come again; below "
+         "how long Kafka may take to acknowledge before the gateway is asked to send again; below "
          "the gateways' own time-outs"},
     {"intake.dsn", RCPT_CONFIG_TEXT, NULLABLE | SECRET | RELOADABLE, AT(intake.dsn), .min = 1,
      .max = 65536, .example = "host=/run/postgresql dbname=receiptd user=receiptd_intake",
@@ -273,7 +274,7 @@ static const struct rcpt_config_row rows[] = {
      .doc = "addresses or networks whose `X-Forwarded-For` is believed, separated by commas"},
     {"intake.tls.certificate", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_certificate), .min = 1,
      .max = 4096, .example = "/etc/receiptd/tls/fullchain.pem",
-     .doc = "file with the certificate and its chain (PEM); looked at again every 10 s"},
+     .doc = "file with the certificate and its chain (PEM); checked for a change every 10 s"},
     {"intake.tls.key", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_key), .min = 1, .max = 4096,
      .example = "/etc/receiptd/tls/key.pem",
      .doc = "file with the private key (PEM); not set: that of the certificate"},
@@ -284,8 +285,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "bytes of request line and headers: 414 or 431 above"},
     {"intake.limits.connections", RCPT_CONFIG_INTEGER, 0, AT(intake.limits.connections),
      .initial = "4096", .min = 1, .max = 1000000,
-     .doc =
-         "connections at once; above it those that never end a request make room, then the idlest"},
+     .doc = "connections at once; above it the server closes those that never end a request, then "
+            "the idlest"},
     {"intake.limits.connections_per_source", RCPT_CONFIG_INTEGER, 0,
      AT(intake.limits.connections_per_source), .initial = "0", .min = 0, .max = 1000000,
      .doc =
@@ -396,7 +397,7 @@ static const struct rcpt_config_row rows[] = {
      .initial = "512", .min = 1, .max = 100000, .doc = "actions that one instance carries out"},
     {"actions.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.poll_interval_ms),
      .initial = "200ms", .min = 10, .max = 10 * SECOND,
-     .doc = "how often a lane without work looks for due actions"},
+     .doc = "how often a shard without work polls for due actions"},
     {"actions.begin_share", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.begin_share),
      .initial = "15", .min = 1, .max = 100,
      .doc = "percent of its time in which an instance makes runs of what receipts began, while "

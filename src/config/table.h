@@ -76,6 +76,12 @@ extern const struct rcpt_config_table rcpt_config_override_record;
 const struct rcpt_config_table *rcpt_config_table(void);
 const struct rcpt_config_section *rcpt_config_sections(size_t *count);
 
+/* Whether the key stands in this section: "kafka.brokers" in "kafka", "lanes" in "". */
+bool rcpt_config_is_in(const struct rcpt_config_row *row,
+                       const struct rcpt_config_section *section);
+/* What the reference calls it: "size", "list of topics". */
+const char *rcpt_config_type_name(enum rcpt_config_type type);
+
 /* Index of a row, -1 if there is none. */
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path);
 /* Whether some row stands below this path: "kafka", "inbox.columns". */

@@ -1,3 +1,5 @@
+/* Parts of the file with a grammar of their own (`pipelines`), as text: JSON, in which the
+ * configuration keeps them for comparing and printing. Called by check.c and print.c. */
 #include "tree.h"
 
 #include <stdlib.h>
@@ -5,6 +7,8 @@
 
 #include "base/json.h"
 
+/* Scalars become strings whatever they look like; `null` stays null, which pipelines take for a key
+ * that is not there. */
 static void write_json(struct rcpt_json *json, yaml_document_t *document, yaml_node_t *node)
 {
     if (node->type == YAML_SEQUENCE_NODE) {
@@ -42,6 +46,7 @@ char *rcpt_config_tree_text(yaml_document_t *document, yaml_node_t *node)
     return text;
 }
 
+/* The way back for `check-config --print`: the JSON is read as YAML and written in block style. */
 static void write_node(struct rcpt_config_writer *writer, yaml_document_t *document,
                        yaml_node_t *node)
 {

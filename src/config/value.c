@@ -1,3 +1,5 @@
+/* Single values: from text to number and back, what names are allowed, what errors show. Pure.
+ * Called by the checks, by the printer and by commands that take the same kinds of values. */
 #include "value.h"
 
 #include <ctype.h>
@@ -5,8 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -39,6 +39,7 @@ static const struct unit *units_of(enum rcpt_config_type type, size_t *count)
     return duration_units;
 }
 
+/* Units are compared exactly: `M` could mean a minute or a million. */
 static bool find_factor(enum rcpt_config_type type, const char *name, int64_t *factor)
 {
     size_t count;
@@ -52,7 +53,7 @@ static bool find_factor(enum rcpt_config_type type, const char *name, int64_t *f
     return false;
 }
 
-/* "0", "1", "0.25": up to six digits behind the point. */
+/* Digits by hand: strtod would depend on the locale and round what is exact here. */
 static bool parse_ratio(const char *text, int64_t *value)
 {
     size_t whole = strspn(text, "0123456789");
@@ -78,6 +79,8 @@ static void format_ratio(int64_t value, char out[RCPT_CONFIG_NUMBER_BYTES])
         out[--size] = '\0';
 }
 
+/* strtoll takes more than a configuration should: no sign but a minus, no blanks before, no
+ * octal. */
 bool rcpt_config_parse_number(enum rcpt_config_type type, const char *text, int64_t *value)
 {
     if (type == RCPT_CONFIG_RATIO)
@@ -130,6 +133,7 @@ void rcpt_config_format_number(enum rcpt_config_type type, int64_t value,
     snprintf(out, RCPT_CONFIG_NUMBER_BYTES, "%" PRId64 "%s", value / factor, name);
 }
 
+/* A row's member by its size; all are integers or a bool. */
 int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *base)
 {
     const char *member = (const char *)base + row->offset;
@@ -202,6 +206,7 @@ bool rcpt_config_is_topic(const char *text)
            size;
 }
 
+/* Errors quote what stands in the file; control bytes could move a terminal's cursor. */
 const char *rcpt_config_shown(const char *text, char out[64])
 {
     size_t used = 0;

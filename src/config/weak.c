@@ -1,5 +1,5 @@
-/* Settings that work and are weak: what is sent in clear text, whose peer nobody checks, what
- * anybody may do. `receiptd check-config` prints them as notes, `run` and `intake` log them at the
+/* Settings that work and are weak: traffic in clear text, peers that are not checked, doors that
+ * stand open. `receiptd check-config` prints them as notes, `run` and `intake` log them at the
  * start. None is refused: a socket needs no TLS, and a laboratory no secrets. No text holds a
  * secret. */
 #include <stdlib.h>
@@ -21,21 +21,22 @@ struct search {
     void *context;
 };
 
-static void tell(const struct search *search, const char *key, const char *what, const char *hint)
+static void note(const struct search *search, const char *key, const char *what, const char *hint)
 {
     search->on_weak(search->context, key, what, hint);
 }
 
-static void tell_entry(const struct search *search, const char *list, const char *name,
+static void note_entry(const struct search *search, const char *list, const char *name,
                        const char *field, const char *what, const char *hint)
 {
     char key[160];
     snprintf(key, sizeof(key), "%s.%.63s.%s", list, name, field);
-    tell(search, key, what, hint);
+    note(search, key, what, hint);
 }
 
 /* ---- addresses ---- */
 
+/* All of 127/8 is the machine itself. */
 static bool is_loopback(const char *host, size_t size)
 {
     return (size == 9 && strncasecmp(host, "localhost", 9) == 0) ||
@@ -63,6 +64,7 @@ static bool is_local_address(const char *address)
     return is_loopback(host, size);
 }
 
+/* Clear text matters as soon as one broker is elsewhere. */
 static bool are_local_brokers(const char *brokers)
 {
     for (;;) {
@@ -93,11 +95,11 @@ static bool is_clear_text(const char *url)
 
 /* ---- neighbours ---- */
 
-static void look_at_postgres(const struct search *search, const char *key, const char *dsn)
+static void check_postgres(const struct search *search, const char *key, const char *dsn)
 {
     const char *hint = NULL, *what = rcpt_pg_weakness(dsn, &hint);
     if (what != NULL)
-        tell(search, key, what, hint);
+        note(search, key, what, hint);
 }
 
 static const char *property(const struct rcpt_config *config, const char *name)
@@ -108,7 +110,7 @@ static const char *property(const struct rcpt_config *config, const char *name)
     return "";
 }
 
-static void look_at_kafka(const struct search *search)
+static void check_kafka(const struct search *search)
 {
     const struct rcpt_config *config = search->config;
     const char *protocol = property(config, "security.protocol");
@@ -116,33 +118,33 @@ static void look_at_kafka(const struct search *search)
     if (config->kafka.brokers == NULL) /* of `intake --try` */
         return;
     if (clear && !are_local_brokers(config->kafka.brokers))
-        tell(search, "kafka.properties.security.protocol",
+        note(search, "kafka.properties.security.protocol",
              "records and passwords cross the network in clear text",
              "set ssl or sasl_ssl, and ssl.ca.location");
     if (strcasecmp(property(config, "enable.ssl.certificate.verification"), "false") == 0)
-        tell(search, "kafka.properties.enable.ssl.certificate.verification",
+        note(search, "kafka.properties.enable.ssl.certificate.verification",
              "anybody may answer as a broker", "remove it, and set ssl.ca.location");
     if (strcasecmp(property(config, "ssl.endpoint.identification.algorithm"), "none") == 0)
-        tell(search, "kafka.properties.ssl.endpoint.identification.algorithm",
-             "whoever has any certificate of the authority may answer as a broker",
+        note(search, "kafka.properties.ssl.endpoint.identification.algorithm",
+             "a holder of any certificate of the authority may answer as a broker",
              "set https, and have the brokers' names in their certificates");
 }
 
 /* Figures, status and the tokens that ask for them. */
-static void look_at_pages(const struct search *search, const char *key, const char *listen)
+static void check_pages(const struct search *search, const char *key, const char *listen)
 {
     const struct rcpt_config *config = search->config;
     if (listen[0] == '\0' || is_local_address(listen))
         return;
     if (config->http.token == NULL)
-        tell(search, key, "whoever reaches the address reads /metrics and /statusz",
+        note(search, key, "anyone who reaches the address reads /metrics and /statusz",
              "set http.token, or listen on 127.0.0.1");
     if (config->http.tls_certificate == NULL)
-        tell(search, key, "the pages and their tokens cross the network in clear text",
+        note(search, key, "the pages and their tokens cross the network in clear text",
              "set http.tls_certificate and http.tls_key, or let only who scrapes reach it");
 }
 
-static void look_at_endpoints(const struct search *search)
+static void check_endpoints(const struct search *search)
 {
     const struct rcpt_config *config = search->config;
     static const char clear[] = "calls, with ids of people in them, go out in clear text",
@@ -151,67 +153,68 @@ static void look_at_endpoints(const struct search *search)
                           "set it only where receivers are inside, with a firewall around them";
     for (size_t index = 0; index < config->actions.endpoints_count; index++)
         if (is_clear_text(config->actions.endpoints[index].url))
-            tell_entry(search, "actions.endpoints", config->actions.endpoints[index].name, "url",
+            note_entry(search, "actions.endpoints", config->actions.endpoints[index].name, "url",
                        clear, https);
     if (config->actions.allow_private)
-        tell(search, "actions.allow_private", may, only);
+        note(search, "actions.allow_private", may, only);
     for (size_t index = 0; index < config->folds_count; index++) {
         const struct rcpt_fold_config *fold = &config->folds[index];
         if (fold->publish.webhook.url != NULL && is_clear_text(fold->publish.webhook.url))
-            tell_entry(search, "folds", fold->name, "publish.webhook.url", clear, https);
+            note_entry(search, "folds", fold->name, "publish.webhook.url", clear, https);
         if (fold->publish.webhook.allow_private)
-            tell_entry(search, "folds", fold->name, "publish.webhook.allow_private", may, only);
+            note_entry(search, "folds", fold->name, "publish.webhook.allow_private", may, only);
     }
     if (config->tracing.token != NULL && config->tracing.endpoint != NULL &&
         is_clear_text(config->tracing.endpoint))
-        tell(search, "tracing.endpoint", "tracing.token goes out in clear text", https);
+        note(search, "tracing.endpoint", "tracing.token goes out in clear text", https);
 }
 
 /* ---- the intake ---- */
 
+/* Methods that carry the secret itself, not a signature made with it. */
 static bool sends_its_secret(const struct rcpt_intake_account_config *account)
 {
     return account->auth >= RCPT_INTAKE_AUTH_SHARED && account->auth <= RCPT_INTAKE_AUTH_QUERY;
 }
 
-static void look_at_account(const struct search *search,
-                            const struct rcpt_intake_account_config *account, bool clear)
+static void check_account(const struct search *search,
+                          const struct rcpt_intake_account_config *account, bool clear)
 {
     static const char list[] = "intake.accounts", give[] = "set verify: required and secrets";
     if (account->verify == RCPT_INTAKE_VERIFY_OFF && account->allow_count == 0)
-        tell_entry(search, list, account->name, "verify", "off: anybody may send receipts", give);
+        note_entry(search, list, account->name, "verify", "off: anybody may send receipts", give);
     if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL && account->allow_count == 0)
-        tell_entry(search, list, account->name, "verify",
+        note_entry(search, list, account->name, "verify",
                    "optional: anybody may send receipts, by leaving credentials out", give);
     if (account->unsigned_ids)
-        tell_entry(search, list, account->name, "unsigned_ids",
+        note_entry(search, list, account->name, "unsigned_ids",
                    "ids count that no signature covers: who has one request may name any message",
                    "have the gateway carry the id in what it signs");
     if (clear && account->verify != RCPT_INTAKE_VERIFY_OFF && sends_its_secret(account))
-        tell_entry(search, list, account->name, "auth",
+        note_entry(search, list, account->name, "auth",
                    "the secret is in the request, which crosses the network in clear text",
                    "set intake.tls, or intake.trusted_proxies where a proxy ends TLS");
 }
 
-static void look_at_intake(const struct search *search)
+static void check_intake(const struct search *search)
 {
     const struct rcpt_config *config = search->config;
     bool clear = config->intake.tls_certificate == NULL && config->intake.trusted_proxies == NULL &&
                  !is_local_address(config->intake.listen);
     if (config->intake.accounts_count == 0)
         return;
-    look_at_pages(search, "intake.metrics_listen", config->intake.metrics_listen);
+    check_pages(search, "intake.metrics_listen", config->intake.metrics_listen);
     if (config->intake.dsn != NULL)
-        look_at_postgres(search, "intake.dsn", config->intake.dsn);
+        check_postgres(search, "intake.dsn", config->intake.dsn);
     else if (config->intake.alias != RCPT_ALIAS_OFF)
-        tell(search, "intake.dsn",
+        note(search, "intake.dsn",
              "not set: the process that reads the Internet's bytes connects as the core's role",
              "make a role by receiptd migrate --intake-role, and set its connection string");
     if (clear)
-        tell(search, "intake.listen", "webhooks cross the network in clear text",
+        note(search, "intake.listen", "webhooks cross the network in clear text",
              "set intake.tls, or intake.trusted_proxies where a proxy ends TLS");
     for (size_t index = 0; index < config->intake.accounts_count; index++)
-        look_at_account(search, &config->intake.accounts[index], clear);
+        check_account(search, &config->intake.accounts[index], clear);
 }
 
 /* ---- secrets ---- */
@@ -263,6 +266,7 @@ static void gather(const struct rcpt_config *config, struct secrets *secrets)
     }
 }
 
+/* Equal secrets become neighbours; the order of the rest makes the notes stable. */
 static int compare_held(const void *left, const void *right)
 {
     const struct held *one = left, *other = right;
@@ -281,7 +285,7 @@ static bool is_shared(const struct held *one, const struct held *other)
            (one->owner == NULL || other->owner == NULL || strcmp(one->owner, other->owner) != 0);
 }
 
-static void look_at_secrets(const struct search *search)
+static void check_secrets(const struct search *search)
 {
     struct secrets secrets = {0};
     char key[160], other[160], what[256];
@@ -292,7 +296,7 @@ static void look_at_secrets(const struct search *search)
             continue;
         key_of(held, key);
         snprintf(what, sizeof(what), "a secret has %zu bytes", strlen(held->text));
-        tell(search, key, what, "use 16 or more, made at random: openssl rand -hex 32");
+        note(search, key, what, "use 16 or more, made at random: openssl rand -hex 32");
     }
     qsort(secrets.items, secrets.count, sizeof(*secrets.items), compare_held);
     for (size_t index = 1; index < secrets.count; index++) {
@@ -301,19 +305,19 @@ static void look_at_secrets(const struct search *search)
         key_of(&secrets.items[index], key);
         key_of(&secrets.items[index - 1], other);
         snprintf(what, sizeof(what), "a secret is that of %s as well", other);
-        tell(search, key, what, "give each its own: who knows one may act as the other");
+        note(search, key, what, "give each its own: who knows one may act as the other");
     }
     free(secrets.items);
 }
 
-static void look_at_key_file(const struct search *search, const char *key, const char *path)
+static void check_key_file(const struct search *search, const char *key, const char *path)
 {
     struct stat status;
     if (path != NULL && stat(path, &status) == 0 && (status.st_mode & S_IRWXO) != 0)
-        tell(search, key, "every user of this machine may read the private key", "chmod o= it");
+        note(search, key, "every user of this machine may read the private key", "chmod o= it");
 }
 
-static void look_at_sources(const struct search *search)
+static void check_sources(const struct search *search)
 {
     static const char own_file[] =
         "put it into a file of its own and write file:PATH (docs/security.md)";
@@ -328,27 +332,27 @@ static void look_at_sources(const struct search *search)
     };
     const struct rcpt_secret_notes *notes = &search->config->secret_notes;
     for (unsigned index = 0; index < notes->count; index++)
-        tell(search, notes->at[index].key, texts[notes->at[index].source].what,
+        note(search, notes->at[index].key, texts[notes->at[index].source].what,
              texts[notes->at[index].source].hint);
     const struct rcpt_config *config = search->config;
-    look_at_key_file(search, "http.tls_key", config->http.tls_key);
-    look_at_key_file(search, "intake.tls.key", config->intake.tls_key);
-    look_at_key_file(search, "kafka.properties.ssl.key.location",
-                     property(config, "ssl.key.location"));
+    check_key_file(search, "http.tls_key", config->http.tls_key);
+    check_key_file(search, "intake.tls.key", config->intake.tls_key);
+    check_key_file(search, "kafka.properties.ssl.key.location",
+                   property(config, "ssl.key.location"));
 }
 
 void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak on_weak,
                            void *context)
 {
     const struct search search = {config, on_weak, context};
-    look_at_sources(&search);
-    look_at_secrets(&search);
+    check_sources(&search);
+    check_secrets(&search);
     if (config->postgres.dsn != NULL)
-        look_at_postgres(&search, "postgres.dsn", config->postgres.dsn);
-    look_at_kafka(&search);
-    look_at_pages(&search, "http.listen", config->http.listen);
-    look_at_intake(&search);
-    look_at_endpoints(&search);
+        check_postgres(&search, "postgres.dsn", config->postgres.dsn);
+    check_kafka(&search);
+    check_pages(&search, "http.listen", config->http.listen);
+    check_intake(&search);
+    check_endpoints(&search);
 }
 
 /* ---- where secrets come from ---- */

@@ -1,3 +1,7 @@
+/* The only reader and writer of YAML, on libyaml. Reading is one pass over the parser's events:
+ * each event is checked, then becomes a node of a document that knows its line and column. Writing
+ * is a thin layer over the emitter, for the normal form and for `check-config --print`. Called by
+ * config.c, print.c, pages.c and tree.c. */
 #include "yaml.h"
 
 #include <ctype.h>
@@ -9,6 +13,8 @@
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define NAME_SHOWN      200u
 
+/* The error's text is bounded, so a long path loses its beginning: the place and the reason must
+ * stay. */
 bool rcpt_config_error(struct rcpt_error *error, const char *name, struct rcpt_config_place place,
                        const char *format, ...)
 {
@@ -25,6 +31,7 @@ bool rcpt_config_error(struct rcpt_error *error, const char *name, struct rcpt_c
                             text);
 }
 
+/* libyaml counts lines and columns from 0, people and editors from 1. */
 static struct rcpt_config_place place_of(yaml_mark_t mark)
 {
     return (struct rcpt_config_place){(unsigned)mark.line + 1, (unsigned)mark.column + 1};
@@ -43,6 +50,8 @@ static struct rcpt_config_place place_of_offset(const char *text, size_t offset)
     return place;
 }
 
+/* libyaml's own words, with the place of the problem. The hint names what people get wrong most
+ * often. */
 static bool set_syntax_error(const yaml_parser_t *parser, const char *name, const char *text,
                              size_t size, struct rcpt_error *error)
 {
@@ -64,6 +73,7 @@ static bool set_syntax_error(const yaml_parser_t *parser, const char *name, cons
     return false;
 }
 
+/* Tags (`!!binary`) would choose a type that the table does not know. */
 static bool has_tag(const yaml_event_t *event)
 {
     switch (event->type) {
@@ -193,6 +203,7 @@ const char *rcpt_config_scalar(const yaml_node_t *node)
     return (const char *)node->data.scalar.value;
 }
 
+/* YAML has several words for nothing. A word in quotes is text. */
 bool rcpt_config_is_null(const yaml_node_t *node)
 {
     if (node->type != YAML_SCALAR_NODE || node->data.scalar.style != YAML_PLAIN_SCALAR_STYLE)
@@ -203,6 +214,8 @@ bool rcpt_config_is_null(const yaml_node_t *node)
 
 /* ---- writing ---- */
 
+/* The emitter owns the event from here on. After a failure of `out` (a full disk, a closed pipe)
+ * the rest is dropped, and the caller looks at `failed` once, at the end. */
 static void emit(struct rcpt_config_writer *writer, yaml_event_t *event, int made)
 {
     RCPT_ASSERT(made == 1);
@@ -212,6 +225,7 @@ static void emit(struct rcpt_config_writer *writer, yaml_event_t *event, int mad
         writer->failed = yaml_emitter_emit(&writer->emitter, event) == 0;
 }
 
+/* Lines are not folded: a value stays on its line, so that `grep` finds it. */
 void rcpt_config_writer_init(struct rcpt_config_writer *writer, FILE *out)
 {
     yaml_event_t event;
@@ -287,6 +301,8 @@ static bool is_reserved(const char *text)
     return false;
 }
 
+/* Text is written without quotes only where no reader of YAML, old or new, takes it for something
+ * else. */
 static bool is_plain(const char *text)
 {
     if (!isalpha((unsigned char)text[0]) || is_reserved(text))

@@ -1,7 +1,7 @@
-/* The way of an assignment: what is asked of PostgreSQL and Kafka, one question at a time, until
- * every partition has an offset to start at. States and what wakes them:
- * core/assignment.h. Called by src/receipts/positions.c and src/receipts/consume.c, and by the
- * simulator.
+/* The way of an assignment: what PostgreSQL and Kafka are asked, one question at a time, until
+ * every partition has an offset to start at. States and what wakes them: enum rcpt_assignment_state
+ * in assignment.h; enter() is the one setter, `handlers` has a cell for each state and event.
+ * Called by src/receipts/positions.c and src/receipts/consume.c, and by the simulator.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void enter(struct rcpt_assignment *assignment, enum rcpt_assignment_state
 
 enum event_kind {
     EVENT_START,   /* the group gave partitions */
-    EVENT_REFRESH, /* the positions of everything assigned are wanted again */
+    EVENT_REFRESH, /* the positions of everything assigned have to be read again */
     EVENT_REVOKE,  /* the group takes partitions away */
     EVENT_TICK,
     EVENT_READ,     /* answer to READING */
@@ -60,6 +60,7 @@ static void ignore(struct rcpt_assignment *assignment, const struct event *event
     (void)event;
 }
 
+/* WAITING is left by the next tick at or after this time, when PostgreSQL can be asked. */
 static void wait_until(struct rcpt_assignment *assignment, int64_t at_ms)
 {
     assignment->retry_at_ms = at_ms;
@@ -76,6 +77,7 @@ static void read_when_due(struct rcpt_assignment *assignment, const struct event
                            assignment->count);
 }
 
+/* Without waiting for the next tick, if PostgreSQL can be asked. */
 static void read_now(struct rcpt_assignment *assignment, const struct event *event)
 {
     wait_until(assignment, event->now_ms);
@@ -87,7 +89,7 @@ static void read_later(struct rcpt_assignment *assignment, const struct event *e
     wait_until(assignment, event->now_ms + RETRY_MS);
 }
 
-/* The slots are taken over. */
+/* Takes the slots over. The new serial makes every answer to an earlier question void. */
 static void begin(struct rcpt_assignment *assignment, uint32_t *slots, size_t count, bool refresh,
                   const struct event *event)
 {
@@ -106,6 +108,8 @@ static void start(struct rcpt_assignment *assignment, const struct event *event)
     begin(assignment, slots, event->count, false, event);
 }
 
+/* Reads the positions of everything assigned again. Kafka need not answer the group: range_go_on
+ * moves each partition. */
 static void refresh(struct rcpt_assignment *assignment, const struct event *event)
 {
     uint32_t known = rcpt_engine_slot_count(assignment->engine);
@@ -118,6 +122,8 @@ static void refresh(struct rcpt_assignment *assignment, const struct event *even
     begin(assignment, slots, count, true, event);
 }
 
+/* Also a revocation: the group takes back an assignment that was not answered yet, and its answers
+ * are void. */
 static void end(struct rcpt_assignment *assignment, const struct event *event)
 {
     (void)event;
@@ -135,6 +141,7 @@ static struct rcpt_assignment_new new_rows(const struct rcpt_assignment *assignm
                                         .lows = lows};
 }
 
+/* REFUSED lasts until the group assigns again: an operator has to change something first. */
 static void refuse(struct rcpt_assignment *assignment, enum rcpt_assignment_refusal why,
                    uint32_t slot, const struct rcpt_error *error)
 {
@@ -142,7 +149,8 @@ static void refuse(struct rcpt_assignment *assignment, enum rcpt_assignment_refu
     assignment->ports.refuse(assignment->ports.context, why, slot, error);
 }
 
-/* Kafka moves only after every partition has begun anew in the engine. */
+/* Kafka starts only after every partition has its new epoch in the engine: a record that came
+ * earlier would be dropped. */
 static void give_positions(struct rcpt_assignment *assignment, const struct event *event)
 {
     const struct rcpt_assignment_ports *ports = &assignment->ports;
@@ -179,13 +187,13 @@ static void take_answer(struct rcpt_assignment *assignment, const struct event *
         return;
     }
     if (verdict == PINS_LACKING) {
-        struct rcpt_assignment_new wanted = new_rows(assignment, NULL);
+        struct rcpt_assignment_new rows = new_rows(assignment, NULL);
         enter(assignment, RCPT_ASSIGNMENT_QUERYING);
-        assignment->ports.query_lows(assignment->ports.context, assignment->serial, &wanted);
+        assignment->ports.query_lows(assignment->ports.context, assignment->serial, &rows);
         return;
     }
-    /* Looked at before anything is assigned: an engine that starts anew where Kafka does not would
-     * take the difference for a gap of the log. */
+    /* Rows are complete, or nothing is assigned: an engine that starts again where Kafka does not
+     * would take the difference for a gap of the log. */
     uint32_t lacking = assignment_find_lacking(assignment, event->answer, &error);
     if (lacking != UINT32_MAX)
         refuse(assignment, RCPT_REFUSED_ROWS, lacking, &error);
@@ -193,6 +201,8 @@ static void take_answer(struct rcpt_assignment *assignment, const struct event *
         give_positions(assignment, event);
 }
 
+/* A row is made at the low watermark, so an unknown one cannot be replaced by a guess: the whole
+ * reading is repeated. */
 static void take_lows(struct rcpt_assignment *assignment, const struct event *event)
 {
     const struct rcpt_assignment_ports *ports = &assignment->ports;
@@ -214,7 +224,7 @@ static void take_lows(struct rcpt_assignment *assignment, const struct event *ev
     ports->insert(ports->context, assignment->serial, &rows);
 }
 
-/* Another instance may have made them: what holds is read again. */
+/* Another instance may have made the rows first, so those that count are read again. */
 static void take_inserted(struct rcpt_assignment *assignment, const struct event *event)
 {
     assignment->ports.note(assignment->ports.context,
@@ -225,8 +235,8 @@ static void take_inserted(struct rcpt_assignment *assignment, const struct event
     read_now(assignment, event);
 }
 
-/* Empty cells cannot be: an answer is given to the state that asked (see rcpt_assignment_awaits).
- */
+/* An empty cell is a bug: answers reach only the state that asked (rcpt_assignment_awaits). REFRESH
+ * is ignored where an assignment is under way, which reads the rows in any case. */
 static const handler handlers[RCPT_ASSIGNMENT_STATE__COUNT][EVENT__COUNT] = {
     [RCPT_ASSIGNMENT_IDLE] = {[EVENT_START] = start,
                               [EVENT_REFRESH] = refresh,
@@ -289,6 +299,7 @@ void rcpt_assignment_revoke(struct rcpt_assignment *assignment, const uint32_t *
     }
 }
 
+/* The reading begins only from IDLE; the caller learns whether it did. */
 bool assignment_refresh(struct rcpt_assignment *assignment, int64_t now_ms)
 {
     bool idle = assignment->state == RCPT_ASSIGNMENT_IDLE;
@@ -296,6 +307,7 @@ bool assignment_refresh(struct rcpt_assignment *assignment, int64_t now_ms)
     return idle;
 }
 
+/* Noted once for each reading, not for each partition that asks for it. */
 void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, int64_t now_ms)
 {
     if (assignment->state == RCPT_ASSIGNMENT_IDLE)

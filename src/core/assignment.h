@@ -2,8 +2,8 @@
  *
  * PostgreSQL holds the positions. So an assignment waits until its pins (what every instance must
  * agree on) and its rows have been read; rows of partitions that are new are made first, at the
- * low watermarks. The same way is gone again when a generation was raised, and when the log lacks
- * the offset that is wanted: others may have gone on meanwhile.
+ * low watermarks. All of this happens again when a generation was raised, and when the log lacks
+ * the offset to start at: another instance may have moved the rows in between.
  *
  * Pure, as the engine: time comes in with each call, effects go out through ports, answers come
  * back with the serial of their question. The daemon (src/receipts/positions.c, consume.c) and the
@@ -38,8 +38,8 @@ enum rcpt_assignment_state {
 struct rcpt_assignment_settings {
     int64_t hash_version; /* of the lane hash */
     bool skip_gaps;       /* go on behind what retention has deleted, instead of stopping */
-    /* How long a transaction of the owner before may still be on its way to the rows: before that
-     * nothing counts as deleted by retention. */
+    /* How long a transaction of the previous owner may still commit: before that nothing counts as
+     * deleted by retention. */
     int64_t patience_ms;
 };
 
@@ -109,7 +109,7 @@ struct rcpt_assignment_ports {
     /* Read the pins of the topics and the rows of these partitions → rcpt_assignment_on_read. */
     void (*read)(void *context, uint32_t serial, const uint32_t *slots, size_t count);
     /* Read low watermarks from Kafka → rcpt_assignment_on_lows. */
-    void (*query_lows)(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted);
+    void (*query_lows)(void *context, uint32_t serial, const struct rcpt_assignment_new *rows);
     /* Make pins and rows, committed synchronously; rows that another instance has made stay →
      * rcpt_assignment_on_inserted. */
     void (*insert)(void *context, uint32_t serial, const struct rcpt_assignment_new *rows);
@@ -118,7 +118,7 @@ struct rcpt_assignment_ports {
     /* Deliver the partition from this offset on, by a seek; by un-assigning and assigning. */
     void (*seek)(void *context, uint32_t slot, int64_t offset);
     void (*reassign)(void *context, uint32_t slot, int64_t offset);
-    /* The reason names what an operator has to look at. */
+    /* The reason names what an operator has to check. */
     void (*refuse)(void *context, enum rcpt_assignment_refusal why, uint32_t slot,
                    const struct rcpt_error *error);
     void (*note)(void *context, const struct rcpt_assignment_note *note);
@@ -144,7 +144,7 @@ enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *a
 
 /* ---- the group ---- */
 
-/* The group gave these partitions. What was under way before is given up. */
+/* The group gave these partitions. An assignment that is under way is given up. */
 void rcpt_assignment_start(struct rcpt_assignment *assignment, const uint32_t *slots, size_t count,
                            int64_t now_ms);
 /* The group takes these away; an assignment that was not answered goes with them. */
@@ -162,7 +162,7 @@ void rcpt_assignment_on_lows(struct rcpt_assignment *assignment, uint32_t serial
                              const int64_t *lows, int64_t now_ms);
 void rcpt_assignment_on_inserted(struct rcpt_assignment *assignment, uint32_t serial,
                                  int64_t now_ms);
-/* Any question failed: it is asked again. False: nobody waits for this answer any more. */
+/* Any question failed: it is asked again. False: the answer no longer matters. */
 bool rcpt_assignment_on_failed(struct rcpt_assignment *assignment, uint32_t serial, int64_t now_ms);
 
 /* ---- what the engine asks for: its ports of the same names ---- */
@@ -173,7 +173,7 @@ void rcpt_assignment_refresh(struct rcpt_assignment *assignment, uint32_t slot, 
 
 /* ---- the log, time ---- */
 
-/* The wanted offset does not exist; low and high are the log's ends (-1: not known). The partition
+/* The offset `wanted` does not exist; low and high are the log's ends (-1: not known). The partition
  * stands still until `seek` or `reassign`. */
 void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_t slot,
                                      int64_t wanted, int64_t low, int64_t high, int64_t now_ms);

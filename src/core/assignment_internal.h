@@ -9,14 +9,14 @@
  *
  *   state         awaits            woken by             bounded by
  *   FOLLOWED      records           Kafka                the engine's time-outs
- *   LOOKING       the next look     tick                 look_at_ms
+ *   WAITING       the next reading  tick                 retry_at_ms
  *   STANDS_STILL  an operator       the next assignment  nothing
  */
-enum range_state { RANGE_FOLLOWED, RANGE_LOOKING, RANGE_STANDS_STILL, RANGE_STATE__COUNT };
+enum range_state { RANGE_FOLLOWED, RANGE_WAITING, RANGE_STANDS_STILL, RANGE_STATE__COUNT };
 
 struct range { /* of one partition, by slot */
     enum range_state state;
-    int64_t look_at_ms;
+    int64_t retry_at_ms;
     int64_t asked_low; /* rows were read again because the log begins here; 0: they were not … */
     int64_t asked_at;  /* … above this position … */
     int64_t since_ms;  /* … which has not changed since */
@@ -77,7 +77,7 @@ uint32_t assignment_find_lacking(struct rcpt_assignment *assignment,
                                  struct rcpt_error *error);
 
 /* ---- assignment_range.c ---- */
-/* A new assignment: rows that were read again for the one before say nothing any more. */
+/* A new assignment: what the rows said during the one before is void. */
 void range_forget_asked(struct rcpt_assignment *assignment);
 /* The partition is assigned by the group, at the position that its rows name. */
 void range_begin(struct rcpt_assignment *assignment, uint32_t slot);

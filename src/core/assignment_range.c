@@ -1,9 +1,10 @@
-/* A partition and its log: what the engine asks of Kafka, and what is done when the log does not
- * have the offset that is wanted (retention, truncation, a topic made anew). States: enum
- * range_state. Called by assignment.c, and by the engine's ports.
+/* A partition and its log: seeks that the engine asks for, and what is done when the log does not
+ * have the offset to go on at (retention, truncation, a topic that was made again). States: enum
+ * range_state. Called by assignment.c, and through the engine's ports.
  *
- * Before anything counts as lost, the rows are read again: others may have gone on since. While a
- * transaction of the owner before may still be on its way, the partition waits and looks again.
+ * Before anything counts as lost, the rows are read again: another instance may have moved them.
+ * While a transaction of the previous owner may still commit, the partition waits and asks every
+ * second.
  */
 #include <string.h>
 #include <sysexits.h>
@@ -11,13 +12,13 @@
 #include "assignment_internal.h"
 #include "engine_internal.h"
 
-#define LOOK_MS 1000 /* between two looks at a log that does not have what is wanted */
+#define RETRY_MS 1000 /* between two readings while the log lacks the offset */
 
 static const bool legal[RANGE_STATE__COUNT][RANGE_STATE__COUNT] = {
     [RANGE_FOLLOWED] =
-        {[RANGE_FOLLOWED] = true, [RANGE_LOOKING] = true, [RANGE_STANDS_STILL] = true},
-    [RANGE_LOOKING] =
-        {[RANGE_FOLLOWED] = true, [RANGE_LOOKING] = true, [RANGE_STANDS_STILL] = true},
+        {[RANGE_FOLLOWED] = true, [RANGE_WAITING] = true, [RANGE_STANDS_STILL] = true},
+    [RANGE_WAITING] =
+        {[RANGE_FOLLOWED] = true, [RANGE_WAITING] = true, [RANGE_STANDS_STILL] = true},
     [RANGE_STANDS_STILL] = {[RANGE_FOLLOWED] = true, [RANGE_STANDS_STILL] = true},
 };
 
@@ -27,6 +28,7 @@ static void enter(struct range *range, enum range_state state)
     range->state = state;
 }
 
+/* Slots appear while the process runs; all zero is FOLLOWED. */
 static struct range *range_of(struct rcpt_assignment *assignment, uint32_t slot)
 {
     if (slot >= assignment->range_count) {
@@ -50,17 +52,17 @@ static void note(struct rcpt_assignment *assignment, enum rcpt_assignment_event 
 
 /* ---- moving in the log ---- */
 
-/* From here on the partition is read from this offset, whatever was waited for before. */
+/* From here on the partition is read from this offset, whatever it waited for before. */
 static void reassign(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset)
 {
     struct range *range = range_of(assignment, slot);
-    if (range->state == RANGE_LOOKING)
+    if (range->state == RANGE_WAITING)
         enter(range, RANGE_FOLLOWED);
     assignment->ports.reassign(assignment->ports.context, slot, offset);
 }
 
-/* A partition that waits for its next look goes on waiting: it may stay assigned, Kafka stands
- * still there, and only the look moves it on. */
+/* A waiting partition goes on waiting: it may stay assigned, Kafka stands still there, and only
+ * range_tick moves it on. */
 void range_forget_asked(struct rcpt_assignment *assignment)
 {
     for (uint32_t slot = 0; slot < assignment->range_count; slot++)
@@ -86,12 +88,13 @@ void rcpt_assignment_rewind(struct rcpt_assignment *assignment, uint32_t slot, i
 {
     struct range *range = range_of(assignment, slot);
     if (range->state == RANGE_STANDS_STILL)
-        return; /* nobody has said that the log is the one that was consumed */
+        return; /* it is not proven that the log is the one that was consumed */
     note(assignment, RCPT_NOTE_REWIND, slot, offset, 0);
     enter(range, RANGE_FOLLOWED);
     assignment->ports.seek(assignment->ports.context, slot, offset);
 }
 
+/* As for a rewind: a partition that stands still moves only by an assignment. */
 void rcpt_assignment_reassign(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset)
 {
     if (range_of(assignment, slot)->state == RANGE_STANDS_STILL)
@@ -100,11 +103,12 @@ void rcpt_assignment_reassign(struct rcpt_assignment *assignment, uint32_t slot,
     reassign(assignment, slot, offset);
 }
 
-/* ---- the log does not have what is wanted ---- */
+/* ---- the log does not have the offset ---- */
 
-/* True: others may have gone on since the rows were read, so they are read again before anything is
- * given up, now and then for a while; as long as they do go on, it is not given up either. */
-static bool look_again(struct rcpt_assignment *assignment, uint32_t slot, int64_t wanted,
+/* True: nothing is given up yet. The rows are read again, at first and whenever the log's begin or
+ * the position has changed; without news the partition asks again every second until `patience_ms`
+ * is over. */
+static bool read_again(struct rcpt_assignment *assignment, uint32_t slot, int64_t wanted,
                        int64_t low, int64_t now_ms)
 {
     struct range *range = range_of(assignment, slot);
@@ -116,11 +120,11 @@ static bool look_again(struct rcpt_assignment *assignment, uint32_t slot, int64_
         range->asked_at = wanted;
     } else if (assignment->state == RCPT_ASSIGNMENT_IDLE) {
         if (range->state != RANGE_STANDS_STILL)
-            enter(range, RANGE_LOOKING);
-        range->look_at_ms = now_ms + LOOK_MS;
+            enter(range, RANGE_WAITING);
+        range->retry_at_ms = now_ms + RETRY_MS;
         return now_ms - range->since_ms < assignment->settings.patience_ms;
     }
-    reassign(assignment, slot, wanted); /* it comes back here, whatever becomes of the reading */
+    reassign(assignment, slot, wanted); /* out of range again, unless the reading moves it on */
     return true;
 }
 
@@ -128,7 +132,7 @@ void range_tick(struct rcpt_assignment *assignment, int64_t now_ms)
 {
     for (uint32_t slot = 0; slot < assignment->range_count; slot++) {
         struct range *range = &assignment->ranges[slot];
-        if (range->state != RANGE_LOOKING || now_ms < range->look_at_ms)
+        if (range->state != RANGE_WAITING || now_ms < range->retry_at_ms)
             continue;
         enter(range, RANGE_FOLLOWED);
         if (assignment->engine->stopped || !rcpt_engine_is_assigned(assignment->engine, slot))
@@ -138,13 +142,14 @@ void range_tick(struct rcpt_assignment *assignment, int64_t now_ms)
     }
 }
 
+/* The engine counts what is skipped as a gap, and only what no lane has applied. */
 static void go_on_at(struct rcpt_assignment *assignment, uint32_t slot, int64_t low, int64_t now_ms)
 {
     rcpt_engine_skip_to(assignment->engine, slot, low, now_ms);
     reassign(assignment, slot, low);
 }
 
-/* This partition stands still, the others go on. */
+/* This partition stands still, the others go on. An operator has to decide: see the two hints. */
 static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64_t wanted,
                         int64_t low, int64_t high)
 {
@@ -165,7 +170,7 @@ static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64
     } else {
         rcpt_error_fatal(&error, EX_DATAERR,
                          "topic %s partition %d ends at %lld, but %lld was applied already: it was "
-                         "truncated, or deleted and created anew",
+                         "truncated, or deleted and created again",
                          part->topic, part->partition, (long long)high, (long long)wanted);
         rcpt_error_hint(
             &error, "compare the topic with consumer_progress; positions must be set on purpose");
@@ -175,16 +180,18 @@ static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64
                              &error);
 }
 
+/* The checks go from harmless to loss: a passing answer, only applied records deleted, rows that
+ * may have moved, loss that the configuration allows, loss. */
 void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_t slot,
                                      int64_t wanted, int64_t low, int64_t high, int64_t now_ms)
 {
     if (low < 0 || (wanted >= low && wanted <= high)) {
         reassign(assignment, slot, wanted); /* a broker's passing answer */
     } else if (wanted < low && low <= rcpt_engine_committed(assignment->engine, slot)) {
-        /* Only what was applied is gone, and with it the record to compare with: nothing is lost.
-         */
+        /* Only what was applied is gone, and with it the record to compare with: nothing is
+         * lost. */
         go_on_at(assignment, slot, low, now_ms);
-    } else if (wanted < low && look_again(assignment, slot, wanted, low, now_ms)) {
+    } else if (wanted < low && read_again(assignment, slot, wanted, low, now_ms)) {
         return;
     } else if (wanted < low && assignment->settings.skip_gaps) {
         note(assignment, RCPT_NOTE_SKIPPED, slot, wanted, low - 1);

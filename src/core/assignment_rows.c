@@ -1,5 +1,5 @@
-/* What the answer of PostgreSQL says about an assignment: whether the pins are ours, which rows are
- * still to be made, and where each partition goes on. Called by assignment.c.
+/* What PostgreSQL's answer says about an assignment: whether its pins agree with this instance,
+ * which rows are still to be made, and where each partition goes on. Called by assignment.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +31,7 @@ static struct topic *find_topic(const struct rcpt_assignment *assignment, const 
     return NULL;
 }
 
+/* Known again after each metadata answer: partitions may be added to a topic. */
 void rcpt_assignment_set_topic(struct rcpt_assignment *assignment, const char *name,
                                int32_t partitions)
 {
@@ -74,6 +75,8 @@ static bool check_number(struct rcpt_error *error, const char *topic, const char
     return pinned == ours || refuse(error, topic, what, left, right);
 }
 
+/* Instances that differ in one of these would put a message into different lanes, or count it by
+ * different ladders. */
 static bool check_pin(const struct rcpt_assignment *assignment, const char *ladder,
                       const struct rcpt_assignment_pin *pin, struct rcpt_error *error)
 {
@@ -97,8 +100,8 @@ static const struct rcpt_assignment_pin *find_pin(const struct rcpt_assignment_a
     return NULL;
 }
 
-/* Partitions that the topic must have rows for: all that the cluster knows, all that were assigned.
- */
+/* Partitions that the topic must have rows for: all that the cluster knows, all that were
+ * assigned. */
 static int32_t needed_partitions(const struct rcpt_assignment *assignment, const char *name)
 {
     int32_t needed = rcpt_assignment_topic_partitions(assignment, name);
@@ -110,6 +113,8 @@ static int32_t needed_partitions(const struct rcpt_assignment *assignment, const
     return needed;
 }
 
+/* One topic at a time: rows are made for the first one that lacks some, and the answer is read
+ * again after that. */
 enum pins_verdict assignment_judge_pins(struct rcpt_assignment *assignment,
                                         const struct rcpt_assignment_answer *answer,
                                         struct rcpt_error *error)
@@ -134,6 +139,7 @@ enum pins_verdict assignment_judge_pins(struct rcpt_assignment *assignment,
 
 /* ---- rows ---- */
 
+/* The anchor is that of the lane that is furthest behind, because the partition starts there. */
 void assignment_collect_rows(struct rcpt_assignment *assignment,
                              const struct rcpt_assignment_answer *answer, uint32_t slot)
 {
@@ -156,6 +162,7 @@ void assignment_collect_rows(struct rcpt_assignment *assignment,
     }
 }
 
+/* All lanes or none: a partition without the row of one lane would skip that lane's receipts. */
 uint32_t assignment_find_lacking(struct rcpt_assignment *assignment,
                                  const struct rcpt_assignment_answer *answer,
                                  struct rcpt_error *error)
@@ -166,10 +173,10 @@ uint32_t assignment_find_lacking(struct rcpt_assignment *assignment,
         assignment_collect_rows(assignment, answer, assignment->slots[index]);
         if (assignment->found.count == lanes)
             continue;
-        rcpt_error_fatal(
-            error, EX_DATAERR,
-            "consumer_progress has %u of %u rows for topic %s partition %d: somebody deleted them",
-            assignment->found.count, lanes, part->topic, part->partition);
+        rcpt_error_fatal(error, EX_DATAERR,
+                         "consumer_progress has %u of %u rows for topic %s partition %d: the "
+                         "others were deleted",
+                         assignment->found.count, lanes, part->topic, part->partition);
         rcpt_error_hint(error,
                         "restore the rows with the positions that were applied last, then restart");
         return assignment->slots[index];

@@ -1,10 +1,10 @@
 /* The content of one transaction of one lane: raw events folded per message, positions to move,
  * dead letters.
  *
- * Built by the engine from raw events each time it is sent (a folded batch is never sent twice);
- * encoded by the postgres room. Pure data; everything in it is valid until the batch is reset.
- * invariant (batch content): for every position it moves, a batch holds exactly the lane's events
- * with expected <= offset < next, each once.
+ * The engine builds it from raw events each time it is sent (a folded batch is never sent twice);
+ * src/postgres/encode_batch.c encodes it. Pure data, valid until the batch is reset. Invariant: for
+ * every position it moves, a batch holds exactly the lane's events with expected <= offset < next,
+ * each once.
  */
 #ifndef RECEIPTD_CORE_BATCH_H
 #define RECEIPTD_CORE_BATCH_H
@@ -14,7 +14,7 @@
 
 enum rcpt_batch_kind {
     RCPT_BATCH_APPLY, /* fence, apply, park, letters */
-    RCPT_BATCH_PROBE, /* the same without letters and moves, always rolled back: looks for a row
+    RCPT_BATCH_PROBE, /* the same without letters and moves, always rolled back: finds a row
                          that PostgreSQL refuses */
     RCPT_BATCH_WAKE,  /* fence with next = expected; parked rows whose message exists are applied */
     RCPT_BATCH_DISCARD, /* as WAKE for one row that PostgreSQL refuses: to dead_letter instead */

@@ -58,6 +58,7 @@ void rcpt_batch_fini(struct rcpt_batch *batch)
     rcpt_arena_fini(&batch->arena);
 }
 
+/* The arena survives with up to BATCH_KEEP_BYTES, so that a steady load allocates nothing. */
 void rcpt_batch_reset(struct rcpt_batch *batch, enum rcpt_batch_kind kind)
 {
     struct rcpt_arena arena = batch->arena;
@@ -82,13 +83,15 @@ static uint32_t power_above(uint32_t count)
     return power;
 }
 
+/* At most half full. Buckets far larger than this batch needs are given back, since clearing them
+ * costs more than a new allocation. */
 static void clear_buckets(uint32_t **buckets, uint32_t *capacity, uint32_t count)
 {
-    uint32_t wanted = power_above(count);
-    if (*capacity < wanted || *capacity > wanted * 16) {
+    uint32_t needed = power_above(count);
+    if (*capacity < needed || *capacity > needed * 16) {
         free(*buckets);
-        *buckets = rcpt_malloc(wanted * sizeof(**buckets));
-        *capacity = wanted;
+        *buckets = rcpt_malloc(needed * sizeof(**buckets));
+        *capacity = needed;
     }
     memset(*buckets, 0xff, *capacity * sizeof(**buckets));
 }
@@ -100,6 +103,7 @@ static uint64_t id_prefix(const char *id, size_t size)
     return __builtin_bswap64(prefix);
 }
 
+/* The order of PostgreSQL's COLLATE "C": bytes, then the shorter one first. */
 static int compare_ids(const struct folding *left, const struct folding *right)
 {
     if (left->prefix != right->prefix)
@@ -136,6 +140,7 @@ static bool same_id(const struct rcpt_event *left, const struct rcpt_event *righ
     return left->id_size == right->id_size && memcmp(left->id, right->id, left->id_size) == 0;
 }
 
+/* Index of the event's message; a new one is added at the end. */
 static uint32_t find_message(struct rcpt_batch_builder *builder, struct folding *messages,
                              uint32_t *count, const struct rcpt_event *event)
 {
@@ -171,7 +176,7 @@ struct code_count {
     int32_t count;
 };
 
-/* Returns how many there are now. */
+/* Inserts into a short sorted list. Returns how many codes there are now. */
 static uint32_t collect_code(struct code_count *codes, uint32_t used, int16_t code)
 {
     uint32_t at = used;
@@ -208,6 +213,8 @@ static uint8_t common_gateway(const struct rcpt_batch_event *events, uint32_t si
     return gateway;
 }
 
+/* There are never more signatures than events, nor more codes than receipts and flags: the
+ * arrays have these sizes. */
 static int32_t append_signature(struct rcpt_batch *batch, uint8_t gateway,
                                 const struct code_count *codes, uint32_t size)
 {
@@ -237,6 +244,8 @@ static bool same_signature(const struct rcpt_batch *batch, uint32_t index, uint8
     return true;
 }
 
+/* Messages with the same receipts share a signature, so the statement counts each combination once.
+ * One receipt without flags, by far the most common case, needs no hash. */
 static int32_t intern_signature(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                                 const struct rcpt_batch_event *events, uint32_t size)
 {
@@ -272,6 +281,7 @@ struct counts {
     uint32_t flags; /* that events name beside their status */
 };
 
+/* Upper bounds for the arrays: refused events are counted as well. */
 static struct counts count_content(const struct rcpt_batch_source *sources, uint32_t source_count,
                                    uint32_t lane)
 {
@@ -286,6 +296,7 @@ static struct counts count_content(const struct rcpt_batch_source *sources, uint
     return counts;
 }
 
+/* The search has marked the event. Its letter gets PostgreSQL's text by search_name_refusals. */
 static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source *source,
                         const struct rcpt_event *event)
 {
@@ -422,6 +433,7 @@ static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source
     }
 }
 
+/* Everything is allocated at its largest possible size, so nothing grows while it is filled. */
 void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
                      const struct rcpt_batch_source *sources, uint32_t source_count,
                      struct rcpt_batch_range range)

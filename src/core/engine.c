@@ -1,7 +1,7 @@
 /* The frame of the engine: slots of partitions, connections and the turns of their lanes (pump),
  * the comparison of positions with the database, time, and the end. What a lane does with its turn
  * is in lane.c, which records a partition takes in is in partition.c. Called through
- * core/engine.h by src/app, assignment.c and the simulator.
+ * core/engine.h by src/receipts, src/operate, assignment.c and the simulator.
  */
 #include "engine_internal.h"
 
@@ -49,6 +49,8 @@ void rcpt_engine_free(struct rcpt_engine *engine)
     free(engine);
 }
 
+/* Every lane with a part in a record holds one reference. The last one frees the record and gives
+ * its memory back to the budget. */
 void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
 {
     RCPT_ASSERT(record->refs > 0);
@@ -60,6 +62,8 @@ void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
     rcpt_record_free(record);
 }
 
+/* Halting is final: no lane takes another step, but transactions in flight still get their
+ * results. */
 void engine_halt(struct rcpt_engine *engine, const struct rcpt_error *error)
 {
     if (engine->halted)
@@ -78,6 +82,8 @@ static int compare_slots(const struct slot *left, const struct slot *right)
     return (left->partition > right->partition) - (left->partition < right->partition);
 }
 
+/* Keeps engine->order sorted by (topic, partition). All writers lock position rows in this order,
+ * so they cannot deadlock. */
 static void insert_in_order(struct rcpt_engine *engine, uint32_t slot)
 {
     uint32_t at = engine->slot_count;
@@ -89,6 +95,8 @@ static void insert_in_order(struct rcpt_engine *engine, uint32_t slot)
     engine->order[at] = slot;
 }
 
+/* Slots are never removed: a number stays valid while records and batches of an ended epoch name
+ * it. */
 static void grow_slots(struct rcpt_engine *engine)
 {
     uint32_t capacity = engine->slot_capacity > 0 ? engine->slot_capacity * 2 : 16;
@@ -142,6 +150,9 @@ bool rcpt_engine_is_assigned(const struct rcpt_engine *engine, uint32_t slot)
 
 /* ---- connections ---- */
 
+/* Offers every lane of the connection a turn, until none of them has something to do. The next call
+ * goes on behind the lane that was asked last, so that a busy lane cannot starve its neighbours
+ * when `depth` allows fewer transactions than there are lanes. */
 static void pump(struct rcpt_engine *engine, uint32_t index, int64_t now_ms)
 {
     struct connection *connection = &engine->connections[index];
@@ -157,9 +168,12 @@ static void pump(struct rcpt_engine *engine, uint32_t index, int64_t now_ms)
     }
 }
 
+/* A new connection proves nothing about transactions of the old one, so each lane reads its
+ * positions before its first batch. */
 void rcpt_engine_connection_up(struct rcpt_engine *engine, uint32_t connection, int64_t now_ms)
 {
-    RCPT_ASSERT(!engine->connections[connection].up && engine->connections[connection].flying == 0);
+    RCPT_ASSERT(!engine->connections[connection].up &&
+                engine->connections[connection].in_flight == 0);
     engine->connections[connection].up = true;
     for (uint32_t index = connection; index < engine->settings.lanes;
          index += engine->settings.connections)
@@ -167,18 +181,20 @@ void rcpt_engine_connection_up(struct rcpt_engine *engine, uint32_t connection, 
     pump(engine, connection, now_ms);
 }
 
+/* The caller has delivered a result (UNKNOWN at least) for every batch in flight before it calls
+ * this. */
 void rcpt_engine_connection_down(struct rcpt_engine *engine, uint32_t connection, int64_t now_ms)
 {
     (void)now_ms;
-    struct connection *gone = &engine->connections[connection];
-    gone->up = false;
+    struct connection *lost = &engine->connections[connection];
+    lost->up = false;
     for (uint32_t index = connection; index < engine->settings.lanes;
          index += engine->settings.connections) {
         struct lane *lane = &engine->lanes[index];
-        RCPT_ASSERT(lane->state != LANE_FLYING); /* results come before */
+        RCPT_ASSERT(lane->state != LANE_IN_FLIGHT); /* results come before */
         lane_set_state(lane, LANE_DOWN);
     }
-    RCPT_ASSERT(gone->flying == 0);
+    RCPT_ASSERT(lost->in_flight == 0);
 }
 
 /* Compares one row with what the lane believes. A row at or above `expected` covers three cases
@@ -213,15 +229,17 @@ void rcpt_engine_on_positions(struct rcpt_engine *engine, uint32_t lane_index,
 {
     struct lane *lane = &engine->lanes[lane_index];
     if (lane->state != LANE_READING)
-        return; /* the connection went meanwhile */
+        return; /* the connection was lost in between */
+    /* A row counts only for the epoch and the generation that the engine assumes. All other rows
+     * lead to a second reading. */
     bool again = false;
     for (size_t row = 0; row < row_count && !engine->halted; row++) {
         const struct slot *part = &engine->slots[rows[row].slot];
         if (!slot_is_assigned(part))
             continue;
         if (part->epoch > lane->epochs_at_read) {
-            again =
-                true; /* assigned after the question: the answer may be older than its positions */
+            /* Assigned after the question: the answer may be older than its positions. */
+            again = true;
         } else if (!rows[row].found || rows[row].generation != part->generation) {
             /* No row: the pins tell whether the database went back to a time before it was made, or
              * an operator deleted it. */
@@ -251,8 +269,9 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index,
                            const struct rcpt_engine_result *result, int64_t now_ms)
 {
     struct lane *lane = &engine->lanes[lane_index];
-    RCPT_ASSERT(lane->state == LANE_FLYING && engine->connections[lane->connection].flying > 0);
-    engine->connections[lane->connection].flying--;
+    RCPT_ASSERT(lane->state == LANE_IN_FLIGHT &&
+                engine->connections[lane->connection].in_flight > 0);
+    engine->connections[lane->connection].in_flight--;
     lane_on_result(engine, lane, result, now_ms);
     if (result->outcome != RCPT_ENGINE_UNKNOWN)
         pump(engine, lane->connection, now_ms);
@@ -260,6 +279,7 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane_index,
 
 /* ---- parking, time, end ---- */
 
+/* Flags only: the wake itself is a transaction of the lane, taken when it is the lane's turn. */
 void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired,
                       int64_t now_ms)
 {
@@ -288,12 +308,13 @@ void rcpt_engine_stop(struct rcpt_engine *engine)
 bool rcpt_engine_is_settled(const struct rcpt_engine *engine)
 {
     for (uint32_t index = 0; index < engine->settings.connections; index++) {
-        if (engine->connections[index].flying > 0)
+        if (engine->connections[index].in_flight > 0)
             return false;
     }
     return true;
 }
 
+/* A record is freed with its last reference, so zero bytes means that all queues are empty. */
 bool rcpt_engine_is_drained(const struct rcpt_engine *engine)
 {
     return rcpt_engine_is_settled(engine) && engine->stats.bytes == 0;
@@ -306,7 +327,7 @@ int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32
     for (uint32_t index = connection; index < engine->settings.lanes;
          index += engine->settings.connections) {
         const struct lane *lane = &engine->lanes[index];
-        if (lane->state == LANE_FLYING && now_ms - lane->submitted_ms > oldest)
+        if (lane->state == LANE_IN_FLIGHT && now_ms - lane->submitted_ms > oldest)
             oldest = now_ms - lane->submitted_ms;
     }
     return oldest;
@@ -322,10 +343,12 @@ const struct rcpt_engine_stats *rcpt_engine_get_stats(const struct rcpt_engine *
     return &engine->stats;
 }
 
+/* The queue agrees with the positions: records of the present epoch ascend and lie in [expected,
+ * accepted); `queued` counts what is there. */
 static void check_lane(const struct rcpt_engine *engine, const struct lane *lane)
 {
-    RCPT_ASSERT(lane->flying <= lane->count && lane->count <= lane->capacity);
-    RCPT_ASSERT(lane->flying == 0 || lane->state == LANE_FLYING);
+    RCPT_ASSERT(lane->in_flight <= lane->count && lane->count <= lane->capacity);
+    RCPT_ASSERT(lane->in_flight == 0 || lane->state == LANE_IN_FLIGHT);
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
         const struct lane_position *position = &lane->positions[slot];
         int64_t last = -1;
@@ -337,8 +360,8 @@ static void check_lane(const struct rcpt_engine *engine, const struct lane *lane
             queued++;
             RCPT_ASSERT(record->refs > 0);
             if (record->epoch != engine->slots[slot].epoch) {
-                RCPT_ASSERT(index <
-                            lane->flying); /* only a batch in flight may hold an ended epoch */
+                /* Only a batch in flight may hold records of an ended epoch. */
+                RCPT_ASSERT(index < lane->in_flight);
                 continue;
             }
             RCPT_ASSERT(record->offset > last && record->offset >= position->expected);
@@ -356,10 +379,10 @@ void rcpt_engine_check(const struct rcpt_engine *engine)
     for (uint32_t index = 0; index < engine->settings.lanes; index++)
         check_lane(engine, &engine->lanes[index]);
     for (uint32_t index = 0; index < engine->settings.connections; index++) {
-        uint32_t flying = 0;
+        uint32_t in_flight = 0;
         for (uint32_t lane = index; lane < engine->settings.lanes;
              lane += engine->settings.connections)
-            flying += engine->lanes[lane].state == LANE_FLYING;
-        RCPT_ASSERT(flying == engine->connections[index].flying);
+            in_flight += engine->lanes[lane].state == LANE_IN_FLIGHT;
+        RCPT_ASSERT(in_flight == engine->connections[index].in_flight);
     }
 }

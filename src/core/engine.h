@@ -1,7 +1,7 @@
 /* The brain of the consumer: partitions, epochs, lanes, batches, resync, rewinding, back-pressure.
  *
  * Pure: no I/O, no clock, no thread. Time comes in with each call (monotonic milliseconds), effects
- * go out through ports. The real daemon (src/app) and the simulator (tests/simulation) drive the
+ * go out through ports. The daemon (src/receipts) and the simulator (tests/simulation) drive the
  * same code. Ports are called last, from inside the calls below; a port must not call back into the
  * engine before it has returned. The rules and the counterexample behind each:
  * docs/architecture.md, "The protocol".
@@ -21,7 +21,7 @@ struct rcpt_engine_settings {
     uint32_t depth;             /* transactions in flight on one connection, at least 1 */
     uint32_t batch_max_events;  /* soft: one record larger than this is sent alone */
     uint32_t batch_max_bytes;   /* likewise, of payload */
-    uint64_t budget_bytes;      /* memory of all records held; above it nothing more is wanted */
+    uint64_t budget_bytes;      /* memory of all records held; above it nothing more is taken */
     int64_t linger_ms;          /* hold a small batch this long to fold more; 0: never */
     int64_t idle_advance_ms;    /* a lane without events moves its positions this often */
     int64_t verify_interval_ms; /* a lane without work compares its positions with the database this
@@ -61,7 +61,7 @@ struct rcpt_engine_ports {
     /* Rows have another generation or are gone: read the pins of the topic again; assign again, or
      * stop. */
     void (*refresh)(void *context, uint32_t slot);
-    /* Stop consuming for good: the reason names what an operator has to look at. */
+    /* Stop consuming for good: the reason names what an operator has to check. */
     void (*halt)(void *context, const struct rcpt_error *error);
 };
 
@@ -97,7 +97,7 @@ struct rcpt_engine_stats {             /* since start; for logs and metrics */
     uint64_t rewinds, reassigns;
     uint64_t rewound; /* offsets that rewinds have gone back */
     uint64_t
-        contended; /* rows that a fence conflict found ahead: somebody else moved what we own */
+        contended; /* rows that a fence conflict found ahead: another instance moved what this one owns */
 };
 
 struct rcpt_engine_partition_view { /* for figures */
@@ -109,11 +109,11 @@ struct rcpt_engine_partition_view { /* for figures */
 };
 
 struct rcpt_engine_lane_view { /* for figures */
-    const char *state;         /* "down", "unsynced", "reading", "ready", "flying", "waiting" */
+    const char *state;         /* "down", "unsynced", "reading", "ready", "in_flight", "waiting" */
     uint32_t connection;
-    uint32_t records, flying; /* held, of these in flight */
-    uint32_t fences;          /* conflicts since the last commit */
-    uint64_t batch;           /* number of the newest batch */
+    uint32_t records, in_flight; /* held, of these in flight */
+    uint32_t fences;             /* conflicts since the last commit */
+    uint64_t batch;              /* number of the newest batch */
 };
 
 /* `ladder` is borrowed for the engine's life. Returns an engine with all lanes down and nothing
@@ -177,7 +177,7 @@ void rcpt_engine_on_result(struct rcpt_engine *engine, uint32_t lane,
 /* The probe found parked rows of this lane that can be applied, or that are too old. */
 void rcpt_engine_wake(struct rcpt_engine *engine, uint32_t lane, bool applicable, bool expired,
                       int64_t now_ms);
-/* The backlog of parked rows is full: nothing more is wanted until it is not. */
+/* The backlog of parked rows is full: nothing more is taken until it is not. */
 void rcpt_engine_set_parking_full(struct rcpt_engine *engine, bool full);
 
 /* ---- time, end, inspection ---- */

@@ -10,12 +10,12 @@
 
 /* What a lane awaits. */
 enum lane_state {
-    LANE_DOWN,     /* its connection; woken by connection_up */
-    LANE_UNSYNCED, /* its turn to read positions, at retry_at_ms */
-    LANE_READING,  /* the answer to read_positions */
-    LANE_READY,    /* something to do, and its connection's turn */
-    LANE_FLYING,   /* the result of the batch in flight */
-    LANE_WAITING,  /* retry_at_ms, after a transaction that is to be tried again */
+    LANE_DOWN,      /* its connection; woken by connection_up */
+    LANE_UNSYNCED,  /* its turn to read positions, at retry_at_ms */
+    LANE_READING,   /* the answer to read_positions */
+    LANE_READY,     /* something to do, and its connection's turn */
+    LANE_IN_FLIGHT, /* the result of the batch in flight */
+    LANE_WAITING,   /* retry_at_ms, after a transaction that is to be tried again */
     LANE_STATE__COUNT,
 };
 
@@ -65,10 +65,10 @@ struct lane {
     struct rcpt_backoff backoff;
     uint32_t fences; /* conflicts since the last commit */
 
-    /* Raw records in order of arrival, a ring; the first `flying` of them are in the batch in
+    /* Raw records in order of arrival, a ring; the first `in_flight` of them are in the batch in
      * flight. */
     struct lane_entry *ring;
-    uint32_t head, count, capacity, flying;
+    uint32_t head, count, capacity, in_flight;
     int64_t oldest_ms; /* when the first record that is not in flight came */
 
     struct lane_position *positions; /* by slot */
@@ -132,8 +132,8 @@ struct share { /* of a slot in the batch that is being chosen; in events */
 
 struct connection {
     bool up;
-    uint32_t flying; /* transactions in flight */
-    uint32_t turn;   /* lane that is asked first next time */
+    uint32_t in_flight; /* transactions in flight */
+    uint32_t turn;      /* lane that is asked first next time */
 };
 
 struct rcpt_engine {
@@ -165,9 +165,9 @@ struct rcpt_record *lane_record(const struct lane *lane, uint32_t index);
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
 /* The batch in flight is settled without a commit: its records are queued again, but for those of
  * ended epochs. */
-void lane_unfly(struct rcpt_engine *engine, struct lane *lane);
+void lane_requeue(struct rcpt_engine *engine, struct lane *lane);
 /* The batch in flight is committed: its records are done. */
-void lane_release_flying(struct rcpt_engine *engine, struct lane *lane);
+void lane_release_batch(struct rcpt_engine *engine, struct lane *lane);
 bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane);
 /* Brings whole records for the next batch to the front, within the bounds but at least one. Returns
  * how many. */
@@ -200,7 +200,7 @@ bool search_on_passed(struct rcpt_engine *engine, struct lane *lane);
 /* The batch is committed, or its records are others now. */
 void search_forget(struct search *search);
 /* The database may have gone back. What it refused before says nothing about it now: another row
- * may be there, or none. The search begins anew if there is still a reason. */
+ * may be there, or none. The search starts again if there is still a reason. */
 void search_doubt_database(struct lane *lane);
 /* Gives the dead letters of refused events what PostgreSQL said. */
 void search_name_refusals(const struct search *search, struct rcpt_batch *batch);

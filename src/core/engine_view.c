@@ -1,12 +1,15 @@
-/* What may be seen of the engine and changed from outside while it runs: for figures and operators.
+/* What the outside may see of a running engine and change in it: views for figures and status,
+ * limits after a reload, holding, the number of connections. Called by src/operate and
+ * src/receipts.
  */
 #include <stdlib.h>
 
 #include "engine_internal.h"
 
+/* Shown by `receiptd status` and as label of receiptd_lanes: docs/operations.md names them. */
 static const char *const state_names[LANE_STATE__COUNT] = {
-    [LANE_DOWN] = "down",   [LANE_UNSYNCED] = "unsynced", [LANE_READING] = "reading",
-    [LANE_READY] = "ready", [LANE_FLYING] = "flying",     [LANE_WAITING] = "waiting",
+    [LANE_DOWN] = "down",   [LANE_UNSYNCED] = "unsynced",   [LANE_READING] = "reading",
+    [LANE_READY] = "ready", [LANE_IN_FLIGHT] = "in_flight", [LANE_WAITING] = "waiting",
 };
 
 const char *rcpt_engine_lane_state_name(unsigned state)
@@ -22,7 +25,7 @@ struct rcpt_engine_lane_view rcpt_engine_view_lane(const struct rcpt_engine *eng
         .state = state_names[lane->state],
         .connection = lane->connection,
         .records = lane->count,
-        .flying = lane->flying,
+        .in_flight = lane->in_flight,
         .fences = lane->fences,
         .batch = lane->batch.number,
     };
@@ -46,12 +49,15 @@ struct rcpt_engine_partition_view rcpt_engine_view_partition(const struct rcpt_e
     return view;
 }
 
+/* The lane may be in flight: it remembers the request until it is READY. */
 void rcpt_engine_resync(struct rcpt_engine *engine, uint32_t lane, int64_t now_ms)
 {
     engine->lanes[lane].resync_asked = true;
     rcpt_engine_tick(engine, now_ms);
 }
 
+/* Lanes, connections and depth are part of running transactions and stay; set_connections() changes
+ * one of them when all are down. */
 void rcpt_engine_set_limits(struct rcpt_engine *engine, const struct rcpt_engine_settings *settings)
 {
     struct rcpt_engine_settings *own = &engine->settings;
@@ -77,7 +83,7 @@ void rcpt_engine_set_connections(struct rcpt_engine *engine, uint32_t connection
 {
     RCPT_ASSERT(connections >= 1 && connections <= engine->settings.lanes);
     for (uint32_t index = 0; index < engine->settings.connections; index++)
-        RCPT_ASSERT(!engine->connections[index].up && engine->connections[index].flying == 0);
+        RCPT_ASSERT(!engine->connections[index].up && engine->connections[index].in_flight == 0);
     free(engine->connections);
     engine->connections = rcpt_calloc(connections, sizeof(*engine->connections));
     engine->settings.connections = connections;

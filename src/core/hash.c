@@ -60,6 +60,8 @@ static inline void finish(struct lookup3 *state)
     finish_step(&state->c, state->b, 24);
 }
 
+/* hash_bytes_extended() of PostgreSQL's src/common/hashfn.c, for little-endian words. The seed 0
+ * skips a round there as well. */
 uint64_t rcpt_hash_text_extended(const void *bytes, size_t size, uint64_t seed)
 {
     const unsigned char *next = bytes;
@@ -89,6 +91,8 @@ uint64_t rcpt_hash_text_extended(const void *bytes, size_t size, uint64_t seed)
     return (uint64_t)state.b << 32 | state.c;
 }
 
+/* For records and rejects without a message id: spreads them over the lanes, the same way at every
+ * delivery. */
 uint64_t rcpt_hash_position(const char *topic, int32_t partition, int64_t offset, uint32_t index)
 {
     unsigned char position[sizeof(offset) + sizeof(partition) + sizeof(index)];
@@ -99,6 +103,7 @@ uint64_t rcpt_hash_position(const char *topic, int32_t partition, int64_t offset
     return rcpt_hash_text_extended(position, sizeof(position), seed);
 }
 
+/* Reads at most 4 KiB of the value: the anchor has to tell topics apart, not to prove integrity. */
 uint32_t rcpt_hash_record(const void *key, size_t key_size, const void *value, size_t value_size)
 {
     uint64_t sizes[2] = {key_size, value_size};

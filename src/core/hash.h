@@ -15,7 +15,7 @@ uint64_t rcpt_hash_text_extended(const void *bytes, size_t size, uint64_t seed);
 uint64_t rcpt_hash_position(const char *topic, int32_t partition, int64_t offset, uint32_t index);
 
 /* CRC-32 (IEEE 802.3, as in zlib) over key, the first 4 KiB of the value, and both sizes: tells one
- * record from another at the same offset of a topic that was made anew. */
+ * record from another at the same offset of a topic that was made again. */
 uint32_t rcpt_hash_record(const void *key, size_t key_size, const void *value, size_t value_size);
 
 #endif

@@ -1,10 +1,9 @@
-/* The ladder of statuses: names and codes, parents, flags, overrides by channel, the hash that is
- * pinned in the database, and growth by a reload. Built from the configuration or the default, then
- * only read. Called by the decoder, the batch and all commands that show a status.
+/* The ladder of statuses: names and codes, parents, flags, overrides by channel, and the hash that
+ * is pinned in the database. Built from the configuration or the default; after that only
+ * ladder_growth.c changes it. Called by the decoder, the batch and all commands that show a status.
  */
-#include "ladder.h"
+#include "ladder_internal.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,36 +11,7 @@
 
 #include "hash.h"
 
-#define MAX_ENTRIES (RCPT_LADDER_MAX_STATUSES + RCPT_LADDER_MAX_FLAGS)
-#define MAX_CODE    (RCPT_LADDER_FIRST_FLAG_CODE - 1)
-#define CODE_COUNT  (RCPT_LADDER_FIRST_FLAG_CODE + RCPT_LADDER_MAX_FLAGS)
-#define NO_ENTRY    UINT8_MAX
-/* Eight slots per entry at the most: hardly any two names meet. A power of two. */
-#define NAME_SLOTS 1024u
-
-_Static_assert(MAX_ENTRIES < NO_ENTRY, "an entry's index is kept in a byte");
-
-struct override {
-    char *channel;
-    size_t channel_size;
-    uint8_t from;
-    uint8_t to;
-};
-
-struct rcpt_ladder {
-    /* Statuses by code, then flags by bit; then, likewise, what each growth has added. */
-    struct rcpt_ladder_entry entries[MAX_ENTRIES];
-    size_t name_sizes[MAX_ENTRIES];
-    size_t entry_count;
-    size_t status_count;
-    bool overridden[MAX_ENTRIES]; /* some channel has another meaning for it */
-    struct override overrides[RCPT_LADDER_MAX_OVERRIDES];
-    size_t override_count;
-    uint8_t by_name[NAME_SLOTS]; /* open addressing */
-    uint8_t by_code[CODE_COUNT];
-    char hash[17];
-};
-
+/* Name, code, parent, terminal: docs/semantics.md draws the tree. */
 static const struct rcpt_status_definition default_statuses[] = {
     {"TARGETED", 0, NULL, false},
     {"SKIPPED", 100, "TARGETED", true},
@@ -92,6 +62,7 @@ static uint32_t name_slot(const char *name, size_t size)
     return (hash ^ hash >> 15) & (NAME_SLOTS - 1);
 }
 
+/* At most 131 of 1024 slots are taken, so a probe rarely goes past the first one. */
 static int find_entry(const struct rcpt_ladder *ladder, const char *name, size_t size)
 {
     uint32_t slot = name_slot(name, size);
@@ -104,12 +75,12 @@ static int find_entry(const struct rcpt_ladder *ladder, const char *name, size_t
     return -1;
 }
 
-static int find_defined(const struct rcpt_ladder *ladder, const char *name)
+int ladder_find_defined(const struct rcpt_ladder *ladder, const char *name)
 {
     return find_entry(ladder, name, strlen(name));
 }
 
-static const struct override *find_override(const struct rcpt_ladder *ladder, int index,
+const struct override *ladder_find_override(const struct rcpt_ladder *ladder, int index,
                                             const char *channel, size_t size)
 {
     for (size_t i = 0; i < ladder->override_count; i++) {
@@ -121,11 +92,12 @@ static const struct override *find_override(const struct rcpt_ladder *ladder, in
     return NULL;
 }
 
+/* Most entries have no override: `overridden` spares them the search. */
 static int on_channel(const struct rcpt_ladder *ladder, int index, const char *channel, size_t size)
 {
     if (index < 0 || size == 0 || !ladder->overridden[index])
         return index;
-    const struct override *override = find_override(ladder, index, channel, size);
+    const struct override *override = ladder_find_override(ladder, index, channel, size);
     return override != NULL ? override->to : index;
 }
 
@@ -145,13 +117,15 @@ int rcpt_ladder_find_code(const struct rcpt_ladder *ladder, int64_t code, const 
     return on_channel(ladder, ladder->by_code[code], channel, channel_size);
 }
 
+/* Names appear in labels and log lines: no character of them needs an escape. */
 static bool is_name(const char *name)
 {
     size_t size = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
     return size > 0 && size <= RCPT_LADDER_MAX_NAME && name[size] == '\0';
 }
 
-static void put_name(struct rcpt_ladder *ladder, size_t index)
+/* Open addressing; entries are never removed. */
+void ladder_put_name(struct rcpt_ladder *ladder, size_t index)
 {
     uint32_t slot = name_slot(ladder->entries[index].name, ladder->name_sizes[index]);
     while (ladder->by_name[slot] != NO_ENTRY)
@@ -169,7 +143,7 @@ static struct rcpt_ladder_entry *add_entry(struct rcpt_ladder *ladder, const cha
                         RCPT_LADDER_MAX_NAME);
         return NULL;
     }
-    if (find_defined(ladder, name) >= 0) {
+    if (ladder_find_defined(ladder, name) >= 0) {
         rcpt_error_fatal(error, EX_CONFIG, "ladder: %s is defined twice", name);
         rcpt_error_hint(error, "names are unique over statuses and flags");
         return NULL;
@@ -180,11 +154,13 @@ static struct rcpt_ladder_entry *add_entry(struct rcpt_ladder *ladder, const cha
     memcpy(entry->name, name, ladder->name_sizes[index] + 1);
     entry->code = (int16_t)code;
     entry->parent = RCPT_LADDER_NO_STATUS;
-    put_name(ladder, index);
+    ladder_put_name(ladder, index);
     ladder->by_code[code] = (uint8_t)index;
     return entry;
 }
 
+/* Statuses are added in the order of their codes, so that an entry's index does not depend on the
+ * configuration's order. */
 static bool add_status(struct rcpt_ladder *ladder, const struct rcpt_status_definition *status,
                        struct rcpt_error *error)
 {
@@ -215,12 +191,12 @@ static int compare_statuses(const void *left, const void *right)
     return ((*a)->code > (*b)->code) - ((*a)->code < (*b)->code);
 }
 
-/* All statuses are there, so that a parent with too large a code is told from one that is not
- * defined. */
+/* Runs after all statuses are added, so that a parent with a larger code is distinguished from one that is
+ * not defined. */
 static bool link_status(struct rcpt_ladder *ladder, const struct rcpt_status_definition *status,
                         struct rcpt_error *error)
 {
-    struct rcpt_ladder_entry *entry = &ladder->entries[find_defined(ladder, status->name)];
+    struct rcpt_ladder_entry *entry = &ladder->entries[ladder_find_defined(ladder, status->name)];
     if (status->parent == NULL) {
         if (entry->code == 0)
             return true;
@@ -234,7 +210,7 @@ static bool link_status(struct rcpt_ladder *ladder, const struct rcpt_status_def
         rcpt_error_hint(error, "the status with code 0 is the root and has no parent");
         return false;
     }
-    int parent = find_defined(ladder, status->parent);
+    int parent = ladder_find_defined(ladder, status->parent);
     if (parent < 0) {
         rcpt_error_fatal(error, EX_CONFIG, "ladder: parent %.60s of status %s is not defined",
                          status->parent, status->name);
@@ -277,6 +253,7 @@ static bool add_statuses(struct rcpt_ladder *ladder,
     return true;
 }
 
+/* A flag's bit is its place in the configuration: removing one would move the others. */
 static bool add_flag(struct rcpt_ladder *ladder, const struct rcpt_flag_definition *flag,
                      size_t bit, struct rcpt_error *error)
 {
@@ -288,7 +265,7 @@ static bool add_flag(struct rcpt_ladder *ladder, const struct rcpt_flag_definiti
     entry->mask = UINT32_C(1) << bit;
     if (flag->implies == NULL)
         return true;
-    int implied = find_defined(ladder, flag->implies);
+    int implied = ladder_find_defined(ladder, flag->implies);
     if (implied < 0 || ladder->entries[implied].is_flag) {
         rcpt_error_fatal(error, EX_CONFIG, "ladder: flag %s implies %.60s, which is not a status",
                          flag->name, flag->implies);
@@ -299,12 +276,13 @@ static bool add_flag(struct rcpt_ladder *ladder, const struct rcpt_flag_definiti
     return true;
 }
 
+/* Overrides are not chained: what a status becomes is taken as it is. */
 static bool add_override(struct rcpt_ladder *ladder,
                          const struct rcpt_override_definition *definition,
                          struct rcpt_error *error)
 {
-    int from = find_defined(ladder, definition->status);
-    int to = find_defined(ladder, definition->becomes);
+    int from = ladder_find_defined(ladder, definition->status);
+    int to = ladder_find_defined(ladder, definition->becomes);
     if (from < 0 || to < 0) {
         rcpt_error_fatal(error, EX_CONFIG, "ladder: override names %.60s, which is not defined",
                          from < 0 ? definition->status : definition->becomes);
@@ -318,7 +296,7 @@ static bool add_override(struct rcpt_ladder *ladder,
         rcpt_error_hint(error, "name the value of the event's channel");
         return false;
     }
-    if (find_override(ladder, from, definition->channel, size) != NULL) {
+    if (ladder_find_override(ladder, from, definition->channel, size) != NULL) {
         rcpt_error_fatal(error, EX_CONFIG, "ladder: %s has two overrides for channel %.60s",
                          definition->status, definition->channel);
         rcpt_error_hint(error, "a status means one thing on a channel");
@@ -349,6 +327,7 @@ static uint64_t hash_entry(uint64_t hash, const struct rcpt_ladder_entry *entry)
     return rcpt_hash_text_extended(line, (size_t)size, hash);
 }
 
+/* Of the meaning only: the order of overrides does not count, `terminal` neither. */
 static void set_hash(struct rcpt_ladder *ladder)
 {
     uint64_t hash = 0;
@@ -375,6 +354,7 @@ static bool check_count(const char *what, size_t count, size_t most, struct rcpt
     return false;
 }
 
+/* Checks the counts first: the arrays below have fixed sizes. */
 static bool fill(struct rcpt_ladder *ladder, const struct rcpt_ladder_definition *definition,
                  struct rcpt_error *error)
 {
@@ -414,122 +394,6 @@ void rcpt_ladder_free(struct rcpt_ladder *ladder)
     for (size_t i = 0; i < ladder->override_count; i++)
         free(ladder->overrides[i].channel);
     free(ladder);
-}
-
-/* ---- growth ---- */
-
-static bool refuse_change(struct rcpt_error *error, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static bool refuse_change(struct rcpt_error *error, const char *format, ...)
-{
-    char what[160];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    rcpt_error_fatal(error, EX_CONFIG, "ladder: %s", what);
-    rcpt_error_hint(error, "while instances run a ladder can only grow: give back what it had, or "
-                           "stop all of them, run receiptd migrate, and start them");
-    return false;
-}
-
-static bool keeps_entry(const struct rcpt_ladder *fresh, const struct rcpt_ladder_entry *old,
-                        struct rcpt_error *error)
-{
-    size_t index = fresh->by_code[old->code];
-    const char *kind = old->is_flag ? "flag" : "status";
-    if (index == NO_ENTRY)
-        return refuse_change(error, "%s %s (%d) is gone", kind, old->name, old->code);
-    const struct rcpt_ladder_entry *now = &fresh->entries[index];
-    if (strcmp(now->name, old->name) != 0)
-        return refuse_change(error, "%s %s (%d) is called %s now", kind, old->name, old->code,
-                             now->name);
-    if (now->parent != old->parent)
-        return refuse_change(error, "status %s (%d) has the parent %d instead of %d", old->name,
-                             old->code, now->parent, old->parent);
-    return now->top == old->top ||
-           refuse_change(error, "flag %s implies %d instead of %d", old->name, now->top, old->top);
-}
-
-/* Whether `where` has the override that `owner` has. */
-static bool has_override(const struct rcpt_ladder *where, const struct override *override,
-                         const struct rcpt_ladder *owner)
-{
-    int from = find_defined(where, owner->entries[override->from].name);
-    const struct override *found =
-        from < 0 ? NULL : find_override(where, from, override->channel, override->channel_size);
-    return found != NULL &&
-           strcmp(where->entries[found->to].name, owner->entries[override->to].name) == 0;
-}
-
-static bool keeps_overrides(const struct rcpt_ladder *old, const struct rcpt_ladder *fresh,
-                            struct rcpt_error *error)
-{
-    for (size_t i = 0; i < old->override_count; i++) {
-        const struct override *override = &old->overrides[i];
-        if (!has_override(fresh, override, old))
-            return refuse_change(error, "the override of %s on channel %.60s is gone or another",
-                                 old->entries[override->from].name, override->channel);
-    }
-    for (size_t i = 0; i < fresh->override_count; i++) {
-        const struct override *override = &fresh->overrides[i];
-        const char *from = fresh->entries[override->from].name;
-        if (!has_override(old, override, fresh) && find_defined(old, from) >= 0 &&
-            find_defined(old, fresh->entries[override->to].name) >= 0)
-            return refuse_change(error, "%s gets another meaning on channel %.60s", from,
-                                 override->channel);
-    }
-    return true;
-}
-
-bool rcpt_ladder_can_grow(const struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh,
-                          struct rcpt_error *error)
-{
-    for (size_t i = 0; i < ladder->entry_count; i++) {
-        if (!keeps_entry(fresh, &ladder->entries[i], error))
-            return false;
-    }
-    return keeps_overrides(ladder, fresh, error);
-}
-
-static void append_entry(struct rcpt_ladder *ladder, const struct rcpt_ladder_entry *entry)
-{
-    size_t index = ladder->entry_count++;
-    RCPT_ASSERT(index < MAX_ENTRIES);
-    ladder->entries[index] = *entry;
-    ladder->name_sizes[index] = strlen(entry->name);
-    ladder->status_count += !entry->is_flag;
-    put_name(ladder, index);
-    ladder->by_code[entry->code] = (uint8_t)index;
-}
-
-static void append_override(struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh,
-                            const struct override *added)
-{
-    RCPT_ASSERT(ladder->override_count < RCPT_LADDER_MAX_OVERRIDES);
-    struct override *override = &ladder->overrides[ladder->override_count++];
-    *override = *added;
-    override->channel = rcpt_strdup(added->channel);
-    override->from = (uint8_t)find_defined(ladder, fresh->entries[added->from].name);
-    override->to = (uint8_t)find_defined(ladder, fresh->entries[added->to].name);
-    ladder->overridden[override->from] = true;
-}
-
-void rcpt_ladder_grow(struct rcpt_ladder *ladder, const struct rcpt_ladder *fresh)
-{
-    for (size_t i = 0; i < fresh->entry_count; i++) {
-        const struct rcpt_ladder_entry *entry = &fresh->entries[i];
-        if (ladder->by_code[entry->code] == NO_ENTRY)
-            append_entry(ladder, entry);
-        else
-            ladder->entries[ladder->by_code[entry->code]].terminal = entry->terminal;
-    }
-    for (size_t i = 0; i < fresh->override_count; i++) {
-        if (!has_override(ladder, &fresh->overrides[i], fresh))
-            append_override(ladder, fresh, &fresh->overrides[i]);
-    }
-    memcpy(ladder->hash, fresh->hash, sizeof(ladder->hash));
 }
 
 size_t rcpt_ladder_entry_count(const struct rcpt_ladder *ladder)

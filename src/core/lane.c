@@ -1,7 +1,10 @@
 /* A lane: what it does next (reads positions, sends a batch, a probe or a wake) and what the result
- * of a transaction means. States: enum lane_state in engine_internal.h, with one setter and a table
- * of legal changes. A lane has one transaction in flight, and takes no other step until its result.
- * Called by engine.c.
+ * of a transaction means. It has one transaction in flight, and takes no other step until its
+ * result.
+ *
+ * States, with one setter and a table of legal changes: DOWN → UNSYNCED (connected) → READING (its
+ * positions) → READY → IN_FLIGHT (a transaction) → READY, or WAITING (a back-off), or UNSYNCED
+ * (only the rows can tell). What each awaits: enum lane_state. Called by engine.c.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +17,8 @@ static const bool legal[LANE_STATE__COUNT][LANE_STATE__COUNT] = {
     [LANE_DOWN] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true},
     [LANE_UNSYNCED] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READING] = true},
     [LANE_READING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
-    [LANE_READY] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_FLYING] = true},
-    [LANE_FLYING] = {[LANE_UNSYNCED] = true, [LANE_READY] = true, [LANE_WAITING] = true},
+    [LANE_READY] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_IN_FLIGHT] = true},
+    [LANE_IN_FLIGHT] = {[LANE_UNSYNCED] = true, [LANE_READY] = true, [LANE_WAITING] = true},
     [LANE_WAITING] = {[LANE_DOWN] = true, [LANE_UNSYNCED] = true, [LANE_READY] = true},
 };
 
@@ -47,6 +50,7 @@ void lane_fini(struct rcpt_engine *engine, struct lane *lane)
 
 /* ---- sealing ---- */
 
+/* The scratch memory is the engine's: only one lane folds at a time. */
 const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const struct lane *lane,
                                              uint32_t record_count)
 {
@@ -82,6 +86,10 @@ static const struct rcpt_record *last_taken(const struct lane *lane, uint32_t re
     return last;
 }
 
+/* What the batch does to one row of consumer_progress. `expected` is what the fence compares.
+ * `next` goes up to `accepted` where the batch holds all that the lane has of the partition, else
+ * only behind the last record that it takes. The anchor is the last record below `next`: a later
+ * assignment compares it with the log. */
 static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const struct lane *lane,
                                         uint32_t record_count, uint32_t slot, bool advance)
 {
@@ -104,7 +112,7 @@ static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const 
     struct rcpt_engine_anchor anchor = {.offset = -1};
     if (last != NULL && !last->unreadable)
         anchor = (struct rcpt_engine_anchor){last->offset, last->timestamp_ms, last->crc};
-    if (position->queued == taken) { /* nothing of ours is left below `accepted` */
+    if (position->queued == taken) { /* the lane has nothing more below `accepted` */
         move.next = position->accepted;
         if (part->last.offset > anchor.offset && part->last.offset < position->accepted)
             anchor = part->last;
@@ -137,18 +145,22 @@ static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t r
     }
 }
 
+/* The port comes last: the engine is consistent when it is called. From here on the lane only waits
+ * for the result. */
 static void submit(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     lane->batch.number = ++engine->batch_number;
     lane->submitted_ms = now_ms;
     lane->last_kind = lane->batch.kind;
     lane->oldest_ms = now_ms;
-    lane_set_state(lane, LANE_FLYING);
-    engine->connections[lane->connection].flying++;
+    lane_set_state(lane, LANE_IN_FLIGHT);
+    engine->connections[lane->connection].in_flight++;
     engine->stats.batches++;
     engine->ports.submit(engine->ports.context, &lane->batch);
 }
 
+/* Folds the next batch from raw records. A batch that failed is never sent again as it was: it
+ * comes back here and may get other records. */
 static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     uint32_t record_count = lane_choose(engine, lane);
@@ -157,20 +169,24 @@ static void seal_apply(struct rcpt_engine *engine, struct lane *lane, int64_t no
                     record_count, RCPT_BATCH_ALL);
     search_name_refusals(&lane->search, &lane->batch);
     plan_moves(engine, lane, record_count, true);
-    lane->flying = record_count;
+    lane->in_flight = record_count;
     submit(engine, lane, now_ms);
 }
 
+/* A probe holds a part of the same records as the batch that was refused, moves no position and
+ * writes no dead letter. */
 static void seal_probe(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     uint32_t record_count = lane->search.records;
     rcpt_batch_reset(&lane->batch, RCPT_BATCH_PROBE);
     rcpt_batch_fold(engine->builder, &lane->batch, lane_sources(engine, lane, record_count),
                     record_count, search_ask(&lane->search));
-    lane->flying = record_count;
+    lane->in_flight = record_count;
     submit(engine, lane, now_ms);
 }
 
+/* Moves with next = expected: the fence proves that the lane still owns its rows, and nothing
+ * advances. */
 static void seal_wake(struct rcpt_engine *engine, struct lane *lane, enum rcpt_batch_kind kind,
                       int64_t now_ms)
 {
@@ -196,6 +212,7 @@ static bool has_assignment(const struct rcpt_engine *engine)
     return false;
 }
 
+/* The lane has passed offsets without events of its own, which its rows do not show yet. */
 static bool is_behind(const struct rcpt_engine *engine, const struct lane *lane)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
@@ -206,6 +223,7 @@ static bool is_behind(const struct rcpt_engine *engine, const struct lane *lane)
     return false;
 }
 
+/* DISCARD first: it removes the one parked row that makes every wake fail. */
 static void step_wake(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     enum rcpt_batch_kind kind = RCPT_BATCH_EXPIRE;
@@ -216,12 +234,16 @@ static void step_wake(struct rcpt_engine *engine, struct lane *lane, int64_t now
     seal_wake(engine, lane, kind, now_ms);
 }
 
+/* A small batch waits for `batch.linger`, so that later receipts of the same messages can be folded
+ * into it. */
 static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, int64_t now_ms)
 {
     return engine->settings.linger_ms > 0 &&
            now_ms - lane->oldest_ms < engine->settings.linger_ms && !lane_fills_batch(engine, lane);
 }
 
+/* Without it the row of a lane that has no events would stay behind for ever, and with it the
+ * offset that the partition starts at. */
 static bool is_idle_advance_due(const struct rcpt_engine *engine, const struct lane *lane,
                                 int64_t now_ms)
 {
@@ -247,6 +269,7 @@ static bool step_ready(struct rcpt_engine *engine, struct lane *lane, int64_t no
     return true;
 }
 
+/* The search for a refused event starts from nothing after a resync: see search_doubt_database. */
 void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, int64_t delay_ms)
 {
     (void)engine;
@@ -255,6 +278,7 @@ void lane_resync(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms, 
     lane_set_state(lane, LANE_UNSYNCED);
 }
 
+/* `epochs_at_read` tells rows of partitions that are assigned while the question is under way. */
 static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     if (!has_assignment(engine) || now_ms < lane->retry_at_ms)
@@ -265,6 +289,8 @@ static bool read_positions(struct rcpt_engine *engine, struct lane *lane, int64_
     return true;
 }
 
+/* An idle lane has no fence that could fail: it compares its positions now and then, or would never
+ * learn that the database went back. */
 static bool verify(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     if (!lane->resync_asked &&
@@ -275,6 +301,8 @@ static bool verify(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms
     return read_positions(engine, lane, now_ms);
 }
 
+/* In this order: a resync that was asked for, then work, then verification while there is no
+ * work. */
 bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     if (engine->halted || engine->stopped || engine->held)
@@ -284,7 +312,7 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
     if (lane->state == LANE_UNSYNCED)
         return read_positions(engine, lane, now_ms);
     if (lane->state != LANE_READY ||
-        engine->connections[lane->connection].flying >= engine->settings.depth)
+        engine->connections[lane->connection].in_flight >= engine->settings.depth)
         return false;
     if (lane->resync_asked && verify(engine, lane, now_ms))
         return true;
@@ -293,6 +321,7 @@ bool lane_step(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 
 /* ---- results ---- */
 
+/* The back-off grows until the next commit resets it. */
 static void wait_and_retry(struct lane *lane, int64_t now_ms)
 {
     lane->retry_at_ms = now_ms + rcpt_backoff_next_ms(&lane->backoff);
@@ -313,6 +342,7 @@ static void advance_positions(struct rcpt_engine *engine, struct lane *lane, int
     lane->verified_ms = now_ms;
 }
 
+/* Only commits count: what was rolled back is applied again and would count twice. */
 static void count_commit(struct rcpt_engine *engine, const struct lane *lane,
                          const struct rcpt_engine_result *result)
 {
@@ -327,6 +357,7 @@ static void count_commit(struct rcpt_engine *engine, const struct lane *lane,
         stats->events_expired += result->woken;
 }
 
+/* A full answer to a wake means that more rows may be waiting, so the flag stays. */
 static void on_committed(struct rcpt_engine *engine, struct lane *lane,
                          const struct rcpt_engine_result *result, int64_t now_ms)
 {
@@ -346,11 +377,11 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
         lane->wake_limit = engine->settings.wake_limit;
         break;
     default:
-        lane_release_flying(engine, lane);
+        lane_release_batch(engine, lane);
         search_forget(&lane->search);
         break;
     }
-    lane->flying = 0;
+    lane->in_flight = 0;
     lane->fences = 0;
     rcpt_backoff_reset(&lane->backoff);
     lane_set_state(lane, LANE_READY);
@@ -363,11 +394,14 @@ static void halve_wake(struct lane *lane)
     lane->wake_limit = lane->wake_limit > 1 ? lane->wake_limit / 2 : 1;
 }
 
+/* Starts or continues the search for the event that PostgreSQL refuses. Where the records have
+ * changed since the batch was sealed (an epoch ended), there is nothing to search: the lane tries
+ * again. */
 static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
                           const struct rcpt_engine_result *result, int64_t now_ms)
 {
-    uint32_t records = lane->flying, events = lane->batch.event_count, before = lane->count;
-    lane_unfly(engine, lane);
+    uint32_t records = lane->in_flight, events = lane->batch.event_count, before = lane->count;
+    lane_requeue(engine, lane);
     bool same_records = lane->count == before && records > 0;
     if (lane->batch.kind == RCPT_BATCH_WAKE) {
         halve_wake(lane);
@@ -382,15 +416,18 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
     lane_set_state(lane, LANE_READY);
 }
 
+/* A probe that went through was rolled back, so its records are queued again either way. */
 static void on_probed(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
-    lane_unfly(engine, lane);
+    lane_requeue(engine, lane);
     if (search_is_on(&lane->search) && !search_on_passed(engine, lane))
         wait_and_retry(lane, now_ms);
     else
         lane_set_state(lane, LANE_READY);
 }
 
+/* Rolled back or unknown: the records return to the queue. UNKNOWN may have committed, and only the
+ * rows can tell; so the lane reads them before it sends anything. */
 void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
                     const struct rcpt_engine_result *result, int64_t now_ms)
 {
@@ -407,7 +444,7 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
         break;
     case RCPT_ENGINE_FENCED:
         engine->stats.fenced++;
-        lane_unfly(engine, lane);
+        lane_requeue(engine, lane);
         /* One conflict is a takeover or a rollback. Another one without a commit between them means
          * that two instances own the row: each waits, so that they do not fight. */
         lane_resync(engine, lane, now_ms,
@@ -415,16 +452,16 @@ void lane_on_result(struct rcpt_engine *engine, struct lane *lane,
         break;
     case RCPT_ENGINE_RETRY:
         engine->stats.retries++;
-        lane_unfly(engine, lane);
+        lane_requeue(engine, lane);
         wait_and_retry(lane, now_ms);
         break;
     case RCPT_ENGINE_AGAIN:
-        lane_unfly(engine, lane);
+        lane_requeue(engine, lane);
         lane_set_state(lane, LANE_READY);
         break;
     default:
         engine->stats.unknown++;
-        lane_unfly(engine, lane);
+        lane_requeue(engine, lane);
         lane_resync(engine, lane, now_ms, 0);
         break;
     }

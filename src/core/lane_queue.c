@@ -13,6 +13,7 @@
 
 #define FRESH_PART 4 /* a batch that mixes fresh receipts and a backlog: this part of the most */
 
+/* Index 0 is the oldest entry. The ring's capacity is a power of two. */
 static struct lane_entry *at(const struct lane *lane, uint32_t index)
 {
     return &lane->ring[(lane->head + index) & (lane->capacity - 1)];
@@ -42,11 +43,12 @@ static void grow_ring(struct lane *lane)
     lane->capacity = capacity;
 }
 
+/* `oldest_ms` of the lane starts its linger; that of the position is the partition's lag. */
 void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
 {
     if (lane->count == lane->capacity)
         grow_ring(lane);
-    if (lane->count == lane->flying)
+    if (lane->count == lane->in_flight)
         lane->oldest_ms = now_ms;
     *at(lane, lane->count) = (struct lane_entry){
         .record = record,
@@ -60,7 +62,8 @@ void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms)
 
 /* ---- leaving ---- */
 
-/* Keeps what `keeps` says from index `from` on, in order. */
+/* Keeps the entries for which `keeps` is true, from index `from` on, in order; releases the
+ * others. */
 static void filter(struct rcpt_engine *engine, struct lane *lane, uint32_t from,
                    bool (*keeps)(const struct rcpt_engine *, const struct rcpt_record *, uint32_t,
                                  int64_t),
@@ -88,6 +91,7 @@ static bool keeps_above(const struct rcpt_engine *engine, const struct rcpt_reco
     return record->slot != slot || record->offset >= below;
 }
 
+/* Records of an ended epoch have another owner by now, or Kafka delivers them again. */
 static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_record *record,
                           uint32_t slot, int64_t below)
 {
@@ -97,32 +101,36 @@ static bool keeps_current(const struct rcpt_engine *engine, const struct rcpt_re
            engine->slots[record->slot].epoch == record->epoch;
 }
 
+/* The batch in flight is not touched: its memory is in use, and its result decides about it. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below)
 {
-    filter(engine, lane, lane->flying, keeps_above, slot, below);
+    filter(engine, lane, lane->in_flight, keeps_above, slot, below);
 }
 
-void lane_unfly(struct rcpt_engine *engine, struct lane *lane)
+void lane_requeue(struct rcpt_engine *engine, struct lane *lane)
 {
-    lane->flying = 0;
+    lane->in_flight = 0;
     filter(engine, lane, 0, keeps_current, 0, 0);
 }
 
-void lane_release_flying(struct rcpt_engine *engine, struct lane *lane)
+/* The batch was taken from the front, so its records leave by moving the head. */
+void lane_release_batch(struct rcpt_engine *engine, struct lane *lane)
 {
-    for (uint32_t index = 0; index < lane->flying; index++) {
+    for (uint32_t index = 0; index < lane->in_flight; index++) {
         struct lane_entry *entry = at(lane, index);
         lane->positions[entry->slot].queued--;
         lane->positions[entry->slot].oldest_ms = entry->record->timestamp_ms;
         engine_release(engine, entry->record);
     }
-    lane->head = lane->capacity > 0 ? (lane->head + lane->flying) & (lane->capacity - 1) : 0;
-    lane->count -= lane->flying;
-    lane->flying = 0;
+    lane->head = lane->capacity > 0 ? (lane->head + lane->in_flight) & (lane->capacity - 1) : 0;
+    lane->count -= lane->in_flight;
+    lane->in_flight = 0;
 }
 
 /* ---- the next batch ---- */
 
+/* The lane's share of the record's payload, by number of events: exact enough for a soft limit,
+ * without touching the events. */
 static uint64_t bytes_of(const struct lane_entry *entry)
 {
     const struct rcpt_record *record = entry->record;
@@ -131,36 +139,37 @@ static uint64_t bytes_of(const struct lane_entry *entry)
                : 0;
 }
 
-/* What a batch still has room for; the first record fits always. */
-struct room {
+/* How much more a batch may take. The first record always fits, however large it is. */
+struct capacity {
     uint64_t events, bytes, most_events, most_bytes;
     uint32_t taken;
 };
 
-static bool fits(struct room *room, const struct lane_entry *entry)
+static bool fits(struct capacity *capacity, const struct lane_entry *entry)
 {
     uint64_t bytes = bytes_of(entry);
-    if (room->taken > 0 && (room->events + entry->events > room->most_events ||
-                            room->bytes + bytes > room->most_bytes))
+    if (capacity->taken > 0 && (capacity->events + entry->events > capacity->most_events ||
+                                capacity->bytes + bytes > capacity->most_bytes))
         return false;
-    room->events += entry->events;
-    room->bytes += bytes;
-    room->taken++;
+    capacity->events += entry->events;
+    capacity->bytes += bytes;
+    capacity->taken++;
     return true;
 }
 
-static struct room whole_room(const struct rcpt_engine *engine)
+static struct capacity whole_capacity(const struct rcpt_engine *engine)
 {
-    return (struct room){.most_events = engine->settings.batch_max_events,
-                         .most_bytes = engine->settings.batch_max_bytes};
+    return (struct capacity){.most_events = engine->settings.batch_max_events,
+                             .most_bytes = engine->settings.batch_max_bytes};
 }
 
+/* Order of arrival: the common case, when the queue fits or comes from one partition. */
 static uint32_t take_front(const struct rcpt_engine *engine, const struct lane *lane)
 {
-    struct room room = whole_room(engine);
-    while (room.taken < lane->count && fits(&room, at(lane, room.taken)))
+    struct capacity capacity = whole_capacity(engine);
+    while (capacity.taken < lane->count && fits(&capacity, at(lane, capacity.taken)))
         continue;
-    return room.taken;
+    return capacity.taken;
 }
 
 /* Events queued by slot, into engine->shares. Returns the number of slots that have records. */
@@ -204,10 +213,10 @@ static bool share_out(struct rcpt_engine *engine, const struct lane *lane, uint3
 }
 
 /* A record that does not fit into its partition's share ends that partition's part of the batch. */
-static bool takes(struct share *share, struct room *room, const struct lane_entry *entry)
+static bool takes(struct share *share, struct capacity *capacity, const struct lane_entry *entry)
 {
     if (share->ended || (share->taken > 0 && share->taken + entry->events > share->quota) ||
-        !fits(room, entry)) {
+        !fits(capacity, entry)) {
         share->ended = true;
         return false;
     }
@@ -226,22 +235,23 @@ static void reserve_rest(struct rcpt_engine *engine, uint32_t count)
 /* Moves the fair choice to the front; everything else follows in the order of arrival. */
 static uint32_t take_fairly(struct rcpt_engine *engine, struct lane *lane, uint64_t events)
 {
-    struct room room = whole_room(engine);
-    room.most_events = events;
+    struct capacity capacity = whole_capacity(engine);
+    capacity.most_events = events;
     uint32_t rest = 0;
     reserve_rest(engine, lane->count);
     for (uint32_t index = 0; index < lane->count; index++) {
         struct lane_entry entry = *at(lane, index);
-        if (takes(&engine->shares[entry.slot], &room, &entry))
-            *at(lane, room.taken - 1) = entry;
+        if (takes(&engine->shares[entry.slot], &capacity, &entry))
+            *at(lane, capacity.taken - 1) = entry;
         else
             engine->rest[rest++] = entry;
     }
     for (uint32_t index = 0; index < rest; index++)
-        *at(lane, room.taken + index) = engine->rest[index];
-    return room.taken;
+        *at(lane, capacity.taken + index) = engine->rest[index];
+    return capacity.taken;
 }
 
+/* Lingering longer would not make the batch larger. */
 bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane)
 {
     uint64_t events = 0;
@@ -253,6 +263,9 @@ bool lane_fills_batch(const struct rcpt_engine *engine, const struct lane *lane)
     return false;
 }
 
+/* While a search is on, or its refusals wait to become dead letters, the batch has to be about the
+ * same records. Otherwise a partition that has less than its share shows that fresh receipts meet a
+ * backlog: such a batch is kept small. */
 uint32_t lane_choose(struct rcpt_engine *engine, struct lane *lane)
 {
     if (search_is_on(&lane->search) || lane->search.refusal_count > 0)

@@ -29,6 +29,7 @@ static const unsigned successors[SEARCH_STATE__COUNT] = {
     [SEARCH_DOUBT] = TO(IDLE) | TO(CONFIRM),
 };
 
+/* The one setter. Every search may end at any time: a commit or a resync answers its question. */
 static void enter(struct search *search, enum search_state state)
 {
     RCPT_ASSERT((successors[search->state] & 1u << state) != 0);
@@ -52,6 +53,7 @@ void search_forget(struct search *search)
     search->passed_alone = false;
 }
 
+/* `bad` = all events is only assumed here; CONFIRM asks PostgreSQL before anything is halved. */
 void search_begin(struct search *search, uint32_t records, uint32_t events, const char *detail)
 {
     enter(search, SEARCH_CONFIRM);
@@ -61,6 +63,8 @@ void search_begin(struct search *search, uint32_t records, uint32_t events, cons
     memcpy(search->detail, detail, sizeof(search->detail));
 }
 
+/* Events are counted without those that are refused already, so a second culprit in the same
+ * records is found by a second search. */
 struct rcpt_batch_range search_ask(struct search *search)
 {
     if (search->state == SEARCH_ALONE)
@@ -103,6 +107,8 @@ static void refuse_culprit(struct rcpt_engine *engine, struct lane *lane)
     enter(search, SEARCH_IDLE);
 }
 
+/* A refusal of `good` events that had passed before means that the platform's rows have changed:
+ * the search starts again from zero within the same bounds. */
 void search_on_refused(struct rcpt_engine *engine, struct lane *lane, const char *detail)
 {
     struct search *search = &lane->search;
@@ -145,6 +151,7 @@ bool search_on_passed(struct rcpt_engine *engine, struct lane *lane)
     return false;
 }
 
+/* Takes the marks off the events of these records: the next batch holds all of them again. */
 void search_doubt_database(struct lane *lane)
 {
     struct search *search = &lane->search;
@@ -158,6 +165,7 @@ void search_doubt_database(struct lane *lane)
     search_forget(search);
 }
 
+/* The batch is folded from events, which only carry the mark; the text is kept here. */
 void search_name_refusals(const struct search *search, struct rcpt_batch *batch)
 {
     for (uint32_t letter = 0; letter < batch->letter_count; letter++) {

@@ -23,6 +23,7 @@ static int16_t parent_of(const struct rcpt_ladder *ladder, int16_t status)
     return index >= 0 ? rcpt_ladder_entry(ladder, (size_t)index)->parent : RCPT_LADDER_NO_STATUS;
 }
 
+/* Climbs from the status to the root until it meets the ancestor. */
 bool rcpt_outcome_is_on_path(const struct rcpt_ladder *ladder, int16_t ancestor, int16_t status)
 {
     while (status > ancestor) /* a parent's code is smaller */
@@ -35,12 +36,15 @@ bool rcpt_outcome_is_correction(const struct rcpt_ladder *ladder, int16_t old, i
     return new > old && !rcpt_outcome_is_on_path(ladder, old, new);
 }
 
+/* A flag never loses: it is set, or it was set before. */
 static enum rcpt_outcome outcome_of_flag(uint32_t gained, int16_t code, bool first)
 {
     bool is_new = (gained >> (code - RCPT_LADDER_FIRST_FLAG_CODE) & 1u) != 0;
     return is_new && first ? RCPT_OUTCOME_APPLIED : RCPT_OUTCOME_DUPLICATE;
 }
 
+/* The order matters: what the message stood in is a duplicate before anything else; a receipt that
+ * is not on the path to the new status was contradicted by a higher one. */
 enum rcpt_outcome rcpt_outcome_of(const struct rcpt_ladder *ladder, int16_t old, int16_t new,
                                   uint32_t gained, int16_t code, bool first)
 {
@@ -77,6 +81,7 @@ static uint32_t count_implied(const struct rcpt_ladder *ladder,
     return implied;
 }
 
+/* Of several receipts with one code, one did what it did and the rest are duplicates of it. */
 void rcpt_outcome_count(struct rcpt_outcome_counts *sums, const struct rcpt_ladder *ladder,
                         const struct rcpt_outcome_group *group)
 {

@@ -1,4 +1,4 @@
-/* What receipts did to their messages, told from the status before and after: for figures and
+/* What receipts did to their messages, judged by the status before and after: for figures and
  * explanations.
  *
  * Pure. Independent of the order in which the receipts of one batch came, as everything else is.

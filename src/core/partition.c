@@ -1,6 +1,9 @@
-/* One partition in the engine: epochs, which records are taken in, rewinds. What it awaits: enum
- * partition_phase; one setter, a table of legal changes. Called through core/engine.h by
- * whoever delivers records, by assignment.c, and by engine.c when positions were read.
+/* One partition in the engine: epochs, which records are taken in, rewinds.
+ *
+ * Phases, with one setter and a table of legal changes: UNASSIGNED, CONSUMING, COMPARING (with the
+ * anchor), REWINDING, both of these, UNPROVEN (its rows have to be read again). What each awaits:
+ * enum partition_phase. Called through core/engine.h by src/receipts/consume.c and the simulator,
+ * by assignment.c, and by engine.c after positions were read.
  */
 #include "engine_internal.h"
 
@@ -40,6 +43,7 @@ bool slot_is_comparing(const struct slot *part)
     return part->phase == PARTITION_COMPARING || part->phase == PARTITION_REWINDING_UNCOMPARED;
 }
 
+/* Rewinding and comparing are independent of each other: the phase keeps the other half. */
 static void begin_rewinding(struct slot *part)
 {
     enter(part, slot_is_comparing(part) ? PARTITION_REWINDING_UNCOMPARED : PARTITION_REWINDING);
@@ -57,6 +61,8 @@ static void end_comparing(struct slot *part)
 
 /* ---- epochs ---- */
 
+/* A new epoch: results and records of an earlier one change nothing from here on. The start is the
+ * lowest position of all lanes; lanes that are ahead drop what they have applied. */
 int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t generation,
                            const int64_t *next_offsets, const struct rcpt_engine_anchor *anchor,
                            int64_t now_ms)
@@ -73,6 +79,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
         if (next_offsets[index] < start)
             start = next_offsets[index];
     }
+    /* The anchor lies below all positions, so its record is fetched only to be compared. */
     bool anchored = anchor != NULL && anchor->offset >= 0 && anchor->offset < start;
     enter(part, anchored ? PARTITION_COMPARING : PARTITION_CONSUMING);
     if (anchored) {
@@ -88,6 +95,8 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
     return start;
 }
 
+/* Batches in flight keep their records. Their results may commit, and the next owner's fence sees
+ * that. */
 void rcpt_engine_revoke(struct rcpt_engine *engine, uint32_t slot)
 {
     struct slot *part = &engine->slots[slot];
@@ -116,6 +125,7 @@ bool rcpt_engine_wants(const struct rcpt_engine *engine, uint32_t slot)
            slot_is_assigned(&engine->slots[slot]) && has_budget(engine, &engine->slots[slot]);
 }
 
+/* Below it every lane has the record already, or applied it in an earlier epoch. */
 static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
 {
     int64_t lowest = INT64_MAX;
@@ -127,6 +137,7 @@ static int64_t lowest_accepted(const struct rcpt_engine *engine, uint32_t slot)
     return lowest;
 }
 
+/* Decides before the record is decoded. What Kafka delivers in vain is counted. */
 bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offset)
 {
     struct slot *part = &engine->slots[slot];
@@ -167,6 +178,7 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     return true;
 }
 
+/* Halts for good: to go on would take offsets of one log for those of another. */
 static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
 {
     struct rcpt_error error;
@@ -177,7 +189,7 @@ static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
                      part->topic, part->partition, (long long)part->anchor.offset);
     rcpt_error_hint(
         &error,
-        "the topic was deleted and created anew, or restored; its positions in consumer_progress "
+        "the topic was deleted and created again, or restored; its positions in consumer_progress "
         "must be set on purpose");
     engine_halt(engine, &error);
 }
@@ -190,8 +202,8 @@ static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
     struct slot *part = &engine->slots[slot];
     if (!slot_is_comparing(part) || record->offset < part->anchor.offset)
         return false;
-    /* A larger offset first: the anchor's record is gone (retention, compaction), there is nothing
-     * to compare. */
+    /* If a larger offset comes first, retention or compaction has deleted the anchor's record, and
+     * there is nothing to compare. */
     end_comparing(part);
     if (record->offset > part->anchor.offset)
         return false;
@@ -207,7 +219,7 @@ static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
 static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
                   int64_t now_ms)
 {
-    record->refs = 1; /* ours, until all lanes have theirs */
+    record->refs = 1; /* held here until all lanes have theirs */
     engine->stats.bytes += record->memory_bytes;
     engine->slots[slot].bytes += record->memory_bytes;
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
@@ -229,6 +241,8 @@ static void admit(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record 
     engine_release(engine, record);
 }
 
+/* The only way in. A record that was applied before, or that is only compared, still moves
+ * `position`: Kafka has delivered it, and a rewind has to know that. */
 void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct rcpt_record *record,
                               int64_t now_ms)
 {
@@ -255,6 +269,8 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
     admit(engine, slot, record, now_ms);
 }
 
+/* Counts only what no lane has applied. A partition that awaits its rows (UNPROVEN) goes on waiting
+ * for them. */
 void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
@@ -275,12 +291,16 @@ void rcpt_engine_skip_to(struct rcpt_engine *engine, uint32_t slot, int64_t offs
         enter(part, PARTITION_CONSUMING);
 }
 
+/* Once more after rewind_timeout, in case the answer never comes. */
 static void ask_again(struct rcpt_engine *engine, uint32_t slot, int64_t now_ms)
 {
     engine->slots[slot].ask_ms = now_ms + engine->settings.rewind_timeout_ms;
     engine->ports.refresh(engine->ports.context, slot);
 }
 
+/* Called for each lane whose row went back: the lowest offset wins. An anchor above the target is
+ * no proof any more, because the log below it was never compared; so the rows are read again with
+ * another anchor. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms)
 {
     struct slot *part = &engine->slots[slot];
@@ -290,7 +310,7 @@ void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, in
         ask_again(engine, slot, now_ms);
     }
     if (part->phase == PARTITION_UNPROVEN || offset >= before)
-        return; /* Kafka has not delivered anything above it yet, or it is on the way already */
+        return; /* Kafka has not delivered anything above it yet, or the rewind is under way */
     if (!slot_is_rewinding(part))
         part->rewind_from = part->position;
     begin_rewinding(part);
@@ -312,6 +332,7 @@ int64_t rcpt_engine_committed(const struct rcpt_engine *engine, uint32_t slot)
     return lowest;
 }
 
+/* A seek may get lost or take effect late. Assigning again cannot: it empties what was fetched. */
 void engine_check_rewinds(struct rcpt_engine *engine, int64_t now_ms)
 {
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {

@@ -47,6 +47,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
     return names[reason];
 }
 
+/* Gateway number 0 is "none", so the count starts at 1. */
 struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t lanes)
 {
     RCPT_ASSERT(lanes >= 1 && lanes <= RCPT_RECORD_MAX_LANES && (lanes & (lanes - 1)) == 0);
@@ -92,6 +93,7 @@ void rcpt_record_forget(struct rcpt_decoder *decoder)
     decoder->reject_count = 0;
 }
 
+/* One reject instead of all that was found; its letter holds the first bytes of the value. */
 struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_reject_reason reason)
 {
     size_t size = decoder->input.value_size;
@@ -102,6 +104,7 @@ struct rcpt_reject *rcpt_record_refuse(struct rcpt_decoder *decoder, enum rcpt_r
     return reject;
 }
 
+/* What cannot be read at all is refused here; the parts of what can be read in record_parse.c. */
 static void decode_value(struct rcpt_decoder *decoder)
 {
     struct rcpt_reject *reject;
@@ -121,16 +124,15 @@ static void decode_value(struct rcpt_decoder *decoder)
     }
 }
 
-/* Bytes of the value that the record copies: what is refused as a whole is kept as far as its
- * letter holds it, so that a record costs no memory that its size could not be checked for. */
+/* Bytes of the value that the record copies: a record that is refused as a whole keeps what
+ * its letter holds, so that an oversized one costs no memory. */
 static size_t kept_bytes(const struct rcpt_decoder *decoder)
 {
     bool refused = decoder->reject_count == 1 && decoder->rejects[0].index < 0;
     return refused ? decoder->rejects[0].payload_size : decoder->input.value_size;
 }
 
-/* Memory of a record in the making: the same steps are gone twice, first to sum up, then to hand
- * out. */
+/* Memory of a record in the making. The same steps run twice: first to sum up, then to hand out. */
 struct layout {
     char *base; /* NULL: only sum up */
     size_t used;
@@ -179,6 +181,7 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
     parts->ids = place(layout, id_bytes, 1);
 }
 
+/* Ids without escapes point into the value; the others are in decoder->strings. */
 static bool is_in_value(const struct rcpt_decoder *decoder, const char *text)
 {
     return (uintptr_t)text - (uintptr_t)decoder->input.value < decoder->input.value_size;
@@ -194,6 +197,7 @@ static size_t count_foreign_id_bytes(const struct rcpt_decoder *decoder)
     return bytes;
 }
 
+/* The copy moves every id: into the record's value, or behind it. */
 static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
 {
     const char *value = decoder->input.value;
@@ -213,6 +217,8 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
     }
 }
 
+/* By its position, never by the instance: any instance that decodes the record again gives the reject to the
+ * same lane. */
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
     const struct rcpt_record_input *input = &decoder->input;
@@ -279,6 +285,8 @@ static void copy_tracestate(const struct rcpt_record_input *input, struct parts 
     parts->record->tracestate = parts->tracestate;
 }
 
+/* One allocation for all of the record, so that its size is known exactly and one free() ends
+ * it. */
 static struct rcpt_record *finish(struct rcpt_decoder *decoder)
 {
     const struct rcpt_record_input *input = &decoder->input;
@@ -315,6 +323,7 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
     return parts.record;
 }
 
+/* A decoder lives as long as the process: one large record must not keep its memory. */
 static void shrink(struct rcpt_decoder *decoder)
 {
     rcpt_record_forget(decoder);
@@ -330,6 +339,8 @@ static void shrink(struct rcpt_decoder *decoder)
     decoder->input = (struct rcpt_record_input){0};
 }
 
+/* The record's time replaces a missing `at`; out-of-range times of a broker are cut to what an
+ * event may have. */
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input)
 {

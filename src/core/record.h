@@ -19,7 +19,7 @@
 #define RCPT_RECORD_MAX_ID_BYTES      255
 #define RCPT_RECORD_TRACEPARENT_BYTES 55 /* W3C Trace Context, version 00 */
 
-/* Gateways are told apart for figures only: by number, in order of appearance. */
+/* Gateways are distinguished for figures only: by number, in order of appearance. */
 #define RCPT_RECORD_MAX_GATEWAYS      16
 #define RCPT_RECORD_MAX_GATEWAY_BYTES 40
 #define RCPT_RECORD_NO_GATEWAY        0                              /* the event names none */

@@ -5,16 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 #include "record_internal.h"
-
-static int hex_value(unsigned char character)
-{
-    if (character >= '0' && character <= '9')
-        return character - '0';
-    unsigned char lower = character | 0x20;
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 /* Code unit of the \uXXXX here; -1 if there is none (the reader of JSON says so, if it matters). */
 static int escaped_unit(const unsigned char *text, size_t left)
@@ -23,7 +15,7 @@ static int escaped_unit(const unsigned char *text, size_t left)
     if (left < 6 || text[0] != '\\' || text[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_value(text[i]);
+        int digit = rcpt_text_hex_digit(text[i]);
         if (digit < 0)
             return -1;
         unit = unit << 4 | digit;
@@ -44,6 +36,7 @@ static size_t escape_size(const unsigned char *text, size_t left)
     return pair ? 12 : 0;
 }
 
+/* Goes from backslash to backslash, so that text without escapes costs one memchr. */
 static bool has_half_surrogate(const unsigned char *text, size_t size)
 {
     const unsigned char *escape = memchr(text, '\\', size);
@@ -57,6 +50,8 @@ static bool has_half_surrogate(const unsigned char *text, size_t size)
     return false;
 }
 
+/* Of a whole record to know whether anything has to be looked for, then of single events and
+ * strings to know where. */
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size)
 {
     return (struct rcpt_text_flaws){

@@ -16,6 +16,7 @@ struct draft {
     char detail[sizeof(((struct rcpt_reject *)NULL)->detail)];
 };
 
+/* False, so that a check can end with it. */
 static bool refuse(struct draft *draft, enum rcpt_reject_reason reason, const char *detail)
 {
     draft->reason = reason;
@@ -37,6 +38,8 @@ static bool has_half_surrogate(const struct rcpt_decoder *decoder, const struct 
     return rcpt_record_find_flaws(value + start + 1, end - start - 1).half_surrogate;
 }
 
+/* The record as a whole was checked once; only if it has a flaw, each event is checked by
+ * itself. */
 static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payload_size,
                        struct draft *draft)
 {
@@ -47,6 +50,8 @@ static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payl
     return refuse(draft, RCPT_REJECT_INVALID_UTF8, "the event is not UTF-8");
 }
 
+/* The id is compared byte by byte with what the platform stored, so what PostgreSQL cannot hold, or
+ * what would become another text, is refused here. */
 static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token *id,
                      struct draft *draft)
 {
@@ -109,6 +114,8 @@ static void refuse_status(const struct rcpt_token *status, struct draft *draft)
              shown, quote);
 }
 
+/* By name or by code, overrides of the channel applied. A name that the ladder lacks is refused and
+ * shown. */
 static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_token *status,
                         const struct rcpt_token *channel, int *entry, struct draft *draft)
 {
@@ -157,6 +164,7 @@ static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft 
     return valid || refuse(draft, RCPT_REJECT_INVALID_TIME, "at is not a time");
 }
 
+/* Scratch memory of the decoder: finish() in record.c copies the events, sorted by lane. */
 static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
 {
     if (decoder->event_count == decoder->event_capacity) {
@@ -173,6 +181,7 @@ uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *nam
     return entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
 }
 
+/* An event with several flaws becomes a dead letter for the first of them in this order. */
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size)
 {

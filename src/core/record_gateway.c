@@ -1,4 +1,7 @@
-/* Which gateway an event names: a small number, for figures only. */
+/* Gives each gateway that events name a small number, in order of appearance. For figures only: a
+ * name that is too long, or one too many, counts as "other". Called by record_event.c for each
+ * event, and by src/operate for metrics.
+ */
 #include <string.h>
 
 #include "record_internal.h"
@@ -8,6 +11,7 @@ static bool is_named(const struct rcpt_record_gateway *gateway, const struct rcp
     return gateway->size == name->size && memcmp(gateway->name, name->text, name->size) == 0;
 }
 
+/* Numbers are never given up: the label of a metric keeps its meaning until the process ends. */
 static uint32_t add(struct rcpt_decoder *decoder, const struct rcpt_token *name)
 {
     if (decoder->gateway_count == RCPT_RECORD_OTHER_GATEWAY ||
@@ -19,6 +23,7 @@ static uint32_t add(struct rcpt_decoder *decoder, const struct rcpt_token *name)
     return decoder->gateway_count++;
 }
 
+/* Receipts come in runs of one gateway, so the last one is tried first. */
 static uint32_t find(struct rcpt_decoder *decoder, const struct rcpt_token *name)
 {
     if (name->kind != RCPT_TOKEN_STRING || name->size == 0)

@@ -47,7 +47,7 @@ struct rcpt_record_fields {
  * record, so that events pay only where there is some. */
 struct rcpt_text_flaws {
     bool utf8;           /* bytes that are not UTF-8 */
-    bool half_surrogate; /* an escaped surrogate without its other half; yajl makes '?' of it */
+    bool half_surrogate; /* an escaped surrogate without its other half; it is read as '?' */
 };
 
 struct rcpt_record_gateway {
@@ -79,7 +79,7 @@ struct rcpt_decoder {
 struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
- * fifth of the parser's price; what the scan does not take goes through the parser. Where the scan
+ * third of the parser's price; what the scan does not take goes through the parser. Where the scan
  * takes a record, both give the same. */
 void rcpt_record_parse(struct rcpt_decoder *decoder);
 bool rcpt_record_scan(struct rcpt_decoder *decoder); /* false: nothing is filled */

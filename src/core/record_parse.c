@@ -18,6 +18,7 @@ enum form {
     FORM_BROKEN_WRAPPER, /* "events" is no array */
 };
 
+/* The fields of an object that is being read. */
 struct draft {
     struct rcpt_record_fields fields;
     size_t start;         /* of the object in the value */
@@ -54,6 +55,8 @@ static enum rcpt_token_kind kind_of(const struct rcpt_json_token *token)
     }
 }
 
+/* A field of the outermost object, or of an element. The last value of a key counts; a scalar under
+ * "events" makes a broken wrapper of the record, unless a list follows. */
 static void set_field(struct parse *parse, const struct rcpt_json_token *token)
 {
     enum rcpt_field field = parse->open->next;
@@ -88,6 +91,8 @@ static void end_element(struct parse *parse, size_t end)
     parse->element_floor = end;
 }
 
+/* A scalar or an array where an event has to stand. Events beyond the limit are only counted: the
+ * whole record is refused for them. */
 static void refuse_element(struct parse *parse, size_t end)
 {
     if (parse->index < RCPT_RECORD_MAX_EVENTS) {
@@ -108,6 +113,7 @@ static void take_event(struct parse *parse, const struct draft *draft, size_t en
     end_element(parse, end);
 }
 
+/* The outermost value (depth 0) is judged by its form alone. */
 static void on_scalar(struct parse *parse, const struct rcpt_json_token *token)
 {
     if (token->depth == 0)
@@ -121,6 +127,7 @@ static void on_scalar(struct parse *parse, const struct rcpt_json_token *token)
         refuse_element(parse, token->end);
 }
 
+/* From here on the values at this depth belong to the object. */
 static void open_draft(struct parse *parse, struct draft *draft,
                        const struct rcpt_json_token *token)
 {
@@ -131,6 +138,7 @@ static void open_draft(struct parse *parse, struct draft *draft,
     parse->flags_depth = 0;
 }
 
+/* An object elsewhere (inside of a field) only passes by: its depth is none of the three. */
 static void on_object(struct parse *parse, const struct rcpt_json_token *token)
 {
     if (token->depth == 0) {
@@ -143,6 +151,7 @@ static void on_object(struct parse *parse, const struct rcpt_json_token *token)
     }
 }
 
+/* By size first: most keys of an event are of no interest here. */
 enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
 {
     switch (size) {
@@ -165,6 +174,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     }
 }
 
+/* What was found before is void: another list under the same key, or the fields of an object that
+ * is no event. */
 static void open_list(struct parse *parse, enum form form, const struct rcpt_json_token *token)
 {
     rcpt_record_forget(parse->decoder);
@@ -247,6 +258,7 @@ static void refuse_json(struct rcpt_decoder *decoder, size_t byte, const char *t
     snprintf(reject->detail, sizeof(reject->detail), "byte %zu: %s", byte, text);
 }
 
+/* JSON, but is it a record? Invalid UTF-8 that lies in no event makes the whole record invalid. */
 static void judge_form(const struct parse *parse)
 {
     struct rcpt_reject *reject;
@@ -264,6 +276,7 @@ static void judge_form(const struct parse *parse)
     }
 }
 
+/* The flaws come first: rcpt_record_take_event checks events only where there are some. */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
@@ -280,6 +293,8 @@ void rcpt_record_parse_any(struct rcpt_decoder *decoder)
         refuse_json(decoder, fault.byte, fault.text);
 }
 
+/* The scan decides alone whether it takes a record; both ways give the same result
+ * (tests/fuzz/fuzz_record.c). */
 void rcpt_record_parse(struct rcpt_decoder *decoder)
 {
     if (!rcpt_record_scan(decoder))

@@ -1,7 +1,8 @@
 /* The common record, without a parser: flat objects in an array, in {"events": […]}, or alone,
  * whose strings hold no escape. Anything else, wrong or only unusual, is left to record_parse.c,
- * which then begins anew: so there is one place that says what is wrong, and this one only has to
- * be right about what it takes. */
+ * which starts from the first byte: so one place says what is wrong, and this one only has to be
+ * right about what it takes. Called by record_parse.c.
+ */
 #include <endian.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct scan {
     uint32_t index;
 };
 
+/* Offset of the next byte in the value. */
 static size_t place(const struct scan *scan)
 {
     return (size_t)(scan->next - scan->value);
@@ -50,7 +52,8 @@ static uint64_t special_bytes(uint64_t word)
            ((word - ONES * 0x20) & ~word & HIGHS);
 }
 
-/* Behind the opening quote; ends behind the closing one. */
+/* Behind the opening quote; ends behind the closing one. Eight bytes at a time, up to the first
+ * that needs attention. */
 static bool scan_string(struct scan *scan, const char **text, size_t *size)
 {
     const char *next = scan->next;
@@ -89,8 +92,8 @@ static bool scan_digits(struct scan *scan)
     return true;
 }
 
-/* Without an exponent. What follows is looked at by the caller, who refuses all that can go on with
- * a number. */
+/* JSON's grammar without an exponent. A number that goes on (1e5, 01) ends where no comma or
+ * bracket follows, and there the caller gives up. */
 static bool scan_number(struct scan *scan)
 {
     take(scan, '-');
@@ -107,6 +110,7 @@ static bool scan_word(struct scan *scan, const char *word, size_t size)
     return true;
 }
 
+/* The text of a token points into the value: nothing is copied. */
 static bool scan_scalar(struct scan *scan, struct rcpt_token *token)
 {
     bool good;
@@ -148,7 +152,8 @@ static bool scan_flags(struct scan *scan, uint32_t *flags)
     return take(scan, ']');
 }
 
-/* One key with its value. `whole`: the object is the record, where "events" means a list. */
+/* One key with its value. `whole`: the object is the record, where "events" means a list. A
+ * container as value ends the scan, except for a list of flags. */
 static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, bool whole)
 {
     const char *key;
@@ -169,7 +174,7 @@ static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, boo
     if (!scan_scalar(scan, &token))
         return false;
     if (field < RCPT_FIELD__COUNT)
-        fields->tokens[field] = token; /* of a key that is there twice, the last one counts */
+        fields->tokens[field] = token; /* of a key that occurs twice, the last one counts */
     return field != RCPT_FIELD_EVENTS || !whole;
 }
 
@@ -211,7 +216,7 @@ static bool scan_list(struct scan *scan)
     return take(scan, ']');
 }
 
-/* {"events": […]} without another key; goes back if it is anything else. */
+/* {"events": […]} without another key. An object that begins otherwise is an event. */
 static bool scan_wrapper(struct scan *scan)
 {
     const char *start = scan->next;
@@ -231,6 +236,8 @@ static bool scan_wrapper(struct scan *scan)
     return scan_object(scan, true);
 }
 
+/* False also for records with bytes that are not UTF-8: record_parse.c finds the event that has
+ * them. */
 bool rcpt_record_scan(struct rcpt_decoder *decoder)
 {
     const char *value = decoder->input.value;

@@ -19,10 +19,11 @@
 #define SECONDS_DIGITS 11
 /* … and with more than this they are beyond the year 9999. */
 #define MILLISECONDS_DIGITS 15
-/* More than any text that we are given has digits, so that an exponent cut to it changes nothing.
- */
+/* More than any text that we are given has digits, so that an exponent cut to it changes
+ * nothing. */
 #define EXPONENT_LIMIT INT64_C(1000000000)
 
+/* The part of the text that is not read yet. */
 struct text {
     const char *next;
     const char *end;
@@ -46,6 +47,7 @@ static bool read_digits(const char *text, int count, int *number)
     return true;
 }
 
+/* Gregorian calendar, also for years before it was introduced (RFC 3339). */
 static int days_of_month(int year, int month)
 {
     static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -130,6 +132,7 @@ static bool is_separator(char character)
     return character == 'T' || character == 't' || character == ' ';
 }
 
+/* A leap second becomes the last microsecond before the next minute. */
 bool rcpt_timestamp_parse(const char *text, size_t size, int64_t *at_us)
 {
     int64_t days, fraction_us;
@@ -166,6 +169,7 @@ static size_t skip_digits(struct text *text)
     return (size_t)(text->next - first);
 }
 
+/* An exponent may be absurd; EXPONENT_LIMIT keeps the arithmetic below in range. */
 static bool read_exponent(struct text *text, int64_t *exponent)
 {
     *exponent = 0;
@@ -218,6 +222,7 @@ static int64_t leading_digits(const char *digits, const char *end, int64_t count
     return value;
 }
 
+/* Exact for any number of digits: no floating point, and digits below a microsecond are cut. */
 bool rcpt_timestamp_parse_epoch(const char *text, size_t size, int64_t *at_us)
 {
     struct text rest = {text, text + size};
@@ -253,6 +258,7 @@ static char *put_digits(char *at, int value, int width, char next)
     return at + width + 1;
 }
 
+/* Guesses year and month from the days, then corrects the guess. */
 void rcpt_timestamp_format(int64_t at_us, char text[28])
 {
     RCPT_ASSERT(at_us >= 0 && at_us <= LATEST_US);

@@ -15,7 +15,7 @@ bool rcpt_timestamp_parse(const char *text, size_t size, int64_t *at_us);
  * False as above. */
 bool rcpt_timestamp_parse_epoch(const char *text, size_t size, int64_t *at_us);
 
-/* "2026-11-21T02:30:00.123456Z". `text` has room for 28 bytes. */
+/* "2026-11-21T02:30:00.123456Z". `text` has 28 bytes. */
 void rcpt_timestamp_format(int64_t at_us, char text[28]);
 
 #endif

@@ -32,6 +32,7 @@ static bool is_set(const uint8_t *bytes, size_t size)
     return false;
 }
 
+/* Only version 00. A trace or span of zeros is none (W3C Trace Context, 3.2.2). */
 bool rcpt_trace_parse(const char *text, size_t size, struct rcpt_trace_context *context)
 {
     struct rcpt_trace_context read;
@@ -66,6 +67,7 @@ void rcpt_trace_format(const struct rcpt_trace_context *context,
     memcpy(end, context->sampled ? "-01" : "-00", 4);
 }
 
+/* Passed on as it came: only its form is checked, not its members. */
 bool rcpt_trace_is_state(const char *text, size_t size)
 {
     for (size_t index = 0; index < size; index++) {

@@ -12,7 +12,7 @@
 
 struct rcpt_trace_context {
     uint8_t trace[16], span[8];
-    bool sampled; /* whoever began the trace, or the step before, keeps it */
+    bool sampled; /* the step before, or the one that began the trace, keeps it */
 };
 
 /* False, `context` untouched: not 00-<32 hexadecimal digits>-<16>-<2> in lower case, or an id is

@@ -1,3 +1,6 @@
+/* An account of the intake from its configuration: gateway or custom description, templates,
+ * secrets, networks. Everything that can be wrong is found here, at the start and by `receiptd
+ * check-config`, with the key in the message; afterwards adapters only read it. */
 #include "account.h"
 #include "crypto.h"
 #include "sns.h"
@@ -7,20 +10,15 @@
 
 #define CUSTOM "custom"
 
+/* NULL stays NULL. */
 static char *copy_of(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
 }
 
-static bool fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
-                 const char *key, const char *problem)
-{
-    return rcpt_error_fatal(error, EX_CONFIG, "intake account %s: %s: %s", config->name, key,
-                            problem);
-}
-
 /* ---- the gateway ---- */
 
+/* The account keeps the text until its end; descriptions point to it. */
 static char *own_text(struct rcpt_intake_account *account, const char *text)
 {
     if (text == NULL)
@@ -31,14 +29,14 @@ static char *own_text(struct rcpt_intake_account *account, const char *text)
     return account->own_texts[account->own_text_count++];
 }
 
+/* Statuses and flags must be in the ladder. */
 static bool is_known(const struct rcpt_intake_account *account, const char *name, bool flag)
 {
     int index = rcpt_ladder_find_name(account->ladder, name, strlen(name), NULL, 0);
     return index >= 0 && rcpt_ladder_entry(account->ladder, (size_t)index)->is_flag == flag;
 }
 
-/* "DELIVERED", "DELIVERED+COMPLAINED", "COMPLAINED" (a flag, which implies its status), "ignore".
- */
+/* One row of `custom.statuses`. */
 static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_intake_pair *pair,
                          struct rcpt_mapping *mapping)
 {
@@ -57,6 +55,7 @@ static bool make_mapping(struct rcpt_intake_account *account, const struct rcpt_
     return is_known(account, status, false) || (plus == NULL && is_known(account, status, true));
 }
 
+/* Rows keep the order of the configuration: the first that fits is taken. */
 static bool make_statuses(struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -79,6 +78,7 @@ static bool make_statuses(struct rcpt_intake_account *account,
     return true;
 }
 
+/* `gateway: custom` becomes a description like those of the adapters, so the same code reads it. */
 static bool make_custom(struct rcpt_intake_account *account,
                         const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -86,7 +86,7 @@ static bool make_custom(struct rcpt_intake_account *account,
     bool has_id = custom->id != NULL || custom->message_id != NULL ||
                   config->auth == RCPT_INTAKE_AUTH_URL_HMAC;
     if (!has_id || custom->status == NULL)
-        return fail(error, config, "custom", "needs id (or message_id) and status");
+        return rcpt_account_fail(error, config, "custom", "needs id (or message_id) and status");
     account->own = (struct rcpt_gateway){
         .name = CUSTOM,
         .json_in = own_text(account, custom->json_in),
@@ -112,6 +112,7 @@ static bool make_custom(struct rcpt_intake_account *account,
     return make_statuses(account, config, error);
 }
 
+/* For the hint of a misspelt name; NULL: none is near. */
 static const char *nearest_gateway(const char *name)
 {
     size_t count;
@@ -122,6 +123,7 @@ static const char *nearest_gateway(const char *name)
     return nearest;
 }
 
+/* A misspelt name gets the nearest one as a hint. */
 static bool find_gateway(struct rcpt_intake_account *account,
                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -143,6 +145,7 @@ static bool find_gateway(struct rcpt_intake_account *account,
 
 /* ---- templates ---- */
 
+/* NULL stays NULL: the value is absent. */
 static bool compile(const struct rcpt_intake_account_config *config, const char *key,
                     const char *text, struct rcpt_template **template, struct rcpt_error *error)
 {
@@ -150,9 +153,10 @@ static bool compile(const struct rcpt_intake_account_config *config, const char 
     if (text == NULL)
         return true;
     *template = rcpt_template_new(text, &reason);
-    return *template != NULL || fail(error, config, key, reason);
+    return *template != NULL || rcpt_account_fail(error, config, key, reason);
 }
 
+/* An account's own templates go before those of its gateway. */
 static bool compile_fields(struct rcpt_intake_account *account,
                            const struct rcpt_intake_account_config *config,
                            struct rcpt_error *error)
@@ -184,6 +188,7 @@ static bool compile_fields(struct rcpt_intake_account *account,
 
 /* ---- who may send ---- */
 
+/* These schemes look into a header or parameter that the account names. */
 static bool needs_auth_name(enum rcpt_intake_auth auth)
 {
     return auth == RCPT_INTAKE_AUTH_HEADER || auth == RCPT_INTAKE_AUTH_QUERY ||
@@ -191,6 +196,7 @@ static bool needs_auth_name(enum rcpt_intake_auth auth)
            auth == RCPT_INTAKE_AUTH_URL_HMAC;
 }
 
+/* `auth: gateway` is the gateway's own scheme, or a shared secret where it has none. */
 static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *account)
 {
     static rcpt_verifier *const verifiers[] = {
@@ -212,6 +218,8 @@ static const struct rcpt_scheme *scheme_of(const struct rcpt_intake_account *acc
     return rcpt_scheme_of(signs ? account->gateway->verify : rcpt_verify_shared);
 }
 
+/* Secrets are taken as they are written; PEM is a common mistake, so it has a message of its
+ * own. */
 static bool copy_secrets(struct rcpt_intake_account *account,
                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -219,9 +227,9 @@ static bool copy_secrets(struct rcpt_intake_account *account,
     for (unsigned index = 0; index < config->secrets_count; index++) {
         struct rcpt_text secret = rcpt_text_trim(rcpt_text_of(config->secrets[index]));
         if (config->secrets[index][0] == '\0')
-            return fail(error, config, "secrets", "one of them is empty");
+            return rcpt_account_fail(error, config, "secrets", "one of them is empty");
         if (rcpt_text_begins(secret, "-----BEGIN")) {
-            fail(error, config, "secrets", "one of them is PEM, which is no secret");
+            rcpt_account_fail(error, config, "secrets", "one of them is PEM, which is no secret");
             rcpt_error_hint(error, "a certificate of SNS goes into certificates; a public key is "
                                    "given as base64 without the lines around it");
             return false;
@@ -233,13 +241,15 @@ static bool copy_secrets(struct rcpt_intake_account *account,
         rcpt_calloc(config->certificates_count + 1, sizeof(*account->certificates));
     for (unsigned index = 0; index < config->certificates_count; index++) {
         if (!rcpt_is_certificate(rcpt_text_of(config->certificates[index])))
-            return fail(error, config, "certificates", "one of them is no certificate in PEM");
+            return rcpt_account_fail(error, config, "certificates",
+                                     "one of them is no certificate in PEM");
         account->certificates[account->certificate_count++] =
             rcpt_strdup(config->certificates[index]);
     }
     return true;
 }
 
+/* An entry that cannot be read is fatal: skipping it would lock a gateway out, or let others in. */
 static bool copy_networks(struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
@@ -253,27 +263,30 @@ static bool copy_networks(struct rcpt_intake_account *account,
     return true;
 }
 
+/* Amazon signs for all its customers: only the topic tells whose message it is. */
 static bool check_sns(const struct rcpt_intake_account *account,
                       const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
     if (account->topic_arn == NULL) {
-        fail(error, config, "topic_arn", "is needed: without it any customer of Amazon may send");
+        rcpt_account_fail(error, config, "topic_arn",
+                          "is needed: without it any customer of Amazon may send");
         rcpt_error_hint(error, "the topic's ARN, arn:aws:sns:REGION:ACCOUNT:TOPIC; or verify: off");
         return false;
     }
     if (rcpt_sns_region(account->topic_arn).at == NULL) {
-        fail(error, config, "topic_arn", "is no ARN of a topic");
+        rcpt_account_fail(error, config, "topic_arn", "is no ARN of a topic");
         rcpt_error_hint(error, "arn:aws:sns:REGION:ACCOUNT:TOPIC, as Amazon's console shows it");
         return false;
     }
     return true;
 }
 
+/* A gateway that signs nothing may be known by its addresses alone. */
 static bool check_secrets(struct rcpt_intake_account *account,
                           const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
     if (account->scheme->verify == rcpt_verify_address && account->allow_count == 0)
-        return fail(error, config, "allow", "is needed for auth: address");
+        return rcpt_account_fail(error, config, "allow", "is needed for auth: address");
     if (account->scheme->verify == rcpt_verify_sns)
         return check_sns(account, config, error);
     if (account->secret_count > 0 || account->scheme->verify == rcpt_verify_address)
@@ -284,22 +297,24 @@ static bool check_secrets(struct rcpt_intake_account *account,
     }
     if (account->verify == RCPT_INTAKE_VERIFY_OPTIONAL)
         return true;
-    fail(error, config, "secrets", "verify: required needs at least one");
+    rcpt_account_fail(error, config, "secrets", "verify: required needs at least one");
     rcpt_error_hint(error, "give the gateway's key, or set verify: off");
     return false;
 }
 
+/* verify: off needs nothing; everything else must be able to verify. */
 static bool check_credentials(struct rcpt_intake_account *account,
                               const struct rcpt_intake_account_config *config,
                               struct rcpt_error *error)
 {
     account->scheme = scheme_of(account);
     if (needs_auth_name(account->auth) && account->auth_name == NULL)
-        return fail(error, config, "auth_name", "is needed for this kind of auth");
+        return rcpt_account_fail(error, config, "auth_name", "is needed for this kind of auth");
     if (account->verify == RCPT_INTAKE_VERIFY_OFF)
         return true;
     if (account->public_url == NULL && account->scheme->signs_url) {
-        fail(error, config, "public_url", "is needed, because this gateway signs the URL");
+        rcpt_account_fail(error, config, "public_url",
+                          "is needed, because this gateway signs the URL");
         rcpt_error_hint(error, "the URL that is entered at the gateway, up to and with /dlr/%s",
                         config->name);
         return false;
@@ -307,91 +322,9 @@ static bool check_credentials(struct rcpt_intake_account *account,
     return check_secrets(account, config, error);
 }
 
-/* ---- what the signature covers ---- */
-
-/* Of an account whose URL signs the message's id: no other place may name one. */
-static bool check_url_ids(const struct rcpt_intake_account_config *config, struct rcpt_error *error)
-{
-    const char *name = config->message_id;
-    if (name != NULL && strcmp(name + (name[0] == '?'), config->auth_name) != 0)
-        return fail(error, config, "message_id",
-                    "auth: url-hmac takes the parameter auth_name, which the URL signs");
-    name = config->campaign_id;
-    if (name != NULL && strcmp(name + (name[0] == '?'), "campaign_id") != 0)
-        return fail(error, config, "campaign_id",
-                    "auth: url-hmac takes the parameter campaign_id, which the URL signs");
-    return !config->unsigned_ids ||
-           fail(error, config, "unsigned_ids", "auth: url-hmac has nothing but signed ids");
-}
-
-/* Whoever has one signed request could change what nobody has signed, and so name any message. */
-static bool check_covered(const struct rcpt_intake_account *account,
-                          const struct rcpt_intake_account_config *config, struct rcpt_error *error)
-{
-    static const struct {
-        unsigned part;
-        const char *name;
-    } names[] = {{RCPT_COVERS_QUERY, "the query"},
-                 {RCPT_COVERS_PATH, "the path"},
-                 {RCPT_COVERS_HEADERS, "a header"},
-                 {RCPT_COVERS_BODY, "JSON"}};
-    bool custom = account->gateway == &account->own;
-    const struct {
-        const char *key;
-        const struct rcpt_template *template;
-    } given[] = {
-        {"message_id", config->message_id != NULL ? account->fields.message_id : NULL},
-        {"campaign_id", config->campaign_id != NULL ? account->fields.campaign_id : NULL},
-        {"custom.id", custom ? account->fields.id : NULL},
-        {"custom.message_id", custom ? account->fields.message_id : NULL},
-        {"custom.status", custom ? account->fields.status : NULL},
-        {"custom.campaign_id", custom ? account->fields.campaign_id : NULL},
-        {"custom.event_id", custom ? account->fields.event_id : NULL},
-        {"custom.at", custom ? account->fields.at : NULL},
-        {"custom.reason", custom ? account->fields.reason : NULL},
-        {"custom.channel", custom ? account->fields.channel : NULL},
-        {"custom.client_ref", custom ? account->fields.client_ref : NULL},
-        {"custom.part", custom ? account->fields.part : NULL},
-    };
-    for (size_t index = 0; index < RCPT_COUNT_OF(given); index++) {
-        if (given[index].template == NULL)
-            continue;
-        unsigned parts = rcpt_template_parts(given[index].template, account->scheme->headers);
-        for (size_t part = 0; part < RCPT_COUNT_OF(names); part++) {
-            if ((parts & names[part].part & ~account->scheme->covers) == 0)
-                continue;
-            rcpt_error_fatal(error, EX_CONFIG,
-                             "intake account %s: %s: reads %s, which the signature (%s) does not "
-                             "cover",
-                             config->name, given[index].key, names[part].name,
-                             account->scheme->name);
-            rcpt_error_hint(error,
-                            "take it from what is signed: %s; or unsigned_ids: true, and "
-                            "whoever has one signed request can name any message",
-                            account->scheme->covered);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool check_templates(const struct rcpt_intake_account *account,
-                            const struct rcpt_intake_account_config *config,
-                            struct rcpt_error *error)
-{
-    bool raw = account->scheme->verify == rcpt_verify_sns && account->secret_count > 0;
-    if (account->verify == RCPT_INTAKE_VERIFY_OFF)
-        return true;
-    if (account->auth == RCPT_INTAKE_AUTH_URL_HMAC)
-        return check_url_ids(config, error);
-    if (account->unsigned_ids || raw) /* SNS with a secret: raw requests are covered as a whole */
-        return true;
-    return check_covered(account, config, error);
-}
-
 /* ---- the whole ---- */
 
-/* It stands in URLs and metrics. */
+/* The name stands in URLs and metrics. */
 static bool is_name(const char *name)
 {
     static const char letters[] =
@@ -399,23 +332,27 @@ static bool is_name(const char *name)
     return name[0] != '\0' && strspn(name, letters) == strlen(name);
 }
 
+/* False: the error names the key. The account is freed as far as it was filled. */
 static bool fill(struct rcpt_intake_account *account,
                  const struct rcpt_intake_account_config *config, struct rcpt_error *error)
 {
     if (!is_name(config->name))
-        return fail(error, config, "name", "must be letters, digits, dashes and underscores");
+        return rcpt_account_fail(error, config, "name",
+                                 "must be letters, digits, dashes and underscores");
     if (!find_gateway(account, config, error))
         return false;
     account->own_time_zone = copy_of(config->time_zone);
     account->time_zone =
         account->own_time_zone != NULL ? account->own_time_zone : account->gateway->time_zone;
     if (account->time_zone != NULL && !rcpt_moment_is_zone(account->time_zone))
-        return fail(error, config, "time_zone", "must be an offset such as +05:30 or Z");
+        return rcpt_account_fail(error, config, "time_zone",
+                                 "must be an offset such as +05:30 or Z");
     return compile_fields(account, config, error) && copy_secrets(account, config, error) &&
            copy_networks(account, config, error) && check_credentials(account, config, error) &&
-           check_templates(account, config, error);
+           rcpt_account_check_coverage(account, config, error);
 }
 
+/* The configuration may go afterwards; the ladder must stay. */
 struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_account_config *config,
                                                     const struct rcpt_ladder *ladder,
                                                     struct rcpt_error *error)
@@ -442,6 +379,7 @@ struct rcpt_intake_account *rcpt_intake_account_new(const struct rcpt_intake_acc
     return NULL;
 }
 
+/* Secrets are wiped before their memory goes. */
 static void free_secrets(struct rcpt_intake_account *account)
 {
     for (size_t index = 0; index < account->secret_count; index++) {

@@ -36,4 +36,12 @@ struct rcpt_intake_account {
     struct rcpt_template *url_message_id, *url_campaign_id;
 };
 
+/* False: the error says which key of the account is wrong, and why. */
+bool rcpt_account_fail(struct rcpt_error *error, const struct rcpt_intake_account_config *config,
+                       const char *key, const char *problem);
+/* False: a template reads what the account's signature does not cover. */
+RCPT_MUST_CHECK bool rcpt_account_check_coverage(const struct rcpt_intake_account *account,
+                                                 const struct rcpt_intake_account_config *config,
+                                                 struct rcpt_error *error);
+
 #endif

@@ -1,10 +1,11 @@
-/* The way of a request: address → parameters → challenge → verification → verified view → document
- * → items → events. */
+/* The way of a request through an adapter: address, parameters, challenge, verification, verified
+ * view, document, items, drafts; draft.c makes events of those. Pure: no I/O, no clock, memory from
+ * the request's arena.
+ *
+ * rcpt_intake_adapt() is called by src/intake and by `receiptd intake try`. After rcpt_verify()
+ * nothing is read that the signature does not cover: the view hides it. */
 #include "account.h"
 #include "core/record.h"
-
-#define MAX_EVENTS     100000u /* of one request; a body of a megabyte has fewer */
-#define MAX_TEXT_BYTES 16384u  /* of a value: what stands around many items comes again in each */
 
 const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
 {
@@ -16,270 +17,16 @@ const char *rcpt_intake_verdict_name(enum rcpt_intake_verdict verdict)
     return names[verdict];
 }
 
-/* ---- what comes out ---- */
-
-/* Memory for one element more than there are; the old one stays in the arena. */
-static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_t *room,
-                  size_t size)
-{
-    *room = *room > 0 ? *room * 2 : 8;
-    void *larger = rcpt_arena_alloc(arena, *room * size);
-    if (old != NULL)
-        memcpy(larger, old, count * size);
-    return larger;
-}
-
-static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
-{
-    struct rcpt_intake_result *result = reading->result;
-    if (reading->drops == NULL || result->drop_count == reading->drop_room)
-        reading->drops = grow(reading->arena, reading->drops, result->drop_count,
-                              &reading->drop_room, sizeof(drop));
-    reading->drops[result->drop_count++] = drop;
-    result->drops = reading->drops;
-}
-
-static void add_event(struct rcpt_reading *reading, const struct rcpt_intake_event *event)
-{
-    struct rcpt_intake_result *result = reading->result;
-    if (reading->events == NULL || result->event_count == reading->event_room)
-        reading->events = grow(reading->arena, reading->events, result->event_count,
-                               &reading->event_room, sizeof(*event));
-    reading->events[result->event_count++] = *event;
-    result->events = reading->events;
-}
-
-static void drop_draft(struct rcpt_reading *reading, struct rcpt_draft *draft,
-                       enum rcpt_intake_drop_kind kind, const char *reason)
-{
-    draft->done = true;
-    add_drop(reading, (struct rcpt_intake_drop){kind, reason, draft->status, draft->raw});
-}
-
-void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
-{
-    drop_draft(reading, draft, RCPT_INTAKE_IGNORED, reason);
-}
-
-void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
-{
-    drop_draft(reading, draft, RCPT_INTAKE_REJECTED, reason);
-}
-
-void rcpt_reading_ignore(struct rcpt_reading *reading, const char *reason)
-{
-    reading->answered = true;
-    add_drop(reading, (struct rcpt_intake_drop){.kind = RCPT_INTAKE_IGNORED, .reason = reason});
-}
-
-void rcpt_reading_reject(struct rcpt_reading *reading, const char *reason, struct rcpt_text raw)
-{
-    reading->answered = true;
-    add_drop(reading,
-             (struct rcpt_intake_drop){.kind = RCPT_INTAKE_REJECTED, .reason = reason, .raw = raw});
-}
-
-struct rcpt_text rcpt_reading_value(const struct rcpt_reading *reading, const char *name)
-{
-    return rcpt_source_value(&reading->source, name);
-}
-
-struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const char *name)
-{
-    return rcpt_source_header(&reading->source, name);
-}
-
-/* ---- from draft to event ---- */
-
-static bool fits(struct rcpt_text text, const char *pattern)
-{
-    size_t size = strlen(pattern);
-    if (size > 0 && pattern[size - 1] == '*')
-        return text.size >= size - 1 &&
-               rcpt_text_equal_nocase(rcpt_text_part(text, 0, size - 1),
-                                      (struct rcpt_text){pattern, size - 1});
-    return rcpt_text_is_nocase(text, pattern);
-}
-
-bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft)
-{
-    return fits(draft->status, mapping->raw) &&
-           (mapping->code == NULL || fits(draft->reason, mapping->code));
-}
-
-static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gateway,
-                                               const struct rcpt_draft *draft)
-{
-    for (size_t index = 0; index < gateway->status_count; index++)
-        if (rcpt_mapping_fits(&gateway->statuses[index], draft))
-            return &gateway->statuses[index];
-    for (size_t index = 0; gateway->smpp_words && index < rcpt_smpp_status_count; index++)
-        if (fits(draft->status, rcpt_smpp_statuses[index].raw))
-            return &rcpt_smpp_statuses[index];
-    return NULL;
-}
-
-static bool is_good_id(struct rcpt_text id)
-{
-    return rcpt_utf8_is_text(id.at, id.size);
-}
-
-/* Why the core could do nothing with the event; NULL: it can. */
-static const char *find_fault(const struct rcpt_draft *draft)
-{
-    const struct rcpt_text texts[] = {draft->status, draft->event_id, draft->campaign_id,
-                                      draft->channel};
-    if (draft->id.size > RCPT_RECORD_MAX_ID_BYTES ||
-        draft->message_id.size > RCPT_RECORD_MAX_ID_BYTES)
-        return "id_too_long";
-    if (draft->status.size > RCPT_RECORD_MAX_ID_BYTES)
-        return "status_too_long";
-    for (size_t index = 0; index < RCPT_COUNT_OF(texts); index++)
-        if (texts[index].size > MAX_TEXT_BYTES)
-            return "value_too_long";
-        else if (texts[index].size > 0 && !rcpt_text_is_utf8(texts[index]))
-            return "invalid_utf8";
-    if (draft->id.size == 0 && draft->message_id.size == 0)
-        return "missing_id";
-    if (!is_good_id(draft->id) || !is_good_id(draft->message_id))
-        return "invalid_id";
-    return NULL;
-}
-
-/* "0", "000": gateways' way of saying that there was no error. */
-static bool is_zero(struct rcpt_text code)
-{
-    for (size_t index = 0; index < code.size; index++)
-        if (code.at[index] != '0')
-            return false;
-    return true;
-}
-
-static bool is_success(const char *status)
-{
-    static const char *const names[] = {"IN_GTW", "SENT", "DELIVERED", "OPENED", "CLICKED"};
-    for (size_t index = 0; index < RCPT_COUNT_OF(names); index++)
-        if (strcmp(status, names[index]) == 0)
-            return true;
-    return false;
-}
-
-static bool in_ladder(const struct rcpt_reading *reading, const char *name)
-{
-    return rcpt_ladder_find_name(reading->account->ladder, name, strlen(name), NULL, 0) >= 0;
-}
-
-static void set_flags(const struct rcpt_reading *reading, struct rcpt_intake_event *event,
-                      const char *flag)
-{
-    if (flag != NULL && in_ladder(reading, flag) && event->flag_count < RCPT_INTAKE_MAX_FLAGS)
-        event->flags[event->flag_count++] = rcpt_text_of(flag);
-}
-
-static void set_time(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
-                     struct rcpt_intake_event *event)
-{
-    struct rcpt_moment moment = {0};
-    if (!rcpt_moment_read(draft->at, reading->gateway->time_format, reading->account->time_zone,
-                          reading->arena, &moment))
-        return;
-    event->has_at = moment.exact;
-    event->at_us = draft->whole_seconds ? moment.at_us - moment.at_us % 1000000 : moment.at_us;
-    event->gateway_at = moment.local;
-}
-
-/* Gateways without an id for the event: what their own retry would repeat. Opens and clicks may
- * come several times and differ in time only. */
-static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
-                                      const struct rcpt_draft *draft, const char *status)
-{
-    struct rcpt_text id = draft->id.size > 0 ? draft->id : draft->message_id;
-    bool repeats = strcmp(status, "OPENED") == 0 || strcmp(status, "CLICKED") == 0;
-    if (!repeats || draft->at.size == 0 || draft->at.size > RCPT_RECORD_MAX_ID_BYTES)
-        return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status);
-    return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status, RCPT_TEXT(":"),
-                          draft->at);
-}
-
-static struct rcpt_text good_text(struct rcpt_text text)
-{
-    bool good = text.size > 0 && text.size <= MAX_TEXT_BYTES && rcpt_text_is_utf8(text);
-    return good ? text : (struct rcpt_text){NULL, 0};
-}
-
-static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
-                       const struct rcpt_mapping *mapping)
-{
-    struct rcpt_intake_event event = {
-        .message_id = draft->message_id,
-        .gateway_message_id = draft->id,
-        .gateway_status = draft->status,
-        .status = rcpt_text_of(mapping->status),
-        .campaign_id = draft->campaign_id,
-        .channel = draft->channel,
-        .client_ref = good_text(draft->client_ref),
-        .link = good_text(draft->link),
-        .cost = good_text(draft->cost),
-        .event_id = draft->event_id,
-    };
-    set_time(reading, draft, &event);
-    set_flags(reading, &event, mapping->flag);
-    set_flags(reading, &event, draft->flag);
-    if (!is_success(mapping->status))
-        event.reason = good_text(draft->reason);
-    if (is_zero(event.reason))
-        event.reason = (struct rcpt_text){NULL, 0};
-    if (event.event_id.size == 0)
-        event.event_id = make_event_id(reading, draft, mapping->status);
-    if (!rcpt_text_number(draft->part, &event.part))
-        event.part = 0;
-    add_event(reading, &event);
-}
-
-/* Where the URL signs the message's id, nothing else of the request says which message it is. */
-static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft *draft)
-{
-    const struct rcpt_text none = {NULL, 0};
-    if (reading->signed_id.size == 0)
-        return;
-    draft->message_id = reading->signed_id;
-    draft->campaign_id = reading->signed_campaign;
-    draft->id = none;
-    draft->event_id = none;
-    draft->client_ref = none;
-}
-
-void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
-{
-    keep_signed_id(reading, draft);
-    const struct rcpt_mapping *mapping =
-        draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
-    const char *fault = find_fault(draft);
-    draft->done = true;
-    if (draft->status.size == 0)
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "missing_status");
-    else if (mapping == NULL)
-        drop_draft(reading, draft, RCPT_INTAKE_UNMAPPED, "unknown_status");
-    else if (mapping->status == NULL)
-        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "no_interest");
-    else if (fault != NULL)
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, fault);
-    else if (!in_ladder(reading, mapping->status))
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "status_not_in_ladder");
-    else if (reading->result->event_count >= MAX_EVENTS)
-        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "too_many_events");
-    else
-        make_event(reading, draft, mapping);
-}
-
 /* ---- from item to draft ---- */
 
+/* A field of the item comes before the parameter of the URL. */
 static struct rcpt_text value_or(struct rcpt_text value, const struct rcpt_template *template,
                                  const struct rcpt_source *source)
 {
     return value.size > 0 ? value : rcpt_template_value(template, source);
 }
 
+/* The account's channel comes before the item's, and that before the gateway's. */
 static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -304,6 +51,8 @@ static void fill_draft(const struct rcpt_reading *reading, struct rcpt_draft *dr
         draft->channel = rcpt_text_of(reading->gateway->channel);
 }
 
+/* Without an item (a form) the whole body is what a dead letter shows. UTF-8 is checked per item,
+ * so that one bad item does not refuse its neighbours. */
 static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item)
 {
     struct rcpt_draft draft = {.item = item, .raw = item != NULL ? item->raw : reading->raw};
@@ -322,6 +71,8 @@ static void read_item(struct rcpt_reading *reading, const struct rcpt_node *item
 
 /* ---- from document to items ---- */
 
+/* Templates reach enclosing items by level (`../field`). A node that is its own element takes no
+ * second level. */
 static bool push(struct rcpt_source *source, const struct rcpt_node *node)
 {
     if (source->items[source->level] == node)
@@ -333,6 +84,7 @@ static bool push(struct rcpt_source *source, const struct rcpt_node *node)
 
 static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, struct rcpt_text path);
 
+/* Some gateways send a single object where they document an array. */
 static bool walk_one(struct rcpt_reading *reading, const struct rcpt_node *node,
                      struct rcpt_text path)
 {
@@ -344,6 +96,7 @@ static bool walk_one(struct rcpt_reading *reading, const struct rcpt_node *node,
     return exists;
 }
 
+/* An empty container exists: the request holds no receipt, and is not malformed. */
 static bool walk_each(struct rcpt_reading *reading, const struct rcpt_node *container,
                       struct rcpt_text path)
 {
@@ -380,6 +133,7 @@ static bool walk(struct rcpt_reading *reading, const struct rcpt_node *node, str
     return node != NULL && walk(reading, node, path);
 }
 
+/* The paths are alternatives, separated by blanks: the first that exists is taken. */
 static void read_items(struct rcpt_reading *reading)
 {
     struct rcpt_text paths = rcpt_text_of(reading->gateway->items);
@@ -392,6 +146,7 @@ static void read_items(struct rcpt_reading *reading)
     }
 }
 
+/* A gateway without `items` may still send JSON: then each element or member is an item. */
 static void read_document(struct rcpt_reading *reading)
 {
     struct rcpt_source *source = &reading->source;
@@ -410,6 +165,8 @@ static void read_document(struct rcpt_reading *reading)
 
 /* ---- from request to document ---- */
 
+/* 400 for what is no JSON, 413 for what is too deep or too large: the gateway's own body would say
+ * that all is well. */
 static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
 {
     const char *reason = NULL;
@@ -422,6 +179,7 @@ static void parse_json(struct rcpt_reading *reading, struct rcpt_text text)
     reading->result->answer.body = (struct rcpt_text){NULL, 0};
 }
 
+/* The verifier may have parsed the body already, and left only what is signed. */
 static void find_document(struct rcpt_reading *reading)
 {
     struct rcpt_text body = reading->source.request->body;
@@ -471,7 +229,8 @@ static struct rcpt_text query_to_show(const struct rcpt_reading *reading)
     return (struct rcpt_text){shown, (size_t)(end - shown)};
 }
 
-/* What a body is shows in the body: a type is a header, which hardly any signature covers. */
+/* The content decides what a body is: Content-Type is a header, which hardly any signature
+ * covers. */
 static void parse_parameters(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_request *request = reading->source.request;
@@ -484,7 +243,7 @@ static void parse_parameters(struct rcpt_reading *reading)
         reading->source.form = rcpt_form_parse_multipart(type, request->body, reading->arena);
 }
 
-/* Nothing but a knock at the door: gateways try a URL when it is entered. */
+/* Gateways try a URL when it is entered: an empty request is answered with 200. */
 static bool is_probe(const struct rcpt_intake_request *request)
 {
     return rcpt_text_trim(request->body).size == 0 && request->query.size == 0;
@@ -502,6 +261,7 @@ static void refuse_several(struct rcpt_reading *reading)
                                           .answer = {.code = 403}};
 }
 
+/* Set first: verification and hooks may replace it. */
 static void set_answer(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -513,6 +273,8 @@ static void set_answer(struct rcpt_reading *reading)
     };
 }
 
+/* The order matters for security: the address before any parsing, the challenge (which answers a
+ * gateway's set-up) before verification, and everything else after it. */
 void rcpt_intake_adapt(const struct rcpt_intake_account *account,
                        const struct rcpt_intake_request *request, struct rcpt_arena *arena,
                        struct rcpt_intake_result *result)

@@ -100,10 +100,10 @@ struct rcpt_intake_account_config {
     unsigned certificates_count;
     enum rcpt_intake_digest digest; /* Vonage SMS */
     bool plivo_v2;                  /* also Plivo's V2, which covers no parameter */
-    bool unsigned_ids;              /* URL and headers count, though nobody has signed them */
+    bool unsigned_ids;              /* URL and headers count, though no signature covers them */
     char **allow;                   /* addresses or networks (CIDR) that may send; none: all */
     unsigned allow_count;
-    int64_t max_age_ms; /* signatures that carry a time: older ones are stale; 0: not looked at */
+    int64_t max_age_ms; /* signatures that carry a time: older ones are stale; 0: any age */
     char *message_id, *campaign_id; /* templates: our ids where the request carries them */
     char *channel;                  /* instead of the adapter's */
     char *time_zone;                /* "+05:30": zone of times that carry none */
@@ -156,7 +156,7 @@ enum rcpt_intake_verdict {
     RCPT_INTAKE_MISSING,           /* no credentials: refuse */
     RCPT_INTAKE_BAD,               /* wrong ones: refuse */
     RCPT_INTAKE_STALE,             /* right, but older than max_age: refuse */
-    RCPT_INTAKE_NEEDS_CERTIFICATE, /* fetch `certificate_url` (it is the provider's), adapt anew */
+    RCPT_INTAKE_NEEDS_CERTIFICATE, /* fetch `certificate_url` (it is the provider's), adapt again */
     RCPT_INTAKE_VERDICT__COUNT,
 };
 
@@ -174,12 +174,12 @@ struct rcpt_intake_event {
     struct rcpt_text status;             /* name in the ladder */
     bool has_at;
     int64_t at_us;
-    struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when nobody knows the zone */
+    struct rcpt_text gateway_at; /* 2025-10-18T12:10:29, when the zone is unknown */
     struct rcpt_text campaign_id, channel, reason, event_id, client_ref;
     struct rcpt_text link, cost;                   /* what was clicked; price as sent */
     struct rcpt_text flags[RCPT_INTAKE_MAX_FLAGS]; /* names in the ladder */
     unsigned flag_count;
-    unsigned part; /* from 1; 0: not told */
+    unsigned part; /* from 1; 0: unknown */
 };
 
 enum rcpt_intake_drop_kind {

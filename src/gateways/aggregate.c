@@ -1,3 +1,9 @@
+/* Gathers the events of all requests into one record per partition. Pure; called by src/intake,
+ * which gives the time and sends what rcpt_aggregate_next() returns.
+ *
+ * A batch is open (takes events), sealed (full, waits in order), in flight (returned by next, not
+ * settled yet), or freed. Each event's request holds its ticket once per batch, so that it is
+ * answered when the last of its batches has settled. */
 #include "aggregate.h"
 
 #include <stdlib.h>
@@ -8,7 +14,7 @@
 struct partition {
     struct rcpt_aggregate_batch *sealed, *last_sealed; /* full, in order */
     struct rcpt_aggregate_batch *open;                 /* takes the next event */
-    uint32_t flying;
+    uint32_t in_flight;
     uint32_t last_requests; /* in the record that left last, at last_sent_ms */
     int64_t last_sent_ms;
     bool listed; /* in `waiting` */
@@ -20,12 +26,14 @@ struct rcpt_aggregate {
     uint32_t partition_count, partition_capacity;
     uint32_t *waiting; /* partitions that have something to send */
     uint32_t waiting_count;
-    struct rcpt_aggregate_batch *flights, *last_flight; /* in the order of their departure */
+    struct rcpt_aggregate_batch *first_in_flight,
+        *last_in_flight; /* in the order of their departure */
     size_t bytes;
 };
 
 /* ---- tickets ---- */
 
+/* Held once from the start, so that it cannot settle while events are still being added. */
 void rcpt_ticket_begin(struct rcpt_ticket *ticket, void (*on_settled)(struct rcpt_ticket *ticket))
 {
     *ticket = (struct rcpt_ticket){.open = 1, .on_settled = on_settled};
@@ -37,6 +45,7 @@ void rcpt_ticket_hold(struct rcpt_ticket *ticket)
     ticket->open++;
 }
 
+/* One failure makes the whole ticket fail; on_settled is called last and may free it. */
 void rcpt_ticket_release(struct rcpt_ticket *ticket, bool good)
 {
     RCPT_ASSERT(ticket->open > 0);
@@ -54,6 +63,7 @@ struct rcpt_aggregate *rcpt_aggregate_new(const struct rcpt_aggregate_settings *
     return aggregate;
 }
 
+/* Tickets point into memory of the caller: all batches must have settled. */
 void rcpt_aggregate_free(struct rcpt_aggregate *aggregate)
 {
     if (aggregate == NULL)
@@ -64,6 +74,8 @@ void rcpt_aggregate_free(struct rcpt_aggregate *aggregate)
     free(aggregate);
 }
 
+/* The number may shrink or grow while batches are open; memory never shrinks, so open ones keep
+ * their place. */
 void rcpt_aggregate_set_partitions(struct rcpt_aggregate *aggregate, uint32_t count)
 {
     aggregate->partition_count = count;
@@ -87,14 +99,15 @@ size_t rcpt_aggregate_bytes(const struct rcpt_aggregate *aggregate)
     return aggregate->bytes;
 }
 
+/* The list is in the order of sending: its head is the oldest. */
 int64_t rcpt_aggregate_oldest_ms(const struct rcpt_aggregate *aggregate, int64_t now_ms)
 {
-    return aggregate->flights != NULL ? now_ms - aggregate->flights->sent_ms : 0;
+    return aggregate->first_in_flight != NULL ? now_ms - aggregate->first_in_flight->sent_ms : 0;
 }
 
 bool rcpt_aggregate_is_empty(const struct rcpt_aggregate *aggregate)
 {
-    return aggregate->waiting_count == 0 && aggregate->flights == NULL;
+    return aggregate->waiting_count == 0 && aggregate->first_in_flight == NULL;
 }
 
 bool rcpt_aggregate_lingers(const struct rcpt_aggregate *aggregate)
@@ -104,6 +117,7 @@ bool rcpt_aggregate_lingers(const struct rcpt_aggregate *aggregate)
 
 /* ---- filling ---- */
 
+/* The record's time of receipt is that of its first event. */
 static struct rcpt_aggregate_batch *open_batch(uint32_t partition, int64_t received_us,
                                                int64_t now_ms)
 {
@@ -114,6 +128,7 @@ static struct rcpt_aggregate_batch *open_batch(uint32_t partition, int64_t recei
     return batch;
 }
 
+/* `bytes` counts open, sealed and sent ones alike: it is what the intake's memory pays for. */
 static void append(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
                    const char *bytes, size_t size)
 {
@@ -121,7 +136,8 @@ static void append(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch
     aggregate->bytes += size;
 }
 
-/* Events of one request come one after the other: looking at the last ticket finds most. */
+/* Events of one request come one after the other: comparing with the last ticket finds most
+ * repetitions. */
 static void note_ticket(struct rcpt_aggregate_batch *batch, struct rcpt_ticket *ticket)
 {
     if (batch->ticket_count > 0 && batch->tickets[batch->ticket_count - 1] == ticket)
@@ -135,13 +151,13 @@ static void note_ticket(struct rcpt_aggregate_batch *batch, struct rcpt_ticket *
     batch->tickets[batch->ticket_count++] = ticket;
 }
 
-/* The last digit of the flags. */
+/* The last digit of the flags is odd (W3C Trace Context). */
 static bool is_sampled(const char *traceparent)
 {
     return traceparent[0] != '\0' && strchr("13579bdf", traceparent[54]) != NULL;
 }
 
-/* A record can carry one trace: one that is kept, where there is one. */
+/* A record carries one trace: a sampled one, where there is one. */
 static void note_trace(struct rcpt_aggregate_batch *batch,
                        const struct rcpt_aggregate_origin *origin)
 {
@@ -153,6 +169,7 @@ static void note_trace(struct rcpt_aggregate_batch *batch,
     batch->tracestate = origin->tracestate != NULL ? rcpt_strdup(origin->tracestate) : NULL;
 }
 
+/* Names are compared by address: they are the accounts' own. */
 static void note_origin(struct rcpt_aggregate_batch *batch,
                         const struct rcpt_aggregate_origin *origin)
 {
@@ -164,6 +181,7 @@ static void note_origin(struct rcpt_aggregate_batch *batch,
     note_trace(batch, origin);
 }
 
+/* The closing bracket makes it a JSON array; fits() has kept its byte free. */
 static void seal(struct rcpt_aggregate *aggregate, struct partition *partition)
 {
     struct rcpt_aggregate_batch *batch = partition->open;
@@ -176,6 +194,7 @@ static void seal(struct rcpt_aggregate *aggregate, struct partition *partition)
     partition->last_sealed = batch;
 }
 
+/* Two bytes more: the comma and the closing bracket. */
 static bool fits(const struct rcpt_aggregate *aggregate, const struct rcpt_aggregate_batch *batch,
                  size_t size)
 {
@@ -183,6 +202,7 @@ static bool fits(const struct rcpt_aggregate *aggregate, const struct rcpt_aggre
            batch->json.size + size + 2 <= aggregate->settings.max_bytes;
 }
 
+/* An event that is larger than max_bytes gets a batch of its own. */
 void rcpt_aggregate_add(struct rcpt_aggregate *aggregate, uint64_t hash, const char *json,
                         size_t size, struct rcpt_ticket *ticket,
                         const struct rcpt_aggregate_origin *origin, int64_t now_ms)
@@ -208,22 +228,25 @@ void rcpt_aggregate_add(struct rcpt_aggregate *aggregate, uint64_t hash, const c
 
 /* ---- sending ---- */
 
+/* A full batch leaves at once, within the limit of batches in flight. An open one leaves when its
+ * partition is idle, or after linger_ms. */
 static bool is_due(const struct rcpt_aggregate *aggregate, const struct partition *partition,
                    int64_t now_ms)
 {
     const struct rcpt_aggregate_batch *batch =
         partition->sealed != NULL ? partition->sealed : partition->open;
-    if (partition->flying >= aggregate->settings.max_flights)
+    if (partition->in_flight >= aggregate->settings.max_in_flight)
         return false;
     if (partition->sealed != NULL || now_ms - batch->opened_ms >= aggregate->settings.linger_ms)
         return true;
     /* Where the last record took along what several requests brought, there is a crowd: waiting a
      * little makes fewer and larger records. One client that asks again and again never waits. */
-    return partition->flying == 0 &&
+    return partition->in_flight == 0 &&
            (partition->last_requests < 2 ||
             now_ms - partition->last_sent_ms >= aggregate->settings.linger_ms);
 }
 
+/* The oldest sealed batch, or the open one, sealed now. */
 static struct rcpt_aggregate_batch *take(struct rcpt_aggregate *aggregate,
                                          struct partition *partition)
 {
@@ -231,23 +254,26 @@ static struct rcpt_aggregate_batch *take(struct rcpt_aggregate *aggregate,
         seal(aggregate, partition);
     struct rcpt_aggregate_batch *batch = partition->sealed;
     partition->sealed = batch->next;
-    partition->flying++;
+    partition->in_flight++;
     return batch;
 }
 
-static void take_off(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
-                     int64_t now_ms)
+/* Appends to the list of batches in flight. */
+static void note_sent(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
+                      int64_t now_ms)
 {
     batch->sent_ms = now_ms;
     batch->next = NULL;
-    batch->previous = aggregate->last_flight;
-    if (aggregate->last_flight != NULL)
-        aggregate->last_flight->next = batch;
+    batch->previous = aggregate->last_in_flight;
+    if (aggregate->last_in_flight != NULL)
+        aggregate->last_in_flight->next = batch;
     else
-        aggregate->flights = batch;
-    aggregate->last_flight = batch;
+        aggregate->first_in_flight = batch;
+    aggregate->last_in_flight = batch;
 }
 
+/* A partition without open and sealed batches leaves the list of those that wait; the last one
+ * takes its place, so the order of the list is of no meaning. */
 struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregate, int64_t now_ms)
 {
     for (uint32_t i = 0; i < aggregate->waiting_count; i++) {
@@ -261,32 +287,35 @@ struct rcpt_aggregate_batch *rcpt_aggregate_next(struct rcpt_aggregate *aggregat
             partition->listed = false;
             aggregate->waiting[i] = aggregate->waiting[--aggregate->waiting_count];
         }
-        take_off(aggregate, batch, now_ms);
+        note_sent(aggregate, batch, now_ms);
         return batch;
     }
     return NULL;
 }
 
-static void unlink_flight(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch)
+/* Acknowledgements come in any order. */
+static void unlink_in_flight(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch)
 {
     if (batch->previous != NULL)
         batch->previous->next = batch->next;
     else
-        aggregate->flights = batch->next;
+        aggregate->first_in_flight = batch->next;
     if (batch->next != NULL)
         batch->next->previous = batch->previous;
     else
-        aggregate->last_flight = batch->previous;
+        aggregate->last_in_flight = batch->previous;
 }
 
+/* Settling tickets may call into the intake, which may add events: the batch is out of all lists by
+ * then. */
 void rcpt_aggregate_settle(struct rcpt_aggregate *aggregate, struct rcpt_aggregate_batch *batch,
                            bool good)
 {
     struct partition *partition = &aggregate->partitions[batch->partition];
-    RCPT_ASSERT(partition->flying > 0);
-    partition->flying--;
+    RCPT_ASSERT(partition->in_flight > 0);
+    partition->in_flight--;
     aggregate->bytes -= batch->json.size;
-    unlink_flight(aggregate, batch);
+    unlink_in_flight(aggregate, batch);
     for (uint32_t i = 0; i < batch->ticket_count; i++)
         rcpt_ticket_release(batch->tickets[i], good);
     free(batch->tickets);

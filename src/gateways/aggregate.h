@@ -17,7 +17,7 @@
 
 #define RCPT_AGGREGATE_MAX_NAMES 8u
 
-/* Embedded in what waits. Begins held once, by whoever fills it. */
+/* Embedded in what waits. Begins held once, by the caller that fills it. */
 struct rcpt_ticket {
     uint32_t open;
     bool failed; /* something of it was not acknowledged */
@@ -32,8 +32,8 @@ void rcpt_ticket_release(struct rcpt_ticket *ticket, bool good);
 struct rcpt_aggregate_settings {
     uint32_t max_events;
     size_t max_bytes;
-    int64_t linger_ms;    /* a record that waits longer goes although others are on their way … */
-    uint32_t max_flights; /* … but not more than so many of one partition */
+    int64_t linger_ms; /* a record that waits longer goes although others are on their way … */
+    uint32_t max_in_flight; /* … but not more than so many of one partition */
 };
 
 /* Whom the events come from, for the record's headers. */
@@ -47,7 +47,7 @@ struct rcpt_aggregate_origin {
 struct rcpt_aggregate_batch {
     uint32_t partition;
     uint32_t events;
-    struct rcpt_buffer json; /* whoever takes its bytes sets them to NULL */
+    struct rcpt_buffer json; /* a caller that takes its bytes sets them to NULL */
     int64_t received_us;     /* of its first event */
     int64_t opened_ms, sent_ms;
     const char *names[RCPT_AGGREGATE_MAX_NAMES]; /* distinct, in order of appearance */

@@ -1,3 +1,6 @@
+/* Digests, HMACs, encodings and public-key signatures, over OpenSSL. Decoders take the canonical
+ * form only: a text with two readings would let one signature stand for two. Pure but for a counter
+ * of the work done, which tests hold against bounds. Called by the verifiers. */
 #include "crypto.h"
 
 #include <openssl/crypto.h>
@@ -26,7 +29,7 @@ static const unsigned char *bytes_of(struct rcpt_text text)
     return (const unsigned char *)text.at;
 }
 
-/* Of this thread. */
+/* Counted per thread, for the tests of what a request may cost. */
 static _Thread_local struct rcpt_crypto_work work;
 
 struct rcpt_crypto_work rcpt_crypto_work(void)
@@ -41,6 +44,7 @@ static void count_digest(const struct rcpt_text *texts)
         work.bytes += texts->size;
 }
 
+/* `texts` ends with one whose `at` is NULL; they are hashed as if joined. */
 struct rcpt_text rcpt_hash(enum rcpt_digest digest, const struct rcpt_text *texts,
                            struct rcpt_arena *arena)
 {
@@ -95,6 +99,7 @@ static unsigned hmac_of_several(const EVP_MD *digest, struct rcpt_text key,
     return size;
 }
 
+/* One text, the common case, takes OpenSSL's own HMAC. */
 struct rcpt_text rcpt_hmac(enum rcpt_digest digest, struct rcpt_text key,
                            const struct rcpt_text *texts, struct rcpt_arena *arena)
 {
@@ -131,6 +136,7 @@ struct rcpt_text rcpt_hex_upper(struct rcpt_text bytes, struct rcpt_arena *arena
     return hex(bytes, "0123456789ABCDEF", arena);
 }
 
+/* EVP_EncodeBlock adds a NUL, hence the byte more. */
 static char *encode(struct rcpt_text bytes, struct rcpt_arena *arena, size_t *size)
 {
     unsigned char *out = rcpt_arena_alloc(arena, (bytes.size + 2) / 3 * 4 + 1);
@@ -145,6 +151,7 @@ struct rcpt_text rcpt_base64(struct rcpt_text bytes, struct rcpt_arena *arena)
     return (struct rcpt_text){text, size};
 }
 
+/* Without padding, as JSON web tokens have it. */
 struct rcpt_text rcpt_base64url(struct rcpt_text bytes, struct rcpt_arena *arena)
 {
     size_t size;
@@ -156,6 +163,7 @@ struct rcpt_text rcpt_base64url(struct rcpt_text bytes, struct rcpt_arena *arena
     return (struct rcpt_text){text, size};
 }
 
+/* EVP_DecodeBlock counts padding as bytes: two of them at most are taken off. */
 static struct rcpt_text decode(struct rcpt_text text, struct rcpt_arena *arena)
 {
     struct rcpt_text none = {NULL, 0};
@@ -170,6 +178,8 @@ static struct rcpt_text decode(struct rcpt_text text, struct rcpt_arena *arena)
     return (struct rcpt_text){(const char *)out, size > 0 ? (size_t)size : 0};
 }
 
+/* Encoding the result again must give the same text: blanks, stray bits and missing padding are
+ * refused. */
 struct rcpt_text rcpt_base64_decode(struct rcpt_text text, struct rcpt_arena *arena)
 {
     struct rcpt_text bytes = decode(text, arena);
@@ -178,6 +188,7 @@ struct rcpt_text rcpt_base64_decode(struct rcpt_text text, struct rcpt_arena *ar
     return bytes;
 }
 
+/* As above, for the alphabet of URLs. */
 struct rcpt_text rcpt_base64url_decode(struct rcpt_text text, struct rcpt_arena *arena)
 {
     if (text.size > 65536)
@@ -196,6 +207,8 @@ struct rcpt_text rcpt_base64url_decode(struct rcpt_text text, struct rcpt_arena 
     return bytes;
 }
 
+/* In constant time for equal lengths. Empty texts are never the same: an empty secret would let
+ * everybody in. */
 bool rcpt_same(struct rcpt_text left, struct rcpt_text right)
 {
     return left.size == right.size && left.size > 0 &&
@@ -204,6 +217,7 @@ bool rcpt_same(struct rcpt_text left, struct rcpt_text right)
 
 /* ---- signatures ---- */
 
+/* OpenSSL's queue of errors is emptied: a bad signature is an ordinary case. */
 static bool verify(EVP_PKEY *key, const EVP_MD *digest, struct rcpt_text signature,
                    const struct rcpt_text *texts)
 {
@@ -230,6 +244,7 @@ static bool is_p256_key(struct rcpt_text der)
     return der.size == sizeof(prefix) - 1 + 64 && memcmp(der.at, prefix, sizeof(prefix) - 1) == 0;
 }
 
+/* The key is a DER SubjectPublicKeyInfo in base64, as SendGrid shows it. */
 bool rcpt_ecdsa_verify(struct rcpt_text key, struct rcpt_text signature,
                        const struct rcpt_text *texts, struct rcpt_arena *arena)
 {
@@ -244,6 +259,7 @@ bool rcpt_ecdsa_verify(struct rcpt_text key, struct rcpt_text signature,
     return good;
 }
 
+/* The key is the raw point in base64, as Telnyx shows it. */
 bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature, struct rcpt_text text,
                          struct rcpt_arena *arena)
 {
@@ -264,6 +280,7 @@ bool rcpt_ed25519_verify(struct rcpt_text key, struct rcpt_text signature, struc
     return good;
 }
 
+/* PEM may be wrapped differently. */
 static struct rcpt_text without_blanks(struct rcpt_text text, struct rcpt_arena *arena)
 {
     char *out = rcpt_arena_alloc(arena, text.size + 1);
@@ -287,6 +304,7 @@ static bool is_as_given(X509 *certificate, struct rcpt_text given, struct rcpt_a
     return same;
 }
 
+/* Within its time; a self-signed certificate must also verify with its own key. */
 static bool is_valid(X509 *certificate, int64_t at_us)
 {
     time_t at = (time_t)(at_us / 1000000);
@@ -309,6 +327,7 @@ static X509 *read_certificate(struct rcpt_text pem)
     return parsed;
 }
 
+/* For the check of the configuration. */
 bool rcpt_is_certificate(struct rcpt_text pem)
 {
     X509 *parsed = read_certificate(pem);
@@ -316,6 +335,8 @@ bool rcpt_is_certificate(struct rcpt_text pem)
     return parsed != NULL;
 }
 
+/* The certificate comes from Amazon over HTTPS; which host may give it was checked before it was
+ * fetched. */
 bool rcpt_rsa_verify(const char *certificate, int64_t at_us, enum rcpt_digest digest,
                      struct rcpt_text signature, struct rcpt_text text, struct rcpt_arena *arena)
 {

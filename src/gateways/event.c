@@ -1,5 +1,7 @@
-/* An event as JSON. Written by hand into memory of the right size: this is done for every receipt,
- * and a stream costs more than the adapter. */
+/* An event as JSON, as the core reads it. Written by hand into memory of the right size: this is
+ * done for every receipt, and a stream of callbacks would cost more than the adapter. Two passes:
+ * sizes (most texts need no escape, which eight bytes at a time show), then writing. Called by
+ * src/intake. */
 #include <stdio.h>
 
 #include "account.h"
@@ -11,6 +13,7 @@ struct member {
     size_t size; /* of the text, escaped */
 };
 
+/* Control characters and DEL as \u00XX: six bytes. */
 static size_t escaped_size(unsigned char byte)
 {
     if (byte == '"' || byte == '\\')
@@ -30,6 +33,7 @@ static bool needs_escape(uint64_t word)
     return (found & EACH(0x80)) != 0;
 }
 
+/* The size within quotes; equal to the text's own when nothing needs an escape. */
 static size_t size_of(struct rcpt_text text)
 {
     size_t size = 0, index = 0;
@@ -52,7 +56,7 @@ static char *write_plain(char *out, struct rcpt_text text)
     return out + text.size;
 }
 
-/* The texts are UTF-8: the adapter has seen to that. */
+/* The texts are UTF-8: draft.c has checked them. */
 static char *write_escaped(char *out, struct rcpt_text text)
 {
     static const char digits[] = "0123456789abcdef";
@@ -82,6 +86,7 @@ static struct rcpt_text format_at(int64_t at_us, char text[28])
     return (struct rcpt_text){text, kept + 1};
 }
 
+/* `size` comes from size_of(): equality means that the text can be copied. */
 static char *write_string(char *out, struct rcpt_text text, size_t size)
 {
     if (size != text.size)
@@ -92,6 +97,7 @@ static char *write_string(char *out, struct rcpt_text text, size_t size)
     return out;
 }
 
+/* An upper bound. */
 static size_t flags_size(const struct rcpt_intake_event *event)
 {
     size_t size = sizeof(",\"flags\":[]");
@@ -115,6 +121,8 @@ static char *write_flags(char *out, const struct rcpt_intake_event *event)
 
 #define KEY(name) RCPT_TEXT(",\"" name "\":")
 
+/* `message_id` is given, since the caller may have found it in the aliases. Empty members are left
+ * out. */
 struct rcpt_text rcpt_intake_event_json(const struct rcpt_intake_account *account,
                                         const struct rcpt_intake_event *event,
                                         struct rcpt_text message_id, struct rcpt_arena *arena)

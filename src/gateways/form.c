@@ -1,14 +1,10 @@
+/* Forms: query strings, url-encoded and multipart bodies. Tolerant, as gateways are: a percent sign
+ * without two digits stands for itself, and of several fields with one name the first counts.
+ * Fields point into the request where nothing had to be decoded. Pure; called by adapter.c and the
+ * verifiers. */
 #include "form.h"
 
-static int hex_digit(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    if (byte >= 'a' && byte <= 'f')
-        return byte - 'a' + 10;
-    return byte >= 'A' && byte <= 'F' ? byte - 'A' + 10 : -1;
-}
-
+/* Decoding never grows a text, so its size bounds the memory. */
 static struct rcpt_text decode(struct rcpt_text text, bool plus_is_blank, struct rcpt_arena *arena)
 {
     if (text.size == 0)
@@ -22,8 +18,8 @@ static struct rcpt_text decode(struct rcpt_text text, bool plus_is_blank, struct
         char byte = text.at[index];
         int high = -1, low = -1;
         if (byte == '%' && index + 2 < text.size) {
-            high = hex_digit(text.at[index + 1]);
-            low = hex_digit(text.at[index + 2]);
+            high = rcpt_text_hex_digit(text.at[index + 1]);
+            low = rcpt_text_hex_digit(text.at[index + 2]);
         }
         if (high >= 0 && low >= 0) {
             out[used++] = (char)(high << 4 | low);
@@ -40,6 +36,7 @@ struct rcpt_text rcpt_form_decode_segment(struct rcpt_text text, struct rcpt_are
     return decode(text, false, arena);
 }
 
+/* An upper bound of the fields, for one allocation. */
 static size_t count_of(struct rcpt_text text, char separator)
 {
     size_t count = 1;
@@ -48,6 +45,7 @@ static size_t count_of(struct rcpt_text text, char separator)
     return count < RCPT_FORM_MAX_FIELDS ? count : RCPT_FORM_MAX_FIELDS;
 }
 
+/* Fields beyond RCPT_FORM_MAX_FIELDS are left out. */
 struct rcpt_form rcpt_form_parse(struct rcpt_text text, struct rcpt_arena *arena)
 {
     if (text.size == 0)
@@ -99,11 +97,14 @@ static struct rcpt_text part_name(struct rcpt_text headers)
     return (struct rcpt_text){NULL, 0};
 }
 
+/* By its content: a form or JSON does not begin with two dashes and have a line end. */
 bool rcpt_form_is_multipart(struct rcpt_text body)
 {
     return rcpt_text_begins(body, "--") && rcpt_text_find(body, "\r\n") < body.size;
 }
 
+/* RFC 7578 as gateways use it: text fields only; files are skipped. 70 bytes is the longest
+ * boundary (RFC 2046). */
 struct rcpt_form rcpt_form_parse_multipart(struct rcpt_text content_type, struct rcpt_text body,
                                            struct rcpt_arena *arena)
 {
@@ -131,6 +132,7 @@ struct rcpt_form rcpt_form_parse_multipart(struct rcpt_text content_type, struct
     return (struct rcpt_form){fields, count};
 }
 
+/* The first field of this name. at == NULL: there is none. */
 struct rcpt_text rcpt_form_get(const struct rcpt_form *form, struct rcpt_text name)
 {
     for (size_t index = 0; index < form->count; index++)

@@ -1,4 +1,4 @@
-/* What an adapter is, and what it may use. Private to the room.
+/* What an adapter is, and what it may use. Private to src/gateways.
  *
  * One adapter is one file in gateways/: a `struct rcpt_gateway` with tables, and hooks only where
  * the format demands code. Everything else (parsing, times, limits, events) is done by the reader
@@ -39,7 +39,7 @@ struct rcpt_gateway {
     const char *items;   /* path; several, parted by blanks: the first that is there */
     struct rcpt_fields fields;
     enum rcpt_intake_time time_format;
-    const char *time_zone; /* "+05:30": of times that carry none; NULL: nobody knows */
+    const char *time_zone; /* "+05:30": of times that carry none; NULL: unknown */
     const struct rcpt_mapping *statuses;
     size_t status_count;
     bool smpp_words;                  /* the words of SMPP stand behind the table */
@@ -77,7 +77,7 @@ struct rcpt_reading {
     struct rcpt_arena *arena;
     struct rcpt_intake_event *events; /* growing */
     struct rcpt_intake_drop *drops;
-    size_t event_room, drop_room;
+    size_t event_capacity, drop_capacity;
     bool body_is_utf8;
     bool answered;        /* by the challenge */
     struct rcpt_text raw; /* body, or query, as it came: for the dead letters and nothing else */
@@ -120,8 +120,6 @@ bool rcpt_smpp_parse(struct rcpt_text text, struct rcpt_smpp_receipt *receipt);
 /* Words of `stat:`, also as other gateways use them. */
 extern const struct rcpt_mapping rcpt_smpp_statuses[];
 extern const size_t rcpt_smpp_status_count;
-/* Row for a message_state of 1…8; NULL: no such state. */
-const struct rcpt_mapping *rcpt_smpp_state(unsigned message_state);
 
 /* ---- moment.c ---- */
 

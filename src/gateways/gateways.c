@@ -1,5 +1,8 @@
+/* The list of adapters (gateways.h), by name. Called by the check of the configuration and by
+ * account.c. */
 #include "gateways.h"
 
+/* Some thirty names: a search of all is enough at the start. */
 const struct rcpt_gateway *rcpt_gateway_find(const char *name)
 {
 #define ADDRESS(name) &rcpt_gateway_##name,
@@ -11,6 +14,7 @@ const struct rcpt_gateway *rcpt_gateway_find(const char *name)
     return NULL;
 }
 
+/* For completion, documentation and suggestions. */
 const char *const *rcpt_intake_gateways(size_t *count)
 {
 #define NAME(name) #name,

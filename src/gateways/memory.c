@@ -1,3 +1,6 @@
+/* What the intake remembers between requests, in fixed memory: aliases (hash table with a list by
+ * use: the least recently used is displaced), keys of signed requests (hash table over a ring: the
+ * oldest is displaced), rates (token bucket). Pure; called by src/intake. */
 #include "memory.h"
 
 #include <stdlib.h>
@@ -28,6 +31,7 @@ struct rcpt_alias_cache {
     uint32_t newest, oldest;
 };
 
+/* All entries are allocated at the start: indices of 32 bits serve as pointers. */
 struct rcpt_alias_cache *rcpt_alias_cache_new(size_t max_entries)
 {
     struct rcpt_alias_cache *cache = rcpt_calloc(1, sizeof(*cache));
@@ -55,11 +59,13 @@ void rcpt_alias_cache_free(struct rcpt_alias_cache *cache)
     free(cache);
 }
 
+/* The scope is part of the seed: equal ids of two accounts fall into different buckets. */
 static uint64_t hash_alias(uint32_t scope, const char *id, size_t size)
 {
     return rcpt_hash_text_extended(id, size, SCOPE_SEED + scope);
 }
 
+/* The link that points to the entry, or the end of its bucket: so it can be unlinked. */
 static uint32_t *find(struct rcpt_alias_cache *cache, uint64_t hash, uint32_t scope, const char *id,
                       size_t size)
 {
@@ -73,6 +79,7 @@ static uint32_t *find(struct rcpt_alias_cache *cache, uint64_t hash, uint32_t sc
     return link;
 }
 
+/* Takes it out of the list by use. */
 static void unlink_use(struct rcpt_alias_cache *cache, const struct alias *alias)
 {
     if (alias->newer != NONE)
@@ -85,6 +92,7 @@ static void unlink_use(struct rcpt_alias_cache *cache, const struct alias *alias
         cache->oldest = alias->newer;
 }
 
+/* To the head of the list by use. */
 static void use_now(struct rcpt_alias_cache *cache, uint32_t index)
 {
     struct alias *alias = &cache->aliases[index];
@@ -110,7 +118,7 @@ const char *rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope,
     return alias->text + alias->id_size;
 }
 
-/* A place for a new one: a fresh one, or that of the one that was used longest ago. */
+/* A fresh entry, or that of the least recently used one. */
 static uint32_t take_place(struct rcpt_alias_cache *cache)
 {
     if (cache->count < cache->capacity)
@@ -125,6 +133,7 @@ static uint32_t take_place(struct rcpt_alias_cache *cache)
     return index;
 }
 
+/* A known id gets the new text. Ids that are too long for 16 bits are not remembered. */
 void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
                           size_t size, const char *message_id, size_t message_id_size)
 {
@@ -154,11 +163,6 @@ void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const 
     use_now(cache, index);
 }
 
-size_t rcpt_alias_cache_count(const struct rcpt_alias_cache *cache)
-{
-    return cache->count;
-}
-
 /* ---- keys ---- */
 
 struct seen {
@@ -174,6 +178,7 @@ struct rcpt_replay_memory {
     uint32_t bucket_mask, capacity, count, place;
 };
 
+/* The seed is random: colliding keys cannot be made from outside. */
 struct rcpt_replay_memory *rcpt_replay_memory_new(size_t max_keys, uint64_t seed)
 {
     struct rcpt_replay_memory *memory = rcpt_calloc(1, sizeof(*memory));
@@ -199,6 +204,7 @@ void rcpt_replay_memory_free(struct rcpt_replay_memory *memory)
     free(memory);
 }
 
+/* 128 bits, so that two requests are never taken for each other by chance. */
 struct rcpt_replay_key rcpt_replay_key(const struct rcpt_replay_memory *memory, uint32_t scope,
                                        const char *key, size_t size)
 {
@@ -207,6 +213,7 @@ struct rcpt_replay_key rcpt_replay_key(const struct rcpt_replay_memory *memory, 
                                     .low = rcpt_hash_text_extended(key, size, ~seed)};
 }
 
+/* As find() above. */
 static uint32_t *find_seen(const struct rcpt_replay_memory *memory, struct rcpt_replay_key key)
 {
     uint32_t *link = &memory->buckets[key.low & memory->bucket_mask];
@@ -216,6 +223,7 @@ static uint32_t *find_seen(const struct rcpt_replay_memory *memory, struct rcpt_
     return link;
 }
 
+/* An expired key stays in its place and is ignored. */
 bool rcpt_replay_is_known(const struct rcpt_replay_memory *memory, struct rcpt_replay_key key,
                           int64_t now_ms)
 {
@@ -223,6 +231,7 @@ bool rcpt_replay_is_known(const struct rcpt_replay_memory *memory, struct rcpt_r
     return index != NONE && memory->seen[index].until_ms > now_ms;
 }
 
+/* The ring's next place; the key that was there, the oldest, leaves its bucket first. */
 void rcpt_replay_remember(struct rcpt_replay_memory *memory, struct rcpt_replay_key key,
                           int64_t until_ms)
 {
@@ -247,6 +256,7 @@ void rcpt_replay_remember(struct rcpt_replay_memory *memory, struct rcpt_replay_
 
 /* ---- rates ---- */
 
+/* seen_ms 0 marks a rate that was never used, hence the 1. */
 bool rcpt_rate_admit(struct rcpt_rate *rate, unsigned per_second, int64_t now_ms, unsigned *wait_s)
 {
     double most = (double)per_second * BURST_S;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- aliases: gateway id → message id; who has not been asked for longest is forgotten ---- */
+/* ---- aliases: gateway id → message id; the least recently used is forgotten ---- */
 
 struct rcpt_alias_cache;
 
@@ -22,13 +22,12 @@ const char *rcpt_alias_cache_get(struct rcpt_alias_cache *cache, uint32_t scope,
                                  const char *gateway_id, size_t size, size_t *message_id_size);
 void rcpt_alias_cache_put(struct rcpt_alias_cache *cache, uint32_t scope, const char *gateway_id,
                           size_t size, const char *message_id, size_t message_id_size);
-size_t rcpt_alias_cache_count(const struct rcpt_alias_cache *cache);
 
-/* ---- keys of requests, each for its time; the oldest is forgotten where there is no room ---- */
+/* ---- keys of requests, each for its time; the oldest is forgotten at the limit ---- */
 
 struct rcpt_replay_memory;
 
-struct rcpt_replay_key { /* 128 bits of a hash that nobody outside can aim at */
+struct rcpt_replay_key { /* 128 bits of a seeded hash: no client can aim at a collision */
     uint64_t high, low;
 };
 

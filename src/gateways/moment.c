@@ -1,4 +1,6 @@
-/* Times as gateways write them. */
+/* Times as gateways write them: epochs, RFC 3339 and its relatives, digits without separators,
+ * local times without a zone. A time whose zone is unknown stays a text (`gateway_at`) instead of
+ * becoming a wrong instant. Pure; called by draft.c. */
 #include <stdio.h>
 
 #include "core/timestamp.h"
@@ -7,6 +9,7 @@
 #define DATE_TIME_BYTES 19u /* 2025-10-18T12:10:29 */
 #define MOMENT_BYTES    40u
 
+/* For the check of `time_zone`: the parser of timestamps has the last word. */
 bool rcpt_moment_is_zone(const char *zone)
 {
     char text[MOMENT_BYTES];
@@ -41,7 +44,7 @@ static bool take_local(struct rcpt_text local, const char *zone, struct rcpt_are
     return true;
 }
 
-/* A blank before the zone, or in the place of a + that nobody has encoded: "…12:10:33 +0000",
+/* A blank before the zone, or in the place of a + that was not encoded: "…12:10:33 +0000",
  * "…12:10:33 00:00". */
 static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *arena)
 {
@@ -56,6 +59,7 @@ static struct rcpt_text with_zone(struct rcpt_text text, struct rcpt_arena *aren
     return RCPT_TEXT_JOIN(arena, head, has_sign ? RCPT_TEXT("") : RCPT_TEXT("+"), zone);
 }
 
+/* Everything that says by itself what it is; the rest is local time. */
 static bool read_auto(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
                       struct rcpt_moment *moment)
 {
@@ -87,11 +91,13 @@ static bool has_long_year(struct rcpt_text text)
            is_month_and_day(text.at + 4);
 }
 
+/* YYMMDDhhmm, with seconds, or with a long year. */
 static bool is_short(struct rcpt_text text)
 {
     return rcpt_text_is_digits(text) && (text.size == 10 || text.size == 12 || text.size == 14);
 }
 
+/* Missing parts are filled in: the century, and seconds of zero. */
 static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_arena *arena,
                        struct rcpt_moment *moment)
 {
@@ -104,6 +110,7 @@ static bool read_short(struct rcpt_text text, const char *zone, struct rcpt_aren
     return take_local((struct rcpt_text){local, (size_t)size}, zone, arena, moment);
 }
 
+/* False: no time. A text of digits is short form only where the adapter says so, else an epoch. */
 bool rcpt_moment_read(struct rcpt_text text, enum rcpt_intake_time format, const char *zone,
                       struct rcpt_arena *arena, struct rcpt_moment *moment)
 {

@@ -12,17 +12,6 @@ const struct rcpt_mapping rcpt_smpp_statuses[] = {
 };
 const size_t rcpt_smpp_status_count = RCPT_COUNT_OF(rcpt_smpp_statuses);
 
-const struct rcpt_mapping *rcpt_smpp_state(unsigned message_state)
-{
-    static const struct rcpt_mapping states[] = {
-        {"1", NULL, "SENT", NULL},    {"2", NULL, "DELIVERED", NULL}, {"3", NULL, "EXPIRED", NULL},
-        {"4", NULL, "FAILED", NULL},  {"5", NULL, "FAILED", NULL},    {"6", NULL, "SENT", NULL},
-        {"7", NULL, "UNKNOWN", NULL}, {"8", NULL, "REJECTED", NULL},
-    };
-    return message_state >= 1 && message_state <= RCPT_COUNT_OF(states) ? &states[message_state - 1]
-                                                                        : NULL;
-}
-
 /* The value behind `key`, up to the next blank; letters' case does not count. */
 static struct rcpt_text value_of(struct rcpt_text text, const char *key)
 {
@@ -41,6 +30,7 @@ static struct rcpt_text value_of(struct rcpt_text text, const char *key)
     return (struct rcpt_text){NULL, 0};
 }
 
+/* Keys count only in front of `text:`. */
 static struct rcpt_text before_text(struct rcpt_text receipt)
 {
     for (size_t at = 0; at + 5 <= receipt.size; at++)
@@ -50,6 +40,7 @@ static struct rcpt_text before_text(struct rcpt_text receipt)
     return receipt;
 }
 
+/* False: there is no `stat:`, so it is no receipt. */
 bool rcpt_smpp_parse(struct rcpt_text text, struct rcpt_smpp_receipt *receipt)
 {
     struct rcpt_text keys = before_text(text);

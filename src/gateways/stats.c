@@ -1,3 +1,5 @@
+/* What the intake counts per account: plain numbers, read by the metrics and the status page. Pure;
+ * called by src/intake. */
 #include "stats.h"
 
 #include <string.h>
@@ -30,7 +32,7 @@ void rcpt_intake_count_code(struct rcpt_intake_stats *stats, unsigned code)
     stats->codes[place].count++;
 }
 
-/* What stands in figures is a word, and nobody's number, address or name with blanks. */
+/* Labels of figures hold words only: no telephone number, address or name. */
 static bool is_word(struct rcpt_text status)
 {
     size_t digits = 0;

@@ -1,3 +1,8 @@
+/* Templates: where in a request a value stands, as adapters and accounts write it. template.h has
+ * the language. Compiled once at the start (rcpt_template_new), evaluated for every item. Pure.
+ *
+ * Values around the items are kept for the request (outer_value): what stands once beside a
+ * thousand items is looked up once. */
 #include "template.h"
 
 #include <stdlib.h>
@@ -33,6 +38,7 @@ struct rcpt_template {
 
 /* ---- compiling ---- */
 
+/* "/a/b": steps of a path into JSON. */
 static bool read_steps(struct field *field, struct rcpt_text path, const char **reason)
 {
     while (path.size > 0) {
@@ -53,6 +59,7 @@ static bool read_steps(struct field *field, struct rcpt_text path, const char **
     return true;
 }
 
+/* "^" starts at the root, each ".." one level up from the item. */
 static bool read_json_field(struct field *field, struct rcpt_text text, const char **reason)
 {
     field->kind = FIELD_JSON;
@@ -71,6 +78,7 @@ static bool read_json_field(struct field *field, struct rcpt_text text, const ch
     return read_steps(field, text, reason);
 }
 
+/* The first character says the kind; a plain name is a parameter. */
 static bool read_field(struct field *field, struct rcpt_text text, const char **reason)
 {
     text = rcpt_text_trim(text);
@@ -101,6 +109,7 @@ static bool read_field(struct field *field, struct rcpt_text text, const char **
     }
 }
 
+/* Commas separate alternatives: the first that has a value is taken. */
 static bool add_place(struct rcpt_template *template, struct rcpt_text text, const char **reason)
 {
     struct part *part = &template->parts[template->part_count++];
@@ -120,6 +129,7 @@ static bool add_place(struct rcpt_template *template, struct rcpt_text text, con
     return true;
 }
 
+/* Without braces the whole text is one place. */
 static bool compile(struct rcpt_template *template, struct rcpt_text text, const char **reason)
 {
     if (rcpt_text_find(text, "{") == text.size)
@@ -147,6 +157,7 @@ static bool compile(struct rcpt_template *template, struct rcpt_text text, const
     return true;
 }
 
+/* Names and literals point into the template's own copy of the text. */
 struct rcpt_template *rcpt_template_new(const char *text, const char **reason)
 {
     struct rcpt_template *template = rcpt_calloc(1, sizeof(*template));
@@ -165,6 +176,7 @@ static bool is_in(const char *const headers[2], struct rcpt_text name)
     return false;
 }
 
+/* For the check of what a signature covers. */
 unsigned rcpt_template_parts(const struct rcpt_template *template, const char *const headers[2])
 {
     unsigned parts = 0;
@@ -192,6 +204,7 @@ void rcpt_template_free(struct rcpt_template *template)
 
 /* ---- evaluating ---- */
 
+/* The first header of this name, without blanks around it. */
 struct rcpt_text rcpt_source_header(const struct rcpt_source *source, const char *name)
 {
     const struct rcpt_intake_request *request = source->request;
@@ -280,6 +293,7 @@ static struct rcpt_text json_value(const struct rcpt_source *source, const struc
     return value_below(node, field);
 }
 
+/* Empty: there is no such value in this request. */
 static struct rcpt_text field_value(const struct rcpt_source *source, const struct field *field)
 {
     switch (field->kind) {
@@ -296,6 +310,7 @@ static struct rcpt_text field_value(const struct rcpt_source *source, const stru
     }
 }
 
+/* The first alternative with a value. */
 static struct rcpt_text part_value(const struct rcpt_template *template, const struct part *part,
                                    const struct rcpt_source *source)
 {
@@ -305,6 +320,7 @@ static struct rcpt_text part_value(const struct rcpt_template *template, const s
     return value;
 }
 
+/* Empty when one of the parts is: half an id is no id. */
 static struct rcpt_text join_parts(const struct rcpt_template *template,
                                    const struct rcpt_source *source)
 {
@@ -320,6 +336,7 @@ static struct rcpt_text join_parts(const struct rcpt_template *template,
     return rcpt_text_join(source->arena, values);
 }
 
+/* One part, the common case, copies nothing. */
 struct rcpt_text rcpt_template_value(const struct rcpt_template *template,
                                      const struct rcpt_source *source)
 {

@@ -1,8 +1,15 @@
-/* The schemes that many gateways share, and the decision. */
+/* Verification: the schemes that many gateways share (secrets, HMAC of the body, Standard Webhooks,
+ * Telnyx, URLs that we sign), and the decision that follows from a verdict. Schemes of one gateway
+ * are in verify_gateways.c, verify_jwt.c and verify_sns.c.
+ *
+ * A verifier sets a verdict; rcpt_verify() decides whether the request goes on, and hides what the
+ * signature does not cover (verify_view.c). Every secret is compared, also after one matched, so
+ * that time says nothing about which. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"
 
+/* A replay key belongs to a verified request only. */
 void rcpt_verdict(struct rcpt_reading *reading, enum rcpt_intake_verdict verdict,
                   const char *reason)
 {
@@ -18,6 +25,7 @@ void rcpt_verdict_of(struct rcpt_reading *reading, bool same)
                  same ? "signature" : "the signature is not that of any secret");
 }
 
+/* max_age 0 means no limit; a time in the future is refused beyond what clocks may differ. */
 void rcpt_verdict_age(struct rcpt_reading *reading, int64_t signed_us)
 {
     int64_t limit = reading->account->max_age_us;
@@ -38,6 +46,7 @@ void rcpt_verdict_once(struct rcpt_reading *reading, struct rcpt_text key)
 
 /* ---- shared secrets ---- */
 
+/* All secrets are compared. */
 static bool is_secret(const struct rcpt_reading *reading, struct rcpt_text given)
 {
     bool same = false;
@@ -46,6 +55,7 @@ static bool is_secret(const struct rcpt_reading *reading, struct rcpt_text given
     return same;
 }
 
+/* `scheme` includes its blank. */
 static struct rcpt_text authorization(const struct rcpt_reading *reading, const char *scheme)
 {
     struct rcpt_text value = rcpt_reading_header(reading, "authorization");
@@ -54,6 +64,7 @@ static struct rcpt_text authorization(const struct rcpt_reading *reading, const 
     return rcpt_text_trim(rcpt_text_part(value, strlen(scheme), value.size));
 }
 
+/* The verdict of schemes that compare a secret. */
 static void decide(struct rcpt_reading *reading, bool given, bool same, const char *missing)
 {
     if (!given)
@@ -63,6 +74,7 @@ static void decide(struct rcpt_reading *reading, bool given, bool same, const ch
                      same ? "shared secret" : "the credentials are not those of any secret");
 }
 
+/* A secret may be "user:password" or the password alone. */
 static bool basic_matches(const struct rcpt_reading *reading, struct rcpt_text given)
 {
     struct rcpt_text pair = rcpt_base64_decode(given, reading->arena);
@@ -72,6 +84,7 @@ static bool basic_matches(const struct rcpt_reading *reading, struct rcpt_text g
     return pair.at != NULL && same;
 }
 
+/* The challenge makes browsers and some gateways send credentials. */
 void rcpt_verify_basic(struct rcpt_reading *reading)
 {
     struct rcpt_text given = authorization(reading, "Basic ");
@@ -99,6 +112,7 @@ void rcpt_verify_query(struct rcpt_reading *reading)
     decide(reading, given.size > 0, is_secret(reading, given), "the parameter is not there");
 }
 
+/* For gateways that keep nothing of a URL but its path. */
 static struct rcpt_text last_segment(const struct rcpt_reading *reading)
 {
     struct rcpt_text tail = reading->source.request->tail;
@@ -109,7 +123,7 @@ static struct rcpt_text last_segment(const struct rcpt_reading *reading)
                                     reading->arena);
 }
 
-/* Wherever a gateway that signs nothing lets its customers put a secret. */
+/* Every place where a gateway that signs nothing lets its customers put a secret. */
 void rcpt_verify_shared(struct rcpt_reading *reading)
 {
     struct rcpt_text basic = authorization(reading, "Basic ");
@@ -126,6 +140,7 @@ void rcpt_verify_shared(struct rcpt_reading *reading)
     decide(reading, given, same, "no credentials, token or secret segment");
 }
 
+/* rcpt_verify_allows() has checked the address already. */
 void rcpt_verify_address(struct rcpt_reading *reading)
 {
     rcpt_verdict(reading, RCPT_INTAKE_VERIFIED, "address");
@@ -133,7 +148,7 @@ void rcpt_verify_address(struct rcpt_reading *reading)
 
 /* ---- HMAC ---- */
 
-/* What has another length is no HMAC, and nothing is computed for it. */
+/* A text of another length is no HMAC: nothing is computed for it. */
 bool rcpt_hmac_matches(const struct rcpt_reading *reading, struct rcpt_text given, bool base64,
                        const struct rcpt_text *texts)
 {
@@ -155,6 +170,7 @@ struct rcpt_text rcpt_body_of(const struct rcpt_reading *reading)
     return body.at != NULL ? body : RCPT_TEXT("");
 }
 
+/* Some gateways write "sha256=" in front. */
 static void verify_body(struct rcpt_reading *reading, bool base64)
 {
     struct rcpt_text given = rcpt_reading_header(reading, reading->account->auth_name);
@@ -180,6 +196,7 @@ void rcpt_verify_hmac_base64(struct rcpt_reading *reading)
 
 /* ---- our own signature of our id in the callback's URL, for gateways that sign nothing ---- */
 
+/* `exp` is signed with the id: it can be believed. */
 static void url_expiry(struct rcpt_reading *reading, struct rcpt_text expires)
 {
     int64_t at = rcpt_seconds_of(expires);
@@ -223,6 +240,7 @@ void rcpt_verify_url_hmac(struct rcpt_reading *reading)
 
 /* ---- Standard Webhooks, Svix ---- */
 
+/* Svix used its own names before the standard existed. */
 static struct rcpt_text either_header(const struct rcpt_reading *reading, const char *one,
                                       const char *other)
 {
@@ -230,6 +248,8 @@ static struct rcpt_text either_header(const struct rcpt_reading *reading, const 
     return value.size > 0 ? value : rcpt_reading_header(reading, other);
 }
 
+/* The list is cut at RCPT_MAX_SIGNATURES entries, so that a request cannot ask for endless
+ * comparisons. */
 size_t rcpt_split_signatures(struct rcpt_text list, const char *separator, const char *prefix,
                              struct rcpt_text found[RCPT_MAX_SIGNATURES])
 {
@@ -244,6 +264,7 @@ size_t rcpt_split_signatures(struct rcpt_text list, const char *separator, const
     return count;
 }
 
+/* Secrets are base64 behind "whsec_"; one that is not decodable matches nothing. */
 static bool standard_matches(const struct rcpt_reading *reading, struct rcpt_text list,
                              const struct rcpt_text *texts)
 {
@@ -289,6 +310,7 @@ void rcpt_verify_standard(struct rcpt_reading *reading)
 
 #define BASE64_OF_ED25519 88u
 
+/* Nothing is decoded for a signature of the wrong length. */
 void rcpt_verify_telnyx(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "telnyx-signature-ed25519");
@@ -312,6 +334,7 @@ void rcpt_verify_telnyx(struct rcpt_reading *reading)
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
+/* Eleven digits reach the year 5138. */
 int64_t rcpt_seconds_of(struct rcpt_text text)
 {
     int64_t seconds = 0;
@@ -324,6 +347,7 @@ int64_t rcpt_seconds_of(struct rcpt_text text)
 
 /* ---- the decision ---- */
 
+/* An address that cannot be read is in no list. */
 static bool is_allowed(const struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -334,6 +358,7 @@ static bool is_allowed(const struct rcpt_reading *reading)
             rcpt_networks_have(account->allow, account->allow_count, &address));
 }
 
+/* The gateway's own body is not sent: some take any body for success. */
 static bool refuse(struct rcpt_reading *reading)
 {
     struct rcpt_intake_result *result = reading->result;
@@ -350,6 +375,7 @@ static bool refuse(struct rcpt_reading *reading)
     return false;
 }
 
+/* Before anything of the request is parsed. */
 bool rcpt_verify_allows(struct rcpt_reading *reading)
 {
     if (is_allowed(reading))
@@ -358,13 +384,15 @@ bool rcpt_verify_allows(struct rcpt_reading *reading)
     return refuse(reading);
 }
 
-/* Of a request without credentials, where those may be absent, nobody vouches for any part. */
+/* Where credentials may be absent, a request without them is believed as a whole: no signature says
+ * which part to believe. */
 static void believe_all(struct rcpt_reading *reading)
 {
     reading->covers = RCPT_COVERS_REQUEST;
     reading->signed_id = (struct rcpt_text){NULL, 0};
 }
 
+/* False: the request is answered with a refusal. After true the source holds the verified view. */
 bool rcpt_verify(struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;

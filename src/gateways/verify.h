@@ -1,5 +1,5 @@
-/* Who has sent a request, and what of it he vouches for: one verifier per scheme. Private to the
- * room.
+/* Who has sent a request, and which parts of it the verdict covers: one verifier per scheme.
+ * Private to src/gateways.
  *
  * What is applied was covered by the verdict: after rcpt_verify the reading's source holds the
  * verified view and nothing else, so that templates and hooks cannot see what the scheme does not

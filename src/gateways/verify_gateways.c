@@ -1,10 +1,15 @@
-/* Signatures that are some gateway's own. The recipes are the gateways'; see docs/gateways.md. */
+/* Signatures that are some gateway's own: Twilio, Vonage SMS, Plivo, SendGrid, Mailgun, Meta,
+ * Viber, LINE. The recipes are the gateways'; docs/gateways.md names their sources. Each function
+ * sets the verdict and says what it covers.
+ *
+ * Many recipes join texts without marking their borders, so that a part could be moved over one
+ * without changing the signature: the checks of names, digits and dots below are against that. */
 #include "account.h"
 #include "crypto.h"
 #include "verify_support.h"
 
 /* All names and values of a form in a row, each name behind `before` and each value behind
- * `between`; written at once, since a list of the texts would take more room than they do. */
+ * `between`. Written at once: a list of the texts would take more memory than they do. */
 static struct rcpt_text join_form(const struct rcpt_form *form, struct rcpt_text before,
                                   struct rcpt_text between, struct rcpt_arena *arena)
 {
@@ -28,6 +33,7 @@ static struct rcpt_text join_form(const struct rcpt_form *form, struct rcpt_text
 
 #define BASE64_OF_SHA1 28u
 
+/* Twilio may sign with or without the implied port, so both URLs are tried with every secret. */
 static bool twilio_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                            struct rcpt_text parameters)
 {
@@ -73,6 +79,7 @@ static bool twilio_form_matches(struct rcpt_reading *reading, struct rcpt_text g
                join_form(&reading->source.form, RCPT_TEXT(""), RCPT_TEXT(""), reading->arena));
 }
 
+/* The URL signs the hash, and the hash the body. */
 static bool twilio_body_matches(const struct rcpt_reading *reading, struct rcpt_text given,
                                 struct rcpt_text hash)
 {
@@ -81,6 +88,7 @@ static bool twilio_body_matches(const struct rcpt_reading *reading, struct rcpt_
     return twilio_matches(reading, given, RCPT_TEXT("")) && same;
 }
 
+/* `bodySHA256` stands in the URL when the body is JSON. */
 void rcpt_verify_twilio(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-signature");
@@ -226,6 +234,8 @@ static void vonage_view(struct rcpt_reading *reading, struct rcpt_form signed_fo
         reading->source.form = signed_form;
 }
 
+/* The digest's length says which kinds may have made it; `digest` of the account narrows it to
+ * one. */
 void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
 {
     struct rcpt_form form = vonage_parameters(reading);
@@ -244,123 +254,6 @@ void rcpt_verify_vonage_sms(struct rcpt_reading *reading)
         vonage_view(reading, signed_form);
 }
 
-/* ---- JSON web tokens: HS256 and nothing else, whatever the token asks for ---- */
-
-#define BASE64URL_OF_SHA256 43u
-
-static bool jwt_matches(const struct rcpt_reading *reading, struct rcpt_text token)
-{
-    const char *dot = token.size > 0 ? memrchr(token.at, '.', token.size) : NULL;
-    if (dot == NULL)
-        return false;
-    struct rcpt_text text = {token.at, (size_t)(dot - token.at)};
-    struct rcpt_text given = rcpt_text_part(token, text.size + 1, token.size);
-    bool same = false;
-    if (given.size != BASE64URL_OF_SHA256)
-        return false;
-    for (size_t index = 0; index < reading->account->secret_count; index++) {
-        struct rcpt_text mac =
-            RCPT_HMAC(RCPT_SHA256, reading->account->secrets[index], reading->arena, text);
-        same |= rcpt_same(rcpt_base64url(mac, reading->arena), given);
-    }
-    return same;
-}
-
-static const struct rcpt_node *jwt_part(const struct rcpt_reading *reading, struct rcpt_text part)
-{
-    const char *reason;
-    struct rcpt_text json = rcpt_base64url_decode(part, reading->arena);
-    return json.at != NULL ? rcpt_document_parse(json, reading->arena, &reason) : NULL;
-}
-
-/* The claims of a token that some secret has signed; NULL after setting the verdict. Nothing is
- * parsed before. */
-static const struct rcpt_node *jwt_claims(struct rcpt_reading *reading, struct rcpt_text token)
-{
-    struct rcpt_text head = rcpt_text_part(token, 0, rcpt_text_find(token, "."));
-    struct rcpt_text rest = rcpt_text_part(token, head.size + 1, token.size);
-    struct rcpt_text body = rcpt_text_part(rest, 0, rcpt_text_find(rest, "."));
-    const struct rcpt_node *header = NULL, *claims = NULL;
-    if (jwt_matches(reading, token)) {
-        header = jwt_part(reading, head);
-        claims = jwt_part(reading, body);
-    }
-    rcpt_verdict_of(reading,
-                    claims != NULL && rcpt_text_is(rcpt_node_text_of(header, "alg"), "HS256"));
-    return reading->result->verdict == RCPT_INTAKE_VERIFIED ? claims : NULL;
-}
-
-static bool jwt_hash_is(const struct rcpt_reading *reading, const struct rcpt_node *claims,
-                        const char *name, struct rcpt_text text)
-{
-    struct rcpt_text hash = RCPT_HASH(RCPT_SHA256, reading->arena, text);
-    return rcpt_same(rcpt_hex(hash, reading->arena), rcpt_node_text_of(claims, name));
-}
-
-/* The whole seconds of a date in the claims, which may have a fraction; 0: none. */
-static int64_t jwt_time(const struct rcpt_node *claims, const char *name)
-{
-    struct rcpt_text text = rcpt_node_text_of(claims, name);
-    return rcpt_seconds_of(rcpt_text_part(text, 0, rcpt_text_find(text, ".")));
-}
-
-/* A gateway that repeats a request signs it anew, so that `exp` and `nbf` hold as they stand. */
-static void jwt_times(struct rcpt_reading *reading, const struct rcpt_node *claims)
-{
-    int64_t now = reading->source.request->received_us;
-    int64_t expires = jwt_time(claims, "exp"), begins = jwt_time(claims, "nbf");
-    int64_t issued = jwt_time(claims, "iat");
-    rcpt_verdict_once(reading, rcpt_node_text_of(claims, "jti"));
-    if (issued > 0 || begins > 0)
-        rcpt_verdict_age(reading, issued > 0 ? issued : begins);
-    if (reading->account->max_age_us == 0 || reading->result->verdict != RCPT_INTAKE_VERIFIED)
-        return;
-    if (rcpt_node_get(claims, "exp") != NULL && now - expires > RCPT_CLOCKS_DIFFER_US)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token has expired");
-    else if (begins - now > RCPT_CLOCKS_DIFFER_US)
-        rcpt_verdict(reading, RCPT_INTAKE_STALE, "the token is not valid yet");
-}
-
-void rcpt_verify_vonage_messages(struct rcpt_reading *reading)
-{
-    struct rcpt_text token = rcpt_reading_header(reading, "authorization");
-    if (!rcpt_text_begins(token, "Bearer ")) {
-        rcpt_verdict(reading, token.size == 0 ? RCPT_INTAKE_MISSING : RCPT_INTAKE_BAD,
-                     "no bearer token");
-        return;
-    }
-    const struct rcpt_node *claims = jwt_claims(reading, rcpt_text_part(token, 7, token.size));
-    if (claims == NULL)
-        return;
-    if (!jwt_hash_is(reading, claims, "payload_hash", rcpt_body_of(reading)))
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "payload_hash is not that of the body");
-    else
-        jwt_times(reading, claims);
-}
-
-void rcpt_verify_messagebird(struct rcpt_reading *reading)
-{
-    struct rcpt_text token = rcpt_reading_header(reading, "messagebird-signature-jwt");
-    struct rcpt_text body = rcpt_body_of(reading), urls[RCPT_MAX_URLS];
-    unsigned url_count = rcpt_signed_urls(reading, false, urls);
-    bool same_url = false;
-    if (token.size == 0) {
-        rcpt_verdict(reading, RCPT_INTAKE_MISSING, "no header MessageBird-Signature-JWT");
-        return;
-    }
-    const struct rcpt_node *claims = jwt_claims(reading, token);
-    if (claims == NULL)
-        return;
-    for (unsigned url = 0; url < url_count; url++)
-        same_url |= jwt_hash_is(reading, claims, "url_hash", urls[url]);
-    if (!same_url)
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "url_hash is not that of public_url");
-    else if (body.size > 0 && !jwt_hash_is(reading, claims, "payload_hash", body))
-        rcpt_verdict(reading, RCPT_INTAKE_BAD, "payload_hash is not that of the body");
-    else
-        jwt_times(reading, claims);
-}
-
 /* ---- Plivo: V3 covers the parameters, V2 only the path ---- */
 
 /* The signatures of two headers, of a user's key and of the main account's. */
@@ -371,6 +264,7 @@ struct plivo_given {
     bool any; /* one of the headers is there */
 };
 
+/* Both headers may hold a list. */
 static struct plivo_given plivo_headers(const struct rcpt_reading *reading, const char *one,
                                         const char *other, const char *nonce)
 {
@@ -425,6 +319,7 @@ static bool plivo_v3_matches(struct rcpt_reading *reading, const struct plivo_gi
     return same;
 }
 
+/* V2 signs the path and the nonce: the sender is known, and nothing else. */
 static bool plivo_v2_matches(struct rcpt_reading *reading, const struct plivo_given *given)
 {
     struct rcpt_text urls[RCPT_MAX_URLS];
@@ -444,7 +339,8 @@ static bool plivo_nonce_is_good(struct rcpt_text nonce)
     return nonce.size > 0 && nonce.size <= 128 && rcpt_text_find(nonce, ".") == nonce.size;
 }
 
-/* V2 counts only where the account asks for it, and never beside V3. */
+/* V2 counts only where the account asks for it, and never beside V3: else leaving V3's header out
+ * would be enough to change the parameters. */
 void rcpt_verify_plivo(struct rcpt_reading *reading)
 {
     struct plivo_given given = plivo_headers(
@@ -473,6 +369,7 @@ void rcpt_verify_plivo(struct rcpt_reading *reading)
 
 #define MOST_BASE64_OF_ECDSA 96u
 
+/* The secret is SendGrid's public key. */
 void rcpt_verify_sendgrid(struct rcpt_reading *reading)
 {
     struct rcpt_text given = rcpt_reading_header(reading, "x-twilio-email-event-webhook-signature");
@@ -497,6 +394,7 @@ void rcpt_verify_sendgrid(struct rcpt_reading *reading)
 
 /* ---- Mailgun: hex HMAC-SHA256 of timestamp and token, all three inside the body ---- */
 
+/* The parent account's key may sign instead. */
 static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
                            struct rcpt_text token, struct rcpt_text given, struct rcpt_text parent)
 {
@@ -513,6 +411,7 @@ static void mailgun_decide(struct rcpt_reading *reading, struct rcpt_text time,
     rcpt_verdict_age(reading, rcpt_seconds_of(time));
 }
 
+/* Only the members of `signature` are parsed before the verdict. */
 static void mailgun_json(struct rcpt_reading *reading)
 {
     static const char *const outer[] = {"signature"};
@@ -527,6 +426,7 @@ static void mailgun_json(struct rcpt_reading *reading)
                    rcpt_node_text(&found[2]), rcpt_node_text(&found[3]));
 }
 
+/* JSON for webhooks, a form for the old ones, which have no parent signature. */
 void rcpt_verify_mailgun(struct rcpt_reading *reading)
 {
     const struct rcpt_form *form = &reading->source.form;
@@ -540,6 +440,7 @@ void rcpt_verify_mailgun(struct rcpt_reading *reading)
 
 /* ---- signatures of the raw body in a header ---- */
 
+/* The comparison runs also without the prefix, so that its time is the same. */
 static void verify_header_of_body(struct rcpt_reading *reading, const char *header, bool base64,
                                   const char *prefix, const char *missing)
 {

@@ -1,13 +1,18 @@
-/* Amazon SNS: RSA over a canonical text, with a certificate that the message names. Whoever may
- * choose the certificate could sign anything, so its URL has to be that of Amazon's certificates in
- * the topic's region. What Amazon signs are some members of the envelope; what stands beside them
- * is not read. */
+/* Amazon SNS: RSA over a canonical text, with a certificate that the message names. A sender that
+ * may choose the certificate could sign anything, so its URL must be that of Amazon's certificates
+ * in the topic's region. Amazon signs some members of the envelope; what stands beside them is not
+ * read.
+ *
+ * rcpt_verify_sns() sets the verdict: with pinned certificates at once, else with the one that
+ * src/intake has fetched (NEEDS_CERTIFICATE until then). rcpt_sns_open() then opens the envelope
+ * for the adapters behind it. */
 #include "account.h"
 #include "core/timestamp.h"
 #include "crypto.h"
 #include "sns.h"
 #include "verify_support.h"
 
+/* Letters, digits and dashes: nothing that could end the host's name early. */
 static bool is_region(struct rcpt_text text)
 {
     for (size_t index = 0; index < text.size; index++) {
@@ -46,6 +51,7 @@ bool rcpt_sns_is_url(struct rcpt_text url)
     return url_region(url, &path).at != NULL;
 }
 
+/* arn:aws…:sns:REGION:ACCOUNT:TOPIC. */
 struct rcpt_text rcpt_sns_region(const char *arn)
 {
     struct rcpt_text rest = rcpt_text_of(arn), none = {NULL, 0};
@@ -72,6 +78,7 @@ static bool is_certificate_path(struct rcpt_text path)
     return rcpt_text_is(rcpt_text_part(rest, DIGITS, rest.size), after);
 }
 
+/* Without a topic (verify: off) any region of Amazon's will do. */
 static bool is_in_region(const struct rcpt_reading *reading, struct rcpt_text url,
                          struct rcpt_text *path)
 {
@@ -80,6 +87,7 @@ static bool is_in_region(const struct rcpt_reading *reading, struct rcpt_text ur
     return region.at != NULL && (arn == NULL || rcpt_text_equal(region, rcpt_sns_region(arn)));
 }
 
+/* Only texts count: the canonical form has no other. */
 static struct rcpt_text member(const struct rcpt_node *envelope, const char *name)
 {
     const struct rcpt_node *node = rcpt_node_get(envelope, name);
@@ -149,6 +157,7 @@ struct statement {
     enum rcpt_digest digest;
 };
 
+/* Version 1 signs with SHA-1, version 2 with SHA-256. False: it cannot be a signature. */
 static bool read_statement(const struct rcpt_reading *reading, const struct rcpt_node *envelope,
                            struct statement *statement)
 {
@@ -173,6 +182,7 @@ static bool is_signed_by(const struct rcpt_reading *reading, const struct statem
                            statement->signature, statement->text, reading->arena);
 }
 
+/* Pinned certificates need no network; the URL in the message is not fetched. */
 static void verify_pinned(struct rcpt_reading *reading, const struct statement *statement)
 {
     bool same = false;
@@ -181,6 +191,7 @@ static void verify_pinned(struct rcpt_reading *reading, const struct statement *
     rcpt_verdict_of(reading, same);
 }
 
+/* The first request that names a certificate waits until it is fetched, then it is read again. */
 static void verify_named(struct rcpt_reading *reading, const struct statement *statement,
                          struct rcpt_text url)
 {
@@ -204,6 +215,7 @@ static void view_envelope(struct rcpt_reading *reading, const struct statement *
     rcpt_cover_header(reading, "x-amz-sns-message-id", member(statement->members, "MessageId"));
 }
 
+/* The age is checked after the signature: the time is one of the signed members. */
 static void verify_envelope(struct rcpt_reading *reading, const struct rcpt_node *envelope)
 {
     const struct rcpt_intake_account *account = reading->account;
@@ -229,7 +241,7 @@ static void verify_envelope(struct rcpt_reading *reading, const struct rcpt_node
         view_envelope(reading, &statement);
 }
 
-/* The members that Amazon writes, and no tree of what somebody else may have written. */
+/* Only the members that Amazon writes: no tree is built of an unverified body. */
 static const struct rcpt_node *shallow_envelope(const struct rcpt_reading *reading)
 {
     static const char *const names[] = {
@@ -263,6 +275,8 @@ static bool is_other_topic(const struct rcpt_reading *reading, const struct rcpt
     return false;
 }
 
+/* Another topic's message is refused even when Amazon signed it: every customer of Amazon can have
+ * one. */
 void rcpt_verify_sns(struct rcpt_reading *reading)
 {
     const struct rcpt_node *envelope = shallow_envelope(reading);
@@ -282,12 +296,15 @@ void rcpt_verify_sns(struct rcpt_reading *reading)
 
 /* ---- opening ---- */
 
+/* NULL: raw delivery. */
 const struct rcpt_node *rcpt_sns_envelope(const struct rcpt_reading *reading)
 {
     const struct rcpt_node *root = reading->source.root;
     return member(root, "Type").at != NULL && member(root, "TopicArn").at != NULL ? root : NULL;
 }
 
+/* The URL is called only for our own topic: a confirmed foreign subscription would let others
+ * send. */
 static void confirm(struct rcpt_reading *reading, const struct rcpt_node *envelope)
 {
     const char *arn = reading->account->topic_arn;
@@ -303,6 +320,7 @@ static void confirm(struct rcpt_reading *reading, const struct rcpt_node *envelo
     rcpt_reading_ignore(reading, trusted ? "subscription" : "subscription_not_trusted");
 }
 
+/* What is no JSON inside an envelope is a notice of Amazon's own. */
 void rcpt_sns_open(struct rcpt_reading *reading)
 {
     const char *reason;

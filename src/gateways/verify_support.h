@@ -1,4 +1,4 @@
-/* What the verifiers share. Private to the room. */
+/* What the verifiers share. Private to src/gateways. */
 #ifndef RECEIPTD_GATEWAYS_VERIFY_SUPPORT_H
 #define RECEIPTD_GATEWAYS_VERIFY_SUPPORT_H
 
@@ -25,7 +25,7 @@ bool rcpt_hmac_matches(const struct rcpt_reading *reading, struct rcpt_text give
 /* Sizes of an HMAC-SHA256 as text. */
 #define RCPT_HEX_OF_SHA256    64u
 #define RCPT_BASE64_OF_SHA256 44u
-/* Entries of a list of signatures that are looked at. */
+/* Entries of a list of signatures that are compared. */
 #define RCPT_MAX_SIGNATURES 8u
 /* Entries of the length that a signature has, behind `prefix`; returns how many, at most
  * RCPT_MAX_SIGNATURES of all that the list has. */

@@ -1,4 +1,5 @@
-/* URLs and parameters as gateways sign them. */
+/* URLs and parameters in the form in which gateways sign them. Pure; called by the verifiers of
+ * gateways that sign the URL. */
 #include <stdlib.h>
 
 #include "account.h"
@@ -49,6 +50,7 @@ static struct rcpt_text other_port(const struct rcpt_reading *reading, struct rc
                           path.at != NULL ? path : RCPT_TEXT(""));
 }
 
+/* Gateways differ in whether they sign an implied port, so both forms are tried. */
 unsigned rcpt_signed_urls(const struct rcpt_reading *reading, bool path_only,
                           struct rcpt_text urls[RCPT_MAX_URLS])
 {
@@ -59,6 +61,7 @@ unsigned rcpt_signed_urls(const struct rcpt_reading *reading, bool path_only,
     return RCPT_MAX_URLS;
 }
 
+/* By bytes, as the recipes say. */
 static int compare_fields(const void *left, const void *right)
 {
     const struct rcpt_parameter *one = left, *other = right;
@@ -66,6 +69,7 @@ static int compare_fields(const void *left, const void *right)
     return order != 0 ? order : rcpt_text_compare(one->value, other->value);
 }
 
+/* The given form stays as it is. */
 struct rcpt_form rcpt_sorted(const struct rcpt_form *form, bool once, struct rcpt_arena *arena)
 {
     size_t count = 0;

@@ -105,6 +105,7 @@ const struct rcpt_scheme rcpt_schemes[] = {
 };
 const size_t rcpt_scheme_count = RCPT_COUNT_OF(rcpt_schemes);
 
+/* Every verifier has a row: a new one without fails here at once. */
 const struct rcpt_scheme *rcpt_scheme_of(rcpt_verifier *verify)
 {
     const struct rcpt_scheme *found = NULL;
@@ -115,6 +116,7 @@ const struct rcpt_scheme *rcpt_scheme_of(rcpt_verifier *verify)
     return found;
 }
 
+/* An absent header is not covered. */
 void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rcpt_text value)
 {
     RCPT_ASSERT(reading->signed_header_count < RCPT_COUNT_OF(reading->signed_headers));
@@ -123,6 +125,7 @@ void rcpt_cover_header(struct rcpt_reading *reading, const char *name, struct rc
             (struct rcpt_intake_header){rcpt_text_of(name), value};
 }
 
+/* From here on templates and hooks see nothing that anybody could have changed on the way. */
 void rcpt_verify_view(struct rcpt_reading *reading)
 {
     struct rcpt_source *source = &reading->source;

@@ -1,6 +1,6 @@
-/* What every module of the daemon needs from its surroundings: time, the owner's ears, tickers,
- * handles that have to close, and the settings of a connection to PostgreSQL. A leaf: it calls no
- * module of the daemon. */
+/* What each module is handed: time, the owner's callbacks, tickers, the count of handles that
+ * have to close, settings of connections. A leaf: calls no module of the daemon. The owner is
+ * app/run.c. */
 #include "context.h"
 
 #include <stdio.h>
@@ -18,12 +18,36 @@ int64_t app_wall_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* New tickers go to the end: they run in the order of registration. */
 void app_add_ticker(struct app_context *context, struct app_ticker *ticker)
 {
     struct app_ticker **end = &context->tickers;
     while (*end != NULL)
         end = &(*end)->next;
     *end = ticker;
+}
+
+/* ---- the process's life ---- */
+
+#define TO(phase) (1u << (phase))
+
+static const char *const phase_names[APP_PHASE__COUNT] = {"starting", "running", "stopping",
+                                                          "closing", "closed"};
+
+/* Phases only go forward. A module that cannot start stops a process that never ran. */
+static const unsigned successors[APP_PHASE__COUNT] = {
+    [APP_STARTING] = TO(APP_RUNNING) | TO(APP_STOPPING),
+    [APP_RUNNING] = TO(APP_STOPPING),
+    [APP_STOPPING] = TO(APP_CLOSING),
+    [APP_CLOSING] = TO(APP_CLOSED),
+};
+
+void app_enter(struct app_context *context, enum app_phase phase, const char *reason)
+{
+    RCPT_ASSERT((successors[context->phase] & TO(phase)) != 0);
+    rcpt_log_debug("app", "process: %s -> %s: %s", phase_names[context->phase], phase_names[phase],
+                   reason);
+    context->phase = phase;
 }
 
 /* ---- the owner ---- */
@@ -53,6 +77,7 @@ unsigned app_reasons(const struct app_context *context, const char *reasons[APP_
     return context->host.reasons(context->host.owner, reasons);
 }
 
+/* The hint goes along: a reason is read by the person on call. */
 void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
 {
     snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
@@ -77,6 +102,7 @@ static void on_handle_closed(uv_handle_t *handle)
     app_closed(handle->data);
 }
 
+/* The count keeps the owner from freeing what libuv still uses. */
 void app_close_handle(struct app_context *context, uv_handle_t *handle)
 {
     handle->data = context;
@@ -86,6 +112,8 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle)
 
 /* ---- connections ---- */
 
+/* Positions make asynchronous commit safe, so it is the default; who writes without them sets it
+ * back. */
 struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name)
 {
     const struct rcpt_config *config = context->config;

@@ -1,9 +1,9 @@
 /* What every module of the running daemon is handed: the loop, the configuration, the metrics, the
- * tracer, the name of the instance, and the owner's ears.
+ * tracer, the name of the instance, and the owner's callbacks.
  *
  * The owner (run.c) fills it and outlives all modules; modules keep a pointer. Modules never learn
  * who owns the process: they call app_fail() and its like, which go to the owner's callbacks. What
- * is to happen every 50 ms registers a ticker. Call from the loop's thread only. Private to the
+ * is to happen every 50 ms registers a ticker. Call from the loop's thread only. Private to this
  * daemon.
  */
 #ifndef RECEIPTD_HOST_CONTEXT_H
@@ -16,9 +16,10 @@
 #include "postgres/connection.h"
 #include "trace/tracer.h"
 
-#define APP_REASON_BYTES 800u /* an error with its hint */
-#define APP_MOST_REASONS 8u
-#define APP_TICK_MS      50
+#define APP_REASON_BYTES   800u /* an error with its hint */
+#define APP_MOST_REASONS   8u
+#define APP_TICK_MS        50
+#define APP_INSTANCE_BYTES 80u
 
 struct app_host { /* callbacks of the owner; `owner` is their first argument */
     void *owner;
@@ -29,7 +30,7 @@ struct app_host { /* callbacks of the owner; `owner` is their first argument */
     unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
 };
 
-/* The life of the process, in this order. The owner sets it (enter() in app/run.c). */
+/* The life of the process, in this order. The owner sets it by app_enter(). */
 enum app_phase {
     APP_STARTING, /* modules start one after the other; a failure stops the process */
     APP_RUNNING,  /* until a signal or a fatal error */
@@ -56,11 +57,11 @@ struct app_context {
     struct app_host host;
     struct app_ticker *tickers;
     enum app_phase phase;
-    bool ready, was_ready;         /* as told last; once at least */
-    bool halted;                   /* some of the work stands still until an operator has looked */
+    bool ready, was_ready;         /* as logged last; once at least */
+    bool halted;                   /* some of the work stands still until an operator acts */
     int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
     unsigned open;                 /* things that have to say that they are closed */
-    char instance[80];
+    char instance[APP_INSTANCE_BYTES];
 };
 
 int64_t app_now(const struct app_context *context); /* of the loop, in milliseconds */
@@ -69,6 +70,9 @@ static inline bool app_is_stopping(const struct app_context *context)
 {
     return context->phase >= APP_STOPPING;
 }
+
+/* The one setter of the phase: asserts that it may follow, and logs it. For the owner only. */
+void app_enter(struct app_context *context, enum app_phase phase, const char *reason);
 
 /* The ticker is borrowed for good. */
 void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
@@ -95,6 +99,13 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle);
 
 /* What all connections have in common; context, callbacks and statements are the caller's. */
 struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name);
+
+/* ---- process.c ---- */
+/* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a
+ * fixed threshold for large blocks keep what is resident near what is used. */
+void app_limit_memory(void);
+/* HOST-PID, which tells the instances of a group apart. */
+void app_name_instance(char name[APP_INSTANCE_BYTES]);
 
 /* ---- kafka_properties.c ---- */
 struct rcpt_kafka_property;

@@ -1,4 +1,8 @@
-/* What goes back: head and body of an answer, in the order of the requests. */
+/* What goes back: head and body of an answer, whole or in pieces. Answers leave in the order of the
+ * requests: the first in line writes to the connection's `out`, the others to a buffer of their own
+ * until answer_advance() reaches them.
+ *
+ * Handlers answer through rcpt_http_answer*, the server itself through answer_refusal(). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +72,7 @@ static void append_number(struct rcpt_buffer *out, size_t value)
     rcpt_buffer_append(out, digits + at, sizeof(digits) - at);
 }
 
+/* `name` includes the colon and the blank. */
 static void append_field(struct rcpt_buffer *out, const char *name, const char *value)
 {
     rcpt_buffer_append_text(out, name);
@@ -83,6 +88,7 @@ static void append_number_field(struct rcpt_buffer *out, const char *name, size_
 }
 
 RCPT_PRINTF(2, 3)
+/* For short lines of the server's own: they always fit. */
 static void append_line(struct rcpt_buffer *out, const char *format, ...)
 {
     char line[256];
@@ -94,6 +100,8 @@ static void append_line(struct rcpt_buffer *out, const char *format, ...)
     rcpt_buffer_append(out, line, (size_t)size);
 }
 
+/* A stream to an HTTP/1.0 client has neither length nor chunks: the end of the connection ends
+ * it. */
 static void write_head(struct rcpt_http_request *request, struct rcpt_buffer *out,
                        const struct rcpt_http_answer *answer)
 {
@@ -126,6 +134,7 @@ static struct rcpt_buffer *place(struct rcpt_http_request *request)
     return connection->first == request ? &connection->out : &request->answer;
 }
 
+/* Counts also answers whose client is gone. */
 static void count(struct rcpt_http_request *request, int status)
 {
     struct rcpt_http_stats *stats = &request->server->stats;
@@ -134,7 +143,7 @@ static void count(struct rcpt_http_request *request, int status)
     stats->answers[status / 100]++;
 }
 
-/* True: there is somebody to send to. */
+/* False: the client is gone, nothing is to be sent. */
 static bool begin(struct rcpt_http_request *request, const struct rcpt_http_answer *answer)
 {
     struct connection *connection = request->connection;
@@ -148,6 +157,7 @@ static bool begin(struct rcpt_http_request *request, const struct rcpt_http_answ
     return true;
 }
 
+/* A request without a connection has no list that frees it. */
 static void finish(struct rcpt_http_request *request)
 {
     if (request->handed)
@@ -157,6 +167,7 @@ static void finish(struct rcpt_http_request *request)
         request_free(request);
 }
 
+/* HEAD gets the length of the body that GET would get. */
 void rcpt_http_answer(struct rcpt_http_request *request, const struct rcpt_http_answer *answer)
 {
     RCPT_ASSERT(request->complete && !request->answered && !request->streaming);
@@ -178,6 +189,7 @@ void rcpt_http_answer_text(struct rcpt_http_request *request, int status, const 
 
 /* ---- the server's own ---- */
 
+/* The header of 405 and of OPTIONS. */
 static void allowed_methods(const struct rcpt_http_request *request, char line[96])
 {
     static const struct {
@@ -195,6 +207,7 @@ static void allowed_methods(const struct rcpt_http_request *request, char line[9
     snprintf(line + used, 96 - used, "\r\n");
 }
 
+/* A 503 without a time of its own asks to come back after a second. */
 void answer_refusal(struct rcpt_http_request *request)
 {
     char headers[96] = "", text[64];
@@ -226,6 +239,8 @@ static void append_and_free(struct rcpt_buffer *out, struct rcpt_buffer *more)
     rcpt_buffer_free(more);
 }
 
+/* Moves finished answers to `out` and frees their requests, up to the first that is not finished;
+ * of that one, what is there. */
 void answer_advance(struct connection *connection)
 {
     struct rcpt_http_request *request = connection->first;
@@ -245,11 +260,12 @@ void answer_advance(struct connection *connection)
 
 /* ---- in pieces ---- */
 
-void answer_tell_gone(struct rcpt_http_request *request)
+/* Once per stream: its handler stops writing and calls end. */
+void answer_report_gone(struct rcpt_http_request *request)
 {
-    if (!request->streaming || request->told_gone || request->on_gone == NULL)
+    if (!request->streaming || request->gone_reported || request->on_gone == NULL)
         return;
-    request->told_gone = true;
+    request->gone_reported = true;
     request->on_gone(request->gone_context);
 }
 
@@ -272,6 +288,7 @@ void rcpt_http_answer_begin(struct rcpt_http_request *request,
     rcpt_http_answer_write(request, answer->body, answer->body_size);
 }
 
+/* A client that does not take the pieces is cut off at its limit instead of filling the memory. */
 void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes, size_t size)
 {
     struct connection *connection = request->connection;
@@ -291,6 +308,7 @@ void rcpt_http_answer_write(struct rcpt_http_request *request, const void *bytes
     connection_touch(connection);
 }
 
+/* Must be called also after on_gone: the request lives until then. */
 void rcpt_http_answer_end(struct rcpt_http_request *request)
 {
     struct connection *connection = request->connection;

@@ -1,3 +1,8 @@
+/* Bodies: collected within the server's budget of memory, and decompressed within limits of size
+ * and ratio. Called by parse.c and request.c.
+ *
+ * Every byte of capacity is counted in stats.body_bytes before it is allocated; when the budget is
+ * used up, a slow client's body gives way (server.c), else the request gets 503. */
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -9,6 +14,7 @@
 
 /* ---- the server's budget ---- */
 
+/* The route's own limit, or the server's. */
 size_t body_limit(const struct rcpt_http_request *request)
 {
     size_t own = request->route != NULL ? request->route->is.max_body_bytes : 0;
@@ -29,6 +35,7 @@ static bool reserve(struct rcpt_http_request *request, struct rcpt_buffer *buffe
     return true;
 }
 
+/* Gives the capacity back to the budget. */
 static void drop(struct rcpt_http_request *request, struct rcpt_buffer *buffer)
 {
     request->server->stats.body_bytes -= buffer->capacity;
@@ -42,6 +49,7 @@ void body_free(struct rcpt_http_request *request)
     RCPT_ASSERT(request->body_reserved == 0);
 }
 
+/* Returns 0, or the status to refuse with. */
 int body_append(struct rcpt_http_request *request, const char *bytes, size_t size)
 {
     if (request->body.size + size > body_limit(request))
@@ -54,15 +62,16 @@ int body_append(struct rcpt_http_request *request, const char *bytes, size_t siz
 
 /* ---- decompression ---- */
 
-/* One call of inflate into what room there is; the limit holds for what comes out. */
+/* One call of inflate into the free capacity. The limits hold for what comes out, at every step: a
+ * bomb is stopped before it has grown. */
 static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
                         struct rcpt_buffer *plain, int *status)
 {
     if (!reserve(request, plain, 1))
         return 503;
-    size_t room = plain->capacity - plain->size - 1;
+    size_t free_bytes = plain->capacity - plain->size - 1;
     stream->next_out = (Bytef *)plain->bytes + plain->size;
-    stream->avail_out = (uInt)(room < 1u << 30 ? room : 1u << 30);
+    stream->avail_out = (uInt)(free_bytes < 1u << 30 ? free_bytes : 1u << 30);
     size_t before = stream->avail_out;
     *status = inflate(stream, Z_NO_FLUSH);
     plain->size += before - stream->avail_out;
@@ -75,6 +84,7 @@ static int inflate_some(struct rcpt_http_request *request, z_stream *stream,
                : 400;
 }
 
+/* Ends at the end of the input, not of the first stream: trailing bytes make the body invalid. */
 static int inflate_all(struct rcpt_http_request *request, z_stream *stream,
                        struct rcpt_buffer *plain)
 {
@@ -95,6 +105,7 @@ static int inflate_all(struct rcpt_http_request *request, z_stream *stream,
     }
 }
 
+/* The plain body replaces the compressed one; both count in the budget meanwhile. */
 int body_decode(struct rcpt_http_request *request)
 {
     if (request->coding == HTTP_CODING_NONE || request->body.size == 0)

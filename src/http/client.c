@@ -1,8 +1,9 @@
 /* One easy handle per call in libcurl's multi handle; libuv watches its sockets and its timer.
+ * Called by webhook.c, src/intake and src/trace.
  *
- * A call is in flight from rcpt_client_send until finish(), which calls back and frees it: after its
- * answer, its time-out or its cancellation. Easy handles are used again, connections are libcurl's.
- */
+ * A call is in flight from rcpt_client_send until finish(), which calls back and frees it: after
+ * its answer, its time-out or its cancellation. Easy handles are used again; libcurl keeps the
+ * connections. */
 #include "client.h"
 
 #include <curl/curl.h>

@@ -1,14 +1,20 @@
+/* One client: bytes in, answers out in order, and its end. The states are in connection_state.c.
+ *
+ * libuv reads into one buffer of the server; connection_parse feeds the parser, handlers fill `out`
+ * (answer.c), and connection_flush sends once per turn of the loop. Backpressure: above the limits
+ * of pipelined requests or unsent bytes the rest of the input is held and the socket is not read
+ * (HELD). server.c accepts, evicts and ticks. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
-#define SLOW_MS        1000  /* of one request, where others wait for a connection or memory */
 #define KEPT_OUT_BYTES 4096u /* of an idle connection's buffer */
 #define MAX_UNSENT_BYTES                                                                           \
     (256u * 1024)         /* nothing more is read from a client that takes no answers */
-#define REFUSED_SLACK 64u /* connections above the limit that are told so */
+#define REFUSED_SLACK 64u /* connections above the limit that get an answer */
 
+/* What a full socket left over; freed when libuv has written it. */
 struct write {
     uv_write_t request;
     struct connection *connection;
@@ -16,80 +22,9 @@ struct write {
     size_t size;
 };
 
-/* ---- states ---- */
-
-static int64_t deadline_of(const struct connection *connection, enum connection_state state)
-{
-    const struct rcpt_http_settings *settings = &connection->server->settings;
-    int64_t now = http_now(connection->server);
-    switch (state) {
-    case CONNECTION_IDLE:
-        return connection->first != NULL ? INT64_MAX : now + settings->idle_timeout_ms;
-    case CONNECTION_HEAD:
-        return now + settings->header_timeout_ms;
-    case CONNECTION_BODY:
-        return now + settings->body_timeout_ms;
-    case CONNECTION_LINGERING:
-        return now + HTTP_LINGER_MS;
-    case CONNECTION_HELD:
-    case CONNECTION_CLOSED:
-        break;
-    }
-    return INT64_MAX;
-}
-
-void connection_set_state(struct connection *connection, enum connection_state state)
-{
-    static const bool legal[CONNECTION_CLOSED + 1][CONNECTION_CLOSED + 1] = {
-        [CONNECTION_IDLE] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_HEAD] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_HEAD] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_BODY] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_BODY] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_HELD] = {[CONNECTION_IDLE] = true,
-                             [CONNECTION_HELD] = true,
-                             [CONNECTION_LINGERING] = true,
-                             [CONNECTION_CLOSED] = true},
-        [CONNECTION_LINGERING] = {[CONNECTION_LINGERING] = true, [CONNECTION_CLOSED] = true},
-    };
-    RCPT_ASSERT(legal[connection->state][state]);
-    if (connection->served || connection->since_ms == 0)
-        connection->since_ms = http_now(connection->server);
-    connection->state = state;
-    connection->deadline_ms = deadline_of(connection, state);
-}
-
-/* Slow heads and slow bodies come from those who never end a request: whoever has is worth more,
- * also while it rests. */
-enum connection_worth connection_worth(const struct connection *connection)
-{
-    bool asks = connection->state == CONNECTION_HEAD || connection->state == CONNECTION_BODY;
-    if (connection->owed > 0 || connection->out.size > 0 || connection->writing_bytes > 0 ||
-        connection->state == CONNECTION_CLOSED)
-        return CONNECTION_KEPT;
-    if (!connection->served)
-        return CONNECTION_UNPROVEN;
-    if (!asks)
-        return CONNECTION_RESTING;
-    return connection_is_slow(connection) ? CONNECTION_SLOW : CONNECTION_KEPT;
-}
-
-bool connection_is_slow(const struct connection *connection)
-{
-    return http_now(connection->server) - connection->since_ms >= SLOW_MS;
-}
-
 /* ---- the end ---- */
 
+/* The second phase of the end: libuv is done with the handle, so the memory goes. */
 static void on_closed(uv_handle_t *handle)
 {
     struct connection *connection = handle->data;
@@ -101,6 +36,7 @@ static void on_closed(uv_handle_t *handle)
     http_handle_closed(server);
 }
 
+/* Takes it out of both lists of the server. */
 static void unlink_connection(struct connection *connection)
 {
     struct rcpt_http_server *server = connection->server;
@@ -120,7 +56,7 @@ static void unlink_connection(struct connection *connection)
     *link = connection->next_dirty;
 }
 
-/* Handlers keep what they were given; the rest is nobody's. */
+/* Handlers keep the requests that they hold, without a connection; all others are freed. */
 static void orphan_requests(struct connection *connection)
 {
     struct rcpt_http_request *request = connection->first;
@@ -130,13 +66,14 @@ static void orphan_requests(struct connection *connection)
         request->connection = NULL;
         request->next = NULL;
         if (request->handed && !request->answered)
-            answer_tell_gone(request);
+            answer_report_gone(request);
         else
             request_free(request);
         request = next;
     }
 }
 
+/* Safe to call twice, and from inside callbacks: the memory stays until on_closed. */
 void connection_close(struct connection *connection)
 {
     if (connection->state == CONNECTION_CLOSED)
@@ -147,28 +84,9 @@ void connection_close(struct connection *connection)
     orphan_requests(connection);
 }
 
-void connection_end_after(struct connection *connection)
-{
-    connection->close_after = true;
-}
-
 /* ---- out ---- */
 
-void connection_touch(struct connection *connection)
-{
-    if (connection->dirty || connection->state == CONNECTION_CLOSED)
-        return;
-    connection->dirty = true;
-    connection->next_dirty = connection->server->dirty;
-    connection->server->dirty = connection;
-}
-
-/* For its next request, or for its end: not before it has taken what libuv holds for it. */
-static bool waits_for_client(const struct connection *connection)
-{
-    return connection->state == CONNECTION_IDLE || connection->state == CONNECTION_LINGERING;
-}
-
+/* Something was taken: the time for the rest starts again. */
 static void on_written(uv_write_t *handle, int status)
 {
     struct write *write = (struct write *)handle;
@@ -182,12 +100,13 @@ static void on_written(uv_write_t *handle, int status)
         connection_close(connection);
         return;
     }
-    if (connection->writing_bytes == 0 && waits_for_client(connection)) /* its time begins now */
+    if (connection->writing_bytes == 0 &&
+        connection_waits_for_client(connection)) /* its time begins now */
         connection_set_state(connection, connection->state);
     connection_touch(connection);
 }
 
-/* What the socket does not take at once goes to libuv, memory and all. */
+/* What the socket does not take at once goes to libuv, which owns the memory until on_written. */
 static void send_rest(struct connection *connection, size_t sent)
 {
     struct write *write = rcpt_calloc(1, sizeof(*write));
@@ -208,6 +127,7 @@ static void send_rest(struct connection *connection, size_t sent)
     }
 }
 
+/* Tries the socket first: most answers leave in one system call without an allocation. */
 void connection_send(struct connection *connection)
 {
     if (connection->tls != NULL)
@@ -233,6 +153,7 @@ void connection_send(struct connection *connection)
 
 /* ---- in ---- */
 
+/* One buffer serves all connections, since every read is parsed before the next. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
     const struct connection *connection = handle->data;
@@ -240,6 +161,7 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init(connection->server->read_buffer, HTTP_READ_BYTES);
 }
 
+/* The client asks faster than handlers answer, or than it takes answers. */
 static bool is_full(const struct connection *connection)
 {
     return connection->owed >= connection->server->settings.max_pipelined ||
@@ -261,7 +183,7 @@ static void read_no_more(struct connection *connection)
     connection->reading = false;
 }
 
-/* No more is read while answers are owed to a client that asks ahead, or that takes none. */
+/* The bytes read so far stay with the connection; TCP makes the client wait with the rest. */
 static void hold(struct connection *connection, const char *bytes, size_t size)
 {
     rcpt_buffer_append(&connection->held, bytes, size);
@@ -270,7 +192,8 @@ static void hold(struct connection *connection, const char *bytes, size_t size)
         connection_set_state(connection, CONNECTION_HELD);
 }
 
-/* Not HTTP, or too much of it: the answer goes out after those that are owed, then it is over. */
+/* The input is not HTTP, or exceeds a limit: the answer goes out after those that are owed, and the
+ * connection ends. */
 static void refuse_input(struct connection *connection)
 {
     int status = parse_error_status(connection);
@@ -282,7 +205,8 @@ static void refuse_input(struct connection *connection)
     request_complete(request);
 }
 
-/* The next piece, which is cut off. False: nothing more is parsed now. */
+/* Parses one piece and cuts it off. False: nothing more is parsed now. A callback may have closed
+ * the connection, so its state is read again. */
 static bool parse_some(struct connection *connection, const char **bytes, size_t *size)
 {
     llhttp_t *parser = &connection->parser;
@@ -305,10 +229,12 @@ static bool parse_some(struct connection *connection, const char **bytes, size_t
     return false;
 }
 
+/* Plain bytes, from the socket or out of TLS. What comes after the last request of a connection is
+ * dropped. */
 void connection_parse(struct connection *connection, const char *bytes, size_t size)
 {
     if (connection->close_after || connection->state == CONNECTION_LINGERING)
-        return; /* nobody asked for what comes now */
+        return;
     if (connection->state == CONNECTION_HELD ||
         (connection->state == CONNECTION_IDLE && is_full(connection))) {
         hold(connection, bytes, size);
@@ -318,7 +244,7 @@ void connection_parse(struct connection *connection, const char *bytes, size_t s
         ;
 }
 
-/* The client has said its last word, and may still wait for answers. */
+/* A client may close its side and still wait for answers. */
 static void on_client_ended(struct connection *connection)
 {
     connection->client_ended = true;
@@ -331,6 +257,7 @@ static void on_client_ended(struct connection *connection)
     connection_touch(connection);
 }
 
+/* Size 0 is libuv's EAGAIN: there was nothing more to read. */
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct connection *connection = stream->data;
@@ -354,14 +281,15 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
     }
 }
 
-/* An answer went out: what was held back may be looked at, and more be read. */
+/* An answer went out: held bytes are parsed, and the socket is read again. */
 static void resume(struct connection *connection)
 {
     if (connection->state != CONNECTION_HELD || is_full(connection) || connection->close_after)
         return;
     struct rcpt_buffer held = connection->held;
     connection->held = (struct rcpt_buffer){0};
-    /* In the middle of a body that is held for slow answers, the rest has its time anew. */
+    /* In the middle of a body that was held for slow answers, the rest gets its whole time
+     * again. */
     connection_set_state(connection, CONNECTION_IDLE);
     if (held.size > 0)
         connection_parse(connection, held.bytes, held.size);
@@ -371,6 +299,7 @@ static void resume(struct connection *connection)
     read_on(connection);
 }
 
+/* Our end is closed; the connection goes when the client's is too. */
 static void on_shutdown(uv_shutdown_t *request, int status)
 {
     struct connection *connection = request->data;
@@ -379,13 +308,13 @@ static void on_shutdown(uv_shutdown_t *request, int status)
         connection_close(connection);
 }
 
-/* Our end is closed and the client's awaited: closing with bytes unread would reset the connection
- * and could take the answer with it. */
+/* Closes our end and awaits the client's: closing with bytes unread would reset the connection, and
+ * the reset could destroy the answer on its way. */
 static void begin_lingering(struct connection *connection)
 {
-    if (connection->shut)
+    if (connection->end_sent)
         return;
-    connection->shut = true;
+    connection->end_sent = true;
     if (connection->tls != NULL)
         tls_say_goodbye(connection);
     if (connection->state == CONNECTION_CLOSED)
@@ -401,6 +330,7 @@ static void begin_lingering(struct connection *connection)
     }
 }
 
+/* Each step may close the connection, so each next one looks at the state. */
 static void flush_one(struct connection *connection)
 {
     answer_advance(connection);
@@ -417,6 +347,7 @@ static void flush_one(struct connection *connection)
         connection_close(connection);
 }
 
+/* Flushing one connection may touch another: the loop handles it too. */
 void connection_flush(struct rcpt_http_server *server)
 {
     while (server->dirty != NULL) {
@@ -429,7 +360,8 @@ void connection_flush(struct rcpt_http_server *server)
 
 /* ---- time ---- */
 
-/* Whether the client has taken something of what libuv holds for it since the last look. */
+/* Whether the client has taken something of what libuv holds for it since the last tick; if so, its
+ * time starts again. */
 static bool takes_answers(struct connection *connection)
 {
     size_t queued = uv_stream_get_write_queue_size((uv_stream_t *)&connection->tcp);
@@ -441,6 +373,7 @@ static bool takes_answers(struct connection *connection)
     return moved;
 }
 
+/* A request that was begun gets 408; a client that sent nothing is closed without a word. */
 static void expire(struct connection *connection)
 {
     struct rcpt_http_request *request = connection->incoming;
@@ -456,6 +389,7 @@ static void expire(struct connection *connection)
     connection->deadline_ms = INT64_MAX;
 }
 
+/* The server's tick. Closing unlinks the connection, hence `next`. */
 void connection_expire(struct rcpt_http_server *server)
 {
     int64_t now = http_now(server);
@@ -466,7 +400,7 @@ void connection_expire(struct rcpt_http_server *server)
             server->stats.timeouts++;
             connection_close(each);
         } else if (each->deadline_ms <= now &&
-                   (each->writing_bytes == 0 || !waits_for_client(each))) {
+                   (each->writing_bytes == 0 || !connection_waits_for_client(each))) {
             expire(each);
         }
     }
@@ -484,6 +418,7 @@ static void link_connection(struct connection *connection)
     server->stats.connections++;
 }
 
+/* Fails only if the client is gone already: then the address is "::". */
 static void read_address(struct connection *connection)
 {
     struct sockaddr_storage address = {0};
@@ -492,7 +427,8 @@ static void read_address(struct connection *connection)
     connection->address = rcpt_address_of((const struct sockaddr *)&address);
 }
 
-/* Too many already: said in one line, without reading anything. */
+/* Too many connections: one line says so, without reading anything. Far above the limit, and where
+ * TLS would need a handshake first, even that is too much. */
 static void turn_away(struct connection *connection)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
@@ -509,6 +445,7 @@ static void turn_away(struct connection *connection)
     connection_touch(connection);
 }
 
+/* uv_accept needs an initialised handle, so the connection exists before it is known to be one. */
 void connection_accept(struct rcpt_http_server *server)
 {
     struct connection *connection = rcpt_calloc(1, sizeof(*connection));

@@ -5,6 +5,7 @@
 
 #include "internal.h"
 
+/* Texts lie in the head and end in a NUL. */
 static struct rcpt_http_text text_at(const struct rcpt_http_request *request, uint32_t at,
                                      uint32_t size)
 {
@@ -22,16 +23,7 @@ enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request)
     return request->method;
 }
 
-struct rcpt_http_text rcpt_http_target(const struct rcpt_http_request *request)
-{
-    return text_at(request, 0, request->target_size);
-}
-
-struct rcpt_http_text rcpt_http_path(const struct rcpt_http_request *request)
-{
-    return text_at(request, request->path, request->path_size);
-}
-
+/* 0 stands for no query, since the target has at least one byte before it. */
 struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request)
 {
     if (request->query == 0)
@@ -59,6 +51,7 @@ void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
     *value = text_at(request, field->value, field->value_size);
 }
 
+/* The first line of this name; headers that matter for security are counted by request.c. */
 struct rcpt_http_text rcpt_http_header(const struct rcpt_http_request *request, const char *name)
 {
     size_t size = strlen(name);
@@ -71,6 +64,7 @@ struct rcpt_http_text rcpt_http_header(const struct rcpt_http_request *request, 
     return (struct rcpt_http_text){0};
 }
 
+/* Never absent: a request without a body has an empty one. */
 struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request)
 {
     if (request->body.bytes == NULL)

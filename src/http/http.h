@@ -118,10 +118,7 @@ const struct rcpt_http_stats *rcpt_http_stats(const struct rcpt_http_server *ser
 
 /* ---- what a request says; valid until it is answered ---- */
 enum rcpt_http_method rcpt_http_method(const struct rcpt_http_request *request);
-struct rcpt_http_text rcpt_http_target(
-    const struct rcpt_http_request *request); /* path and query, as sent */
-struct rcpt_http_text rcpt_http_path(const struct rcpt_http_request *request); /* not decoded */
-/* Without the question mark; absent and empty are told apart by `bytes`. */
+/* Without the question mark; `bytes` tells an absent query from an empty one. */
 struct rcpt_http_text rcpt_http_query(const struct rcpt_http_request *request);
 /* What follows the route's prefix in the path: "" or "/…". */
 struct rcpt_http_text rcpt_http_rest(const struct rcpt_http_request *request);
@@ -132,7 +129,6 @@ void rcpt_http_header_at(const struct rcpt_http_request *request, size_t index,
 struct rcpt_http_text rcpt_http_body(const struct rcpt_http_request *request);
 /* Address of the client as text: behind a trusted proxy the one that it names. */
 const char *rcpt_http_source(const struct rcpt_http_request *request);
-bool rcpt_http_is_tls(const struct rcpt_http_request *request);
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request); /* uv_hrtime */
 
 /* The request was a welcome one: it does not count in rate_per_source. */

@@ -1,6 +1,7 @@
-/* What the files of src/http share. Nobody else includes this.
+/* What the files of src/http share. No file outside includes this.
  *
  * server.c      settings, routes, listening, limits of connections, drain and end
+ * connection_state.c  its states, deadlines, and worth when there are too many
  * connection.c  one client: bytes in, answers out in order, what it may wait for and how long
  * parse.c       the parser's callbacks: bytes become a request, or the reason why not
  * request.c     the memory of a request, its checks and its way to the handler
@@ -54,7 +55,7 @@ struct rcpt_http_request {
     bool in_name, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
     bool counts, counted;  /* in the rate of its source: once it is complete; it has been */
     bool handed, answered; /* to the handler; completely, by it */
-    bool streaming, chunked_answer, told_gone;
+    bool streaming, chunked_answer, gone_reported;
     size_t max_queued_bytes;
     void (*on_gone)(void *context);
     void *gone_context;
@@ -100,8 +101,8 @@ struct connection {
     struct rcpt_buffer held;                /* read and not parsed yet */
     struct rcpt_buffer out;                 /* to be sent by the next flush */
     size_t writing_bytes;                   /* given to libuv */
-    size_t queued_bytes;                    /* in libuv, when last looked at */
-    bool dirty, reading, close_after, client_ended, shut;
+    size_t queued_bytes;                    /* in libuv, at the last tick */
+    bool dirty, reading, close_after, client_ended, end_sent;
     bool served; /* a request of it was complete */
 };
 
@@ -132,7 +133,7 @@ struct rcpt_http_server {
     char *read_buffer, *plain_buffer;
     struct rcpt_http_stats stats;
     unsigned open_handles, references; /* references: itself until closed, and every request */
-    bool listening, draining, closing, told_of_proxy;
+    bool listening, draining, closing, proxy_warned;
     int64_t date_at_s;
     char date[40];
     struct rcpt_http_request *spare; /* answered ones, to be used again */
@@ -151,25 +152,16 @@ const struct http_route *http_find_route(const struct rcpt_http_server *server, 
                                          size_t size);
 void http_handle_closed(struct rcpt_http_server *server);
 void http_release(struct rcpt_http_server *server);
-void http_tell_closed(struct rcpt_http_server *server);
+void http_report_closed(struct rcpt_http_server *server);
 
-/* ---- connection.c ---- */
-void connection_accept(struct rcpt_http_server *server);
+/* ---- connection_state.c ---- */
 void connection_set_state(struct connection *connection, enum connection_state state);
-/* Nothing more is sent or read; its requests stay with their handlers. */
-void connection_close(struct connection *connection);
 /* Something is to be sent, or more may be parsed: the next flush sees to it. */
 void connection_touch(struct connection *connection);
-/* What is in `out` goes to the socket now. */
-void connection_send(struct connection *connection);
-void connection_flush(struct rcpt_http_server *server);
-/* Closes those that have used up their time. */
-void connection_expire(struct rcpt_http_server *server);
 /* The connection ends after the answers that are owed. */
 void connection_end_after(struct connection *connection);
-/* Plain bytes, from the socket or out of TLS. */
-void connection_parse(struct connection *connection, const char *bytes, size_t size);
-/* Whether this client has not completed a request and could go to make room. */
+/* It owes the server its next request or its end, and libuv nothing. */
+bool connection_waits_for_client(const struct connection *connection);
 /* Who goes first when there are too many; CONNECTION_KEPT: not at all. */
 enum connection_worth {
     CONNECTION_UNPROVEN, /* has not brought one whole request yet */
@@ -177,10 +169,21 @@ enum connection_worth {
     CONNECTION_RESTING,  /* asks for nothing now */
     CONNECTION_KEPT,     /* is owed an answer, or at its request */
 };
-
 enum connection_worth connection_worth(const struct connection *connection);
 /* Has it been at its request for long, so that it may give way? */
 bool connection_is_slow(const struct connection *connection);
+
+/* ---- connection.c ---- */
+void connection_accept(struct rcpt_http_server *server);
+/* Nothing more is sent or read; its requests stay with their handlers. */
+void connection_close(struct connection *connection);
+/* What is in `out` goes to the socket now. */
+void connection_send(struct connection *connection);
+void connection_flush(struct rcpt_http_server *server);
+/* Closes those that have used up their time. */
+void connection_expire(struct rcpt_http_server *server);
+/* Plain bytes, from the socket or out of TLS. */
+void connection_parse(struct connection *connection, const char *bytes, size_t size);
 
 /* ---- parse.c ---- */
 void parse_init(struct connection *connection);
@@ -206,8 +209,8 @@ bool request_text_is(struct rcpt_http_text text, const char *expected); /* ignor
 void answer_refusal(struct rcpt_http_request *request);
 /* Sends what the first requests of the list have ready. */
 void answer_advance(struct connection *connection);
-/* The client is gone: the handler of a streamed answer is told. */
-void answer_tell_gone(struct rcpt_http_request *request);
+/* The client is gone: calls on_gone of a streamed answer. */
+void answer_report_gone(struct rcpt_http_request *request);
 
 /* ---- body.c ---- */
 /* 0, or the status that it comes to. */

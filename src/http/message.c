@@ -34,6 +34,7 @@ static int on_url(llhttp_t *parser, const char *bytes, size_t size)
     return 0;
 }
 
+/* A name begins where no name was, or after a value. */
 static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
@@ -132,6 +133,7 @@ static void take_rest(struct rcpt_http_message *message, const char *rest, size_
     }
 }
 
+/* As in a request to the server, but for the proxy's form, which samples do not have. */
 static void split_target(struct parsing *parsing)
 {
     struct rcpt_http_message *message = parsing->message;
@@ -142,6 +144,7 @@ static void split_target(struct parsing *parsing)
     message->query_size = mark != NULL ? parsing->target_size - message->path_size - 1 : 0;
 }
 
+/* llhttp's reasons begin with a capital. */
 static bool fail(struct rcpt_error *error, const char *problem)
 {
     rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "not an HTTP/1.1 request: %c%s",
@@ -184,6 +187,7 @@ static bool parse(struct parsing *parsing, const char *text, size_t size, struct
     return true;
 }
 
+/* Other codings leave the body as it is. */
 static bool is_compressed(const struct rcpt_http_message *message)
 {
     static const char *const codings[] = {"gzip", "x-gzip", "deflate"};
@@ -200,7 +204,7 @@ static bool is_compressed(const struct rcpt_http_message *message)
     return false;
 }
 
-/* NULL: damaged, or more than MAX_PLAIN_BYTES. */
+/* NULL: damaged, or more than MAX_PLAIN_BYTES. 32 makes zlib accept gzip and deflate. */
 static char *inflate_body(const struct rcpt_http_message *message, size_t *size)
 {
     z_stream stream = {.next_in = (const Bytef *)message->body,
@@ -233,6 +237,7 @@ static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *er
     return true;
 }
 
+/* Both buffers belong to the message from here on, whatever comes of it. */
 struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
                                                   struct rcpt_error *error)
 {

@@ -1,14 +1,13 @@
 /* Bytes become a request, or the reason why they are none: the callbacks of llhttp.
  *
  * connection.c hands its input over in pieces: parse_piece cuts them (one line of a head, one line
- * with a chunk's size, or data), then llhttp_execute reads each. Proxies in front may read a request
- * differently from llhttp, and then smuggle a second one past their own checks; so this file refuses
- * what readers disagree on, before llhttp sees it: continued lines, line ends other than CR LF,
- * extensions of chunks, blanks in names, other protocols.
+ * with a chunk's size, or data), then llhttp_execute reads each. A proxy in front may read a
+ * request differently from llhttp, so that a second request could be smuggled past its checks; this
+ * file refuses what readers disagree on before llhttp sees it: continued lines, line ends other
+ * than CR LF, extensions of chunks, blanks in names, other protocols.
  *
  * A callback that returns an error ends the parsing and the connection; the status that the client
- * gets was noted in the request before.
- */
+ * gets was noted in the request before. */
 #include <ctype.h>
 #include <string.h>
 

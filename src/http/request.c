@@ -1,3 +1,8 @@
+/* A request between parser and handler: its memory (a free list), the checks of its head, and its
+ * way to the handler or to a refusal.
+ *
+ * The parser calls request_check_head when the head is complete and request_complete at the end.
+ * The first refusal counts: later checks do not overwrite it. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +14,7 @@
 
 /* ---- memory ---- */
 
+/* Requests are used again with the memory of their heads: a steady load allocates nothing. */
 static struct rcpt_http_request *take_spare(struct rcpt_http_server *server)
 {
     struct rcpt_http_request *request = server->spare;
@@ -23,6 +29,7 @@ static struct rcpt_http_request *take_spare(struct rcpt_http_server *server)
     return request;
 }
 
+/* Appends to the connection's list: answers leave in this order. */
 struct rcpt_http_request *request_new(struct connection *connection)
 {
     struct rcpt_http_server *server = connection->server;
@@ -41,7 +48,7 @@ struct rcpt_http_request *request_new(struct connection *connection)
     return request;
 }
 
-/* Everything but the fields, which are overwritten anyway, begins anew. */
+/* Clears everything but the fields, which are 1600 bytes and are overwritten anyway. */
 static void wipe(struct rcpt_http_request *request)
 {
     struct rcpt_buffer head = request->head;
@@ -56,6 +63,7 @@ static void wipe(struct rcpt_http_request *request)
     request->head = head;
 }
 
+/* Each request holds the server: the last one may free it. */
 void request_free(struct rcpt_http_request *request)
 {
     struct rcpt_http_server *server = request->server;
@@ -75,6 +83,7 @@ void request_free(struct rcpt_http_request *request)
 
 /* ---- where it comes from ---- */
 
+/* The text is made at the first call and kept in the request. */
 const char *rcpt_http_source(const struct rcpt_http_request *request)
 {
     char *text = ((struct rcpt_http_request *)(uintptr_t)request)->source;
@@ -85,11 +94,6 @@ const char *rcpt_http_source(const struct rcpt_http_request *request)
     return text;
 }
 
-bool rcpt_http_is_tls(const struct rcpt_http_request *request)
-{
-    return request->server->tls != NULL;
-}
-
 uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
 {
     return request->received_ns;
@@ -97,12 +101,14 @@ uint64_t rcpt_http_received_ns(const struct rcpt_http_request *request)
 
 /* ---- is it one that a handler is to see? ---- */
 
+/* The first reason stays. */
 void request_refuse(struct rcpt_http_request *request, int status)
 {
     if (request->refused == 0)
         request->refused = status;
 }
 
+/* 0: OPTIONS, and methods that no route takes. */
 static enum rcpt_http_method method_of(unsigned parsed)
 {
     switch (parsed) {
@@ -145,6 +151,7 @@ static bool split_target(struct rcpt_http_request *request)
     return true;
 }
 
+/* Codings that we cannot undo get 415; several at once are none of these words. */
 static void note_coding(struct rcpt_http_request *request, struct rcpt_http_text value)
 {
     if (request_text_is(value, "gzip") || request_text_is(value, "x-gzip"))
@@ -155,7 +162,9 @@ static void note_coding(struct rcpt_http_request *request, struct rcpt_http_text
         request_refuse(request, 415);
 }
 
-/* The headers that concern the server itself. */
+/* The headers that concern the server itself. Whatever makes the length of a body ambiguous is
+ * refused, though llhttp refuses most of it before: a proxy in front may have chosen the other
+ * meaning (request smuggling). */
 static void note_fields(struct rcpt_http_request *request)
 {
     for (uint32_t i = 0; i < request->field_count; i++) {
@@ -181,7 +190,7 @@ static void note_fields(struct rcpt_http_request *request)
     }
 }
 
-/* The time that a comparison takes says nothing about the token. */
+/* In constant time, so that the time of an answer says nothing about the token. */
 static bool equal_secrets(const char *left, const char *right, size_t size)
 {
     unsigned char difference = 0;
@@ -202,6 +211,7 @@ static bool is_authorised(const struct rcpt_http_request *request)
            equal_secrets(given.bytes + 7, token, size);
 }
 
+/* What RFC 9112 asks of every request: one Host, one length, a version that we speak. */
 static void check_form(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
@@ -216,12 +226,13 @@ static void check_form(struct rcpt_http_request *request, const llhttp_t *parser
         request_refuse(request, 411);
 }
 
+/* Authorisation comes last: a wrong method or path says nothing about the token. */
 static void check_route(struct rcpt_http_request *request, const llhttp_t *parser)
 {
-    struct rcpt_http_text path = rcpt_http_path(request);
-    request->route = http_find_route(request->server, path.bytes, path.size);
+    const char *path = request->head.bytes + request->path;
+    request->route = http_find_route(request->server, path, request->path_size);
     if (parser->method == HTTP_OPTIONS) {
-        if (request->route == NULL && !(path.size == 1 && path.bytes[0] == '*'))
+        if (request->route == NULL && !(request->path_size == 1 && path[0] == '*'))
             request_refuse(request, 404);
         request_refuse(request, 204);
     } else if (request->route == NULL) {
@@ -233,22 +244,24 @@ static void check_route(struct rcpt_http_request *request, const llhttp_t *parse
     }
 }
 
-/* Whoever speaks for others and is not named as a proxy makes one source of them all. */
+/* A proxy that is not named as trusted makes one source of all its clients. Said once per
+ * server. */
 static void warn_of_proxy(struct rcpt_http_request *request)
 {
     struct rcpt_http_server *server = request->server;
     bool speaks = memcmp(&request->counted_for, &request->peer, sizeof(request->peer)) == 0;
-    if (server->told_of_proxy || !speaks ||
+    if (server->proxy_warned || !speaks ||
         rcpt_http_header(request, "x-forwarded-for").bytes == NULL)
         return;
-    server->told_of_proxy = true;
+    server->proxy_warned = true;
     rcpt_log_warn("http",
-                  "%s: %s forwards requests of others and is no trusted proxy: their addresses are "
-                  "not looked at; HINT: name it in %s.trusted_proxies",
+                  "%s: %s forwards requests of others and is no trusted proxy: X-Forwarded-For is "
+                  "ignored; HINT: name it in %s.trusted_proxies",
                   server->name, rcpt_http_source(request), server->name);
 }
 
-/* It counts when all of it is here; until then others of the same source may come. */
+/* Only asks here: the request is charged when it is complete (count_for_source), so that unfinished
+ * ones of others with the same address cannot use the rate up. */
 static void check_rate(struct rcpt_http_request *request)
 {
     const struct rcpt_http_server *server = request->server;
@@ -276,6 +289,7 @@ static void count_for_source(struct rcpt_http_request *request)
     source_charge(request->server, &request->counted_for, 1);
 }
 
+/* For handlers that know better than the address who the client is. */
 void rcpt_http_give_back(struct rcpt_http_request *request)
 {
     if (!request->counted)
@@ -284,6 +298,8 @@ void rcpt_http_give_back(struct rcpt_http_request *request)
     source_charge(request->server, &request->counted_for, -1);
 }
 
+/* A declared length is refused before its body comes, and "100 Continue" is sent only for a body
+ * that will be read. */
 static void check_size(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -297,6 +313,7 @@ static void check_size(struct rcpt_http_request *request, const llhttp_t *parser
     }
 }
 
+/* The order of the checks is the order of the statuses: form before route, route before rate. */
 void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     request->method = method_of(parser->method);
@@ -312,6 +329,7 @@ void request_check_head(struct rcpt_http_request *request, const llhttp_t *parse
     check_size(request, parser);
 }
 
+/* The handler may answer at once, and so end the connection. */
 void request_complete(struct rcpt_http_request *request)
 {
     struct connection *connection = request->connection;

@@ -45,7 +45,7 @@ static void fill_defaults(struct rcpt_http_settings *settings)
         settings->max_pipelined = 16;
 }
 
-/* "127.0.0.1:80", "[::1]:80", ":80", "*:80": host and port, host "" for all. */
+/* "127.0.0.1:80", "[::1]:80", ":80", "*:80": host and port; host is "" for all addresses. */
 static bool split_listen(const char *listen, char *host, size_t capacity, const char **port)
 {
     const char *colon = strrchr(listen, ':');
@@ -68,7 +68,7 @@ static bool split_listen(const char *listen, char *host, size_t capacity, const 
     return true;
 }
 
-/* Names are resolved here, before the loop runs. */
+/* May block on DNS: this runs before the loop does. */
 static bool resolve_listen(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     char host[64];
@@ -94,6 +94,7 @@ static bool resolve_listen(struct rcpt_http_server *server, struct rcpt_error *e
     return true;
 }
 
+/* A network that cannot be read is fatal: skipping it would change who is believed. */
 static bool read_trusted(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     const struct rcpt_http_settings *settings = &server->settings;
@@ -112,7 +113,8 @@ static bool read_trusted(struct rcpt_http_server *server, struct rcpt_error *err
     return true;
 }
 
-/* As many descriptors as the process may have, and no more connections than those carry. */
+/* Raises the soft limit of open files to the hard one, and lowers max_connections to what it
+ * carries. */
 static void fit_to_descriptors(struct rcpt_http_server *server)
 {
     struct rlimit limit;
@@ -131,6 +133,7 @@ static void fit_to_descriptors(struct rcpt_http_server *server)
     }
 }
 
+/* Called by shared.c when the last request has let go. */
 static void free_server(struct rcpt_http_server *server)
 {
     for (size_t i = 0; i < server->route_count; i++) {
@@ -154,6 +157,7 @@ static void free_server(struct rcpt_http_server *server)
     free(server);
 }
 
+/* Whatever can be wrong with the settings shows here, before start. */
 static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     if (!resolve_listen(server, error) || !read_trusted(server, error))
@@ -167,6 +171,7 @@ static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
 
 static bool evict_body(struct rcpt_http_server *server, const struct connection *receiver);
 
+/* The strings that are needed later are copied; those in `settings` may go. */
 struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings,
                                        struct rcpt_error *error)
 {
@@ -193,6 +198,7 @@ struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings
     return server;
 }
 
+/* Sessions go on with the old context, which OpenSSL counts. */
 bool rcpt_http_reload_tls(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     if (server->tls == NULL)
@@ -218,6 +224,7 @@ void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_rou
     if (route->bearer_token != NULL)
         added->is.bearer_token = rcpt_strdup(route->bearer_token);
     added->prefix_size = strlen(route->prefix);
+    /* "/" takes everything; other prefixes end where a segment does. */
     if (added->prefix_size == 1) /* "/" takes everything */
         added->prefix_size = 0;
     if (route->methods & RCPT_HTTP_GET)
@@ -226,7 +233,8 @@ void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_rou
 
 /* ---- connections beyond the limit, and those that take too long ---- */
 
-/* Room for a new one: of those that are worth least, the one that has been so longest goes. */
+/* Makes space for a new connection: of those that are worth least, the one that has been so longest
+ * goes. */
 static bool evict(struct rcpt_http_server *server)
 {
     struct connection *victim = NULL;
@@ -246,7 +254,8 @@ static bool evict(struct rcpt_http_server *server)
     return true;
 }
 
-/* Of the unfinished bodies that have been coming for long the largest goes, with its connection. */
+/* Of the unfinished bodies of slow clients the largest goes, with its connection. False: there is
+ * none. */
 static bool evict_body(struct rcpt_http_server *server, const struct connection *receiver)
 {
     struct connection *victim = NULL;
@@ -266,6 +275,7 @@ static bool evict_body(struct rcpt_http_server *server, const struct connection 
     return true;
 }
 
+/* Accepts also above the limit, to say 503 rather than nothing (connection.c). */
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct rcpt_http_server *server = listener->data;
@@ -279,6 +289,7 @@ static void on_connection(uv_stream_t *listener, int status)
     connection_accept(server);
 }
 
+/* Before the loop blocks: everything that its handlers wrote leaves now. */
 static void on_flush(uv_prepare_t *handle)
 {
     connection_flush(handle->data);
@@ -291,7 +302,7 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- start ---- */
 
-/* The socket is made here so that SO_REUSEPORT can be set before it is bound. */
+/* The socket is made here, since SO_REUSEPORT must be set before bind. */
 static int open_listener(struct rcpt_http_server *server)
 {
     int family = server->listen_address.ss_family, yes = 1, no = 0;
@@ -312,6 +323,7 @@ static int open_listener(struct rcpt_http_server *server)
     return descriptor;
 }
 
+/* False: errno has the reason. */
 static bool listen_now(struct rcpt_http_server *server)
 {
     int descriptor = open_listener(server);
@@ -336,6 +348,7 @@ static const char *listen_hint(int failure)
     }
 }
 
+/* The handles do not keep the loop alive; connections and the listener do. */
 bool rcpt_http_start(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     uv_loop_t *loop = server->settings.loop;
@@ -375,6 +388,7 @@ int rcpt_http_port(const struct rcpt_http_server *server)
 
 /* ---- the end ---- */
 
+/* The three handles and each connection count; the last one reports the end. */
 static void on_handle_closed(uv_handle_t *handle)
 {
     http_handle_closed(handle->data);
@@ -386,6 +400,7 @@ static void close_listener(struct rcpt_http_server *server)
         uv_close((uv_handle_t *)&server->listener, on_handle_closed);
 }
 
+/* Idle connections close now, the others after their last answer (flush_one). */
 void rcpt_http_drain(struct rcpt_http_server *server)
 {
     if (server->draining || !server->listening)
@@ -401,6 +416,7 @@ void rcpt_http_drain(struct rcpt_http_server *server)
     }
 }
 
+/* Bytes that libuv holds count: the client has not taken them. */
 bool rcpt_http_is_idle(const struct rcpt_http_server *server)
 {
     for (const struct connection *each = server->connections; each != NULL; each = each->next)
@@ -409,6 +425,7 @@ bool rcpt_http_is_idle(const struct rcpt_http_server *server)
     return true;
 }
 
+/* A server that never listened has no handles to wait for. */
 void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *context),
                      void *context)
 {
@@ -417,7 +434,7 @@ void rcpt_http_close(struct rcpt_http_server *server, void (*on_closed)(void *co
     server->on_closed = on_closed;
     server->closed_context = context;
     if (!server->listening) {
-        http_tell_closed(server);
+        http_report_closed(server);
         return;
     }
     close_listener(server);

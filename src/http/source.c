@@ -1,8 +1,8 @@
-/* Who the client is: addresses, proxies that are believed, and how often each may ask.
+/* Who the client is (its address, or what a trusted proxy says), and how often each source may ask.
  *
- * The table of sources has a fixed number of buckets and places in each: a flood from many
- * addresses cannot grow it, the source that has been quiet longest gives its place away.
- */
+ * The table of sources has a fixed number of sets and places: a flood from many addresses cannot
+ * grow it; the least recently seen source gives its place away. The hash is seeded, so that no
+ * client can aim at a set. Called by connection.c and request.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 
 #define MAPPED_BITS 96u /* of ::ffff:0:0/96, where IPv4 is */
 
+/* Both limits of one address: connections now, and a token bucket of requests. */
 struct source {
     struct rcpt_address address;
     int64_t seen_ms; /* 0: free */
@@ -31,7 +32,7 @@ static bool is_trusted(const struct rcpt_http_server *server, const struct rcpt_
     return rcpt_networks_have(server->trusted, server->trusted_count, address);
 }
 
-/* The last entry of a list, cut off from it; what remains of the first one is no list. */
+/* The last entry of a list, cut off from it. After the first entry the list is absent. */
 static struct rcpt_http_text cut_last(struct rcpt_http_text *list)
 {
     const char *comma = memrchr(list->bytes, ',', list->size);
@@ -46,7 +47,7 @@ static struct rcpt_http_text cut_last(struct rcpt_http_text *list)
     return (struct rcpt_http_text){last, size};
 }
 
-/* Size without ":port", where there is one: behind brackets, or behind the only colon. */
+/* Size without ":port": behind brackets, or behind the only colon. */
 static size_t without_port(const char *text, size_t size)
 {
     const char *colon = memrchr(text, ':', size);
@@ -61,7 +62,7 @@ static size_t without_port(const char *text, size_t size)
     return bracketed || memchr(text, ':', host) == NULL ? host : size;
 }
 
-/* An address, perhaps in quotes and with a port, as proxies write it. */
+/* An address, perhaps in quotes, in brackets and with a port, as proxies write it. */
 static bool parse_forwarded(struct rcpt_http_text entry, struct rcpt_address *address)
 {
     if (entry.size >= 2 && entry.bytes[0] == '"' && entry.bytes[entry.size - 1] == '"') {
@@ -73,8 +74,9 @@ static bool parse_forwarded(struct rcpt_http_text entry, struct rcpt_address *ad
     return rcpt_address_parse(entry.bytes + bracketed, bracketed ? size - 2 : size, address);
 }
 
-/* Each proxy appends whom it heard: from the right, the first that is no proxy of ours. False: that
- * one was found, or a proxy's word cannot be read; what stands before may be the client's own. */
+/* Each proxy appends the address that it saw: from the right, the first that is no trusted proxy is
+ * the client. False: that one was found, or an entry cannot be read; what stands before it may be
+ * the client's own invention. */
 static bool step_back(const struct rcpt_http_server *server, struct rcpt_address *address,
                       struct rcpt_http_text forwarded)
 {
@@ -89,6 +91,7 @@ static bool step_back(const struct rcpt_http_server *server, struct rcpt_address
     return true;
 }
 
+/* X-Forwarded-For counts only from a trusted peer. */
 struct rcpt_address source_of(const struct rcpt_http_request *request)
 {
     struct rcpt_address address = request->peer;
@@ -105,8 +108,8 @@ struct rcpt_address source_of(const struct rcpt_http_request *request)
     return address;
 }
 
-/* Loopback and private networks. Unless it is a trusted proxy, such an address is a neighbour, or
- * a proxy that nobody has named: then all of the Internet would be one source. */
+/* Loopback and private networks. Unless it is a trusted proxy, such an address is a neighbour or a
+ * proxy that the configuration does not name: limiting it would limit everybody behind it. */
 bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address)
 {
 #define FOUR [10] = 0xff, [11] = 0xff
@@ -141,6 +144,7 @@ void source_table_free(struct source_table *table)
     free(table);
 }
 
+/* The finaliser of MurmurHash3. */
 static uint64_t mix(uint64_t value)
 {
     value ^= value >> 33;
@@ -159,7 +163,8 @@ static struct rcpt_address key_of(const struct rcpt_address *address)
     return key;
 }
 
-/* The place of this source; a new one takes that of the one that has been quiet longest. */
+/* The place of this source; a new one takes the place of the least recently seen. NULL: all places
+ * of the set have connections. */
 static struct source *find_source(struct rcpt_http_server *server,
                                   const struct rcpt_address *address)
 {
@@ -183,6 +188,7 @@ static struct source *find_source(struct rcpt_http_server *server,
     return oldest;
 }
 
+/* Where the table has no place left, the connection is allowed: the server's own limits remain. */
 bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
     if (server->settings.max_per_source == 0)
@@ -202,6 +208,7 @@ void source_disconnect(struct rcpt_http_server *server, const struct rcpt_addres
         source->connections--;
 }
 
+/* Refills by the time that has passed. A first request has the whole burst. */
 bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
                   unsigned *wait_s)
 {
@@ -221,6 +228,7 @@ bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *ad
     return true;
 }
 
+/* Many requests may be admitted before the first is charged: the debt is bounded by a burst. */
 void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens)
 {
     double most = BURST_S * (double)server->settings.rate_per_source;

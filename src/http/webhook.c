@@ -13,6 +13,7 @@
 
 #define OWN_HEADERS 5u /* at most: content type, id, time, signature, traceparent */
 
+/* What the client hands back. */
 struct call {
     struct rcpt_webhook_endpoint *endpoint;
     rcpt_webhook_on_answer on_answer;
@@ -87,6 +88,7 @@ void rcpt_webhooks_close(struct rcpt_webhooks *webhooks, void (*on_closed)(void 
 
 /* ---- endpoints ---- */
 
+/* The URL is not repeated in the messages: it may hold a secret. */
 static bool check_endpoint(const struct rcpt_webhook_endpoint_settings *settings,
                            struct rcpt_error *error)
 {
@@ -107,6 +109,7 @@ static bool check_endpoint(const struct rcpt_webhook_endpoint_settings *settings
     return true;
 }
 
+/* Each secret signs, so that receivers can change theirs one after the other. */
 static bool parse_secrets(struct rcpt_webhook_endpoint *endpoint,
                           const struct rcpt_webhook_endpoint_settings *settings,
                           struct rcpt_error *error)
@@ -157,6 +160,7 @@ unsigned rcpt_webhook_capacity(const struct rcpt_webhook_endpoint *endpoint)
 
 /* ---- calls ---- */
 
+/* A status counts even where the body did not come to its end. */
 static enum rcpt_webhook_class class_of(const struct rcpt_client_answer *answer)
 {
     static const enum rcpt_webhook_class classes[] = {
@@ -171,6 +175,7 @@ static enum rcpt_webhook_class class_of(const struct rcpt_client_answer *answer)
                                                    : classes[answer->failure];
 }
 
+/* The capacity is free before the callback, which may send the next call. */
 static void on_answer(void *context, const struct rcpt_client_answer *answer)
 {
     struct call *call = context;
@@ -220,6 +225,7 @@ static size_t make_headers(const struct rcpt_webhook_endpoint *endpoint,
     return count;
 }
 
+/* The client copies body and headers. */
 bool rcpt_webhook_send(struct rcpt_webhook_endpoint *endpoint,
                        const struct rcpt_webhook_call *request, rcpt_webhook_on_answer on_answered,
                        void *context)

@@ -1,4 +1,6 @@
-/* What is decided about a call without making one. Pure. */
+/* What is decided about a webhook without calling it: the class of a status, whether to retry and
+ * when, and which URLs and headers may be configured. Pure; called by webhook.c, actions, folds and
+ * the configuration's check. */
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -25,6 +27,8 @@ const char *rcpt_webhook_class_name(enum rcpt_webhook_class class)
     return names[class];
 }
 
+/* Redirects count as refused: following one would send the payload to an address that is not
+ * configured. */
 enum rcpt_webhook_class rcpt_webhook_classify(int status)
 {
     if (status >= 200 && status < 300)
@@ -34,12 +38,14 @@ enum rcpt_webhook_class rcpt_webhook_classify(int status)
     return status >= 500 && status < 600 ? RCPT_WEBHOOK_SERVER_ERROR : RCPT_WEBHOOK_REFUSED;
 }
 
+/* CANCELLED may be retried: receivers recognise a repetition by its webhook-id. */
 bool rcpt_webhook_may_retry(enum rcpt_webhook_class class)
 {
     return class != RCPT_WEBHOOK_DELIVERED && class != RCPT_WEBHOOK_REFUSED &&
            class != RCPT_WEBHOOK_FORBIDDEN;
 }
 
+/* A receiver cannot ask for more than the back-off's maximum. */
 int64_t rcpt_webhook_wait_ms(struct rcpt_backoff *backoff, int64_t retry_after_ms)
 {
     int64_t wait = rcpt_backoff_next_ms(backoff);
@@ -49,6 +55,7 @@ int64_t rcpt_webhook_wait_ms(struct rcpt_backoff *backoff, int64_t retry_after_m
 
 /* ---- what may be configured ---- */
 
+/* No control characters: a value with CR LF would add headers of its own. */
 bool rcpt_webhook_header_is_valid(const char *header)
 {
     static const char token[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
@@ -63,6 +70,7 @@ bool rcpt_webhook_header_is_valid(const char *header)
     return true;
 }
 
+/* These headers carry identity and signature: no configuration may replace them. */
 bool rcpt_webhook_header_is_ours(const char *header)
 {
     static const char *const ours[] = {
@@ -76,6 +84,7 @@ bool rcpt_webhook_header_is_ours(const char *header)
     return false;
 }
 
+/* A user name in the URL would be logged and sent as credentials. */
 bool rcpt_webhook_url_is_valid(const char *url)
 {
     size_t scheme = strncmp(url, "https://", 8) == 0 ? 8 : strncmp(url, "http://", 7) == 0 ? 7 : 0;

@@ -1,3 +1,6 @@
+/* Signatures of webhooks as Standard Webhooks (standardwebhooks.com) defines them: HMAC-SHA256 over
+ * "id.timestamp.body", one per secret, in base64 behind "v1,". Pure; called by webhook.c and by the
+ * configuration's check. */
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -12,6 +15,7 @@
 #define SIGNATURE_BYTES 32
 #define SIGNATURE_TEXT  48 /* "v1," + 44 of base64, a NUL */
 
+/* EVP_DecodeBlock skips blanks and accepts padding anywhere, so the form is checked first. */
 static bool is_base64(const char *text, size_t size)
 {
     size_t padding = 0;
@@ -21,6 +25,7 @@ static bool is_base64(const char *text, size_t size)
     return size > 0 && size % 4 == 0 && strspn(text, digits) == size - padding;
 }
 
+/* The decoded bytes are wiped from the stack. */
 bool rcpt_webhook_secret_parse(struct rcpt_webhook_secret *secret, const char *text)
 {
     if (strncmp(text, PREFIX, sizeof(PREFIX) - 1) == 0)
@@ -41,6 +46,7 @@ bool rcpt_webhook_secret_parse(struct rcpt_webhook_secret *secret, const char *t
     return good;
 }
 
+/* From malloc: the signatures, separated by blanks. */
 char *rcpt_webhook_sign(const struct rcpt_webhook_secret *secrets, size_t count, const char *id,
                         int64_t timestamp_s, const void *body, size_t size)
 {

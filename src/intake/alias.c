@@ -1,5 +1,8 @@
-/* Gateways' ids become ours: what the cache does not know is asked for, all together, one query at
- * a time. */
+/* Looks up our message ids for gateways' ids (`intake.alias`). Requests wait in a queue; one query
+ * at a time asks for the ids of all that wait, so a slow database makes fewer and larger queries.
+ *
+ * request.c resolves from the cache first and comes here for what it lacks. Results go through the
+ * cache back to intake_emit(). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +10,8 @@
 #include "internal.h"
 #include "postgres/statements.h"
 
-#define MAX_ASKED 10000u /* ids of one look-up; at least those of one request */
+/* In one query; a single request may bring more. */
+#define MAX_LOOKUP_IDS 10000u
 
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
@@ -17,11 +21,13 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     intake_update_readiness(intake);
 }
 
-/* Those that wait are not kept waiting for a database that is away. */
+/* Requests do not wait for a database that is away: they go on without aliases, or are refused
+ * where aliases are required. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct rcpt_intake *intake = context;
     (void)pg;
+    /* Once per outage: every attempt to reconnect comes by here. */
     if (intake->database != INTAKE_DATABASE_DOWN)
         rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "aliases cannot be looked up");
     intake->database = INTAKE_DATABASE_DOWN;
@@ -38,17 +44,21 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     intake_update_readiness(intake);
 }
 
+/* The intake may have a role of its own with fewer rights. */
 static const char *dsn_of(const struct rcpt_config *config)
 {
     return config->intake.dsn != NULL ? config->intake.dsn : config->postgres.dsn;
 }
 
+/* A new password takes effect with the next connection. */
 void rcpt_intake_apply_config(struct rcpt_intake *intake)
 {
     if (intake->pg != NULL)
         rcpt_pg_set_dsn(intake->pg, dsn_of(intake->config));
 }
 
+/* Both time-outs are short: requests are held open meanwhile, and a gateway repeats what takes
+ * long. */
 void intake_start_aliases(struct rcpt_intake *intake)
 {
     const struct rcpt_config *config = intake->config;
@@ -78,6 +88,7 @@ void intake_start_aliases(struct rcpt_intake *intake)
     rcpt_pg_start(intake->pg);
 }
 
+/* The cache alone answers here; NULL may mean unknown or not asked yet. */
 const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
                            const struct rcpt_intake_event *event, size_t *size)
 {
@@ -94,7 +105,7 @@ bool intake_can_look_up(const struct rcpt_intake *intake)
 
 /* ---- asking ---- */
 
-/* One text that PostgreSQL refuses would fail the look-up of all: such an id has no alias. */
+/* One text that PostgreSQL refuses would fail the query for all: such an id has no alias. */
 static bool is_asked(const struct rcpt_intake_event *event)
 {
     return event->message_id.size == 0 && event->gateway_message_id.size > 0 &&
@@ -109,14 +120,15 @@ static size_t count_asked(const struct delivery *delivery)
     return count;
 }
 
-/* The first deliveries in line, with at most MAX_ASKED ids, but one delivery at least. */
+/* Takes the first deliveries in line, with at most MAX_LOOKUP_IDS ids, but one delivery at least.
+ * Returns the number of ids. */
 static size_t take_deliveries(struct rcpt_intake *intake)
 {
     struct delivery **end = &intake->waiting;
     size_t asked = 0;
     while (*end != NULL) {
         size_t more = count_asked(*end);
-        if (asked > 0 && asked + more > MAX_ASKED)
+        if (asked > 0 && asked + more > MAX_LOOKUP_IDS)
             break;
         asked += more;
         end = &(*end)->next;
@@ -129,6 +141,7 @@ static size_t take_deliveries(struct rcpt_intake *intake)
     return asked;
 }
 
+/* Called twice, for two arrays of the same length: accounts, then ids. Duplicates are harmless. */
 static void put_asked(struct rcpt_intake *intake, bool accounts)
 {
     for (const struct delivery *each = intake->lookup.deliveries; each != NULL; each = each->next)
@@ -144,6 +157,7 @@ static void put_asked(struct rcpt_intake *intake, bool accounts)
         }
 }
 
+/* UINT32_MAX, for an account that the configuration no longer has, is the scope of no account. */
 static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
 {
     for (size_t i = 0; i < intake->account_count; i++)
@@ -152,6 +166,8 @@ static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
     return UINT32_MAX;
 }
 
+/* Columns of the statement `aliases`: account, gateway id, message id. Ids without a row are not
+ * cached, since their row may appear at any moment. */
 static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows)
 {
     size_t count = rcpt_pg_rows_count(rows);
@@ -166,6 +182,7 @@ static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows
 
 static void ask(struct rcpt_intake *intake);
 
+/* Whatever the outcome, the deliveries of this query go on now; the cache has what was found. */
 static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
@@ -187,15 +204,17 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
             intake_emit(delivery);
         delivery = next;
     }
+    /* An answer with a SQLSTATE came over a connection that stands but is of no use any more. */
     if (error != NULL && error->decision == RCPT_DECISION_RECONNECT && error->code[0] != '\0')
         rcpt_pg_reconnect(intake->pg, error);
     ask(intake);
     intake_flush(intake);
 }
 
+/* Does nothing while a query is in flight: its result calls here again. */
 static void ask(struct rcpt_intake *intake)
 {
-    if (intake->lookup.flying || intake->waiting == NULL || !intake_can_look_up(intake))
+    if (intake->lookup.in_flight || intake->waiting == NULL || !intake_can_look_up(intake))
         return;
     size_t asked = take_deliveries(intake);
     struct rcpt_pg_query query = {.statement = "aliases"};
@@ -205,12 +224,13 @@ static void ask(struct rcpt_intake *intake)
     rcpt_pg_begin_text_array(intake->encoder, asked);
     put_asked(intake, false);
     rcpt_pg_encoder_params(intake->encoder, &query.params);
-    intake->lookup.flying = true;
+    intake->lookup.in_flight = true;
     intake->totals.alias_lookups++;
     intake->totals.alias_asked += asked;
     rcpt_pg_submit(intake->pg, &query, 1, on_result, intake);
 }
 
+/* Appends the delivery to the queue; requests are answered in the order of their arrival. */
 void intake_look_up(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;

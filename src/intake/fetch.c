@@ -1,5 +1,9 @@
-/* What a gateway's protocol makes us ask for: the certificate that signed a message, and the URL
- * that confirms a subscription. Which hosts may be asked is decided by the adapter. */
+/* Fetches what a gateway's protocol makes us ask for: the certificate that signed a message, and
+ * the URL that confirms a subscription. The adapter decides which hosts may be asked.
+ *
+ * A fetch has a slot from its first request until it is settled; requests wait in the slot. Slots,
+ * fetches in flight and waiting requests are limited per account and in sum, because anybody can
+ * send a request that names a new URL. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +20,7 @@
 
 /* ---- what is known ---- */
 
+/* Certificates and failures are two tables of the same form. */
 static struct intake_certificate *find(struct intake_certificate *places, const char *url)
 {
     for (size_t i = 0; i < INTAKE_CERTIFICATES; i++)
@@ -24,6 +29,7 @@ static struct intake_certificate *find(struct intake_certificate *places, const 
     return NULL;
 }
 
+/* Called by the verifier while it reads a request; the use decides who is displaced. */
 const char *intake_find_certificate(void *context, const char *url)
 {
     struct rcpt_intake *intake = context;
@@ -34,8 +40,8 @@ const char *intake_find_certificate(void *context, const char *url)
     return certificate->pem;
 }
 
-/* In its own place, a free one, or that of the one that was needed longest ago: only what has come
- * displaces a certificate, failures have places of their own. */
+/* Stores into its own place, a free one, or that of the least recently used. Failures have a table
+ * of their own, so that only a fetched certificate displaces another. */
 static void keep(struct rcpt_intake *intake, struct intake_certificate *places, const char *url,
                  const char *pem)
 {
@@ -65,6 +71,8 @@ void intake_free_certificates(struct rcpt_intake *intake)
     }
 }
 
+/* A failure counts for five seconds: within them, requests that need the certificate are refused at
+ * once instead of asking again. */
 static bool has_failed(struct rcpt_intake *intake, const char *url)
 {
     const struct intake_certificate *failure = find(intake->failures, url);
@@ -73,16 +81,17 @@ static bool has_failed(struct rcpt_intake *intake, const char *url)
 
 /* ---- what is waited for ---- */
 
+/* Whether a drain has to wait. */
 bool intake_is_fetching(const struct rcpt_intake *intake)
 {
     for (size_t i = 0; i < INTAKE_FETCHES; i++)
         if (intake->fetches[i].account != NULL)
             return true;
-    return intake->confirmations_flying > 0;
+    return intake->confirmations_in_flight > 0;
 }
 
-/* The account's fetch of this URL, or a free place for it. NULL: the account has as many as it may,
- * or there is no place. */
+/* The account's slot for this URL, or a free one. NULL: the account has as many as it may, or no
+ * slot is free. */
 static struct intake_fetch *find_fetch(struct rcpt_intake *intake,
                                        const struct intake_account *account, const char *url)
 {
@@ -99,28 +108,30 @@ static struct intake_fetch *find_fetch(struct rcpt_intake *intake,
     return of_account < MAX_OF_ACCOUNT ? place : NULL;
 }
 
-static bool is_flying(const struct rcpt_intake *intake, const struct intake_account *account)
+/* At most one per account, so that no account delays the others by more than one time-out. */
+static bool has_fetch_in_flight(const struct rcpt_intake *intake,
+                                const struct intake_account *account)
 {
     for (size_t i = 0; i < INTAKE_FETCHES; i++)
-        if (intake->fetches[i].account == account && intake->fetches[i].flying)
+        if (intake->fetches[i].account == account && intake->fetches[i].in_flight)
             return true;
     return false;
 }
 
-/* The first in line of an account that has none under way: no account keeps the others waiting with
- * more than one. */
+/* The oldest slot of an account that has no fetch in flight. */
 static struct intake_fetch *next_fetch(struct rcpt_intake *intake)
 {
     struct intake_fetch *next = NULL;
     for (size_t i = 0; i < INTAKE_FETCHES; i++) {
         struct intake_fetch *each = &intake->fetches[i];
-        if (each->account != NULL && !is_flying(intake, each->account) &&
+        if (each->account != NULL && !has_fetch_in_flight(intake, each->account) &&
             (next == NULL || each->number < next->number))
             next = each;
     }
     return next;
 }
 
+/* The slot is freed first: a request that is read again may need it for another certificate. */
 static void settle(struct intake_fetch *fetch, bool good)
 {
     struct delivery *delivery = fetch->waiting;
@@ -138,6 +149,8 @@ static void settle(struct intake_fetch *fetch, bool good)
 
 static void on_certificate(void *context, const struct rcpt_client_answer *answer);
 
+/* Over https, to the host that the adapter has checked; redirects are not followed, so no other
+ * host can be named by an answer. */
 static void get(struct rcpt_intake *intake, const char *url, rcpt_client_on_answer on_answer,
                 void *context)
 {
@@ -149,24 +162,27 @@ static void get(struct rcpt_intake *intake, const char *url, rcpt_client_on_answ
 static void start_fetches(struct rcpt_intake *intake)
 {
     struct intake_fetch *fetch;
-    while (intake->fetches_flying < MAX_IN_FLIGHT && (fetch = next_fetch(intake)) != NULL) {
+    while (intake->fetches_in_flight < MAX_IN_FLIGHT && (fetch = next_fetch(intake)) != NULL) {
+        /* Another account may have fetched it, or failed to, while this slot waited. */
         bool is_here = find(intake->certificates, fetch->url) != NULL; /* for another account */
         if (is_here || has_failed(intake, fetch->url)) {
             settle(fetch, is_here);
             continue;
         }
-        fetch->flying = true;
-        intake->fetches_flying++;
+        fetch->in_flight = true;
+        intake->fetches_in_flight++;
         get(intake, fetch->url, on_certificate, fetch);
     }
 }
 
+/* Anything but a complete 200 is a failure: a part of a certificate would be refused at every
+ * request. */
 static void on_certificate(void *context, const struct rcpt_client_answer *answer)
 {
     struct intake_fetch *fetch = context;
     struct rcpt_intake *intake = fetch->intake;
     bool good = answer->status == 200 && answer->size > 0 && !answer->cut;
-    intake->fetches_flying--;
+    intake->fetches_in_flight--;
     if (good) {
         keep(intake, intake->certificates, fetch->url, answer->body);
     } else {
@@ -179,11 +195,13 @@ static void on_certificate(void *context, const struct rcpt_client_answer *answe
     intake_flush(intake);
 }
 
+/* Refuses the request when waiting is of no use or exceeds a limit. It waits without its arena; the
+ * request is read once more afterwards. */
 void intake_await_certificate(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
     const char *url = delivery->result.certificate_url;
-    /* One that is here and was not enough will not become better by asking again. */
+    /* A certificate that is here and did not verify will not improve by fetching it again. */
     bool vain = find(intake->certificates, url) != NULL || has_failed(intake, url);
     struct intake_fetch *fetch = vain ? NULL : find_fetch(intake, delivery->account, url);
     if (fetch == NULL || fetch->waiting_count >= MAX_WAITING) {
@@ -204,12 +222,13 @@ void intake_await_certificate(struct delivery *delivery)
 
 /* ---- confirmations ---- */
 
+/* The gateway gets its answer from the ticket: after a failure it repeats the confirmation. */
 static void on_confirmed(void *context, const struct rcpt_client_answer *answer)
 {
     struct delivery *delivery = context;
     struct rcpt_intake *intake = delivery->intake;
     bool good = answer->status >= 200 && answer->status < 300 && !answer->cut;
-    intake->confirmations_flying--;
+    intake->confirmations_in_flight--;
     if (good)
         rcpt_log_info("intake", "account %s: subscription confirmed", delivery->account->name);
     else
@@ -219,14 +238,15 @@ static void on_confirmed(void *context, const struct rcpt_client_answer *answer)
     rcpt_ticket_release(&delivery->ticket, good);
 }
 
+/* One at a time in sum: confirmations are rare, and unsigned gateways let anybody ask for them. */
 void intake_confirm(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
     rcpt_ticket_hold(&delivery->ticket);
-    if (intake->confirmations_flying >= MAX_CONFIRMATIONS) { /* the gateway asks again */
+    if (intake->confirmations_in_flight >= MAX_CONFIRMATIONS) { /* the gateway asks again */
         rcpt_ticket_release(&delivery->ticket, false);
         return;
     }
-    intake->confirmations_flying++;
+    intake->confirmations_in_flight++;
     get(intake, delivery->result.confirm_url, on_confirmed, delivery);
 }

@@ -1,3 +1,9 @@
+/* The intake as a whole: accounts, HTTP server, readiness, drain and end. `receiptd intake` and
+ * `receiptd run` start it on their loop.
+ *
+ * Its life: started, draining (no new connections, requests in hand are answered), closing (every
+ * part reports its end to on_part_closed, the last one frees the intake). request.c has the way of
+ * a request. */
 #include "http/client.h"
 #include "internal.h"
 
@@ -7,12 +13,12 @@
 #include <sys/stat.h>
 #include <sysexits.h>
 
-#define TICK_MS             50
-#define STALL_MS            2000 /* Kafka has been silent for so long: nothing more is taken in */
-#define CERTIFICATE_LOOK_MS 10000
-#define DEFAULT_REPLAY_MS   300000
-#define CLOSE_MS            3000
-#define JSON_CHUNK_BYTES    4096u
+#define TICK_MS              50
+#define STALL_MS             2000 /* Kafka has been silent for so long: nothing more is taken in */
+#define CERTIFICATE_CHECK_MS 10000
+#define DEFAULT_REPLAY_MS    300000
+#define CLOSE_MS             3000
+#define JSON_CHUNK_BYTES     4096u
 
 int64_t intake_now(const struct rcpt_intake *intake)
 {
@@ -21,12 +27,16 @@ int64_t intake_now(const struct rcpt_intake *intake)
 
 /* ---- readiness ---- */
 
+/* Half of the acknowledgement time-out at most, so that a request accepted just before still gets
+ * an answer within it. */
 static int64_t stall_ms(const struct rcpt_intake *intake)
 {
     int64_t half = intake->config->intake.ack_timeout_ms / 2;
     return half < STALL_MS ? half : STALL_MS;
 }
 
+/* The order is that of the start: without partitions no record has a target, without the database
+ * no alias is found, and a stalled Kafka would only fill the memory. */
 const char *intake_obstacle(const struct rcpt_intake *intake)
 {
     if (rcpt_aggregate_partitions(intake->aggregate) == 0 || !intake->letters_known)
@@ -41,6 +51,7 @@ const char *intake_obstacle(const struct rcpt_intake *intake)
     return NULL;
 }
 
+/* Called from every tick and callback; logs and reports changes only, also of the reason. */
 void intake_update_readiness(struct rcpt_intake *intake)
 {
     const char *reason = intake->draining ? "stopping" : intake_obstacle(intake);
@@ -58,10 +69,11 @@ void intake_update_readiness(struct rcpt_intake *intake)
 
 /* ---- accounts ---- */
 
+/* The order that compare_names in request.c searches by: memcmp, then size. */
 static int compare_accounts(const void *left, const void *right)
 {
     const struct intake_account *a = left, *b = right;
-    return strcmp(a->name, b->name); /* what find_account's order comes to: memcmp, then size */
+    return strcmp(a->name, b->name);
 }
 
 static bool make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
@@ -80,6 +92,7 @@ static bool make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
         account->adapter = rcpt_intake_account_new(given, config->ladder, error);
         if (account->adapter == NULL)
             return false;
+        /* From here free_intake() sees the account, also when a later one fails. */
         intake->account_count++;
         account->name = rcpt_intake_account_name(account->adapter);
         account->name_size = strlen(account->name);
@@ -95,6 +108,7 @@ static bool make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
 
 /* ---- HTTP ---- */
 
+/* The configuration has the list as one text, separated by commas. */
 static void split_proxies(struct rcpt_intake *intake)
 {
     const char *at = intake->config->intake.trusted_proxies;
@@ -124,6 +138,8 @@ static bool make_http(struct rcpt_intake *intake, struct rcpt_error *error)
         .max_per_source = config->intake.limits.connections_per_source,
         .max_header_bytes = config->intake.limits.header_bytes,
         .max_body_bytes = config->intake.limits.body_bytes,
+        /* Bodies get one half of intake.memory; has_capacity() in request.c guards the other
+         * half. */
         .max_memory_bytes = config->intake.memory_bytes / 2,
         .max_pipelined = (unsigned)config->intake.limits.pipelined,
         .rate_per_source = config->intake.limits.rate_per_source,
@@ -144,7 +160,7 @@ static bool make_http(struct rcpt_intake *intake, struct rcpt_error *error)
     return rcpt_http_start(intake->http, error);
 }
 
-/* Changes whenever one of the files does: an ordinary renewal needs nobody's signal. */
+/* Changes whenever one of the files does: a renewal on disk needs no signal. */
 static uint64_t certificate_mark(const struct rcpt_intake *intake)
 {
     const char *files[] = {intake->config->intake.tls_certificate, intake->config->intake.tls_key};
@@ -164,6 +180,7 @@ void rcpt_intake_reload(struct rcpt_intake *intake)
     intake->certificate_mark = certificate_mark(intake);
     if (intake->config->intake.tls_certificate == NULL || intake->closing)
         return;
+    /* A renewal that is half written fails here; the next check finds the rest of it. */
     if (rcpt_http_reload_tls(intake->http, &error))
         rcpt_log_info("intake", "certificate read again: %s",
                       intake->config->intake.tls_certificate);
@@ -171,18 +188,21 @@ void rcpt_intake_reload(struct rcpt_intake *intake)
         rcpt_log_error("intake", "the old certificate stays: %s; HINT: %s", error.text, error.hint);
 }
 
-static void look_at_certificate(struct rcpt_intake *intake)
+/* Compares the files every ten seconds, not at every tick: stat() may block on a network file
+ * system. */
+static void check_certificate(struct rcpt_intake *intake)
 {
     int64_t now = intake_now(intake);
     if (intake->config->intake.tls_certificate == NULL || now < intake->certificate_at_ms)
         return;
-    intake->certificate_at_ms = now + CERTIFICATE_LOOK_MS;
+    intake->certificate_at_ms = now + CERTIFICATE_CHECK_MS;
     if (certificate_mark(intake) != intake->certificate_mark)
         rcpt_intake_reload(intake);
 }
 
 /* ---- the end ---- */
 
+/* Runs when every part has reported its end, so nothing refers to the intake any more. */
 static void free_intake(struct rcpt_intake *intake)
 {
     for (size_t i = 0; i < intake->account_count; i++)
@@ -200,6 +220,7 @@ static void free_intake(struct rcpt_intake *intake)
     free(intake);
 }
 
+/* Ends what close_all began. After a failed start on_closed is not called: the caller got NULL. */
 static void on_part_closed(void *context)
 {
     struct rcpt_intake *intake = context;
@@ -207,9 +228,9 @@ static void on_part_closed(void *context)
         return;
     void (*on_closed)(void *context) = intake->settings.on_closed;
     void *closed_context = intake->settings.context;
-    bool told = intake->started;
+    bool reports = intake->started;
     free_intake(intake);
-    if (told)
+    if (reports)
         on_closed(closed_context);
 }
 
@@ -223,12 +244,14 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-/* Whatever was made; what waits for an alias is answered by its connection's end. */
+/* Closes whatever was made, so that a failed start can use it too. Requests that wait for an alias
+ * are answered by the end of their connection. */
 static void close_all(struct rcpt_intake *intake)
 {
     uv_handle_t *handles[] = {(uv_handle_t *)&intake->flush, (uv_handle_t *)&intake->linger,
                               (uv_handle_t *)&intake->tick};
     intake->closing = true;
+    /* Held by this function itself: no part that closes at once may free the intake below it. */
     intake->open = 1;
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         intake->open++;
@@ -251,6 +274,7 @@ static void close_all(struct rcpt_intake *intake)
     on_part_closed(intake);
 }
 
+/* A drain is over when every request has its answer, and every answer its client. */
 static void check_drain(struct rcpt_intake *intake)
 {
     if (!intake->draining || intake->closing || !rcpt_http_is_idle(intake->http) ||
@@ -261,6 +285,7 @@ static void check_drain(struct rcpt_intake *intake)
     close_all(intake);
 }
 
+/* The rest follows from the ticks: check_drain(). */
 void rcpt_intake_drain(struct rcpt_intake *intake)
 {
     if (intake->draining)
@@ -272,16 +297,19 @@ void rcpt_intake_drain(struct rcpt_intake *intake)
 
 /* ---- the loop ---- */
 
+/* Runs once per turn of the loop, after its input: what all requests of a turn brought leaves
+ * together. */
 static void on_flush(uv_check_t *handle)
 {
     intake_flush(handle->data);
 }
 
+/* Every 50 ms: what depends on time and not on an event. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_intake *intake = timer->data;
-    look_at_certificate(intake);
-    intake_trim(intake);
+    check_certificate(intake);
+    intake_trim(intake, intake_now(intake));
     intake_update_readiness(intake);
     check_drain(intake);
 }
@@ -296,6 +324,8 @@ static void start_handles(struct rcpt_intake *intake)
     uv_timer_start(&intake->tick, on_tick, TICK_MS, TICK_MS);
 }
 
+/* Several records of a partition may be in flight, but few: while they are, the next record
+ * fills. */
 static void make_memories(struct rcpt_intake *intake)
 {
     const struct rcpt_config *config = intake->config;
@@ -303,12 +333,13 @@ static void make_memories(struct rcpt_intake *intake)
         .max_events = (uint32_t)config->intake.max_events,
         .max_bytes = config->intake.max_bytes,
         .linger_ms = config->intake.linger_ms,
-        .max_flights = 4,
+        .max_in_flight = 4,
     };
     intake->aggregate = rcpt_aggregate_new(&settings);
     intake->replay = rcpt_replay_memory_new(config->intake.replay_keys, uv_hrtime());
 }
 
+/* Aliases come last: a database that is away must not keep the server from listening. */
 struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *settings,
                                       struct rcpt_error *error)
 {

@@ -1,6 +1,6 @@
 /* The intake: webhooks of gateways in, records in Kafka out, the answer after the acknowledgement.
  *
- * A module on somebody's loop: `receiptd intake` gives it one of its own, `receiptd run` shares
+ * A module on its caller's loop: `receiptd intake` gives it one of its own, `receiptd run` shares
  * its. Call from the loop's thread only.
  */
 #ifndef RECEIPTD_INTAKE_INTAKE_H

@@ -1,10 +1,11 @@
-/* What the files of the intake share. Private to src/app.
+/* What the files of the intake share. Private to src/intake.
  *
- * intake.c          start, readiness, drain, figures
- * intake_request.c  a request from its arrival to its answer
- * intake_kafka.c    records on their way, dead letters
- * intake_fetch.c    certificates and confirmations
- * intake_alias.c    look-ups of gateways' ids, gathered
+ * intake.c    start, readiness, drain, figures
+ * request.c   a request from its arrival to its answer
+ * delivery.c  its memory and its span
+ * kafka.c     records on their way, dead letters
+ * fetch.c     certificates and confirmations
+ * alias.c     look-ups of gateways' ids, gathered
  */
 #ifndef RECEIPTD_INTAKE_INTERNAL_H
 #define RECEIPTD_INTAKE_INTERNAL_H
@@ -16,10 +17,11 @@
 #include "postgres/arrays.h"
 #include "postgres/connection.h"
 
-#define INTAKE_TOPIC_EVENTS  0u /* index in the producer's topics */
-#define INTAKE_TOPIC_LETTERS 1u
-#define INTAKE_CERTIFICATES  16u
-#define INTAKE_FETCHES       32u /* certificates that requests wait for */
+#define INTAKE_TOPIC_EVENTS     0u /* index in the producer's topics */
+#define INTAKE_TOPIC_LETTERS    1u
+#define INTAKE_ARENA_KEEP_BYTES 65536u /* of an arena in the free list */
+#define INTAKE_CERTIFICATES     16u
+#define INTAKE_FETCHES          32u /* certificates that requests wait for */
 
 struct intake_account {
     struct rcpt_intake_account *adapter;
@@ -62,7 +64,7 @@ struct delivery {
 
 struct intake_lookup { /* one at a time */
     struct delivery *deliveries;
-    bool flying;
+    bool in_flight;
 };
 
 struct intake_certificate {
@@ -79,7 +81,7 @@ struct intake_fetch {
     struct delivery *waiting;
     unsigned waiting_count;
     uint64_t number; /* the smallest is the next */
-    bool flying;
+    bool in_flight;
 };
 
 enum intake_database {
@@ -113,7 +115,7 @@ struct rcpt_intake {
 
     struct intake_certificate certificates[INTAKE_CERTIFICATES], failures[INTAKE_CERTIFICATES];
     struct intake_fetch fetches[INTAKE_FETCHES];
-    unsigned fetches_flying, confirmations_flying;
+    unsigned fetches_in_flight, confirmations_in_flight;
     uint64_t fetch_number;
 
     uv_check_t flush;
@@ -139,7 +141,7 @@ int64_t intake_now(const struct rcpt_intake *intake);
 const char *intake_obstacle(const struct rcpt_intake *intake);
 void intake_update_readiness(struct rcpt_intake *intake);
 
-/* ---- intake_request.c ---- */
+/* ---- request.c ---- */
 void intake_on_request(void *context, struct rcpt_http_request *request);
 /* Aliases are as known as they will be: its events go out. */
 void intake_emit(struct delivery *delivery);
@@ -147,13 +149,25 @@ void intake_emit(struct delivery *delivery);
 void intake_adapt_again(struct delivery *delivery);
 /* No answer but 503: what it needs cannot be had now. */
 void intake_refuse(struct delivery *delivery);
-/* Its memory goes; whatever lies in the result with it. */
+
+/* ---- delivery.c ---- */
+struct delivery *delivery_take(struct rcpt_intake *intake, struct intake_account *account,
+                               struct rcpt_http_request *request,
+                               void (*on_settled)(struct rcpt_ticket *ticket));
+void delivery_give(struct delivery *delivery);
+void delivery_take_arena(struct delivery *delivery);
+/* The arena holds so many bytes now. */
+void delivery_count_arena(struct delivery *delivery, size_t bytes);
+/* Frees its arena, and with it what the result points to. */
 void intake_drop_arena(struct delivery *delivery);
+/* Reads the caller's trace headers and begins a span where one is due. */
+void delivery_note_trace(struct delivery *delivery);
+void delivery_end_span(struct delivery *delivery, unsigned code);
 /* After a burst the process gives its memory back. */
-void intake_trim(struct rcpt_intake *intake);
+void intake_trim(struct rcpt_intake *intake, int64_t now);
 void intake_free_spares(struct rcpt_intake *intake);
 
-/* ---- intake_kafka.c ---- */
+/* ---- kafka.c ---- */
 RCPT_MUST_CHECK bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error);
 /* Sends what is due. */
 void intake_flush(struct rcpt_intake *intake);
@@ -161,7 +175,7 @@ void intake_flush(struct rcpt_intake *intake);
 void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop);
 void intake_on_producer_closed(void *context);
 
-/* ---- intake_fetch.c ---- */
+/* ---- fetch.c ---- */
 /* For rcpt_intake_request; the context is the intake. */
 const char *intake_find_certificate(void *context, const char *url);
 /* Reads the request again when the certificate that it names has come, or refuses it. It waits
@@ -172,7 +186,7 @@ bool intake_is_fetching(const struct rcpt_intake *intake);
 void intake_confirm(struct delivery *delivery);
 void intake_free_certificates(struct rcpt_intake *intake);
 
-/* ---- intake_alias.c ---- */
+/* ---- alias.c ---- */
 void intake_start_aliases(struct rcpt_intake *intake);
 /* The id that this event goes out under; NULL: it has to be looked up first. */
 const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,

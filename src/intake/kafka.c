@@ -1,4 +1,8 @@
-/* Records on their way to Kafka, and what their acknowledgements settle. */
+/* Records to Kafka and back: sends what the aggregate has ready, and settles the tickets of
+ * requests when Kafka acknowledges. Also dead letters, which are records of their own topic.
+ *
+ * Every record that the producer takes comes back once through on_delivered, acknowledged or
+ * failed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +21,7 @@ struct outgoing {                       /* what a delivery report is about */
 
 /* ---- records ---- */
 
+/* Names of accounts for the header `gateway`; what does not fit is left out. */
 static size_t join_names(const struct rcpt_aggregate_batch *batch, char text[NAMES_BYTES])
 {
     size_t used = 0;
@@ -30,6 +35,7 @@ static size_t join_names(const struct rcpt_aggregate_batch *batch, char text[NAM
     return used;
 }
 
+/* tracestate means nothing without its traceparent. */
 static void add_trace(struct rcpt_producer_header *headers, size_t *count, const char *traceparent,
                       const char *tracestate)
 {
@@ -42,6 +48,7 @@ static void add_trace(struct rcpt_producer_header *headers, size_t *count, const
             (struct rcpt_producer_header){"tracestate", tracestate, strlen(tracestate)};
 }
 
+/* The producer copies headers and takes the value: it frees the bytes after delivery. */
 static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct outgoing *outgoing)
 {
     struct rcpt_aggregate_batch *batch = outgoing->batch;
@@ -64,11 +71,13 @@ static enum rcpt_producer_sent send_record(struct rcpt_intake *intake, struct ou
     return rcpt_producer_send(intake->producer, &record);
 }
 
+/* A record that the producer refuses fails its requests at once: their gateways send again. */
 static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *batch)
 {
     struct outgoing *outgoing = rcpt_calloc(1, sizeof(*outgoing));
     outgoing->batch = batch;
     if (send_record(intake, outgoing) == RCPT_PRODUCER_TAKEN) {
+        /* The producer owns the bytes now; the batch keeps its size for the account of memory. */
         batch->json.bytes = NULL;
         intake->totals.records++;
         intake->totals.record_bytes += batch->json.size;
@@ -81,11 +90,13 @@ static void send_batch(struct rcpt_intake *intake, struct rcpt_aggregate_batch *
     rcpt_aggregate_settle(intake->aggregate, batch, false);
 }
 
+/* A record waited out its time while no event of the loop came by. */
 static void on_linger(uv_timer_t *timer)
 {
     intake_flush(timer->data);
 }
 
+/* The timer is needed only while something waits that time alone releases. */
 void intake_flush(struct rcpt_intake *intake)
 {
     struct rcpt_aggregate_batch *batch;
@@ -98,6 +109,7 @@ void intake_flush(struct rcpt_intake *intake)
 
 /* ---- dead letters ---- */
 
+/* Telephone numbers must not reach the dead letters where the configuration says "masked". */
 static void hide_digits(char *text, size_t size)
 {
     size_t run = 0;
@@ -112,7 +124,7 @@ static void hide_digits(char *text, size_t size)
     }
 }
 
-/* As much of the bytes as may be kept. */
+/* As much of the bytes as the configuration lets through, from malloc. */
 static char *letter_value(const struct rcpt_intake *intake, struct rcpt_text raw, size_t *size,
                           bool *cut)
 {
@@ -130,6 +142,8 @@ static char *letter_value(const struct rcpt_intake *intake, struct rcpt_text raw
     return value;
 }
 
+/* The request holds its ticket for the letter too: the gateway gets its answer when the letter is
+ * safe. An unmapped status has no reason of its own. */
 void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop *drop)
 {
     struct rcpt_intake *intake = delivery->intake;
@@ -165,6 +179,7 @@ void intake_send_letter(struct delivery *delivery, const struct rcpt_intake_drop
 
 /* ---- what comes back ---- */
 
+/* A refusal (REJECT) repeats with every attempt, so it is logged as an error with its remedy. */
 static void on_delivered(void *context, void *tag, const struct rcpt_error *error)
 {
     struct rcpt_intake *intake = context;
@@ -184,11 +199,13 @@ static void on_delivered(void *context, void *tag, const struct rcpt_error *erro
     free(outgoing);
 }
 
+/* The producer has handled a round of acknowledgements: partitions may take the next record. */
 static void on_round(void *context)
 {
     intake_flush(context);
 }
 
+/* Partitions may be added while running: new events use them, open records keep theirs. */
 static void on_partitions(void *context, size_t topic, int32_t count)
 {
     struct rcpt_intake *intake = context;
@@ -199,6 +216,7 @@ static void on_partitions(void *context, size_t topic, int32_t count)
     intake_update_readiness(intake);
 }
 
+/* The reason is kept for the readiness text; the producer reconnects by itself. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
     struct rcpt_intake *intake = context;
@@ -207,6 +225,8 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     intake_update_readiness(intake);
 }
 
+/* Two topics, in the order of INTAKE_TOPIC_EVENTS and INTAKE_TOPIC_LETTERS. A record may be larger
+ * than a batch, since one event or letter may be; twice leaves space for headers and escapes. */
 bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
 {
     const struct rcpt_config *config = intake->config;

@@ -1,136 +1,24 @@
-/* A request: to its account, through the adapter, into records, and answered when all of it is
- * acknowledged. */
-#include <malloc.h>
+/* The way of a request: to its account, through the adapter, into records; answered when Kafka has
+ * acknowledged all of it.
+ *
+ * A delivery is one of: read and decided at once (intake_on_request), waiting for a certificate
+ * (fetch.c) or for aliases (alias.c), waiting for Kafka (its ticket is held by records and
+ * letters). on_settled() or one of the early answers ends it. Memory comes from two free lists:
+ * deliveries, and arenas that are held only while a result is read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/hash.h"
 #include "internal.h"
 
-#define ARENA_CHUNK_BYTES 8192u
-#define ARENA_KEEP_BYTES  65536u
-#define SPARE_ARENAS      64u
-#define SPARE_DELIVERIES  1024u
-#define MAX_HEADERS       100u
-#define RETRY_AFTER_S     2u
-#define WAITING_BYTES     5120u /* what a request that waits holds beside body and arena */
-#define TRIM_BYTES        (8u << 20)
-#define TRIM_MS           1000
-
-static int64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
-}
-
-/* ---- memory ---- */
-
-static struct intake_arena *take_arena(struct rcpt_intake *intake)
-{
-    struct intake_arena *arena = intake->spare_arenas;
-    if (arena == NULL) {
-        arena = rcpt_calloc(1, sizeof(*arena));
-        rcpt_arena_init(&arena->arena, ARENA_CHUNK_BYTES);
-        return arena;
-    }
-    intake->spare_arenas = arena->next;
-    intake->spare_arena_count--;
-    return arena;
-}
-
-static void count_arena(struct delivery *delivery, size_t bytes)
-{
-    struct rcpt_intake *intake = delivery->intake;
-    intake->arena_bytes += bytes - delivery->arena_bytes;
-    delivery->arena_bytes = bytes;
-    if (intake->arena_bytes > intake->most_arena_bytes)
-        intake->most_arena_bytes = intake->arena_bytes;
-}
-
-void intake_drop_arena(struct delivery *delivery)
-{
-    struct rcpt_intake *intake = delivery->intake;
-    struct intake_arena *arena = delivery->arena;
-    if (arena == NULL)
-        return;
-    delivery->arena = NULL;
-    count_arena(delivery, 0);
-    if (intake->spare_arena_count >= SPARE_ARENAS) {
-        rcpt_arena_fini(&arena->arena);
-        free(arena);
-        return;
-    }
-    rcpt_arena_reset(&arena->arena, ARENA_KEEP_BYTES);
-    arena->next = intake->spare_arenas;
-    intake->spare_arenas = arena;
-    intake->spare_arena_count++;
-}
-
-void intake_trim(struct rcpt_intake *intake)
-{
-    int64_t now = intake_now(intake);
-    if (intake->most_arena_bytes < TRIM_BYTES ||
-        intake->arena_bytes > intake->most_arena_bytes / 2 || now < intake->trim_at_ms)
-        return;
-    intake->trim_at_ms = now + TRIM_MS;
-    intake->most_arena_bytes = intake->arena_bytes;
-    malloc_trim(0);
-}
-
-static void on_settled(struct rcpt_ticket *ticket);
-
-static struct delivery *take_delivery(struct rcpt_intake *intake, struct intake_account *account,
-                                      struct rcpt_http_request *request)
-{
-    struct delivery *delivery = intake->spare_deliveries;
-    if (delivery != NULL) {
-        intake->spare_deliveries = delivery->next;
-        intake->spare_delivery_count--;
-    } else {
-        delivery = rcpt_malloc(sizeof(*delivery));
-    }
-    *delivery = (struct delivery){
-        .intake = intake, .account = account, .request = request, .received_us = now_us()};
-    rcpt_ticket_begin(&delivery->ticket, on_settled);
-    return delivery;
-}
-
-static void give_delivery(struct delivery *delivery)
-{
-    struct rcpt_intake *intake = delivery->intake;
-    free(delivery->body);
-    if (intake->spare_delivery_count >= SPARE_DELIVERIES) {
-        free(delivery);
-        return;
-    }
-    delivery->next = intake->spare_deliveries;
-    intake->spare_deliveries = delivery;
-    intake->spare_delivery_count++;
-}
-
-void intake_free_spares(struct rcpt_intake *intake)
-{
-    rcpt_arena_fini(&intake->json);
-    while (intake->spare_deliveries != NULL) {
-        struct delivery *delivery = intake->spare_deliveries;
-        intake->spare_deliveries = delivery->next;
-        free(delivery);
-    }
-    while (intake->spare_arenas != NULL) {
-        struct intake_arena *arena = intake->spare_arenas;
-        intake->spare_arenas = arena->next;
-        rcpt_arena_fini(&arena->arena);
-        free(arena);
-    }
-}
+#define MAX_HEADERS   100u
+#define RETRY_AFTER_S 2u
+#define WAITING_BYTES 5120u /* what a request that waits holds beside body and arena */
 
 /* ---- answers ---- */
 
-static void end_span(struct delivery *delivery, unsigned code);
-
+/* For answers after Kafka, and refusals without a body of the adapter's. */
 static void answer(struct delivery *delivery, unsigned code, const char *content_type,
                    const void *body, size_t size, unsigned retry_after_s)
 {
@@ -142,11 +30,12 @@ static void answer(struct delivery *delivery, unsigned code, const char *content
         .body_size = size,
     };
     rcpt_intake_count_code(&delivery->account->stats, code);
-    end_span(delivery, code);
+    delivery_end_span(delivery, code);
     rcpt_http_answer(delivery->request, &answer);
 }
 
-/* What Kafka did not acknowledge the gateway sends again. */
+/* 503 makes the gateway send again what Kafka did not acknowledge. The replay key is remembered
+ * only after success, or the repetition would be taken for a copy. */
 static void on_settled(struct rcpt_ticket *ticket)
 {
     struct delivery *delivery = (struct delivery *)ticket;
@@ -163,10 +52,10 @@ static void on_settled(struct rcpt_ticket *ticket)
         answer(delivery, delivery->code, delivery->content_type, delivery->body,
                delivery->body_size, 0);
     }
-    give_delivery(delivery);
+    delivery_give(delivery);
 }
 
-/* At once, without Kafka: a refusal, or a request that held no receipt. */
+/* Answers without Kafka: a refusal, a copy, or a request that held no receipt. */
 static void answer_now(struct delivery *delivery)
 {
     const struct rcpt_intake_answer *given = &delivery->result.answer;
@@ -181,17 +70,18 @@ static void answer_now(struct delivery *delivery)
         .body_size = given->body.at != NULL ? given->body.size : 0,
     };
     rcpt_intake_count_code(&delivery->account->stats, given->code);
-    end_span(delivery, given->code);
+    delivery_end_span(delivery, given->code);
     rcpt_http_answer(delivery->request, &answer);
     intake_drop_arena(delivery);
-    give_delivery(delivery);
+    delivery_give(delivery);
 }
 
+/* The request was read, but is not taken now. */
 static void turn_back(struct delivery *delivery, unsigned code, unsigned wait_s)
 {
     answer(delivery, code, NULL, NULL, 0, wait_s);
     intake_drop_arena(delivery);
-    give_delivery(delivery);
+    delivery_give(delivery);
 }
 
 void intake_refuse(struct delivery *delivery)
@@ -200,7 +90,7 @@ void intake_refuse(struct delivery *delivery)
     turn_back(delivery, 503, RETRY_AFTER_S);
 }
 
-/* The arena goes before the answer does. */
+/* Copies the answer out of the arena, which goes before Kafka acknowledges. */
 static void keep_answer(struct delivery *delivery)
 {
     const struct rcpt_intake_answer *given = &delivery->result.answer;
@@ -214,6 +104,8 @@ static void keep_answer(struct delivery *delivery)
 
 /* ---- into records ---- */
 
+/* The partition follows the message id by the same hash as lanes do, so one message stays in one
+ * partition and in order. Without an alias the gateway's id takes its place. */
 static void emit_event(struct delivery *delivery, const struct rcpt_intake_event *event,
                        const struct rcpt_aggregate_origin *origin)
 {
@@ -233,17 +125,19 @@ static void emit_event(struct delivery *delivery, const struct rcpt_intake_event
         rcpt_intake_event_json(delivery->account->adapter, event, id, &intake->json);
     rcpt_aggregate_add(intake->aggregate, rcpt_hash_text_extended(id.at, id.size, 0), json.at,
                        json.size, &delivery->ticket, origin, intake_now(intake));
-    rcpt_arena_reset(&intake->json, ARENA_KEEP_BYTES);
+    rcpt_arena_reset(&intake->json, INTAKE_ARENA_KEEP_BYTES);
     stats->events++;
 }
 
-/* Of many recipients in one element each may be set aside: the element is one letter. */
+/* Of many recipients in one element each may be a dead letter: the element is sent once. */
 static bool is_the_same(const struct rcpt_intake_drop *drop, const struct rcpt_intake_drop *before)
 {
     return drop->kind == before->kind && drop->reason == before->reason && drop->raw.size > 0 &&
            drop->raw.at == before->raw.at && drop->raw.size == before->raw.size;
 }
 
+/* Each drop counts; letters stop when the first could not be sent, since the gateway will repeat
+ * the request. */
 static void emit_drops(struct delivery *delivery)
 {
     struct rcpt_intake_stats *stats = &delivery->account->stats;
@@ -259,6 +153,8 @@ static void emit_drops(struct delivery *delivery)
     }
 }
 
+/* Aliases are as known as they will be. Ends with releasing the request's own hold of the ticket,
+ * which may answer at once. */
 void intake_emit(struct delivery *delivery)
 {
     const struct rcpt_intake *intake = delivery->intake;
@@ -275,7 +171,9 @@ void intake_emit(struct delivery *delivery)
     keep_answer(delivery);
     for (size_t i = 0; i < result->event_count; i++) {
         if (rcpt_aggregate_bytes(intake->aggregate) > intake->config->intake.memory_bytes) {
-            rcpt_ticket_hold(&delivery->ticket); /* what its values repeat is more than we have */
+            /* Many events can repeat one large value: memory ends before the request does. It fails
+             * as a whole. */
+            rcpt_ticket_hold(&delivery->ticket);
             rcpt_ticket_release(&delivery->ticket, false);
             break;
         }
@@ -295,74 +193,13 @@ static struct rcpt_text text_of(struct rcpt_http_text text)
     return (struct rcpt_text){text.bytes, text.size};
 }
 
+/* The server lets only GET, HEAD and POST through; HEAD never comes here. */
 static struct rcpt_text method_text(enum rcpt_http_method method)
 {
     return method == RCPT_HTTP_POST ? (struct rcpt_text){"POST", 4} : (struct rcpt_text){"GET", 3};
 }
 
-/* Where there is no span of ours the caller's headers are passed on as they are. */
-static void begin_span(struct delivery *delivery, const struct rcpt_trace_context *parent)
-{
-    const struct rcpt_intake *intake = delivery->intake;
-    struct rcpt_tracer *tracer = intake->settings.tracer;
-    bool wanted = parent != NULL
-                      ? parent->sampled
-                      : rcpt_tracer_draw(tracer, intake->config->tracing.sample_millionths);
-    if (!wanted)
-        return;
-    struct rcpt_span *span = rcpt_span_begin(tracer, RCPT_SPAN_SERVER, "webhook", parent);
-    rcpt_span_set_begin(span, rcpt_http_received_ns(delivery->request));
-    rcpt_span_add_text(span, "http.request.method",
-                       rcpt_http_method(delivery->request) == RCPT_HTTP_POST ? "POST" : "GET");
-    rcpt_span_add_text(span, "http.route", "/dlr/{account}");
-    rcpt_span_add_text(span, "receiptd.account", delivery->account->name);
-    rcpt_span_add_text(span, "receiptd.gateway", delivery->account->stats.gateway);
-    struct rcpt_trace_context context = rcpt_span_context(span);
-    rcpt_trace_format(&context, delivery->traceparent);
-    delivery->span = span;
-}
-
-static void note_tracestate(struct delivery *delivery)
-{
-    struct rcpt_http_text state = rcpt_http_header(delivery->request, "tracestate");
-    delivery->tracestate = NULL;
-    if (state.bytes == NULL || !rcpt_trace_is_state(state.bytes, state.size))
-        return;
-    char *copy = rcpt_arena_alloc(&delivery->arena->arena, state.size + 1);
-    memcpy(copy, state.bytes, state.size);
-    copy[state.size] = '\0';
-    delivery->tracestate = copy;
-}
-
-/* W3C Trace Context, from the caller to the records. */
-static void note_trace(struct delivery *delivery)
-{
-    struct rcpt_trace_context parent;
-    struct rcpt_http_text given = rcpt_http_header(delivery->request, "traceparent");
-    bool known = given.bytes != NULL && rcpt_trace_parse(given.bytes, given.size, &parent);
-    if (known)
-        note_tracestate(delivery);
-    if (delivery->traceparent[0] != '\0')
-        return; /* read again: there is a certificate now */
-    if (known)
-        memcpy(delivery->traceparent, given.bytes, RCPT_TRACE_TEXT_BYTES);
-    if (delivery->intake->settings.tracer != NULL)
-        begin_span(delivery, known ? &parent : NULL);
-}
-
-static void end_span(struct delivery *delivery, unsigned code)
-{
-    struct rcpt_span *span = delivery->span;
-    delivery->span = NULL;
-    if (span == NULL)
-        return;
-    rcpt_span_add_number(span, "http.response.status_code", code);
-    rcpt_span_add_number(span, "receiptd.receipts", delivery->events);
-    if (code >= 500)
-        rcpt_span_fail(span, "not acknowledged by Kafka");
-    rcpt_span_end_take(delivery->intake->settings.tracer, span, 0);
-}
-
+/* Reads the request into a result in a fresh arena: verification, then events and drops. */
 static void adapt(struct delivery *delivery)
 {
     struct rcpt_http_request *request = delivery->request;
@@ -387,21 +224,23 @@ static void adapt(struct delivery *delivery)
         .find_certificate = intake_find_certificate,
         .context = delivery->intake,
     };
-    delivery->arena = take_arena(delivery->intake);
-    note_trace(delivery);
+    delivery_take_arena(delivery);
+    delivery_note_trace(delivery);
     rcpt_intake_adapt(delivery->account->adapter, &given, &delivery->arena->arena,
                       &delivery->result);
-    count_arena(delivery, rcpt_arena_bytes(&delivery->arena->arena));
+    delivery_count_arena(delivery, rcpt_arena_bytes(&delivery->arena->arena));
     delivery->account->stats.verdicts[delivery->result.verdict]++;
 }
 
 /* ---- deciding ---- */
 
+/* MISSING, BAD and STALE; UNVERIFIED means that the account asks for no verification. */
 static bool is_refused(enum rcpt_intake_verdict verdict)
 {
     return verdict != RCPT_INTAKE_VERIFIED && verdict != RCPT_INTAKE_UNVERIFIED;
 }
 
+/* Only signed requests have a key. The key is noted for on_settled(). */
 static bool is_copy(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
@@ -413,6 +252,7 @@ static bool is_copy(struct delivery *delivery)
     return rcpt_replay_is_known(intake->replay, delivery->key, intake_now(intake));
 }
 
+/* Whether an event has the gateway's id alone, and the cache lacks its alias. */
 static bool needs_lookup(struct delivery *delivery)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -430,17 +270,17 @@ static bool needs_lookup(struct delivery *delivery)
 static void route(struct delivery *delivery)
 {
     struct rcpt_intake *intake = delivery->intake;
-    bool looks = intake->database != INTAKE_DATABASE_UNUSED && needs_lookup(delivery);
-    if (looks && intake_can_look_up(intake))
+    bool unresolved = intake->database != INTAKE_DATABASE_UNUSED && needs_lookup(delivery);
+    if (unresolved && intake_can_look_up(intake))
         intake_look_up(delivery);
-    else if (looks && intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
+    else if (unresolved && intake->config->intake.alias == RCPT_ALIAS_REQUIRED)
         intake_refuse(delivery);
     else
         intake_emit(delivery);
 }
 
-/* Beside the bodies, which have the other half of intake.memory. */
-static bool has_room(const struct rcpt_intake *intake, size_t more)
+/* Everything beside the bodies, which have the other half of intake.memory. */
+static bool has_capacity(const struct rcpt_intake *intake, size_t more)
 {
     size_t waiting = rcpt_http_stats(intake->http)->waiting_requests * WAITING_BYTES;
     size_t records = rcpt_aggregate_bytes(intake->aggregate);
@@ -448,14 +288,15 @@ static bool has_room(const struct rcpt_intake *intake, size_t more)
            intake->config->intake.memory_bytes / 2;
 }
 
-/* One that nobody else's is beside is let through whatever it needs, or it could never be. */
+/* A request that is alone in memory passes whatever it needs: it could never pass otherwise. */
 static bool fits(const struct delivery *delivery)
 {
     const struct rcpt_intake *intake = delivery->intake;
-    return intake->arena_bytes == delivery->arena_bytes || has_room(intake, 0);
+    return intake->arena_bytes == delivery->arena_bytes || has_capacity(intake, 0);
 }
 
-/* Verified, or something that its account takes from everybody: no guess, no knock at the door. */
+/* Verified, or with content that its account accepts unverified: not a guess at a secret. Such
+ * requests do not count in the rate of their source. */
 static bool is_welcome(const struct rcpt_intake_result *result)
 {
     if (result->verdict == RCPT_INTAKE_VERIFIED || result->event_count > 0)
@@ -466,8 +307,8 @@ static bool is_welcome(const struct rcpt_intake_result *result)
     return false;
 }
 
-/* The account's rate is charged for what it has signed or takes from everybody: nobody else's
- * requests use it up, nor do empty ones. */
+/* The account's rate is charged for what the account has signed, or accepts unverified: refused and
+ * empty requests of strangers cannot use it up. */
 static bool has_rate(struct delivery *delivery, unsigned *wait_s)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -480,6 +321,7 @@ static bool has_rate(struct delivery *delivery, unsigned *wait_s)
                            intake_now(intake), wait_s);
 }
 
+/* A copy is answered like the original, whose records are in Kafka. */
 static void decide_welcome(struct delivery *delivery)
 {
     struct intake_account *account = delivery->account;
@@ -497,6 +339,7 @@ static void decide_welcome(struct delivery *delivery)
     }
 }
 
+/* The rate of the source was charged when the request arrived, and is given back here. */
 static void decide(struct delivery *delivery)
 {
     const struct rcpt_intake_result *result = &delivery->result;
@@ -521,6 +364,7 @@ void intake_adapt_again(struct delivery *delivery)
 
 /* ---- arriving ---- */
 
+/* For bsearch: a text without a NUL against an account's name. */
 static int compare_names(const void *key, const void *member)
 {
     const struct rcpt_http_text *name = key;
@@ -546,6 +390,7 @@ static struct intake_account *find_account(const struct rcpt_intake *intake,
                    compare_names);
 }
 
+/* Refuses without a delivery: the cheapest answer, for when memory or Kafka is short. */
 static void turn_away(struct intake_account *account, struct rcpt_http_request *request, int status,
                       unsigned wait_s)
 {
@@ -554,6 +399,7 @@ static void turn_away(struct intake_account *account, struct rcpt_http_request *
     rcpt_http_answer(request, &answer);
 }
 
+/* The server's handler. Sheds load before anything is read or allocated. */
 void intake_on_request(void *context, struct rcpt_http_request *request)
 {
     struct rcpt_intake *intake = context;
@@ -564,14 +410,15 @@ void intake_on_request(void *context, struct rcpt_http_request *request)
         return;
     }
     account->stats.requests++;
-    if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* somebody looks whether we are here */
+    if (rcpt_http_method(request) == RCPT_HTTP_HEAD) { /* a probe of the gateway */
         turn_away(account, request, 200, 0);
-    } else if (intake_obstacle(intake) != NULL || !has_room(intake, rcpt_http_body(request).size)) {
+    } else if (intake_obstacle(intake) != NULL ||
+               !has_capacity(intake, rcpt_http_body(request).size)) {
         account->stats.turned_away++;
-        rcpt_http_give_back(request); /* it was not looked at, and comes again */
+        rcpt_http_give_back(request); /* it was not read, and comes again */
         turn_away(account, request, 503, RETRY_AFTER_S);
     } else {
-        struct delivery *delivery = take_delivery(intake, account, request);
+        struct delivery *delivery = delivery_take(intake, account, request, on_settled);
         delivery->consumed = consumed;
         adapt(delivery);
         decide(delivery);

@@ -1,5 +1,6 @@
-/* Troubles of TLS and of passwords: what librdkafka says about them is about its own functions;
- * what to do depends on what is set. */
+/* Hints for troubles of TLS and of passwords. librdkafka's own texts tell about its functions; what
+ * an operator has to do depends on the properties that are set. Called by health.c and producer.c.
+ */
 #include <string.h>
 
 #include "internal.h"
@@ -16,6 +17,7 @@ static const char *property_or(const struct rcpt_kafka_settings *settings, const
     return value != NULL ? value : fallback;
 }
 
+/* Never shows the password, only which mechanism and user are set. */
 static void advise_on_password(const struct rcpt_kafka_settings *settings, struct rcpt_error *error)
 {
     const char *mechanism = rcpt_kafka_mechanism(settings);
@@ -68,6 +70,7 @@ static void advise_on_disconnect(const struct rcpt_kafka_settings *settings,
                         property_or(settings, "security.protocol", "not set (plaintext)"));
 }
 
+/* Other errors keep their hint. */
 void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_error *error)
 {
     if (strcmp(error->code, rd_kafka_err2name(RD_KAFKA_RESP_ERR__AUTHENTICATION)) == 0 ||

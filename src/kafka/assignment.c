@@ -1,8 +1,10 @@
 /* Rebalances, the queues of partitions, and moving a partition to another offset.
  *
- * Each assigned partition has a queue of its own that is taken off the consumer queue before the
- * partition starts, and given back before it stops: a queue that is only destroyed leaves
- * librdkafka's partition mute at its next assignment.
+ * An assignment is held until the owner answers with offsets (rcpt_kafka_assign), which may take
+ * seconds; while it is held, moves wait. Each assigned partition has a queue of its own that is
+ * taken off the consumer queue before the partition starts, and given back before it stops: a queue
+ * that is only destroyed leaves librdkafka's partition mute at its next assignment. Called by
+ * consumer.c and by the owner.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +29,7 @@ struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *to
 /* ---- queues ---- */
 
 /* Takes the partition's queue off the consumer queue. Also for one that is bound: the same queue,
- * or a new one if librdkafka has made the partition anew. */
+ * or a new one if librdkafka has made the partition again. */
 static void bind_queue(struct rcpt_kafka *kafka, struct partition *partition)
 {
     rd_kafka_queue_t *queue =
@@ -40,6 +42,7 @@ static void bind_queue(struct rcpt_kafka *kafka, struct partition *partition)
     partition->queue = queue;
 }
 
+/* What still lies in the queue goes to the consumer queue, where it is dropped. */
 static void unbind_queue(struct rcpt_kafka *kafka, struct partition *partition)
 {
     rd_kafka_queue_io_event_enable(partition->queue, -1, NULL, 0);
@@ -66,6 +69,7 @@ static void partition_add(struct rcpt_kafka *kafka, const struct rcpt_kafka_part
     kafka->partitions[kafka->partition_count++] = partition;
 }
 
+/* The last one takes its place: the order of partitions has no meaning. */
 static void partition_remove(struct rcpt_kafka *kafka, size_t index)
 {
     struct partition *partition = kafka->partitions[index];
@@ -84,6 +88,7 @@ void rcpt_kafka_forget_partitions(struct rcpt_kafka *kafka)
 
 /* ---- answers to librdkafka ---- */
 
+/* Failures of these calls are logged; the group's next rebalance sets things right. */
 static void answer_failed(struct rcpt_kafka *kafka, const char *call, rd_kafka_resp_err_t code,
                           const char *text)
 {
@@ -92,6 +97,7 @@ static void answer_failed(struct rcpt_kafka *kafka, const char *call, rd_kafka_r
                        rd_kafka_err2name(code));
 }
 
+/* Logs and frees the error, if there is one. */
 static void check(struct rcpt_kafka *kafka, const char *call, rd_kafka_error_t *error)
 {
     if (error == NULL)
@@ -106,6 +112,7 @@ static void assign_all(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_
     answer_failed(kafka, "assign", code, rd_kafka_err2str(code));
 }
 
+/* In an eager group a list replaces what was assigned, in a cooperative one it adds to it. */
 static void answer_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     if (rcpt_kafka_is_cooperative(kafka))
@@ -124,6 +131,7 @@ static void answer_unassign(struct rcpt_kafka *kafka, const rd_kafka_topic_parti
 
 /* ---- rebalances ---- */
 
+/* The caller frees them; topics are borrowed from the list. */
 static struct rcpt_kafka_partition *as_partitions(const rd_kafka_topic_partition_list_t *list)
 {
     struct rcpt_kafka_partition *partitions =
@@ -157,8 +165,7 @@ static void withdraw(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_li
     release_held(kafka);
 }
 
-/* Those of the list that were handed to the owner; librdkafka also revokes what it was told not to
- * take. */
+/* Those of the list that the owner was given: librdkafka also revokes what was refused. */
 static rd_kafka_topic_partition_list_t *ours_of(const struct rcpt_kafka *kafka,
                                                 const rd_kafka_topic_partition_list_t *list,
                                                 bool also_held)
@@ -175,6 +182,7 @@ static rd_kafka_topic_partition_list_t *ours_of(const struct rcpt_kafka *kafka,
     return ours;
 }
 
+/* Before anything is removed, so that the owner can still name its partitions. */
 static void tell_revoked(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list,
                          bool lost)
 {
@@ -186,6 +194,7 @@ static void tell_revoked(struct rcpt_kafka *kafka, const rd_kafka_topic_partitio
     rd_kafka_topic_partition_list_destroy(ours);
 }
 
+/* From the end, since removing moves the last one. */
 static void remove_listed(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     for (size_t i = kafka->partition_count; i-- > 0;)
@@ -204,12 +213,12 @@ static rd_kafka_topic_partition_list_t *all_of(const struct rcpt_kafka *kafka)
     return list;
 }
 
-/* Gives up partitions although nobody has revoked them; others may own them already. */
+/* Partitions that were never revoked; others may own them already. */
 static void give_up(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     if (list->cnt == 0)
         return;
-    rcpt_log_info("kafka", "group %s: %d partitions that nobody revoked are given up",
+    rcpt_log_info("kafka", "group %s: %d partitions are given up without a revoke",
                   kafka->settings.group, list->cnt);
     tell_revoked(kafka, list, true);
     remove_listed(kafka, list);
@@ -243,13 +252,14 @@ static void make_room(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
 
 static void announce_held(struct rcpt_kafka *kafka)
 {
-    /* Partitions may have been added: the group is given anew then. */
-    rcpt_kafka_look_soon(kafka);
+    /* Partitions may have been added to a topic: that is why the group rebalances. */
+    rcpt_kafka_look_up_soon(kafka);
     struct rcpt_kafka_partition *partitions = as_partitions(kafka->held);
     kafka->callbacks.on_assigned(kafka->callbacks.context, partitions, (size_t)kafka->held->cnt);
     free(partitions);
 }
 
+/* What is held already was announced: the owner forgets it and gets the whole. */
 static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     if (kafka->held == NULL) {
@@ -264,6 +274,7 @@ static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t
                                               list->elems[i].partition);
 }
 
+/* An empty assignment is answered at once, since the owner has nothing to read for it. */
 static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     rcpt_log_info("kafka", "group %s: %d partitions assigned", kafka->settings.group, list->cnt);
@@ -281,6 +292,7 @@ static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
     announce_held(kafka);
 }
 
+/* Owner first, then the queues, then librdkafka's answer: no record may arrive in between. */
 static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     bool lost = rd_kafka_assignment_lost(kafka->handle) != 0;
@@ -314,6 +326,7 @@ void rcpt_kafka_on_rebalance(struct rcpt_kafka *kafka, rd_kafka_event_t *event)
     }
 }
 
+/* For closing: a held assignment that is never answered would block leaving the group. */
 void rcpt_kafka_withdraw_held(struct rcpt_kafka *kafka)
 {
     if (kafka->held == NULL)
@@ -338,6 +351,7 @@ static void check_answer(const struct rcpt_kafka *kafka,
     }
 }
 
+/* Partitions are bound before the answer, so that their first record lands in their own queue. */
 void rcpt_kafka_assign(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
                        void *const *tags, size_t count)
 {
@@ -394,6 +408,7 @@ void rcpt_kafka_seek(struct rcpt_kafka *kafka, const char *topic, int32_t number
         rcpt_kafka_seek_now(kafka, partition, offset);
 }
 
+/* Slower than a seek, and certain: librdkafka forgets everything about the partition. */
 void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                          int64_t offset)
 {
@@ -412,6 +427,7 @@ static void drain(struct partition *partition)
         rd_kafka_event_destroy(event);
 }
 
+/* The caller destroys the list. */
 static rd_kafka_topic_partition_list_t *positions(struct rcpt_kafka *kafka, bool moving_only)
 {
     rd_kafka_topic_partition_list_t *list =
@@ -426,6 +442,7 @@ static rd_kafka_topic_partition_list_t *positions(struct rcpt_kafka *kafka, bool
     return list;
 }
 
+/* An eager assignment makes all partitions again, so all queues are bound again. */
 static void prepare_moves(struct rcpt_kafka *kafka, bool all)
 {
     for (size_t i = 0; i < kafka->partition_count; i++) {

@@ -88,6 +88,7 @@ void rcpt_kafka_wake_start(struct rcpt_kafka_wake *wake, uv_loop_t *loop)
     uv_poll_start(&wake->poll, UV_READABLE, on_readable);
 }
 
+/* librdkafka writes when the queue stops being empty. */
 void rcpt_kafka_wake_by(const struct rcpt_kafka_wake *wake, rd_kafka_queue_t *queue)
 {
     static const uint64_t one = 1;

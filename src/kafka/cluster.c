@@ -1,8 +1,9 @@
 /* Look-ups in threads of their own: cluster id, partition counts, the ends of a partition's log.
  *
  * Each one has a short-lived handle that is no member of the group: blocking calls never touch the
- * consumer's handle, so that closing it waits for nobody; and names of brokers are resolved anew
- * each time.
+ * consumer's handle, so that closing it waits for no look-up, and names of brokers are resolved
+ * again each time. Called by consumer.c's tick, messages.c (out of range) and the owner (low
+ * watermarks); results arrive on the loop.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +11,13 @@
 
 #include "internal.h"
 
-#define LOOK_TIMEOUT_MS    5000
-#define LOOK_ALLOWANCE_MS  12000
-#define RANGE_TIMEOUT_MS   8000
-#define RANGE_ALLOWANCE_MS 12000
-#define NAME_LIST_BYTES    240
+#define LOOKUP_TIMEOUT_MS   5000
+#define LOOKUP_ALLOWANCE_MS 12000
+#define RANGE_TIMEOUT_MS    8000
+#define RANGE_ALLOWANCE_MS  12000
+#define NAME_LIST_BYTES     240
 
+/* Never 0, which librdkafka would take for no waiting at all. */
 static int remaining_ms(uint64_t deadline_ns)
 {
     uint64_t now = uv_hrtime();
@@ -58,6 +60,7 @@ static void explain(rd_kafka_t *handle, rd_kafka_resp_err_t code, const char *su
     rd_kafka_queue_destroy(queue);
 }
 
+/* librdkafka takes the configuration over only where it succeeds. */
 static rd_kafka_t *open_handle(rd_kafka_conf_t *conf_taken, struct rcpt_error *error)
 {
     char text[256];
@@ -71,7 +74,7 @@ static rd_kafka_t *open_handle(rd_kafka_conf_t *conf_taken, struct rcpt_error *e
 
 /* ---- cluster id and partition counts ---- */
 
-struct look {
+struct lookup {
     struct rcpt_kafka_job job;
     struct rcpt_kafka *kafka; /* the loop's */
     rd_kafka_t *handle;       /* or: */
@@ -85,97 +88,101 @@ struct look {
     struct rcpt_error error; /* decision NONE: all counts are known */
 };
 
-static bool look_at_topic(struct look *look, size_t index, uint64_t deadline)
+/* False: the look-up ends here, with its error. */
+static bool lookup_topic(struct lookup *lookup, size_t index, uint64_t deadline)
 {
     const struct rd_kafka_metadata *metadata;
-    rd_kafka_topic_t *topic = rd_kafka_topic_new(look->handle, look->topics[index], NULL);
+    rd_kafka_topic_t *topic = rd_kafka_topic_new(lookup->handle, lookup->topics[index], NULL);
     rd_kafka_resp_err_t code =
-        rd_kafka_metadata(look->handle, 0, topic, &metadata, remaining_ms(deadline));
+        rd_kafka_metadata(lookup->handle, 0, topic, &metadata, remaining_ms(deadline));
     rd_kafka_topic_destroy(topic);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        explain(look->handle, code, look->brokers, &look->error);
+        explain(lookup->handle, code, lookup->brokers, &lookup->error);
         return false;
     }
     code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-        look->counts[index] = metadata->topics[0].partition_cnt;
+        lookup->counts[index] = metadata->topics[0].partition_cnt;
     else if (code == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-        look->counts[index] = 0;
+        lookup->counts[index] = 0;
     else
-        rcpt_kafka_describe(&look->error, code, look->topics[index], NULL);
+        rcpt_kafka_describe(&lookup->error, code, lookup->topics[index], NULL);
     rd_kafka_metadata_destroy(metadata);
-    return look->error.decision == RCPT_DECISION_NONE;
+    return lookup->error.decision == RCPT_DECISION_NONE;
 }
 
-static void look_work(struct rcpt_kafka_job *job)
+/* In the thread. A time-out holds for all calls together. */
+static void lookup_work(struct rcpt_kafka_job *job)
 {
-    struct look *look = (struct look *)job;
-    uint64_t deadline = uv_hrtime() + LOOK_TIMEOUT_MS * 1000000ull;
-    if (look->handle == NULL) {
-        look->handle = open_handle(look->conf, &look->error);
-        look->conf = NULL;
-        if (look->handle == NULL)
+    struct lookup *lookup = (struct lookup *)job;
+    uint64_t deadline = uv_hrtime() + LOOKUP_TIMEOUT_MS * 1000000ull;
+    if (lookup->handle == NULL) {
+        lookup->handle = open_handle(lookup->conf, &lookup->error);
+        lookup->conf = NULL;
+        if (lookup->handle == NULL)
             return;
     }
-    for (size_t i = 0; i < look->topic_count; i++)
-        if (!look_at_topic(look, i, deadline))
+    for (size_t i = 0; i < lookup->topic_count; i++)
+        if (!lookup_topic(lookup, i, deadline))
             break;
-    if (look->error.decision == RCPT_DECISION_NONE)
-        look->cluster_id = rd_kafka_clusterid(look->handle, remaining_ms(deadline));
-    rd_kafka_destroy(look->handle);
-    look->handle = NULL;
+    if (lookup->error.decision == RCPT_DECISION_NONE)
+        lookup->cluster_id = rd_kafka_clusterid(lookup->handle, remaining_ms(deadline));
+    rd_kafka_destroy(lookup->handle);
+    lookup->handle = NULL;
 }
 
-static void look_free(struct rcpt_kafka_job *job)
+static void lookup_free(struct rcpt_kafka_job *job)
 {
-    struct look *look = (struct look *)job;
-    for (size_t i = 0; i < look->topic_count; i++)
-        free(look->topics[i]);
-    free(look->topics);
-    free(look->brokers);
-    free(look->counts);
-    if (look->cluster_id != NULL)
-        rd_kafka_mem_free(NULL, look->cluster_id);
-    if (look->conf != NULL)
-        rd_kafka_conf_destroy(look->conf);
-    free(look);
+    struct lookup *lookup = (struct lookup *)job;
+    for (size_t i = 0; i < lookup->topic_count; i++)
+        free(lookup->topics[i]);
+    free(lookup->topics);
+    free(lookup->brokers);
+    free(lookup->counts);
+    if (lookup->cluster_id != NULL)
+        rd_kafka_mem_free(NULL, lookup->cluster_id);
+    if (lookup->conf != NULL)
+        rd_kafka_conf_destroy(lookup->conf);
+    free(lookup);
 }
 
-static void look_again(struct rcpt_kafka *kafka)
+static void lookup_again(struct rcpt_kafka *kafka)
 {
-    kafka->look_at_ms = rcpt_kafka_now_ms(kafka) + rcpt_backoff_next_ms(&kafka->look_backoff);
+    kafka->lookup_at_ms = rcpt_kafka_now_ms(kafka) + rcpt_backoff_next_ms(&kafka->lookup_backoff);
 }
 
-void rcpt_kafka_look_soon(struct rcpt_kafka *kafka)
+void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka)
 {
-    int64_t soon = rcpt_kafka_now_ms(kafka) + RCPT_KAFKA_LOOK_MIN_MS;
-    if (soon < kafka->look_at_ms)
-        kafka->look_at_ms = soon;
+    int64_t soon = rcpt_kafka_now_ms(kafka) + RCPT_KAFKA_LOOKUP_MIN_MS;
+    if (soon < kafka->lookup_at_ms)
+        kafka->lookup_at_ms = soon;
 }
 
 /* A count never goes down here: a topic that is gone for a moment is not a topic with fewer
  * partitions. */
-static bool take_counts(struct rcpt_kafka *kafka, const struct look *look)
+static bool take_counts(struct rcpt_kafka *kafka, const struct lookup *lookup)
 {
     bool news = false;
-    for (size_t i = 0; i < look->topic_count; i++) {
-        if (look->counts[i] <= kafka->counts[i])
+    for (size_t i = 0; i < lookup->topic_count; i++) {
+        if (lookup->counts[i] <= kafka->counts[i])
             continue;
-        kafka->counts[i] = look->counts[i];
+        kafka->counts[i] = lookup->counts[i];
         news = true;
-        if (look->counts[i] > 0)
-            rcpt_log_info("kafka", "topic %s has %d partitions", look->topics[i], look->counts[i]);
+        if (lookup->counts[i] > 0)
+            rcpt_log_info("kafka", "topic %s has %d partitions", lookup->topics[i],
+                          lookup->counts[i]);
     }
-    if (look->cluster_id != NULL &&
-        (kafka->cluster_id == NULL || strcmp(kafka->cluster_id, look->cluster_id) != 0)) {
+    if (lookup->cluster_id != NULL &&
+        (kafka->cluster_id == NULL || strcmp(kafka->cluster_id, lookup->cluster_id) != 0)) {
         free(kafka->cluster_id);
-        kafka->cluster_id = rcpt_strdup(look->cluster_id);
-        rcpt_log_info("kafka", "cluster %s answers at %s", kafka->cluster_id, look->brokers);
+        kafka->cluster_id = rcpt_strdup(lookup->cluster_id);
+        rcpt_log_info("kafka", "cluster %s answers at %s", kafka->cluster_id, lookup->brokers);
         news = true;
     }
     return news;
 }
 
+/* All topics each time, so that the owner need not merge. */
 static void tell_cluster(struct rcpt_kafka *kafka)
 {
     size_t count = kafka->settings.topic_count;
@@ -190,77 +197,79 @@ static void tell_cluster(struct rcpt_kafka *kafka)
 }
 
 /* The names of topics that are not there; false if all are. */
-static bool missing_topics(const struct look *look, char names[NAME_LIST_BYTES])
+static bool missing_topics(const struct lookup *lookup, char names[NAME_LIST_BYTES])
 {
     size_t used = 0;
     names[0] = '\0';
-    for (size_t i = 0; i < look->topic_count && used < NAME_LIST_BYTES; i++)
-        if (look->counts[i] == 0)
+    for (size_t i = 0; i < lookup->topic_count && used < NAME_LIST_BYTES; i++)
+        if (lookup->counts[i] == 0)
             used += (size_t)snprintf(names + used, NAME_LIST_BYTES - used, "%s%s",
-                                     used > 0 ? ", " : "", look->topics[i]);
+                                     used > 0 ? ", " : "", lookup->topics[i]);
     return used > 0;
 }
 
-static void judge_topics(struct rcpt_kafka *kafka, const struct look *look)
+/* A topic that is missing is trouble of the cluster: the look-up goes again, with back-off. */
+static void judge_topics(struct rcpt_kafka *kafka, const struct lookup *lookup)
 {
     char names[NAME_LIST_BYTES];
     struct rcpt_error error;
-    if (!missing_topics(look, names)) {
-        rcpt_backoff_reset(&kafka->look_backoff);
+    if (!missing_topics(lookup, names)) {
+        rcpt_backoff_reset(&kafka->lookup_backoff);
         rcpt_kafka_cluster_fine(kafka);
         return;
     }
     rcpt_error_set(&error, RCPT_DECISION_RETRY,
                    rd_kafka_err2name(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
-                   "topic %s does not exist on %s", names, look->brokers);
+                   "topic %s does not exist on %s", names, lookup->brokers);
     rcpt_error_hint(&error, "create it, or correct kafka.topics");
     rcpt_kafka_cluster_trouble(kafka, &error);
-    look_again(kafka);
+    lookup_again(kafka);
 }
 
-static void look_done(struct rcpt_kafka_job *job, bool in_time)
+/* On the loop. `kafka` may be closing: then the result does not matter. */
+static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
 {
-    struct look *look = (struct look *)job;
-    struct rcpt_kafka *kafka = look->kafka;
+    struct lookup *lookup = (struct lookup *)job;
+    struct rcpt_kafka *kafka = lookup->kafka;
     struct rcpt_error late;
-    kafka->looking = false;
+    kafka->lookup_in_flight = false;
     if (kafka->life != LIFE_OPEN)
         return;
-    rcpt_kafka_describe(&late, RD_KAFKA_RESP_ERR__TIMED_OUT, look->brokers, NULL);
-    const struct rcpt_error *error = in_time ? &look->error : &late;
+    rcpt_kafka_describe(&late, RD_KAFKA_RESP_ERR__TIMED_OUT, lookup->brokers, NULL);
+    const struct rcpt_error *error = in_time ? &lookup->error : &late;
     if (error->decision != RCPT_DECISION_NONE) {
         rcpt_kafka_cluster_trouble(kafka, error);
-        look_again(kafka);
+        lookup_again(kafka);
         return;
     }
-    bool news = take_counts(kafka, look);
-    judge_topics(kafka, look);
+    bool news = take_counts(kafka, lookup);
+    judge_topics(kafka, lookup);
     if (news)
         tell_cluster(kafka);
     kafka->on_topics_known(kafka);
 }
 
-void rcpt_kafka_look(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)
+void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)
 {
     struct rcpt_error ignored; /* the same settings were accepted at the start */
-    struct look *look = rcpt_calloc(1, sizeof(*look));
+    struct lookup *lookup = rcpt_calloc(1, sizeof(*lookup));
     size_t count = kafka->settings.topic_count;
-    look->job.work = look_work;
-    look->job.done = look_done;
-    look->job.free = look_free;
-    look->kafka = kafka;
-    look->handle = handle_taken;
-    look->conf =
+    lookup->job.work = lookup_work;
+    lookup->job.done = lookup_done;
+    lookup->job.free = lookup_free;
+    lookup->kafka = kafka;
+    lookup->handle = handle_taken;
+    lookup->conf =
         handle_taken == NULL ? rcpt_kafka_conf_new(&kafka->settings, NULL, &ignored) : NULL;
-    look->brokers = rcpt_strdup(kafka->settings.brokers);
-    look->topics = rcpt_calloc(count, sizeof(*look->topics));
-    look->counts = rcpt_calloc(count, sizeof(*look->counts));
-    look->topic_count = count;
+    lookup->brokers = rcpt_strdup(kafka->settings.brokers);
+    lookup->topics = rcpt_calloc(count, sizeof(*lookup->topics));
+    lookup->counts = rcpt_calloc(count, sizeof(*lookup->counts));
+    lookup->topic_count = count;
     for (size_t i = 0; i < count; i++)
-        look->topics[i] = rcpt_strdup(kafka->settings.topics[i]);
-    kafka->looking = true;
-    kafka->look_at_ms = INT64_MAX;
-    rcpt_kafka_workers_start(kafka->workers, &look->job, LOOK_ALLOWANCE_MS);
+        lookup->topics[i] = rcpt_strdup(kafka->settings.topics[i]);
+    kafka->lookup_in_flight = true;
+    kafka->lookup_at_ms = INT64_MAX;
+    rcpt_kafka_workers_start(kafka->workers, &lookup->job, LOOKUP_ALLOWANCE_MS);
 }
 
 /* ---- the ends of partitions ---- */
@@ -287,6 +296,7 @@ struct range_query {
     int64_t wanted;
 };
 
+/* In the thread. A partition that cannot be read gets -1; the others go on. */
 static void range_work(struct rcpt_kafka_job *job)
 {
     struct range_query *query = (struct range_query *)job;
@@ -319,6 +329,7 @@ static void range_free(struct rcpt_kafka_job *job)
     free(query);
 }
 
+/* The caller sets what is done at the end. */
 static struct range_query *range_query_new(struct rcpt_kafka *kafka, size_t count)
 {
     struct rcpt_error ignored;
@@ -337,6 +348,7 @@ static void range_set(struct range_query *query, size_t index, const char *topic
     query->ranges[index] = (struct range){rcpt_strdup(topic), partition, -1, -1};
 }
 
+/* The owner is answered even when the handle closes: it frees its context then. */
 static void low_done(struct rcpt_kafka_job *job, bool in_time)
 {
     struct range_query *query = (struct range_query *)job;

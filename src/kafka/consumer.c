@@ -1,9 +1,10 @@
 /* The consumer's life, its handles on the loop, and the events that are not messages.
  *
- * librdkafka writes to one eventfd for all queues, and only when an empty queue gets its first
- * event. So whoever stops before a queue is empty must come back by himself (`again`), and a timer
- * looks after what slipped through; it also tells the group that the process is alive when there is
- * nothing to read.
+ * Life: OPEN, then CLOSE_ASKED, LEAVING (the group), DESTROYING (the handle, in a thread), ENDING
+ * (the loop's handles). librdkafka writes to one eventfd for all queues, and only when an empty
+ * queue gets its first event: a turn that stops before a queue is empty schedules another
+ * (`again`), and a timer finds what slipped through; polling also shows the group that the process
+ * is alive when there is nothing to read. Called by receipts/consume.c and the readers of topics.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +41,7 @@ static void on_log(rd_kafka_event_t *event)
         rcpt_log_info("kafka", "librdkafka %s: %s: %s", log_level_word(level), facility, text);
 }
 
+/* librdkafka's log lines come through a queue, since its threads must not use our log. */
 static void serve_logs(struct rcpt_kafka *kafka)
 {
     for (int i = 0; i < LOG_EVENTS; i++) {
@@ -52,6 +54,7 @@ static void serve_logs(struct rcpt_kafka *kafka)
     }
 }
 
+/* Events of the control queue. */
 static void dispatch(struct rcpt_kafka *kafka, rd_kafka_event_t *event)
 {
     switch (rd_kafka_event_type(event)) {
@@ -111,13 +114,14 @@ static void on_wake(void *context)
     turn(context);
 }
 
+/* Every 10 ms: late jobs, a look-up that is due, retries, log lines, and a turn. */
 static void on_tick(uv_timer_t *tick)
 {
     struct rcpt_kafka *kafka = tick->data;
     rcpt_kafka_workers_tick(kafka->workers);
-    if (kafka->life == LIFE_OPEN && !kafka->looking &&
-        kafka->look_at_ms <= rcpt_kafka_now_ms(kafka))
-        rcpt_kafka_look(kafka, NULL);
+    if (kafka->life == LIFE_OPEN && !kafka->lookup_in_flight &&
+        kafka->lookup_at_ms <= rcpt_kafka_now_ms(kafka))
+        rcpt_kafka_look_up(kafka, NULL);
     if (kafka->handle != NULL && kafka->control != NULL) {
         rcpt_kafka_retry_partitions(kafka);
         serve_logs(kafka);
@@ -127,6 +131,7 @@ static void on_tick(uv_timer_t *tick)
 
 /* ---- joining the group ---- */
 
+/* Over all topics; 0 until the first look-up has answered. */
 static size_t known_partitions(const struct rcpt_kafka *kafka)
 {
     size_t sum = 0;
@@ -135,6 +140,7 @@ static size_t known_partitions(const struct rcpt_kafka *kafka)
     return sum;
 }
 
+/* What librdkafka refuses now it would refuse at the next attempt as well. */
 static void cannot_join(struct rcpt_kafka *kafka, const char *text)
 {
     struct rcpt_error error;
@@ -144,6 +150,7 @@ static void cannot_join(struct rcpt_kafka *kafka, const char *text)
     rcpt_kafka_fatal(kafka, &error);
 }
 
+/* The control queue gets rebalances and errors; partitions get queues of their own later. */
 static void open_queues(struct rcpt_kafka *kafka)
 {
     rd_kafka_poll_set_consumer(kafka->handle);
@@ -166,6 +173,7 @@ static void subscribe(struct rcpt_kafka *kafka)
         cannot_join(kafka, rd_kafka_err2str(code));
 }
 
+/* The budget for fetching ahead is divided by the partitions, so they must be known first. */
 static void join(struct rcpt_kafka *kafka)
 {
     char text[256];
@@ -193,6 +201,7 @@ static void join(struct rcpt_kafka *kafka)
     rcpt_kafka_again(kafka);
 }
 
+/* Both must have come: the owner's subscribe and the number of partitions. */
 static void join_if_ready(struct rcpt_kafka *kafka)
 {
     if (kafka->subscribe_wanted && kafka->handle == NULL && kafka->life == LIFE_OPEN &&
@@ -218,6 +227,7 @@ void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
     kafka->polling = false;
 }
 
+/* Advisory commits keep the configured interval, and pause while an assignment is held. */
 static bool may_commit(const struct rcpt_kafka *kafka)
 {
     return kafka->handle != NULL && kafka->life == LIFE_OPEN && kafka->held == NULL &&
@@ -244,6 +254,7 @@ void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partiti
     rd_kafka_topic_partition_list_destroy(list);
 }
 
+/* As of the last fetch; no request is made. */
 int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, int32_t partition)
 {
     int64_t low, high;
@@ -274,6 +285,7 @@ static rd_kafka_t *first_handle(const struct rcpt_kafka_settings *settings,
     return handle;
 }
 
+/* All of them are closed by end(). */
 static void open_loop_handles(struct rcpt_kafka *kafka)
 {
     rcpt_kafka_wake_open(&kafka->wake, on_wake, kafka);
@@ -287,6 +299,7 @@ static void open_loop_handles(struct rcpt_kafka *kafka)
     kafka->workers = rcpt_kafka_workers_new(kafka->loop);
 }
 
+/* The first look-up begins at once; the group is joined after it. */
 struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
                                   struct rcpt_error *error)
 {
@@ -294,7 +307,7 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
     if (handle == NULL)
         return NULL;
     struct rcpt_kafka *kafka = rcpt_calloc(1, sizeof(*kafka));
-    rcpt_backoff_init(&kafka->look_backoff, RCPT_KAFKA_LOOK_MIN_MS, RCPT_KAFKA_LOOK_MAX_MS,
+    rcpt_backoff_init(&kafka->lookup_backoff, RCPT_KAFKA_LOOKUP_MIN_MS, RCPT_KAFKA_LOOKUP_MAX_MS,
                       uv_hrtime());
     rcpt_kafka_copy_settings(&kafka->settings, settings);
     kafka->callbacks = settings->callbacks;
@@ -307,10 +320,11 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
     kafka->round_messages = ROUND_MESSAGES;
     rcpt_kafka_warn_of_library(settings);
     open_loop_handles(kafka);
-    rcpt_kafka_look(kafka, handle);
+    rcpt_kafka_look_up(kafka, handle);
     return kafka;
 }
 
+/* Copies the callback first: it is the last thing that happens. */
 static void free_kafka(struct rcpt_kafka *kafka)
 {
     void (*on_closed)(void *context) = kafka->callbacks.on_closed;
@@ -336,6 +350,7 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* Four parts close; the last one frees. */
 static void end(struct rcpt_kafka *kafka)
 {
     kafka->life = LIFE_ENDING;
@@ -360,6 +375,7 @@ static void release_queues(struct rcpt_kafka *kafka)
     kafka->control = kafka->logs = NULL;
 }
 
+/* Not on the loop: librdkafka joins its threads, and a broker that does not answer holds them. */
 static void destroy(struct rcpt_kafka *kafka)
 {
     int64_t left = kafka->close_deadline_ms - rcpt_kafka_now_ms(kafka);
@@ -371,6 +387,7 @@ static void destroy(struct rcpt_kafka *kafka)
                               kafka);
 }
 
+/* Leaving is asynchronous: rebalance events go on until rd_kafka_consumer_closed(). */
 static void leave(struct rcpt_kafka *kafka)
 {
     kafka->life = LIFE_LEAVING;

@@ -98,11 +98,11 @@ RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *val
 
 /* Version of librdkafka as text, e.g. "2.0.2". */
 const char *rcpt_kafka_version(void);
-/* Whether threads of librdkafka still run, such as those of a look-up that nobody waits for. exit()
+/* Whether threads of librdkafka still run, such as those of a look-up that was given up. exit()
  * would take OpenSSL away from under them: then the process has to end by _exit(). */
 bool rcpt_kafka_has_threads(void);
 
-/* Copies the settings. Returns NULL on a configuration that librdkafka refuses. Begins to look at
+/* Copies the settings. Returns NULL on a configuration that librdkafka refuses. Begins to look up
  * the cluster. */
 RCPT_MUST_CHECK struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
                                                   struct rcpt_error *error);
@@ -132,7 +132,7 @@ void rcpt_kafka_seek(struct rcpt_kafka *kafka, const char *topic, int32_t number
  * `positions`). */
 void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t number,
                          int64_t offset);
-/* Something became wanted again, or the loop wants a round: polls soon. */
+/* The owner takes records again, or needs a round: polls soon. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka);
 /* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms; offset = next to
  * read. */

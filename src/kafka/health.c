@@ -2,7 +2,8 @@
  *
  * Three kinds of trouble stand side by side: the cluster (cleared by a look-up that finds it and
  * all topics), the group (cleared by an assignment) and single partitions (cleared by a message of
- * theirs or a new position).
+ * theirs or a new position). The owner is called at transitions only; the log is limited by code.
+ * Called by all files of the consumer.
  */
 #include <stdio.h>
 #include <string.h>
@@ -72,6 +73,7 @@ static const struct known_error known_errors[] = {
      "raise receive.message.max.bytes in kafka.properties"},
 };
 
+/* NULL: librdkafka's words have to do. */
 static const struct known_error *known_error(rd_kafka_resp_err_t code)
 {
     for (size_t i = 0; i < sizeof(known_errors) / sizeof(known_errors[0]); i++)
@@ -80,6 +82,7 @@ static const struct known_error *known_error(rd_kafka_resp_err_t code)
     return NULL;
 }
 
+/* Decision RETRY: only on_fatal_error() says more. */
 void rcpt_kafka_describe(struct rcpt_error *error, rd_kafka_resp_err_t code, const char *subject,
                          const char *text)
 {
@@ -105,7 +108,7 @@ static struct logged_code *logged_slot(struct health *health, const char *code)
     return oldest;
 }
 
-/* The same trouble is said again after 30 s, with how often it came in between. */
+/* The same trouble is logged again after 30 s, with how often it came in between. */
 static void log_limited(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     struct logged_code *slot = logged_slot(&kafka->health, error->code);
@@ -124,6 +127,7 @@ static void log_limited(struct rcpt_kafka *kafka, const struct rcpt_error *error
                   error->hint[0] != '\0' ? "; hint: " : "", error->hint);
 }
 
+/* None of the three kinds of trouble, and not failed for good. */
 static bool is_healthy(const struct health *health)
 {
     return !health->cluster_trouble && !health->group_trouble && !health->fatal &&
@@ -136,6 +140,7 @@ static void tell_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *erro
     kafka->callbacks.on_health(kafka->callbacks.context, false, error);
 }
 
+/* Healthy only when all three kinds are clear. */
 static void tell_if_healthy(struct rcpt_kafka *kafka)
 {
     struct health *health = &kafka->health;
@@ -145,6 +150,7 @@ static void tell_if_healthy(struct rcpt_kafka *kafka)
     kafka->callbacks.on_health(kafka->callbacks.context, true, NULL);
 }
 
+/* The owner is called again where the cause has changed: its reason is shown to operators. */
 void rcpt_kafka_cluster_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     struct rcpt_error advised = *error;
@@ -166,6 +172,7 @@ void rcpt_kafka_cluster_fine(struct rcpt_kafka *kafka)
     tell_if_healthy(kafka);
 }
 
+/* Reported once; the owner keeps the first reason. */
 static void group_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     log_limited(kafka, error);
@@ -175,12 +182,14 @@ static void group_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *err
         tell_trouble(kafka, error);
 }
 
+/* An assignment shows that the group works. */
 void rcpt_kafka_group_fine(struct rcpt_kafka *kafka)
 {
     kafka->health.group_trouble = false;
     tell_if_healthy(kafka);
 }
 
+/* `troubled_partitions` counts each partition once. */
 void rcpt_kafka_partition_trouble(struct rcpt_kafka *kafka, struct partition *partition,
                                   const struct rcpt_error *error)
 {
@@ -201,6 +210,7 @@ void rcpt_kafka_partition_fine(struct rcpt_kafka *kafka, struct partition *parti
     tell_if_healthy(kafka);
 }
 
+/* Once. The owner ends the process. */
 void rcpt_kafka_fatal(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     if (kafka->health.fatal)
@@ -222,6 +232,7 @@ static void on_fatal_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, c
     rcpt_kafka_fatal(kafka, &error);
 }
 
+/* librdkafka mends most of these by itself; they are logged with advice and change no health. */
 void rcpt_kafka_on_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, const char *text,
                          bool fatal)
 {
@@ -239,7 +250,7 @@ void rcpt_kafka_on_error(struct rcpt_kafka *kafka, rd_kafka_resp_err_t code, con
         break;
     case MEANS_CLUSTER:
         rcpt_kafka_cluster_trouble(kafka, &error);
-        rcpt_kafka_look_soon(kafka);
+        rcpt_kafka_look_up_soon(kafka);
         break;
     case MEANS_GROUP:
         group_trouble(kafka, &error);

@@ -1,3 +1,7 @@
+/* Reads a topic from its first record to the end that it has at the start, and stops: for commands
+ * that try rules on what has been sent (fold_plan.c). A client of its own that joins no group and
+ * commits nothing; it blocks.
+ */
 #include "history.h"
 
 #include <stdlib.h>
@@ -5,8 +9,8 @@
 
 #include "internal.h"
 
-#define CALL_MS  10000
-#define QUIET_MS 30000 /* without any record, before it is given up */
+#define CALL_MS   10000
+#define SILENT_MS 30000 /* without any record, before the reading fails */
 
 struct reading {
     const struct rcpt_kafka_history *history;
@@ -17,6 +21,7 @@ struct reading {
     struct rcpt_error *error;
 };
 
+/* Always false, for the caller's return. */
 static bool fail(struct reading *reading, rd_kafka_resp_err_t code)
 {
     rcpt_error_fatal(reading->error, EX_UNAVAILABLE, "topic %s cannot be read: %s",
@@ -24,6 +29,7 @@ static bool fail(struct reading *reading, rd_kafka_resp_err_t code)
     return false;
 }
 
+/* The user's properties come last: they were checked as those of the consumer. */
 static rd_kafka_conf_t *make_conf(const struct rcpt_kafka_history *history,
                                   struct rcpt_error *error)
 {
@@ -42,6 +48,7 @@ static rd_kafka_conf_t *make_conf(const struct rcpt_kafka_history *history,
     return NULL;
 }
 
+/* Empty partitions are left out. `open` counts those that are read. */
 static bool find_ends(struct reading *reading, int32_t count)
 {
     reading->ends = rcpt_calloc((size_t)count + 1, sizeof(*reading->ends));
@@ -61,6 +68,7 @@ static bool find_ends(struct reading *reading, int32_t count)
     return true;
 }
 
+/* A topic that does not exist is an error here, and not a topic without records. */
 static bool find_partitions(struct reading *reading)
 {
     const struct rd_kafka_metadata *metadata;
@@ -84,6 +92,7 @@ static void note(struct reading *reading, int32_t partition, int64_t next)
     }
 }
 
+/* False: the reader has seen enough. */
 static bool give(const struct reading *reading, const rd_kafka_message_t *message)
 {
     rd_kafka_timestamp_type_t type;
@@ -100,12 +109,13 @@ static bool give(const struct reading *reading, const rd_kafka_message_t *messag
     return reading->history->on_message(reading->history->context, &given);
 }
 
+/* True: the end is reached, or the reader has seen enough. */
 static bool read_all(struct reading *reading)
 {
-    bool wanted = true;
+    bool go_on = true;
     rd_kafka_resp_err_t code = rd_kafka_assign(reading->handle, reading->places);
-    while (code == RD_KAFKA_RESP_ERR_NO_ERROR && wanted && reading->open > 0) {
-        rd_kafka_message_t *message = rd_kafka_consumer_poll(reading->handle, QUIET_MS);
+    while (code == RD_KAFKA_RESP_ERR_NO_ERROR && go_on && reading->open > 0) {
+        rd_kafka_message_t *message = rd_kafka_consumer_poll(reading->handle, SILENT_MS);
         if (message == NULL)
             return fail(reading, RD_KAFKA_RESP_ERR__TIMED_OUT);
         if (message->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
@@ -114,7 +124,7 @@ static bool read_all(struct reading *reading)
             code = message->err;
         } else {
             if (reading->ends[message->partition] > message->offset)
-                wanted = give(reading, message);
+                go_on = give(reading, message);
             note(reading, message->partition, message->offset + 1);
         }
         rd_kafka_message_destroy(message);
@@ -122,6 +132,7 @@ static bool read_all(struct reading *reading)
     return code == RD_KAFKA_RESP_ERR_NO_ERROR || fail(reading, code);
 }
 
+/* The handle is closed without leaving a group, since it never joined one. */
 bool rcpt_kafka_read_history(const struct rcpt_kafka_history *history, struct rcpt_error *error)
 {
     struct reading reading = {.history = history, .error = error};

@@ -1,9 +1,9 @@
 /* A bound on what librdkafka inflates: it calls the functions below instead of zlib's, lz4's and
- * zstd's own, since the executable comes first when the dynamic linker looks for a name.
+ * zstd's own, since the executable comes first when the dynamic linker resolves a name.
  *
  * librdkafka inflates a whole batch at once and puts no bound on gzip and lz4 (zstd:
- * receive.message.max.bytes), so a batch of 1 MB could become 1 GB before anybody sees a record of
- * it. Here the output ends at the limit, as an error of the codec; the batch comes to messages.c as
+ * receive.message.max.bytes), so a batch of 1 MB could become 1 GB before the first record of it is
+ * read. Here the output ends at the limit, as an error of the codec; the batch comes to messages.c as
  * _BAD_COMPRESSION, which asks rcpt_inflate_verdict() why. snappy is part of librdkafka and out of
  * reach: its format does not expand more than 22 times.
  *
@@ -86,6 +86,7 @@ static struct { /* the libraries' own; of lz4 and zstd NULL where librdkafka bri
     size_t (*zstd_decompress)(void *, size_t, const void *, size_t);
 } next;
 
+/* The next definition of each name after ours: the library's own. */
 static void find_next(void)
 {
     *(void **)&next.inflate_init = dlsym(RTLD_NEXT, "inflateInit2_");
@@ -115,7 +116,7 @@ static void begin(const void *in, size_t in_size)
     batch.out = 0;
 }
 
-/* The first batch of a fetch has all of its limit: what waits for room comes first next time. */
+/* The first batch of a fetch has all of its limit: what does not fit comes first next time. */
 static size_t allowed(void)
 {
     size_t most = atomic_load(&limit), burst = BURST_LIMITS * most;
@@ -123,14 +124,14 @@ static size_t allowed(void)
     return batch.burst == 0 || left > most ? most : left;
 }
 
-/* Two fetches may look like one: then memory says that there is room. */
+/* Two fetches may look like one: then the heap shows that there is capacity. */
 static bool is_full(void)
 {
     struct mallinfo2 heap = mallinfo2();
     return heap.uordblks + heap.hblkhd > HEAP_LIMITS * atomic_load(&limit);
 }
 
-/* False: there is room after all. */
+/* False: there is capacity after all. */
 static bool refuse(size_t most)
 {
     bool too_large = most == atomic_load(&limit);
@@ -139,8 +140,8 @@ static bool refuse(size_t most)
         return false;
     }
     pthread_mutex_lock(&refusals.mutex);
-    refusals.list[refusals.next] =
-        (struct refusal){batch.in_size, too_large ? RCPT_INFLATE_TOO_LARGE : RCPT_INFLATE_NO_ROOM};
+    refusals.list[refusals.next] = (struct refusal){
+        batch.in_size, too_large ? RCPT_INFLATE_TOO_LARGE : RCPT_INFLATE_NO_CAPACITY};
     refusals.next = (refusals.next + 1) % REFUSALS;
     pthread_mutex_unlock(&refusals.mutex);
     batch.in = NULL; /* the next one begins a burst */
@@ -159,6 +160,7 @@ bool rcpt_inflate_is_bounded(void)
 
 #define SEEN_BY_OTHERS __attribute__((visibility("default")))
 
+/* By the shared object of the caller's address: HTTP clients in the process use zlib, too. */
 static bool is_librdkafka(const void *caller)
 {
     Dl_info here, there;
@@ -175,6 +177,7 @@ SEEN_BY_OTHERS int inflateInit2_(z_streamp stream, int window, const char *versi
     return next.inflate_init(stream, window, version, size);
 }
 
+/* librdkafka inflates twice: first to count, then into a buffer of that size. */
 SEEN_BY_OTHERS int inflate(z_streamp stream, int flush)
 {
     pthread_once(&once, find_next);
@@ -215,9 +218,9 @@ size_t LZ4F_decompress(void *context, void *out, size_t *out_size, const void *i
                        const void *options)
 {
     pthread_once(&once, find_next);
-    size_t most = allowed(), room = most + 1 - batch.out;
-    if (*out_size > room)
-        *out_size = room;
+    size_t most = allowed(), left = most + 1 - batch.out;
+    if (*out_size > left)
+        *out_size = left;
     size_t result = next.lz4_decompress(context, out, out_size, in, in_size, options);
     batch.out += *out_size;
     return batch.out > most && refuse(most) ? CODEC_ERROR : result;

@@ -1,4 +1,4 @@
-/* What the files of src/kafka share. Nobody else includes this.
+/* What the files of src/kafka share. Private to src/kafka.
  *
  * consumer.c    lifecycle, the loop's handles, dispatch of control events
  * assignment.c  rebalances, partition queues, seek and re-assignment
@@ -26,7 +26,7 @@
 #include "worker.h"
 
 enum partition_state {
-    PARTITION_ACTIVE,       /* polled while it is wanted */
+    PARTITION_ACTIVE,       /* polled while the owner takes records */
     PARTITION_BACKING_OFF,  /* a damaged batch: fetched again from `next` at `retry_at_ms` (tick) */
     PARTITION_OUT_OF_RANGE, /* nothing comes until the owner seeks or re-assigns */
     PARTITION_MOVING,       /* to be re-assigned at `next`, by the next turn */
@@ -36,7 +36,7 @@ struct oversized { /* the search for the end of a batch that is not inflated */
     bool searching;
     int64_t base;   /* the batch's first offset */
     int64_t start;  /* where the partition stood */
-    int64_t first;  /* of the batch's offsets, the first that was wanted */
+    int64_t first;  /* of the batch's offsets, the first that is needed */
     int64_t inside; /* known to be of the batch */
     int64_t behind; /* known not to be; INT64_MAX: none is known */
     int64_t probe;  /* what is fetched now, to see which of the two it is */
@@ -51,7 +51,7 @@ struct partition {
     enum partition_state state;
     void *tag;
     rd_kafka_queue_t *queue;
-    int64_t next; /* last offset handed out + 1, or where it was told to start */
+    int64_t next; /* last offset handed out + 1, or where it starts */
     int64_t retry_at_ms;
     unsigned retries;
     uint64_t epoch;   /* another one after each assign and each move: late answers are recognised */
@@ -70,9 +70,9 @@ struct logged_code { /* at_ms 0: free */
 };
 
 struct health {
-    bool healthy; /* what on_health was told last; false at first */
+    bool healthy; /* as on_health was called last; false at first */
     bool cluster_trouble;
-    char cluster_code[32]; /* of the trouble that was told last */
+    char cluster_code[32]; /* of the trouble that was reported last */
     bool group_trouble;
     bool fatal;
     unsigned troubled_partitions;
@@ -80,8 +80,8 @@ struct health {
 };
 
 /* Back-off of look-ups of the cluster. */
-#define RCPT_KAFKA_LOOK_MIN_MS 250
-#define RCPT_KAFKA_LOOK_MAX_MS 5000
+#define RCPT_KAFKA_LOOKUP_MIN_MS 250
+#define RCPT_KAFKA_LOOKUP_MAX_MS 5000
 /* An eventfd that librdkafka writes to when an empty queue gets its first event. */
 struct rcpt_kafka_wake {
     uv_poll_t poll; /* first: its callbacks find the wake by it; data is the context */
@@ -112,7 +112,7 @@ struct rcpt_kafka {
     struct partition **partitions;
     size_t partition_count, partition_capacity;
     size_t turn; /* whose turn it is */
-    bool favour; /* the turn is that of whoever is furthest behind */
+    bool favour; /* the turn is that of the partition that is furthest behind */
     struct {
         unsigned messages;
         size_t bytes;
@@ -125,9 +125,9 @@ struct rcpt_kafka {
 
     char *cluster_id;
     int32_t *counts; /* per topic of the settings; -1: not known yet */
-    bool looking;
-    int64_t look_at_ms; /* when to look at the cluster next; INT64_MAX: no need */
-    struct rcpt_backoff look_backoff;
+    bool lookup_in_flight;
+    int64_t lookup_at_ms; /* when to look up the cluster next; INT64_MAX: no need */
+    struct rcpt_backoff lookup_backoff;
 
     struct health health;
     int64_t committed_at_ms;
@@ -224,10 +224,10 @@ void rcpt_kafka_retry_partitions(struct rcpt_kafka *kafka);
 enum rcpt_inflate_verdict {
     RCPT_INFLATE_NOT_REFUSED, /* it is damaged, or of a codec that is not bounded here */
     RCPT_INFLATE_TOO_LARGE,
-    RCPT_INFLATE_NO_ROOM, /* for those before it in the same fetch */
+    RCPT_INFLATE_NO_CAPACITY, /* for those before it in the same fetch */
 };
 /* Why the batch of this compressed size was refused, of which librdkafka says that it cannot be
- * decompressed. Each refusal is told once; of several with this size, the one that skips nothing.
+ * decompressed. Each refusal is reported once; of several with this size, the one that skips nothing.
  */
 enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size);
 size_t rcpt_inflate_get_limit(void);
@@ -246,8 +246,8 @@ void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partitio
 
 /* cluster.c */
 /* Starts a look-up if one is due. `handle` NULL: one is made. */
-void rcpt_kafka_look(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
-void rcpt_kafka_look_soon(struct rcpt_kafka *kafka);
+void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
+void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka);
 void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
                             int64_t wanted);
 

@@ -1,4 +1,7 @@
-/* Rounds over the partition queues, and what is done about errors of a single partition. */
+/* Rounds over the partition queues, and what is done about errors of a single partition. A round is
+ * bounded in time and messages, then the loop serves PostgreSQL's sockets; within it partitions
+ * take turns. Called by consumer.c; messages go to the owner's on_message.
+ */
 #include <string.h>
 
 #include "internal.h"
@@ -22,6 +25,7 @@ struct round {
     unsigned messages;
 };
 
+/* The last header of that name counts, as in Kafka's own clients. */
 static void find_header(const rd_kafka_headers_t *headers, const char *name, const char **text,
                         size_t *text_size)
 {
@@ -44,6 +48,7 @@ static void find_trace(const rd_kafka_message_t *from, struct rcpt_kafka_message
         find_header(headers, "tracestate", &to->tracestate, &to->tracestate_size);
 }
 
+/* A message shows that the partition is well again. */
 static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
                     const rd_kafka_message_t *from)
 {
@@ -65,6 +70,7 @@ static void deliver(struct rcpt_kafka *kafka, struct partition *partition,
     kafka->callbacks.on_message(kafka->callbacks.context, partition->tag, &to);
 }
 
+/* The partition stands still until the owner has decided where to go on. */
 static void on_out_of_range(struct rcpt_kafka *kafka, struct partition *partition, int64_t offset)
 {
     partition->state = PARTITION_OUT_OF_RANGE;
@@ -84,6 +90,7 @@ static void back_off(struct rcpt_kafka *kafka, struct partition *partition)
     partition->retry_at_ms = rcpt_kafka_now_ms(kafka) + (wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS);
 }
 
+/* Errors behind which librdkafka goes on with the next batch. */
 static bool skips_records(rd_kafka_resp_err_t code)
 {
     switch (code) {
@@ -111,13 +118,15 @@ static bool is_refused(struct rcpt_kafka *kafka, struct partition *partition, in
         bytes != NULL && base >= 0 ? rcpt_inflate_verdict(size) : RCPT_INFLATE_NOT_REFUSED;
     if (verdict == RCPT_INFLATE_TOO_LARGE)
         rcpt_kafka_refused(kafka, partition, base, size);
-    else if (verdict == RCPT_INFLATE_NO_ROOM && partition->oversized.searching)
+    else if (verdict == RCPT_INFLATE_NO_CAPACITY && partition->oversized.searching)
         rcpt_kafka_probe_again(kafka, partition);
-    else if (verdict == RCPT_INFLATE_NO_ROOM)
+    else if (verdict == RCPT_INFLATE_NO_CAPACITY)
         rcpt_kafka_seek_now(kafka, partition, partition->next);
     return verdict != RCPT_INFLATE_NOT_REFUSED;
 }
 
+/* Out of range and refused batches have ways of their own; the rest is damage, fetched again, or
+ * trouble that librdkafka mends. */
 static void on_partition_error(struct rcpt_kafka *kafka, struct partition *partition,
                                rd_kafka_event_t *event)
 {
@@ -182,6 +191,7 @@ static size_t dispatch(struct rcpt_kafka *kafka, struct partition *partition,
     return bytes;
 }
 
+/* The owner may refuse a partition at any time: that is the back-pressure. */
 static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partition)
 {
     return partition->state == PARTITION_ACTIVE &&
@@ -189,12 +199,14 @@ static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partitio
                                   partition->tag);
 }
 
+/* The clock is read for each message: a record may take milliseconds to decode. */
 static bool is_over(const struct rcpt_kafka *kafka, const struct round *round)
 {
     return !kafka->polling || round->messages >= kafka->round_messages ||
            uv_hrtime() >= round->deadline_ns;
 }
 
+/* `kafka->taken` outlives the round, so that a turn which was cut goes on where it stopped. */
 static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *partition,
                                struct round *round)
 {
@@ -214,6 +226,7 @@ static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *parti
     return TURN_MORE;
 }
 
+/* Skips partitions that are done in this round; the caller knows that one is left. */
 static struct partition *next_in_turn(struct rcpt_kafka *kafka)
 {
     do
@@ -222,6 +235,7 @@ static struct partition *next_in_turn(struct rcpt_kafka *kafka)
     return kafka->partitions[kafka->turn];
 }
 
+/* The partition whose last record has the lowest timestamp; new ones (0) come first. */
 static struct partition *oldest(struct rcpt_kafka *kafka)
 {
     struct partition *found = NULL;
@@ -244,7 +258,7 @@ static struct partition *in_turn(struct rcpt_kafka *kafka)
 
 /* While there is more than a turn takes, every other turn goes to the partition that is furthest
  * behind in the records' own time: so they advance together, and receipts of a message, which lie
- * in several of them, meet in a batch. The others go round, so that nobody waits for a backlog. A
+ * in several of them, meet in a batch. The others go round, so that fresh records do not wait for a backlog. A
  * turn that a round cuts short goes on in the next one: on a slow machine a round is no longer than
  * a turn, and who always comes last in it would get nothing. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka)

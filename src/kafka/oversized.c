@@ -5,7 +5,7 @@
  * same refusal comes again; behind it, something else comes or nothing. The distance doubles, then
  * halves: some twenty fetches for a batch of a thousand records, none for one of a single record.
  * When the end is known, the owner is given one message for the whole batch, with the offset of its
- * last record; until then its position does not move, and a restart begins the search anew.
+ * last record; until then its position does not move, and a restart begins the search again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 #include "internal.h"
 
-#define QUIET_MS 5000 /* nothing behind an offset for so long: it is taken for the log's end */
-
+#define SILENT_MS                                                                                  \
+    5000 /* One message in place of the whole batch, without a value and with the reason. */
 static void give(struct rcpt_kafka *kafka, struct partition *partition)
 {
     const struct oversized *found = &partition->oversized;
@@ -63,7 +63,7 @@ void rcpt_kafka_probe_again(struct rcpt_kafka *kafka, struct partition *partitio
     struct oversized search = partition->oversized;
     rcpt_kafka_seek_now(kafka, partition,
                         search.probe); /* which ends a search, if it is not ours */
-    search.until_ms = rcpt_kafka_now_ms(kafka) + QUIET_MS;
+    search.until_ms = rcpt_kafka_now_ms(kafka) + SILENT_MS;
     partition->oversized = search;
     partition->next = search.start;
 }
@@ -80,12 +80,13 @@ static bool go_on(struct rcpt_kafka *kafka, struct partition *partition)
     return false;
 }
 
+/* The first refusal begins the search; a later one says that `probe` is inside the batch. */
 void rcpt_kafka_refused(struct rcpt_kafka *kafka, struct partition *partition, int64_t base,
                         size_t in_size)
 {
     struct oversized *search = &partition->oversized;
     if (search->searching && search->base != base && !rcpt_kafka_is_behind(kafka, partition))
-        return; /* the other one has its turn later */
+        return; /* the other batch is searched later */
     if (search->searching) {
         search->inside = search->probe;
     } else {
@@ -103,6 +104,7 @@ void rcpt_kafka_refused(struct rcpt_kafka *kafka, struct partition *partition, i
         rcpt_kafka_seek_now(kafka, partition, partition->next);
 }
 
+/* `probe` lies behind the batch: something else came from there, or nothing for a while. */
 bool rcpt_kafka_is_behind(struct rcpt_kafka *kafka, struct partition *partition)
 {
     partition->oversized.behind = partition->oversized.probe;

@@ -1,9 +1,9 @@
-/* The producer. Its deliveries come through one queue that an eventfd tells of; partition counts
- * are asked for in a thread, on the same handle.
+/* The intake's producer: records go out, deliveries come back through one queue that wakes the loop
+ * by an eventfd; partition counts are looked up in a thread, on the same handle.
  *
- * Order of the end: records are purged and reported, look-ups return, the handle is destroyed in a
- * thread. A handle with a fatal error (the broker lost what the idempotent protocol counts on) goes
- * the same way, and a new one takes its place.
+ * States: OPEN takes records; FAILED waits until all outstanding records are reported, then opens
+ * another handle (the broker lost what the idempotent protocol counts on); CLOSING does the same,
+ * then ends; ENDING waits for the handle's thread and the loop's handles. Called by intake/kafka.c.
  */
 #include "producer.h"
 
@@ -14,13 +14,13 @@
 
 #include "internal.h"
 
-#define TICK_MS           10 /* bounds what a wake-up that librdkafka did not send costs */
-#define LOOK_TIMEOUT_MS   5000
-#define LOOK_ALLOWANCE_MS 12000
-#define LOOK_AGAIN_MS     1000
-#define LOOK_STEADY_MS    30000
-#define LOG_AGAIN_MS      10000
-#define DESTROY_MS        30000 /* of a handle that another has replaced */
+#define TICK_MS             10 /* bounds what a wake-up that librdkafka did not send costs */
+#define LOOKUP_TIMEOUT_MS   5000
+#define LOOKUP_ALLOWANCE_MS 12000
+#define LOOKUP_AGAIN_MS     1000
+#define LOOKUP_STEADY_MS    30000
+#define LOG_AGAIN_MS        10000
+#define DESTROY_MS          30000 /* of a handle that another has replaced */
 
 enum producer_life {
     PRODUCER_OPEN,
@@ -43,9 +43,9 @@ struct rcpt_producer {
     uv_timer_t tick;
     unsigned open_handles;
     struct rcpt_kafka_workers *workers;
-    bool looking;
+    bool lookup_in_flight;
     bool stuck; /* a look-up never came back: its thread may still use the handle */
-    int64_t look_at_ms;
+    int64_t lookup_at_ms;
     size_t bytes, records;
     bool healthy;
     int64_t logged_at_ms;
@@ -57,6 +57,7 @@ static int64_t now_ms(const struct rcpt_producer *producer)
     return (int64_t)uv_now(producer->loop);
 }
 
+/* False with the error where librdkafka refuses the properties. */
 static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error)
 {
     char text[256];
@@ -81,6 +82,7 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
 
 /* ---- health ---- */
 
+/* The owner is called at transitions; the log repeats trouble every ten seconds. */
 static void tell_health(struct rcpt_producer *producer, bool healthy,
                         const struct rcpt_error *error)
 {
@@ -98,6 +100,7 @@ static void tell_health(struct rcpt_producer *producer, bool healthy,
     producer->callbacks.on_health(producer->callbacks.context, healthy, error);
 }
 
+/* What is outstanding is purged, so that it is reported as failed and may be sent again. */
 static void on_fatal(struct rcpt_producer *producer)
 {
     char text[256];
@@ -105,7 +108,7 @@ static void on_fatal(struct rcpt_producer *producer)
     if (producer->life != PRODUCER_OPEN)
         return;
     rd_kafka_resp_err_t code = rd_kafka_fatal_error(producer->handle, text, sizeof(text));
-    rcpt_kafka_describe(&error, code, "the client has failed for good and is made anew", text);
+    rcpt_kafka_describe(&error, code, "the client has failed for good and is replaced", text);
     producer->life = PRODUCER_FAILED;
     producer->logged_at_ms = now_ms(producer) - LOG_AGAIN_MS;
     tell_health(producer, false, &error);
@@ -113,6 +116,7 @@ static void on_fatal(struct rcpt_producer *producer)
                                          RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
 
+/* Partition counts are looked up sooner: the leader may have moved. */
 static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
 {
     struct rcpt_error error;
@@ -129,12 +133,13 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
         tell_health(producer, false, &error);
     else
         rcpt_log_debug("kafka", "producer: %s [%s]", error.text, error.code);
-    if (producer->look_at_ms > now_ms(producer) + LOOK_AGAIN_MS)
-        producer->look_at_ms = now_ms(producer) + LOOK_AGAIN_MS;
+    if (producer->lookup_at_ms > now_ms(producer) + LOOKUP_AGAIN_MS)
+        producer->lookup_at_ms = now_ms(producer) + LOOKUP_AGAIN_MS;
 }
 
 /* ---- deliveries ---- */
 
+/* The broker will not take this record, however often it is sent. */
 static bool is_refusal(rd_kafka_resp_err_t code)
 {
     switch (code) {
@@ -148,6 +153,7 @@ static bool is_refusal(rd_kafka_resp_err_t code)
     }
 }
 
+/* Exactly once for each record that was taken. */
 static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t *message)
 {
     struct rcpt_error error;
@@ -166,6 +172,7 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
 }
 
+/* An event holds many delivery reports. */
 static void on_deliveries(struct rcpt_producer *producer, rd_kafka_event_t *event)
 {
     const rd_kafka_message_t *message;
@@ -192,7 +199,7 @@ static void drain(struct rcpt_producer *producer)
 
 /* ---- partitions ---- */
 
-struct look {
+struct lookup {
     struct rcpt_kafka_job job;
     struct rcpt_producer *producer; /* the loop's */
     rd_kafka_t *handle;             /* lives as long as the look-up runs */
@@ -203,85 +210,88 @@ struct look {
     struct rcpt_error error; /* decision NONE: all counts are known */
 };
 
-static void look_work(struct rcpt_kafka_job *job)
+/* In the thread. One topic that does not exist does not hide the others. */
+static void lookup_work(struct rcpt_kafka_job *job)
 {
-    struct look *look = (struct look *)job;
-    for (size_t i = 0; i < look->topic_count; i++) {
+    struct lookup *lookup = (struct lookup *)job;
+    for (size_t i = 0; i < lookup->topic_count; i++) {
         const struct rd_kafka_metadata *metadata;
         rd_kafka_resp_err_t code =
-            rd_kafka_metadata(look->handle, 0, look->topics[i], &metadata, LOOK_TIMEOUT_MS);
+            rd_kafka_metadata(lookup->handle, 0, lookup->topics[i], &metadata, LOOKUP_TIMEOUT_MS);
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
             code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
-            look->counts[i] =
+            lookup->counts[i] =
                 code == RD_KAFKA_RESP_ERR_NO_ERROR ? metadata->topics[0].partition_cnt : 0;
             rd_kafka_metadata_destroy(metadata);
         }
         if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
             continue;
-        rcpt_kafka_describe(&look->error, code,
+        rcpt_kafka_describe(&lookup->error, code,
                             code == RD_KAFKA_RESP_ERR__TRANSPORT ||
                                     code == RD_KAFKA_RESP_ERR__TIMED_OUT
-                                ? look->brokers
-                                : rd_kafka_topic_name(look->topics[i]),
+                                ? lookup->brokers
+                                : rd_kafka_topic_name(lookup->topics[i]),
                             NULL);
         if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
             break;
     }
 }
 
-static void look_done(struct rcpt_kafka_job *job, bool in_time)
+/* On the loop. Late: the thread may still use the handle, which therefore is never destroyed. */
+static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
 {
-    struct look *look = (struct look *)job;
-    struct rcpt_producer *producer = look->producer;
-    producer->looking = false;
+    struct lookup *lookup = (struct lookup *)job;
+    struct rcpt_producer *producer = lookup->producer;
+    producer->lookup_in_flight = false;
     if (!in_time) {
         producer->stuck = true;
-        producer->look_at_ms = now_ms(producer) + LOOK_STEADY_MS;
+        producer->lookup_at_ms = now_ms(producer) + LOOKUP_STEADY_MS;
         return;
     }
-    bool known = look->error.decision == RCPT_DECISION_NONE;
-    producer->look_at_ms = now_ms(producer) + (known ? LOOK_STEADY_MS : LOOK_AGAIN_MS);
+    bool known = lookup->error.decision == RCPT_DECISION_NONE;
+    producer->lookup_at_ms = now_ms(producer) + (known ? LOOKUP_STEADY_MS : LOOKUP_AGAIN_MS);
     if (producer->life != PRODUCER_OPEN)
         return;
-    for (size_t i = 0; i < look->topic_count; i++) {
-        if (look->counts[i] < 0 || look->counts[i] == producer->counts[i])
+    for (size_t i = 0; i < lookup->topic_count; i++) {
+        if (lookup->counts[i] < 0 || lookup->counts[i] == producer->counts[i])
             continue;
-        producer->counts[i] = look->counts[i];
-        producer->callbacks.on_partitions(producer->callbacks.context, i, look->counts[i]);
+        producer->counts[i] = lookup->counts[i];
+        producer->callbacks.on_partitions(producer->callbacks.context, i, lookup->counts[i]);
     }
     if (!known)
-        tell_health(producer, false, &look->error);
+        tell_health(producer, false, &lookup->error);
     else if (producer->records == 0)
         tell_health(producer, true, NULL);
 }
 
-static void look_free(struct rcpt_kafka_job *job)
+static void lookup_free(struct rcpt_kafka_job *job)
 {
-    struct look *look = (struct look *)job;
-    free(look->brokers);
-    free(look);
+    struct lookup *lookup = (struct lookup *)job;
+    free(lookup->brokers);
+    free(lookup);
 }
 
-static void look_now(struct rcpt_producer *producer)
+static void lookup_now(struct rcpt_producer *producer)
 {
-    struct look *look = rcpt_calloc(1, sizeof(*look));
-    look->job.work = look_work;
-    look->job.done = look_done;
-    look->job.free = look_free;
-    look->producer = producer;
-    look->handle = producer->handle;
-    look->topic_count = producer->settings.topic_count;
-    look->brokers = rcpt_strdup(producer->settings.brokers);
-    for (size_t i = 0; i < look->topic_count; i++) {
-        look->topics[i] = producer->topics[i];
-        look->counts[i] = -1;
+    struct lookup *lookup = rcpt_calloc(1, sizeof(*lookup));
+    lookup->job.work = lookup_work;
+    lookup->job.done = lookup_done;
+    lookup->job.free = lookup_free;
+    lookup->producer = producer;
+    lookup->handle = producer->handle;
+    lookup->topic_count = producer->settings.topic_count;
+    lookup->brokers = rcpt_strdup(producer->settings.brokers);
+    for (size_t i = 0; i < lookup->topic_count; i++) {
+        lookup->topics[i] = producer->topics[i];
+        lookup->counts[i] = -1;
     }
-    producer->looking = true;
-    rcpt_kafka_workers_start(producer->workers, &look->job, LOOK_ALLOWANCE_MS);
+    producer->lookup_in_flight = true;
+    rcpt_kafka_workers_start(producer->workers, &lookup->job, LOOKUP_ALLOWANCE_MS);
 }
 
 /* ---- the end of a handle, and of the producer ---- */
 
+/* The compression's name is our own copy, whatever the settings' const says. */
 static void free_producer(struct rcpt_producer *producer)
 {
     close(producer->wake.fd);
@@ -290,6 +300,7 @@ static void free_producer(struct rcpt_producer *producer)
     free(producer);
 }
 
+/* After the last of the two handles and the workers. */
 static void on_part_closed(void *context)
 {
     struct rcpt_producer *producer = context;
@@ -306,6 +317,7 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
+/* Three parts close; the last one frees. */
 static void end(struct rcpt_producer *producer)
 {
     producer->life = PRODUCER_ENDING;
@@ -329,7 +341,7 @@ static void abandon_handle(struct rcpt_producer *producer)
     producer->stuck = false;
 }
 
-/* Gives the handle to a thread that destroys it. */
+/* Topics belong to the handle and go before it. */
 static void destroy_later(struct rcpt_producer *producer)
 {
     bool closing = producer->life == PRODUCER_CLOSING;
@@ -345,19 +357,19 @@ static void destroy_later(struct rcpt_producer *producer)
                               producer);
 }
 
-/* Everything was reported and no thread uses the handle: it may go. */
+/* When everything is reported and no thread uses the handle, it may go. */
 static void retire(struct rcpt_producer *producer)
 {
     bool late =
         producer->life == PRODUCER_CLOSING && producer->close_deadline_ms <= now_ms(producer);
-    if (late && (producer->looking || producer->records > 0)) {
+    if (late && (producer->lookup_in_flight || producer->records > 0)) {
         rcpt_log_warn("kafka", "the producer did not settle in time: %zu records are unanswered",
                       producer->records);
         abandon_handle(producer);
         end(producer);
         return;
     }
-    if (producer->looking || producer->records > 0)
+    if (producer->lookup_in_flight || producer->records > 0)
         return;
     if (!producer->stuck) {
         destroy_later(producer);
@@ -370,11 +382,12 @@ static void retire(struct rcpt_producer *producer)
         return;
     struct rcpt_error error;
     if (open_handle(producer, &error))
-        producer->look_at_ms = now_ms(producer);
+        producer->lookup_at_ms = now_ms(producer);
     else /* what was good at the start */
         rcpt_log_error("kafka", "%s", error.text);
 }
 
+/* Bounds what a missed wake-up costs, and carries out what waits for the handle to settle. */
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_producer *producer = timer->data;
@@ -384,8 +397,8 @@ static void on_tick(uv_timer_t *timer)
         return;
     if (producer->life == PRODUCER_FAILED || producer->life == PRODUCER_CLOSING)
         retire(producer);
-    else if (!producer->looking && producer->look_at_ms <= now_ms(producer))
-        look_now(producer);
+    else if (!producer->lookup_in_flight && producer->lookup_at_ms <= now_ms(producer))
+        lookup_now(producer);
 }
 
 static void on_wake(void *context)
@@ -395,6 +408,7 @@ static void on_wake(void *context)
 
 /* ---- sending ---- */
 
+/* librdkafka copies names and values. */
 static rd_kafka_headers_t *make_headers(const struct rcpt_producer_record *record)
 {
     rd_kafka_headers_t *headers = rd_kafka_headers_new(record->header_count);
@@ -404,6 +418,7 @@ static rd_kafka_headers_t *make_headers(const struct rcpt_producer_record *recor
     return headers;
 }
 
+/* librdkafka owns value and headers once it has taken the record. */
 enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
                                            const struct rcpt_producer_record *record)
 {
@@ -437,6 +452,7 @@ size_t rcpt_producer_records(const struct rcpt_producer *producer)
 
 /* ---- beginning and end ---- */
 
+/* The shared copy owns the texts; the producer's settings point into it. */
 static void copy_settings(struct rcpt_producer *producer,
                           const struct rcpt_producer_settings *settings)
 {
@@ -481,6 +497,7 @@ struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *set
     return producer;
 }
 
+/* The tick sees to the rest: it retires the handle when everything is reported. */
 void rcpt_producer_close(struct rcpt_producer *producer, int64_t deadline_ms)
 {
     if (producer->life == PRODUCER_CLOSING || producer->life == PRODUCER_ENDING)

@@ -39,10 +39,10 @@ enum rcpt_producer_sent {
 
 struct rcpt_producer_callbacks {
     void *context;
-    /* error NULL: acknowledged by all in-sync replicas. RETRY: may be there or not, nobody knows;
+    /* error NULL: acknowledged by all in-sync replicas. RETRY: it may be there or not;
      * REJECT: the broker does not want this record, however often it comes. */
     void (*on_delivered)(void *context, void *tag, const struct rcpt_error *error);
-    void (*on_round)(void *context); /* after some deliveries; NULL: not wanted */
+    void (*on_round)(void *context); /* after some deliveries; NULL: not called */
     /* Partitions of a topic: when first known, and when their number changes. 0: no such topic. */
     void (*on_partitions)(void *context, size_t topic, int32_t count);
     /* Transitions, already logged. */

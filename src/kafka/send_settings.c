@@ -16,7 +16,7 @@ static const struct rcpt_kafka_property fixed[] = {
     {"enable.idempotence", "true"},
     {"acks", "all"},
     {"allow.auto.create.topics", "false"},
-    /* Whatever waits is sent: batches are made before they come here. */
+    /* Sent at once: batches are made before they come here. */
     {"linger.ms", "0"},
     {"queue.buffering.max.messages", "1000000"},
     {"socket.nagle.disable", "true"},
@@ -50,6 +50,8 @@ static bool is_ours(const char *name, struct rcpt_error *error)
     return ours;
 }
 
+/* Checked as those of the consumer, and refused where the producer's promise needs another value.
+ */
 static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
                       struct rcpt_error *error)
 {
@@ -63,6 +65,7 @@ static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings
     return true;
 }
 
+/* Twice the budget for librdkafka's own queue: the producer's bound has to be met first. */
 static bool set_sizes(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
                       struct rcpt_error *error)
 {
@@ -97,6 +100,7 @@ static void on_transactor_log(const rd_kafka_t *handle, int level, const char *f
     log_line("folds", level, facility, text);
 }
 
+/* Our fixed properties come after the user's, so that they prevail. */
 rd_kafka_conf_t *rcpt_producer_conf_new(const struct rcpt_producer_settings *settings,
                                         struct rcpt_error *error)
 {
@@ -154,6 +158,7 @@ static bool set_transactors(rd_kafka_conf_t *conf, const struct rcpt_transactor_
     return true;
 }
 
+/* Two kinds: the transactional producer, and the consumer that reads the mark. */
 rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings *settings,
                                           bool producer, struct rcpt_error *error)
 {

@@ -1,4 +1,7 @@
-/* librdkafka's properties: what receiptd sets, why some of it is not the user's, and checks. */
+/* librdkafka's properties: what receiptd sets, what the user may not set and why, and checks of the
+ * user's own. These replace our defaults; what the protocol relies on is refused. Called by
+ * consumer.c, cluster.c, the clients that send, and check-config.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -99,6 +102,7 @@ bool rcpt_kafka_has_threads(void)
     return rd_kafka_thread_cnt() > 0;
 }
 
+/* Always false, for the caller's return. */
 static bool refuse(struct rcpt_error *error, const char *name, const char *reason, const char *hint)
 {
     rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: %s", name, reason);
@@ -129,6 +133,7 @@ static bool word_is(const char *word, size_t size, const char *expected)
     return strlen(expected) == size && strncmp(word, expected, size) == 0;
 }
 
+/* Strategies of one protocol only; those that lose assignments in this librdkafka are refused. */
 static bool check_strategy(const char *name, const char *value, struct rcpt_error *error)
 {
     const char *word;
@@ -169,6 +174,7 @@ static bool check_particular(const char *name, const char *value, struct rcpt_er
     return true;
 }
 
+/* By its name: such a value never appears in a message. */
 static bool is_secret(const char *name)
 {
     static const char *const marks[] = {"password", "secret", "pem", "jaas",
@@ -224,6 +230,7 @@ struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitio
     };
 }
 
+/* Stops at the first that is refused. */
 bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *properties,
                                size_t count, struct rcpt_error *error)
 {
@@ -254,7 +261,7 @@ static bool set_number(rd_kafka_conf_t *conf, const char *name, size_t value,
     return rcpt_kafka_set_property(conf, name, text, error);
 }
 
-/* Before 2.2 a full queue is looked at again once a second, or when the broker's thread is woken by
+/* Before 2.2 librdkafka polls a full queue once a second, or when the broker's thread is woken by
  * a request to it: so one is made that costs little. */
 static bool set_queue_backoff(rd_kafka_conf_t *conf, struct rcpt_error *error)
 {
@@ -263,6 +270,7 @@ static bool set_queue_backoff(rd_kafka_conf_t *conf, struct rcpt_error *error)
     return rcpt_kafka_set_property(conf, "topic.metadata.refresh.interval.ms", "100", error);
 }
 
+/* What only a member of the group needs. */
 static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                        const struct fetch_limits *limits, struct rcpt_error *error)
 {
@@ -274,6 +282,7 @@ static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
 }
 
+/* The user's properties come last; those that would break the protocol were refused before. */
 rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
@@ -314,6 +323,7 @@ bool rcpt_kafka_is_scram_broken(const struct rcpt_kafka_settings *settings)
            rd_kafka_version() < VERSION_SCRAM_MENDED;
 }
 
+/* Once for each client: an operator sees what this release of librdkafka lacks. */
 void rcpt_kafka_warn_of_library(const struct rcpt_kafka_settings *settings)
 {
     if (!rcpt_inflate_is_bounded())

@@ -11,7 +11,7 @@
 #include "internal.h"
 
 #define OPEN_MS    30000
-#define DESTROY_MS 5000 /* of a client that nobody waits for any more */
+#define DESTROY_MS 5000 /* of a client that has been replaced */
 #define PUBLISH_MS 30000
 #define CALL_MS    5000 /* of one blocking call; what did not end in it is asked again */
 #define GRACE_MS   5000 /* beyond the deadline, until a thread is given up */
@@ -50,6 +50,8 @@ static int64_t now_ms(void)
     return (int64_t)(uv_hrtime() / 1000000);
 }
 
+/* A blocking call never lasts longer than CALL_MS, so that deadlines hold where librdkafka's own do
+ * not. */
 static int call_ms(int64_t deadline)
 {
     int64_t left = deadline - now_ms();
@@ -69,6 +71,7 @@ static bool fail(struct job *job, rd_kafka_error_t *error, enum rcpt_decision de
     return false;
 }
 
+/* As fail(), for the calls that return a code. */
 static bool fail_code(struct job *job, rd_kafka_resp_err_t code, enum rcpt_decision decision,
                       const char *what)
 {
@@ -76,6 +79,7 @@ static bool fail_code(struct job *job, rd_kafka_resp_err_t code, enum rcpt_decis
                           rd_kafka_err2str(code));
 }
 
+/* Takes the configuration where it succeeds; otherwise job_free() destroys it. */
 static rd_kafka_t *open_client(struct job *job, rd_kafka_type_t type, rd_kafka_conf_t **conf)
 {
     char text[256];
@@ -109,6 +113,7 @@ static bool read_mark(struct job *job, int64_t deadline)
            fail_code(job, code, RCPT_DECISION_RETRY, "the mark of folds cannot be read");
 }
 
+/* Waits for the coordinator, which may have to end a transaction of the former owner first. */
 static bool init_transactions(struct job *job, int64_t deadline)
 {
     rd_kafka_error_t *error;
@@ -145,6 +150,7 @@ static const char *advice_on(rd_kafka_resp_err_t code)
     }
 }
 
+/* The first record that is refused names the topic and the reason for the operator. */
 static bool refuse(struct job *job, rd_kafka_resp_err_t code, const char *topic)
 {
     const char *advice = advice_on(code);
@@ -167,6 +173,7 @@ static void on_delivery(rd_kafka_t *handle, const rd_kafka_message_t *message, v
         refuse(job, message->err, rd_kafka_topic_name(message->rkt));
 }
 
+/* A full queue is waited for; librdkafka copies key and value. */
 static bool produce(struct job *job, size_t index, int64_t deadline)
 {
     char **texts = &job->texts[4 * index];
@@ -188,6 +195,7 @@ static bool produce(struct job *job, size_t index, int64_t deadline)
     }
 }
 
+/* The mark moves in the same transaction as the records: that makes publishing exactly once. */
 static bool send_mark(struct job *job, int64_t deadline)
 {
     rd_kafka_error_t *error;
@@ -218,6 +226,7 @@ static void roll_back(struct job *job, int64_t deadline)
         rd_kafka_error_destroy(error);
 }
 
+/* RECONNECT: the outcome is unknown, and only opening the client again shows it. */
 static bool commit(struct job *job, int64_t deadline)
 {
     rd_kafka_error_t *error;
@@ -233,6 +242,7 @@ static bool commit(struct job *job, int64_t deadline)
     return true;
 }
 
+/* Any failure aborts the transaction; what was produced in it never becomes visible. */
 static void publish_work(struct job *job)
 {
     int64_t deadline = now_ms() + PUBLISH_MS;
@@ -250,6 +260,7 @@ static void publish_work(struct job *job)
         roll_back(job, deadline);
 }
 
+/* In the job's thread; the job alone has the client. */
 static void on_work(struct rcpt_kafka_job *base)
 {
     struct job *job = (struct job *)base;
@@ -263,6 +274,7 @@ static void on_work(struct rcpt_kafka_job *base)
 
 /* ---- on the loop ---- */
 
+/* After both the thread and the loop are done with the job. */
 static void job_free(struct rcpt_kafka_job *base)
 {
     struct job *job = (struct job *)base;
@@ -280,6 +292,7 @@ static void job_free(struct rcpt_kafka_job *base)
 
 static void on_done(struct rcpt_kafka_job *base, bool in_time);
 
+/* Texts are copied: the job may outlive the transactor when its thread hangs. */
 static struct job *job_new(struct rcpt_transactor *transactor, enum kind kind)
 {
     struct job *job = rcpt_calloc(1, sizeof(*job));
@@ -376,12 +389,14 @@ bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor)
     return transactor->handle == NULL && !transactor->busy && transactor->destroying == 0;
 }
 
+/* A thread that exceeds the deadline by more than the grace is left alone. */
 static void start(struct rcpt_transactor *transactor, struct job *job, int64_t allowance_ms)
 {
     transactor->busy = true;
     rcpt_kafka_workers_start(transactor->workers, &job->job, allowance_ms + GRACE_MS);
 }
 
+/* A client that is open is replaced. */
 void rcpt_transactor_open(struct rcpt_transactor *transactor)
 {
     struct rcpt_error error;
@@ -397,6 +412,7 @@ void rcpt_transactor_open(struct rcpt_transactor *transactor)
     start(transactor, job, OPEN_MS);
 }
 
+/* The job owns the client while it runs, so no other call can touch it. */
 void rcpt_transactor_publish(struct rcpt_transactor *transactor,
                              const struct rcpt_transactor_record *records, size_t count,
                              int64_t mark)
@@ -418,6 +434,7 @@ void rcpt_transactor_publish(struct rcpt_transactor *transactor,
     start(transactor, job, PUBLISH_MS);
 }
 
+/* What is in flight is answered, then its client is destroyed instead of kept. */
 void rcpt_transactor_drop(struct rcpt_transactor *transactor)
 {
     transactor->dropped = transactor->busy;

@@ -1,10 +1,10 @@
 /* A transactional producer: records out in transactions, with a mark in the same transaction that
  * says how far it is.
  *
- * Transactions of one id exclude each other: whoever opens it last fences all others, and what they
+ * Transactions of one id exclude each other: the one that opens it last fences all others, and what they
  * had begun is rolled back or was committed before the opening is answered. The mark is a number
  * that Kafka keeps as the offset of a consumer group and moves with the records: after a crash it
- * tells what is published, without a look at the records. Blocking calls of librdkafka run in
+ * tells what is published, without reading the records. Blocking calls of librdkafka run in
  * threads. Call from the loop's thread only; one call at a time.
  */
 #ifndef RECEIPTD_KAFKA_TRANSACTOR_H
@@ -33,13 +33,13 @@ struct rcpt_transactor_settings {
      * is at fault. */
     void (*on_opened)(void *context, int64_t mark, const struct rcpt_error *error);
     /* Answer to publish: NULL: committed. RETRY: rolled back, nothing of it is visible. RECONNECT:
-     * fenced, or nobody knows: it is closed, and only an opening tells. */
+     * fenced, or the outcome is unknown: it is closed, and only opening it again shows. */
     void (*on_published)(void *context, const struct rcpt_error *error);
 };
 
 /* Copies the settings. */
 struct rcpt_transactor *rcpt_transactor_new(const struct rcpt_transactor_settings *settings);
-/* Makes a client, fences whoever has the id, reads the mark. */
+/* Makes a client, fences the others with the id, reads the mark. */
 void rcpt_transactor_open(struct rcpt_transactor *transactor);
 /* One transaction with these records and the mark. Must be open. */
 void rcpt_transactor_publish(struct rcpt_transactor *transactor,

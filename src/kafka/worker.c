@@ -1,3 +1,8 @@
+/* Jobs in threads of their own (worker.h says why not libuv's pool). A job is `running` until the
+ * loop has answered it: in time, when its thread has put it on `finished` and woken the loop, or
+ * late, by a tick after its deadline or at the end. A late job's thread goes on and frees the job
+ * itself. Called by the clients of this folder, on the loop's thread.
+ */
 #include "worker.h"
 
 #include <pthread.h>
@@ -19,6 +24,7 @@ struct rcpt_kafka_workers {
     void *context;
 };
 
+/* The lock cannot be destroyed while a thread holds a reference. */
 static void workers_release(struct rcpt_kafka_workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
@@ -30,6 +36,7 @@ static void workers_release(struct rcpt_kafka_workers *workers)
     free(workers);
 }
 
+/* After the loop has closed `wake`, the job is only freed: it was answered as late. */
 static void *thread_main(void *argument)
 {
     struct rcpt_kafka_job *job = argument;
@@ -49,6 +56,7 @@ static void *thread_main(void *argument)
     return NULL;
 }
 
+/* A job without a thread has nothing else that could free it. */
 static void answer(struct rcpt_kafka_workers *workers, struct rcpt_kafka_job *job, bool in_time)
 {
     struct rcpt_kafka_job **link = &workers->running;
@@ -62,6 +70,7 @@ static void answer(struct rcpt_kafka_workers *workers, struct rcpt_kafka_job *jo
         job->free(job);
 }
 
+/* Jobs whose threads have ended. Those answered as late are only freed. */
 static void collect(struct rcpt_kafka_workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
@@ -94,7 +103,7 @@ struct rcpt_kafka_workers *rcpt_kafka_workers_new(uv_loop_t *loop)
     return workers;
 }
 
-/* Signals are for the loop's thread. */
+/* All signals are blocked in the thread, so that the loop's thread gets them. */
 static bool thread_start(struct rcpt_kafka_job *job)
 {
     pthread_attr_t attributes;
@@ -128,6 +137,7 @@ void rcpt_kafka_workers_start(struct rcpt_kafka_workers *workers, struct rcpt_ka
     job->deadline_ms = 0; /* the next tick answers */
 }
 
+/* A job that is answered may start others; they are put in front of the list. */
 void rcpt_kafka_workers_tick(struct rcpt_kafka_workers *workers)
 {
     uint64_t now = uv_now(workers->loop);
@@ -149,6 +159,7 @@ static void on_wake_closed(uv_handle_t *handle)
     on_closed(context);
 }
 
+/* From here on no thread wakes the loop. Threads that hang keep the struct alive, not the loop. */
 void rcpt_kafka_workers_close(struct rcpt_kafka_workers *workers, void (*on_closed)(void *context),
                               void *context)
 {

@@ -221,7 +221,7 @@ void status_write_lanes(const struct status *status, struct rcpt_json *json)
         number(json, "connection", view.connection);
         text(json, "state", view.state);
         number(json, "records", view.records);
-        number(json, "in_flight", view.flying);
+        number(json, "in_flight", view.in_flight);
         number(json, "batch", (int64_t)view.batch);
         number(json, "fence_conflicts", view.fences);
         rcpt_json_end_object(json);
@@ -338,7 +338,7 @@ void status_print_lanes(const struct status *status, FILE *out)
         struct rcpt_engine_lane_view view =
             rcpt_engine_view_lane(receipts_engine(status->receipts), lane);
         fprintf(out, "%4u  %10u  %-9s  %7u  %9u  %5" PRIu64 "\n", lane, view.connection, view.state,
-                view.records, view.flying, view.batch);
+                view.records, view.in_flight, view.batch);
     }
 }
 

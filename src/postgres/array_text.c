@@ -1,3 +1,7 @@
+/* PostgreSQL arrays as text, '{a,"b",NULL}': a writer for parameters of blocking sessions and
+ * commands, and a reader for the arrays in answers, which copies an element only where it holds
+ * escapes.
+ */
 #include "array_text.h"
 
 #include <inttypes.h>
@@ -21,6 +25,7 @@ void rcpt_array_text_fini(struct rcpt_array_text *array)
     free(array->text);
 }
 
+/* Every element after the first has a comma before it. */
 static void separate(struct rcpt_array_text *array)
 {
     RCPT_ASSERT(array->out != NULL);
@@ -52,6 +57,7 @@ void rcpt_array_text_add(struct rcpt_array_text *array, const char *bytes, size_
     fputc('"', array->out);
 }
 
+/* Hexadecimal, with its backslash escaped once more for the array. */
 void rcpt_array_text_add_bytea(struct rcpt_array_text *array, const void *bytes, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
@@ -86,6 +92,7 @@ static void step(struct rcpt_array_reader *reader)
         reader->at++;
 }
 
+/* Without escapes the element is a slice of the array itself; otherwise a copy in the arena. */
 static struct rcpt_text read_quoted(struct rcpt_array_reader *reader, struct rcpt_arena *arena)
 {
     const char *from = ++reader->at;
@@ -106,6 +113,7 @@ static struct rcpt_text read_quoted(struct rcpt_array_reader *reader, struct rcp
     return (struct rcpt_text){copy, (size_t)(end - copy)};
 }
 
+/* Unquoted NULL is the null element; a quoted "NULL" is a text. */
 bool rcpt_array_reader_next(struct rcpt_array_reader *reader, struct rcpt_arena *arena,
                             struct rcpt_text *element)
 {
@@ -125,6 +133,7 @@ bool rcpt_array_reader_next(struct rcpt_array_reader *reader, struct rcpt_arena 
     return true;
 }
 
+/* The statements return no NULL in arrays of numbers. */
 bool rcpt_array_reader_next_int(struct rcpt_array_reader *reader, int64_t *element)
 {
     if (*reader->at == '}')

@@ -1,3 +1,7 @@
+/* Binary array parameters in one growing buffer: a header for each array, then each element behind
+ * its length, in network byte order. The buffer stays for the next batch, so that a lane in its
+ * steady state allocates nothing. Called by encode_batch.c and by all that send statements.
+ */
 #include "arrays.h"
 
 #include <endian.h>
@@ -58,6 +62,7 @@ void rcpt_pg_encoder_free(struct rcpt_pg_encoder *encoder)
     free(encoder);
 }
 
+/* A buffer that one large batch has made large goes back to the allocator. */
 void rcpt_pg_encoder_reset(struct rcpt_pg_encoder *encoder)
 {
     encoder->used = 0;
@@ -70,6 +75,7 @@ void rcpt_pg_encoder_reset(struct rcpt_pg_encoder *encoder)
     }
 }
 
+/* PostgreSQL takes at most 1 GiB for a message, so int is wide enough for every size. */
 static uint8_t *reserve(struct rcpt_pg_encoder *encoder, size_t size)
 {
     RCPT_ASSERT(size <= INT_MAX && encoder->used <= INT_MAX);
@@ -97,6 +103,7 @@ static void write_int8(uint8_t *place, int64_t value)
     memcpy(place, &big, sizeof(big));
 }
 
+/* The four arrays grow together; the last three are what libpq is given. */
 static void grow_parameters(struct rcpt_pg_encoder *encoder)
 {
     int capacity = encoder->parameter_capacity > 0 ? encoder->parameter_capacity * 2 : 16;
@@ -132,6 +139,7 @@ static uint8_t *add_scalar(struct rcpt_pg_encoder *encoder, size_t size)
     return reserve(encoder, size);
 }
 
+/* An array of no elements has no dimension at all. */
 static void begin_array(struct rcpt_pg_encoder *encoder, int32_t element, size_t count)
 {
     RCPT_ASSERT(count <= INT32_MAX);
@@ -177,7 +185,7 @@ void rcpt_pg_begin_timestamp_array(struct rcpt_pg_encoder *encoder, size_t count
     begin_array(encoder, OID_TIMESTAMPTZ, count);
 }
 
-/* Room for all elements of an array, each of `size` bytes behind its length. */
+/* Space for all elements of an array, each of `size` bytes behind its length. */
 static uint8_t *add_array(struct rcpt_pg_encoder *encoder, int32_t element, size_t count,
                           size_t size)
 {
@@ -203,12 +211,13 @@ uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t cou
     return add_array(encoder, OID_TIMESTAMPTZ, count, sizeof(int64_t));
 }
 
+/* All announced elements are written, and none more. */
 void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place)
 {
     RCPT_ASSERT(place == encoder->bytes + encoder->used);
 }
 
-/* Room for one element behind its length. */
+/* Space for one element behind its length. */
 static uint8_t *put_element(struct rcpt_pg_encoder *encoder, size_t size)
 {
     RCPT_ASSERT(encoder->missing > 0);
@@ -220,6 +229,7 @@ static uint8_t *put_element(struct rcpt_pg_encoder *encoder, size_t size)
     return place + sizeof(int32_t);
 }
 
+/* The element type decides whether the server takes the bytes as text or bytea. */
 void rcpt_pg_put_bytes(struct rcpt_pg_encoder *encoder, const void *bytes, size_t size)
 {
     RCPT_ASSERT(encoder->element == OID_TEXT || encoder->element == OID_BYTEA);
@@ -228,6 +238,7 @@ void rcpt_pg_put_bytes(struct rcpt_pg_encoder *encoder, const void *bytes, size_
         memcpy(place, bytes, size);
 }
 
+/* A length of -1 is NULL; the header has to say that there is one. */
 void rcpt_pg_put_null(struct rcpt_pg_encoder *encoder)
 {
     write_int4(put_element(encoder, 0) - sizeof(int32_t), -1);
@@ -284,6 +295,7 @@ void rcpt_pg_add_int8(struct rcpt_pg_encoder *encoder, int64_t value)
     write_int8(add_scalar(encoder, sizeof(value)), value);
 }
 
+/* An empty text takes no bytes, which value_at() tells from NULL. */
 void rcpt_pg_add_text(struct rcpt_pg_encoder *encoder, const char *text)
 {
     if (text == NULL) {
@@ -311,6 +323,7 @@ static const char *value_at(const struct rcpt_pg_encoder *encoder,
     return parameter->size > 0 ? (const char *)encoder->bytes + parameter->offset : "";
 }
 
+/* Pointers into the buffer, valid until the next call of this encoder. */
 void rcpt_pg_encoder_params(struct rcpt_pg_encoder *encoder, struct rcpt_pg_params *params)
 {
     RCPT_ASSERT(encoder->missing == 0);

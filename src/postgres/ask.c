@@ -1,15 +1,18 @@
-/* Statements that are asked one at a time: whether one may be asked now, sending it, and what
- * becomes of a failure. Used by everything that asks the database by a timer: the roll-up, parking,
- * blockers, folds and actions. */
+/* Statements that are sent one at a time, by a timer: whether one may be sent now, sending it, and
+ * what becomes of a failure. A failed one is logged once and goes again after its interval or back-
+ * off. Used by the roll-up, parking, blockers, folds and actions.
+ */
 #include "ask.h"
 
 #include "base/log.h"
 
+/* `closed`: the owner is about to end and sends nothing more. */
 bool rcpt_asker_is_ready(const struct rcpt_asker *asker)
 {
     return asker->up && !asker->closed && rcpt_pg_is_ready(asker->pg);
 }
 
+/* True: there is no answer. Logs the failure, and reconnects where the decision says so. */
 bool rcpt_asker_failed(struct rcpt_asker *asker, const char *what, const struct rcpt_error *error)
 {
     if (error == NULL)
@@ -28,6 +31,7 @@ static int64_t now_of(const struct rcpt_ask *ask)
     return (int64_t)uv_now(ask->asker->loop);
 }
 
+/* on_answer may send the next one at once: in_flight is false by now. */
 static void take(struct rcpt_ask *ask, struct rcpt_pg_rows *const *rows, size_t row_count,
                  const struct rcpt_error *error)
 {

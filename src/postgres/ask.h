@@ -35,7 +35,7 @@ struct rcpt_ask {
     const char *statement; /* name of a prepared statement */
     const char *what;      /* it does, for the log: "roll-up of counters" */
     void *context;
-    rcpt_ask_on_answer on_answer; /* NULL: nobody needs the answer */
+    rcpt_ask_on_answer on_answer; /* NULL: the answer does not matter */
     rcpt_ask_on_failed on_failed; /* NULL: nothing to be done */
     int64_t every_ms;             /* at most so often; 0: as often as asked */
     int64_t retry_ms;             /* after a failure not sooner; 0: no such limit */

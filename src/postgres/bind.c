@@ -1,3 +1,8 @@
+/* Puts values into the text of a statement, the way psql replaces its variables: :name as a number,
+ * :'name' as a literal, :"name" as an identifier, and $1 where a binding has that number for its
+ * name. What stands in quotes, comments and dollar quotes is copied as it is. For statements that
+ * take no parameters, such as DDL: migrate and the commands call it.
+ */
 #include "bind.h"
 
 #include <ctype.h>
@@ -23,6 +28,7 @@ static bool is_name_byte(char byte)
     return isalnum((unsigned char)byte) || byte == '_';
 }
 
+/* 0 where no name begins. */
 static size_t name_size(const char *text)
 {
     size_t size = 0;
@@ -56,6 +62,7 @@ static size_t line_comment_size(const char *text)
     return strcspn(text, "\n");
 }
 
+/* Comments nest in SQL. */
 static size_t block_comment_size(const char *text)
 {
     size_t size = 0;
@@ -109,6 +116,7 @@ static size_t opaque_size(const char *text, const char *start)
     return 0;
 }
 
+/* NULL: no binding has that name. */
 static const struct rcpt_pg_binding *find(const struct binder *binder, const char *name,
                                           size_t size)
 {
@@ -120,6 +128,7 @@ static const struct rcpt_pg_binding *find(const struct binder *binder, const cha
     return NULL;
 }
 
+/* The quote itself is doubled. */
 static void write_quoted(FILE *out, const char *value, char quote)
 {
     /* E'' reads backslashes the same whatever standard_conforming_strings says. */
@@ -141,6 +150,8 @@ static bool is_number(const char *value)
     return *value != '\0' && value[strspn(value, "0123456789")] == '\0';
 }
 
+/* An identifier must not be empty, and what stands without quotes must be a number: otherwise the
+ * statement would be another one. */
 static bool write_value(const struct binder *binder, const struct rcpt_pg_binding *binding,
                         char quote)
 {
@@ -191,6 +202,7 @@ static bool replace_parameter(const struct binder *binder, const char *text, siz
     return binding == NULL || write_value(binder, binding, '\'');
 }
 
+/* Byte by byte; each piece is copied, or replaced by a value. */
 static bool bind_all(const struct binder *binder, const char *sql)
 {
     const char *text = sql;

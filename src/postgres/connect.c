@@ -1,4 +1,7 @@
-/* From a dsn to a session: look up the hosts, shake hands, enter pipeline mode. */
+/* From a dsn to a session: resolve the hosts, shake hands, enter libpq's pipeline mode, and give
+ * the socket to the loop. States RESOLVING and CONNECTING of the machine (machine.h); connection.c
+ * calls it, and setup.c goes on from there.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,7 +19,7 @@ static void on_resolved(void *context)
     rcpt_pg_raise(context, RCPT_PG_EVENT_RESOLVED, NULL);
 }
 
-/* The state is RESOLVING already; without a name to look up the next step follows at once. */
+/* The state is RESOLVING already; without a name to resolve the next step follows at once. */
 void rcpt_connect_resolve(struct rcpt_pg *pg)
 {
     struct rcpt_hosts hosts;
@@ -60,6 +63,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     rcpt_pg_raise(pg, RCPT_PG_EVENT_SOCKET, NULL);
 }
 
+/* False: the connection has failed with an error of its own. */
 static bool socket_handle(struct rcpt_pg *pg)
 {
     uv_poll_t *poll = rcpt_calloc(1, sizeof(*poll));
@@ -77,6 +81,7 @@ static bool socket_handle(struct rcpt_pg *pg)
     return false;
 }
 
+/* Starting the poll again with the same events would cost a system call each time. */
 void rcpt_connect_watch(struct rcpt_pg *pg, int events)
 {
     if (pg->poll == NULL && !socket_handle(pg))
@@ -102,6 +107,7 @@ static void on_notice(void *context, const PGresult *result)
                    notice.text);
 }
 
+/* Without the password, so not the whole conninfo. */
 static void describe_connecting(struct rcpt_pg *pg, const struct rcpt_conninfo *info)
 {
     const char *address = rcpt_conninfo_value(info, "hostaddr");
@@ -130,6 +136,7 @@ static bool start_session(struct rcpt_pg *pg, const struct rcpt_hosts *candidate
     return true;
 }
 
+/* libpq gets addresses only, so that no call of its own resolves a name and blocks the loop. */
 void rcpt_connect_open(struct rcpt_pg *pg)
 {
     struct rcpt_hosts candidates;
@@ -171,6 +178,7 @@ static void widen_send_buffer(int socket_fd)
         setsockopt(socket_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 }
 
+/* Pipeline mode before the first statement: the set-up is sent in one go. */
 static void connected(struct rcpt_pg *pg)
 {
     RCPT_ASSERT(PQsetnonblocking(pg->conn, 1) == 0);
@@ -181,6 +189,7 @@ static void connected(struct rcpt_pg *pg)
     rcpt_setup_begin(pg);
 }
 
+/* libpq says after each step which event it awaits next. */
 void rcpt_connect_step(struct rcpt_pg *pg)
 {
     rcpt_connect_unwatch(pg);

@@ -1,3 +1,9 @@
+/* The state machine of one asynchronous connection (machine.h lists the states, what each awaits
+ * and what bounds it): one setter that checks the order of states and arms the timer, a table of
+ * handlers by state and event, one funnel for failures. Reads answers, and gives them to their
+ * owners in the order of sending. Called by the owners of connections (connection.h), by connect.c
+ * and setup.c.
+ */
 #include "connection.h"
 
 #include <inttypes.h>
@@ -106,7 +112,7 @@ static void open_session(struct rcpt_pg *pg, const struct rcpt_error *error)
     rcpt_connect_open(pg);
 }
 
-/* Some names may have been answered: better those than none. They get the time anew. */
+/* Some names may have been resolved: connect to those, with the whole time again. */
 static void on_resolve_overdue(struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     (void)error;
@@ -134,11 +140,13 @@ static void on_connect_overdue(struct rcpt_pg *pg, const struct rcpt_error *erro
     rcpt_pg_fail(pg, &overdue);
 }
 
+/* In these states libpq may have answers for us. */
 static bool is_live(const struct rcpt_pg *pg)
 {
     return pg->state == RCPT_PG_SETTING_UP || pg->state == RCPT_PG_READY;
 }
 
+/* After every send and every read: libpq may want to write more, or only to read. */
 void rcpt_pg_settle(struct rcpt_pg *pg)
 {
     int flushed = PQflush(pg->conn);
@@ -148,18 +156,19 @@ void rcpt_pg_settle(struct rcpt_pg *pg)
         rcpt_connect_watch(pg, flushed == 1 ? UV_READABLE | UV_WRITABLE : UV_READABLE);
 }
 
+/* Nothing here listens to a channel; libpq would keep what arrives all the same. */
 static void drain_notifications(struct rcpt_pg *pg)
 {
     for (PGnotify *note = PQnotifies(pg->conn); note != NULL; note = PQnotifies(pg->conn))
         PQfreemem(note);
 }
 
-/* Owners may submit, reconnect or close from their answer: the state is looked at anew after each.
- */
+/* Owners may submit, reconnect or close from their answer, so the state is checked again after
+ * each. */
 static void answer_done(struct rcpt_pg *pg)
 {
     while (is_live(pg)) {
-        struct rcpt_pending *done = rcpt_pipeline_take_done(&pg->pipeline, pg->conn);
+        struct rcpt_pending *done = rcpt_submissions_take_done(&pg->submissions, pg->conn);
         if (done == NULL)
             break;
         pg->heard_at_ms = now_ms(pg);
@@ -196,13 +205,14 @@ static void become_ready(struct rcpt_pg *pg, const struct rcpt_error *error)
  */
 static bool is_overdue(const struct rcpt_pg *pg)
 {
-    uint64_t statements = rcpt_pipeline_commands(&pg->pipeline);
+    uint64_t statements = rcpt_submissions_commands(&pg->submissions);
     uint64_t bound = statements * (uint64_t)pg->settings.statement_timeout_ms +
                      (uint64_t)pg->settings.connect_timeout_ms;
-    return pg->settings.statement_timeout_ms > 0 && !rcpt_pipeline_is_empty(&pg->pipeline) &&
+    return pg->settings.statement_timeout_ms > 0 && !rcpt_submissions_is_empty(&pg->submissions) &&
            now_ms(pg) - pg->heard_at_ms > bound;
 }
 
+/* READY only: a peer that stays silent, and plans that were made for an empty table. */
 static void tick(struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     (void)error;
@@ -213,9 +223,9 @@ static void tick(struct rcpt_pg *pg, const struct rcpt_error *error)
         rcpt_error_hint(&overdue, "the server or the way to it hangs");
         rcpt_pg_fail(pg, &overdue);
     } else if (pg->plans_are_small) {
-        if (rcpt_pipeline_is_empty(&pg->pipeline))
+        if (rcpt_submissions_is_empty(&pg->submissions))
             pg->heard_at_ms = now_ms(pg);
-        pg->plans_are_small = false; /* the answer says it anew */
+        pg->plans_are_small = false; /* the answer sets it again */
         rcpt_setup_recheck_plans(pg);
     }
 }
@@ -227,9 +237,9 @@ static void give_up(struct rcpt_pg *pg, const struct rcpt_error *error)
     pg->failure = *error;
     if (pg->failure.decision != RCPT_DECISION_FATAL)
         pg->failure.decision = RCPT_DECISION_RECONNECT;
-    /* libpq asks the next host where nobody listens or nobody may write. Where somebody accepts and
-     * hangs up (a balancer without a server behind it) or is the wrong server, the choice is ours.
-     */
+    /* libpq asks the next host where a port is closed or a server is read-only. Where a peer
+     * accepts and hangs up (a balancer without a server behind it), or is the wrong server, the
+     * choice is ours. */
     if (pg->state != RCPT_PG_READY)
         pg->rotation++;
     else if (now_ms(pg) - pg->ready_at_ms > (uint64_t)pg->settings.retry_max_ms)
@@ -238,23 +248,25 @@ static void give_up(struct rcpt_pg *pg, const struct rcpt_error *error)
     rcpt_pg_enter(pg, RCPT_PG_LOSING, pg->failure.text);
 }
 
-/* Every entry that is owed an answer, taken off first: owners may do anything in theirs. */
-static void answer_lost(struct rcpt_pipeline *pipeline, const char *reason)
+/* Owners may do anything in their answer, so each entry leaves the queue before it is answered. */
+static void answer_lost(struct rcpt_submissions *submissions, const char *reason)
 {
     struct rcpt_error lost;
     rcpt_error_set(&lost, RCPT_DECISION_RECONNECT, NULL, "connection lost, outcome unknown: %s",
                    reason);
-    for (struct rcpt_pending *pending = rcpt_pipeline_take(pipeline); pending != NULL;
-         pending = rcpt_pipeline_take(pipeline))
+    for (struct rcpt_pending *pending = rcpt_submissions_take(submissions); pending != NULL;
+         pending = rcpt_submissions_take(submissions))
         rcpt_pending_answer(pending, &lost);
 }
 
+/* LOSING waits for the loop's next turn, so that no owner is answered from inside its own submit.
+ * The queue is taken over first, since owners may submit again. */
 static void lose(struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     (void)error;
-    struct rcpt_pipeline owed = pg->pipeline;
+    struct rcpt_submissions owed = pg->submissions;
     struct rcpt_error failure = pg->failure;
-    pg->pipeline = (struct rcpt_pipeline){0};
+    pg->submissions = (struct rcpt_submissions){0};
     rcpt_connect_drop(pg);
     rcpt_pg_enter(pg, RCPT_PG_WAITING, "back-off");
     answer_lost(&owed, failure.text);
@@ -289,11 +301,12 @@ static void on_timer_closed(uv_handle_t *handle)
         on_closed(context);
 }
 
+/* Frees the connection in the timer's close callback, the last that the loop calls. */
 static void finish_close(struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     (void)error;
-    struct rcpt_pipeline owed = pg->pipeline;
-    pg->pipeline = (struct rcpt_pipeline){0};
+    struct rcpt_submissions owed = pg->submissions;
+    pg->submissions = (struct rcpt_submissions){0};
     rcpt_connect_drop(pg);
     answer_lost(&owed, "closed");
     uv_close((uv_handle_t *)&pg->timer, on_timer_closed);
@@ -361,6 +374,7 @@ static const handler handlers[RCPT_PG_STATE__COUNT][RCPT_PG_EVENT__COUNT] = {
         },
 };
 
+/* Every event goes through the table: an empty cell stops the process. */
 void rcpt_pg_raise(struct rcpt_pg *pg, enum rcpt_pg_event event, const struct rcpt_error *error)
 {
     handler handle = handlers[pg->state][event];
@@ -377,7 +391,7 @@ void rcpt_pg_fail(struct rcpt_pg *pg, const struct rcpt_error *error)
 void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg)
 {
     struct rcpt_error error;
-    const struct rcpt_error *met = rcpt_pipeline_error(&pg->pipeline);
+    const struct rcpt_error *met = rcpt_submissions_error(&pg->submissions);
     if (pg->last_words.code[0] != '\0')
         error = pg->last_words;
     else if (met != NULL)
@@ -410,6 +424,7 @@ struct rcpt_pg *rcpt_pg_new(const struct rcpt_pg_settings *settings)
     return pg;
 }
 
+/* The loop's clock may be old when the first connection starts; deadlines count from now. */
 void rcpt_pg_start(struct rcpt_pg *pg)
 {
     uv_update_time(pg->settings.loop);
@@ -423,6 +438,7 @@ void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *c
     rcpt_pg_raise(pg, RCPT_PG_EVENT_CLOSE, NULL);
 }
 
+/* Takes effect with the next attempt to connect. */
 void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn)
 {
     free((void *)(uintptr_t)pg->settings.dsn);
@@ -466,9 +482,9 @@ void rcpt_pg_submit(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, siz
                     rcpt_pg_on_result on_result, void *context)
 {
     RCPT_ASSERT(pg->state == RCPT_PG_READY || pg->state == RCPT_PG_LOSING);
-    if (rcpt_pipeline_is_empty(&pg->pipeline))
+    if (rcpt_submissions_is_empty(&pg->submissions))
         pg->heard_at_ms = now_ms(pg);
-    rcpt_pipeline_push(&pg->pipeline, query_count, on_result, context);
+    rcpt_submissions_push(&pg->submissions, query_count, on_result, context);
     if (pg->state != RCPT_PG_READY)
         return;
     if (send_batch(pg, queries, query_count))

@@ -1,4 +1,4 @@
-/* One asynchronous PostgreSQL connection on the libuv loop: connect, prepare, pipeline, reconnect.
+/* One asynchronous PostgreSQL connection on the libuv loop: connect, prepare, submit, reconnect.
  *
  * Knows no business SQL: statements come in by name and text, transactions as lists of prepared
  * statements with one Sync. The only other users of libpq-fe.h are in this folder. Call from the
@@ -23,7 +23,7 @@ struct rcpt_pg_statement {
     const char *sql;
     /* Non-NULL: the generic plan must reach this relation (or the tables behind it, if it is a view
      * or partitioned) by index conditions only, else the connection does not become ready. Such a
-     * session runs with enable_seqscan=off. A table next to empty is accepted and looked at again
+     * session runs with enable_seqscan=off. A table next to empty is accepted and checked again
      * while it grows. NULL: not checked. */
     const char *must_use_index_on; /* relation name */
 };
@@ -97,7 +97,7 @@ struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg);
 void rcpt_pg_submit(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, size_t query_count,
                     rcpt_pg_on_result on_result, void *context);
 
-/* Drops the connection and connects anew after the back-off (for RECONNECT decisions of the
+/* Drops the connection and connects again after the back-off (for RECONNECT decisions of the
  * caller). */
 void rcpt_pg_reconnect(struct rcpt_pg *pg, const struct rcpt_error *reason);
 

@@ -1,3 +1,7 @@
+/* What libpq is given to connect with: the dsn's values, our defaults where it is silent,
+ * candidates for the host, and the session's settings as options. Also what a dsn says without
+ * connecting: its hosts, and whether it is weak. Called by connect.c, setup.c and check-config.
+ */
 #include "conninfo.h"
 
 #include <libpq-fe.h>
@@ -12,13 +16,12 @@ static const struct {
     const char *keyword;
     const char *value;
 } defaults[] = {
-    {"gssencmode", "disable"}, /* saves a round trip; nobody uses it unasked */
+    {"gssencmode", "disable"}, /* saves a round trip; who wants it sets it */
     {"keepalives_idle", "10"}, {"keepalives_interval", "5"},
     {"keepalives_count", "3"}, {"tcp_user_timeout", "15000"},
 };
 
-/* Of the session, whoever connects. The server's own tcp_* settings end a session whose client is
- * gone. */
+/* Set in every session. The server's own tcp_* settings end a session whose client is gone. */
 static const struct {
     const char *name;
     const char *value;
@@ -51,6 +54,7 @@ static PQconninfoOption *parse(const char *dsn, struct rcpt_error *error)
     return options;
 }
 
+/* NULL where the dsn does not set it. */
 static const char *option_value(const PQconninfoOption *options, const char *keyword)
 {
     for (; options->keyword != NULL; options++)
@@ -77,6 +81,7 @@ static char *effective(const PQconninfoOption *options, const char *keyword)
     return copy;
 }
 
+/* Does not connect and resolves nothing. */
 bool rcpt_conninfo_hosts(const char *dsn, struct rcpt_hosts *hosts, struct rcpt_error *error)
 {
     PQconninfoOption *options = parse(dsn, error);
@@ -101,6 +106,7 @@ static bool is_local(const struct rcpt_host *host)
            strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0;
 }
 
+/* Whether no byte of the session leaves the machine. */
 static bool are_local(const char *dsn)
 {
     struct rcpt_hosts hosts = {0};
@@ -114,6 +120,7 @@ static bool are_local(const char *dsn)
     return local;
 }
 
+/* What an attacker could use, as a text for the start's warning; NULL: nothing was found. */
 const char *rcpt_pg_weakness(const char *dsn, const char **hint)
 {
     struct rcpt_error error;
@@ -153,6 +160,7 @@ const char *rcpt_conninfo_value(const struct rcpt_conninfo *info, const char *ke
     return index < info->count ? info->values[index] : NULL;
 }
 
+/* Replaces what is set already. Takes the value over. */
 static void set_take(struct rcpt_conninfo *info, const char *keyword, const char *value)
 {
     size_t index = find(info, keyword);
@@ -179,7 +187,7 @@ static const char *field_of(const struct rcpt_host *host, enum host_field field)
     return fields[field];
 }
 
-/* libpq wants lists of equal length; a list in which nothing is said is better not there at all. */
+/* libpq wants lists of equal length; a list of nothing but empty entries is left out. */
 static void set_list(struct rcpt_conninfo *info, const char *keyword,
                      const struct rcpt_hosts *hosts, enum host_field field)
 {
@@ -262,6 +270,8 @@ static void set_application_name(struct rcpt_conninfo *info,
     set_default(info, "application_name", name);
 }
 
+/* In the order of preference: the dsn, our defaults where it is silent, then what has to be ours.
+ */
 bool rcpt_conninfo_init(struct rcpt_conninfo *info, const struct rcpt_pg_settings *settings,
                         const struct rcpt_hosts *candidates, bool stable_plans,
                         struct rcpt_error *error)

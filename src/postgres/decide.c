@@ -1,5 +1,6 @@
-/* What an SQLSTATE means for whoever submitted, and what an operator should do about it. Pure.
- * Called by the connection and by blocking sessions. */
+/* What an SQLSTATE means for the sender of a statement, and what an operator should do about it:
+ * tables, searched by prefix. Pure. Called wherever an answer of PostgreSQL becomes an error.
+ */
 #include <string.h>
 
 #include "connection.h"
@@ -46,11 +47,11 @@ static const struct {
     {"53100", "the server's disk is full: free space there"},
     {"53200", "the server is out of memory: lower work_mem or batch.max_events"},
     {"57P01", "the connection was ended by an administrator or a restart; nothing to do"},
-    {"57P02", "the server crashed and restarts: look at its log"},
-    {"57P03", "the server starts up or shuts down: wait, or look at its log"},
+    {"57P02", "the server crashed and restarts: see its log"},
+    {"57P03", "the server starts up or shuts down: wait, or see its log"},
     {"26000",
      "the connection lost its prepared statements: use a direct connection or session pooling"},
-    {"0A000", "a table was altered: the statements are prepared anew on the next connection"},
+    {"0A000", "a table was altered: the next connection prepares the statements again"},
     {"55P03", "another session holds the row: see pg_blocking_pids()"},
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
 };
@@ -93,6 +94,8 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* The first prefix that fits; a code that is not listed ends the connection, which is always safe.
+ */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
 {
     for (size_t index = 0; index < sizeof(decisions) / sizeof(decisions[0]); index++)
@@ -101,6 +104,7 @@ enum rcpt_decision rcpt_pg_decide(const char *sqlstate)
     return RCPT_DECISION_RECONNECT;
 }
 
+/* Empty where there is nothing to advise. */
 const char *rcpt_pg_hint(const char *sqlstate)
 {
     for (size_t index = 0; index < sizeof(hints) / sizeof(hints[0]); index++)
@@ -109,6 +113,7 @@ const char *rcpt_pg_hint(const char *sqlstate)
     return "";
 }
 
+/* libpq's own failures have no SQLSTATE, so parts of their texts are searched first. */
 const char *rcpt_pg_hint_of_message(const char *sqlstate, const char *message)
 {
     for (size_t index = 0; index < sizeof(message_hints) / sizeof(message_hints[0]); index++)

@@ -31,6 +31,7 @@ struct columns {
         messages[MOST_EFFECTS];
 };
 
+/* Numbers of a one-dimensional array in text format; what does not fit the capacity is left out. */
 uint32_t rcpt_effects_read_array(const char *text, int64_t *values, uint32_t capacity)
 {
     uint32_t count = 0;
@@ -51,6 +52,7 @@ static uint32_t read_column(const struct rcpt_pg_rows *rows, int column, int64_t
     return rcpt_effects_read_array(rcpt_pg_rows_text(rows, 0, column), values, MOST_EFFECTS);
 }
 
+/* 0 where the arrays differ in length: figures may be missing, a wrong pairing must not happen. */
 static uint32_t read_apply(const struct rcpt_pg_rows *rows, struct columns *columns)
 {
     uint32_t count = read_column(rows, APPLY_WAS, columns->old);
@@ -61,6 +63,7 @@ static uint32_t read_apply(const struct rcpt_pg_rows *rows, struct columns *colu
     return whole ? count : 0;
 }
 
+/* The answer of a wake has neither gained flags nor signatures. */
 static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *columns)
 {
     uint32_t count = read_column(rows, WAKE_OLD, columns->old);
@@ -71,8 +74,7 @@ static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *colum
     return whole ? count : 0;
 }
 
-/* The receipts of unknown messages; in `columns` what was read from there before is not needed any
- * more. */
+/* Receipts of unknown messages, by signature. Uses columns whose content has been copied out. */
 static uint32_t read_unknown(const struct rcpt_pg_rows *rows, struct columns *columns,
                              struct rcpt_lane_unknown *unknown)
 {
@@ -87,6 +89,7 @@ static uint32_t read_unknown(const struct rcpt_pg_rows *rows, struct columns *co
     return count;
 }
 
+/* A line for each gateway: its rows, a blank, its name. Cuts the text in place. */
 uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gateways,
                                     uint32_t capacity)
 {
@@ -102,6 +105,7 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
     return count;
 }
 
+/* The effects borrow the names for the call. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                             const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *report,
                             int column)
@@ -144,6 +148,7 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
     on_effects(context, lane, &report);
 }
 
+/* A probe is rolled back and has no effects. */
 void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                          enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
 {

@@ -5,7 +5,7 @@
 
 #include "statements.h"
 
-/* Does nothing where nobody looks (on_effects NULL), or where the kind has no effects. */
+/* Does nothing without an observer (on_effects NULL), or where the kind has no effects. */
 void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                          enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);
 

@@ -25,6 +25,7 @@ static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
     rcpt_pg_put_bytes(encoder, text, strlen(text));
 }
 
+/* NULL: the record has none, or one that is malformed. */
 static void put_traceparent(struct rcpt_pg_encoder *encoder, const struct rcpt_record *record)
 {
     if (record->traceparent[0] == '\0')
@@ -61,7 +62,7 @@ struct content {
         size_t count = (COUNT);                                                                    \
         rcpt_pg_begin_##TYPE##_array(encoder, count);                                              \
         for (size_t index = 0; index < count; index++)                                             \
-            PUT;                                                                                   \
+            (PUT);                                                                                 \
     }
 
 typedef void (*add_parameter)(struct rcpt_pg_encoder *encoder, const struct content *content);
@@ -76,6 +77,7 @@ static void add_all(struct rcpt_pg_encoder *encoder, const struct content *conte
 #define ADD_ALL(ENCODER, CONTENT, PARAMETERS)                                                      \
     add_all(ENCODER, CONTENT, PARAMETERS, sizeof(PARAMETERS) / sizeof((PARAMETERS)[0]))
 
+/* A scalar of most statements. */
 static void add_lane(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
     rcpt_pg_add_int4(encoder, (int32_t)content->batch->lane);
@@ -102,6 +104,8 @@ static const add_parameter fence_parameters[] = {
     add_topics,      add_partitions,     add_lane,         add_expected,   add_next,
     add_generations, add_anchor_offsets, add_anchor_times, add_anchor_crcs};
 
+/* One entry for each partition that the batch moves, in the order in which their rows are locked.
+ */
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     rcpt_pg_encoder_reset(encoder);
@@ -141,6 +145,7 @@ NUMBERS(add_counts, int4, batch->signature_code_count, batch->signature_counts[i
 
 /* ---- raw events ---- */
 
+/* 0 while the raw events stay here. */
 static uint32_t raw_events(const struct content *content)
 {
     return content->raw ? content->batch->event_count : 0;
@@ -157,6 +162,7 @@ NUMBERS(add_event_indexes, int4, raw_events(content), (int32_t)batch->events[ind
 NUMBERS(add_event_flags, int4, batch->has_flags ? raw_events(content) : 0,
         (int32_t)batch->events[index].event->flags)
 
+/* Payloads lie one behind the other in one bytea; this says where each begins. */
 static void add_first_payload_bytes(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
     uint32_t count = raw_events(content);
@@ -218,6 +224,7 @@ static void add_unknown_policy(struct rcpt_pg_encoder *encoder, const struct con
     rcpt_pg_add_text(encoder, content->unknown_policy);
 }
 
+/* A signature without a gateway's name gets NULL. */
 static void add_gateways(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
     const struct rcpt_batch *batch = content->batch;
@@ -253,6 +260,7 @@ static void add_reached_statuses(struct rcpt_pg_encoder *encoder, const struct c
     rcpt_pg_end_array(encoder, place);
 }
 
+/* Of all messages together: the statement only checks that no pipeline subscribes to any. */
 static void add_reached_flags(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
     uint32_t mask = 0;
@@ -352,6 +360,7 @@ static struct rcpt_origin find_origin(const struct rcpt_batch *batch, uint32_t m
     return found;
 }
 
+/* Texts of an origin are slices of the payload and have no end mark. */
 static void put_text_or_null(struct rcpt_pg_encoder *encoder, const char *text, size_t size)
 {
     if (text != NULL)
@@ -389,6 +398,7 @@ NUMBERS(add_letter_indexes, int4, batch->letter_count, batch->letters[index].ind
 ELEMENTS(add_letter_reasons, text, batch->letter_count,
          put_text(encoder, rcpt_reject_name(batch->letters[index].reason)))
 
+/* A dead letter keeps at most 64 KiB of its payload. */
 static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
 {
     return letter->payload_size < RCPT_RECORD_MAX_LETTER_BYTES ? letter->payload_size

@@ -1,3 +1,8 @@
+/* Errors of libpq as errors of ours: from a result, with all its fields, or from a connection,
+ * where libpq gives nothing but a text of several lines. Values that the server quotes are taken
+ * out, since they may be personal data. Called by connection.c, connect.c, setup.c and
+ * submissions.c.
+ */
 #include "failure.h"
 
 #include <ctype.h>
@@ -25,6 +30,7 @@ static void mask_quoted(char *text)
         open[1] = '\0';
 }
 
+/* Decision and hint come from the SQLSTATE; a result without one is the connection's failure. */
 void rcpt_failure_of_result(const PGresult *result, struct rcpt_error *error)
 {
     const char *code = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -53,6 +59,7 @@ static bool is_code_at(const char *text)
     return text[SQLSTATE_LENGTH] == ':' && text[SQLSTATE_LENGTH + 1] == ' ';
 }
 
+/* Lines that say nothing to an operator. */
 static bool is_noise(const char *line)
 {
     return strncmp(line, "LOCATION:", 9) == 0 || strncmp(line, "DETAIL:", 7) == 0;
@@ -74,6 +81,7 @@ static size_t copy_line(const char *line, size_t length, char *out, size_t capac
     return used;
 }
 
+/* The lines of the message as one, without their SQLSTATE, which goes to the error's code. */
 void rcpt_failure_of_message(const char *message, struct rcpt_error *error)
 {
     char text[sizeof(error->text)] = "";

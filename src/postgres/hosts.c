@@ -1,3 +1,7 @@
+/* The hosts of a dsn: parsing the lists of names, addresses and ports, and resolving names in
+ * libuv's pool, all at once. PQconnectStart would resolve them itself and block the loop. Called by
+ * connect.c and conninfo.c.
+ */
 #include "hosts.h"
 
 #include <arpa/inet.h>
@@ -22,6 +26,7 @@ struct rcpt_resolver {
     void *context;
 };
 
+/* An empty text is a list of one empty entry, as for libpq. */
 static size_t list_length(const char *list)
 {
     size_t length = 1;
@@ -30,6 +35,7 @@ static size_t list_length(const char *list)
     return length;
 }
 
+/* The caller frees the copy. */
 static char *list_item(const char *list, size_t index)
 {
     for (; index > 0; index--)
@@ -43,6 +49,7 @@ static void hosts_add_take(struct rcpt_hosts *hosts, struct rcpt_host host)
     hosts->items[hosts->count++] = host;
 }
 
+/* The rules of libpq: lists of equal length, or one port for all hosts. */
 bool rcpt_hosts_parse(const char *names, const char *addresses, const char *ports,
                       struct rcpt_hosts *hosts, struct rcpt_error *error)
 {
@@ -80,6 +87,7 @@ void rcpt_hosts_fini(struct rcpt_hosts *hosts)
     *hosts = (struct rcpt_hosts){0};
 }
 
+/* A candidate: the name stays with it, since TLS checks the certificate by the name. */
 static void found_add(struct rcpt_resolver *resolver, size_t index, const char *address)
 {
     const struct rcpt_host *host = &resolver->hosts.items[index];
@@ -88,6 +96,7 @@ static void found_add(struct rcpt_resolver *resolver, size_t index, const char *
                                                                .port = rcpt_strdup(host->port)});
 }
 
+/* In the order of the resolver, which the rotation turns later. */
 static void found_all(struct rcpt_resolver *resolver, size_t index, const struct addrinfo *result)
 {
     for (; result != NULL; result = result->ai_next) {
@@ -98,6 +107,7 @@ static void found_all(struct rcpt_resolver *resolver, size_t index, const struct
     }
 }
 
+/* The resolver may be gone: then only the look-up itself is freed. */
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *result)
 {
     struct lookup *lookup = request->data;
@@ -123,20 +133,22 @@ static bool is_numeric(const char *name)
     return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
+/* A path, or an abstract socket; an empty name is libpq's default directory. */
 static bool is_socket_directory(const char *name)
 {
     return name[0] == '\0' || name[0] == '/' || name[0] == '@';
 }
 
+/* A look-up that cannot even start counts as failed; the other hosts go on. */
 static void look_up(struct rcpt_resolver *resolver, uv_loop_t *loop, size_t index)
 {
-    static const struct addrinfo wanted = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct lookup *lookup = rcpt_calloc(1, sizeof(*lookup));
     lookup->owner = resolver;
     lookup->index = index;
     lookup->request.data = lookup;
     int status = uv_getaddrinfo(loop, &lookup->request, on_looked_up,
-                                resolver->hosts.items[index].name, NULL, &wanted);
+                                resolver->hosts.items[index].name, NULL, &hints);
     if (status < 0) {
         resolver->failed_index = index;
         resolver->failed_status = status;
@@ -147,6 +159,7 @@ static void look_up(struct rcpt_resolver *resolver, uv_loop_t *loop, size_t inde
     resolver->running++;
 }
 
+/* Addresses, directories and numeric names are candidates at once. */
 struct rcpt_resolver *rcpt_resolver_start(uv_loop_t *loop, struct rcpt_hosts *hosts_take,
                                           void (*on_done)(void *context), void *context)
 {
@@ -174,6 +187,7 @@ bool rcpt_resolver_is_done(const struct rcpt_resolver *resolver)
     return resolver->running == 0;
 }
 
+/* Each failed attempt begins with another host, so that a bad one is not tried first for ever. */
 static void rotate(struct rcpt_hosts *hosts, size_t places)
 {
     for (size_t turn = places % hosts->count; turn > 0; turn--) {
@@ -183,6 +197,7 @@ static void rotate(struct rcpt_hosts *hosts, size_t places)
     }
 }
 
+/* The last failure stands for all. Always false, for the caller's return. */
 static bool nothing_found(const struct rcpt_resolver *resolver, struct rcpt_error *error)
 {
     const char *name = resolver->hosts.items[resolver->failed_index].name;
@@ -193,6 +208,8 @@ static bool nothing_found(const struct rcpt_resolver *resolver, struct rcpt_erro
     return false;
 }
 
+/* Names that are not resolved yet are left out: a host that answers is better than a complete list.
+ */
 bool rcpt_resolver_candidates(const struct rcpt_resolver *resolver, size_t rotation,
                               struct rcpt_hosts *candidates, struct rcpt_error *error)
 {

@@ -13,11 +13,11 @@
 
 /* When a file belongs to a statement. */
 enum {
-    NOBODY = 1 << 0,       /* nothing subscribes to transitions */
-    SOMEBODY = 1 << 1,     /* something does */
+    PLAIN = 1 << 0,        /* nothing subscribes to transitions */
+    SUBSCRIBED = 1 << 1,   /* something does */
     UNSUBSCRIBED = 1 << 2, /* the selective subscriber has nothing in this batch */
 };
-#define ALWAYS      (NOBODY | SOMEBODY)
+#define ALWAYS      (PLAIN | SUBSCRIBED)
 #define SUBSCRIBERS "" /* in place of a file: those of the subscribers */
 
 struct piece {
@@ -27,18 +27,18 @@ struct piece {
 
 static const struct piece apply_pieces[] = {
     {"lane/apply/10_update", ALWAYS},
-    {"lane/apply/20_changed", NOBODY},
-    {"lane/apply/20_changed_subscribed", SOMEBODY},
+    {"lane/apply/20_changed", PLAIN},
+    {"lane/apply/20_changed_subscribed", SUBSCRIBED},
     {"lane/apply/30_count", ALWAYS},
     {"lane/apply/40_unknown", ALWAYS},
-    {SUBSCRIBERS, SOMEBODY},
+    {SUBSCRIBERS, SUBSCRIBED},
     {"lane/apply/90_answer", ALWAYS},
     {"lane/apply/91_unsubscribed", UNSUBSCRIBED},
     {NULL, 0},
 };
 static const struct piece wake_pieces[] = {
     {"lane/wake/10_apply", ALWAYS},
-    {SUBSCRIBERS, SOMEBODY},
+    {SUBSCRIBERS, SUBSCRIBED},
     {"lane/wake/90_answer", ALWAYS},
     {NULL, 0},
 };
@@ -71,6 +71,7 @@ struct composition {
     unsigned when;
 };
 
+/* Texts are joined as they stand, so what is prepared can be read in sql/. */
 static void write_piece(FILE *out, const struct piece *piece, const struct composition *composition)
 {
     if ((piece->when & composition->when) == 0)
@@ -82,6 +83,7 @@ static void write_piece(FILE *out, const struct piece *piece, const struct compo
         fputs(rcpt_sql(composition->subscribers[index]), out);
 }
 
+/* A statement without pieces is one file. The caller frees the text. */
 static char *compose(const struct source *source, const struct composition *composition)
 {
     char file[64], *text = NULL;
@@ -107,20 +109,22 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
     statements->list[index].sql = statements->texts[index];
 }
 
+/* The texts live as long as the list, since connections prepare them again after each reconnect. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *subscribers, size_t count)
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
-    const struct composition composition = {subscribers, count, count > 0 ? SOMEBODY : NOBODY};
+    const struct composition composition = {subscribers, count, count > 0 ? SUBSCRIBED : PLAIN};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
     return statements;
 }
 
+/* One subscriber at most is selective, so one more statement is enough. */
 void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
                                            const char *const *subscribers, size_t count)
 {
     const struct composition composition = {subscribers, count,
-                                            (count > 0 ? SOMEBODY : NOBODY) | UNSUBSCRIBED};
+                                            (count > 0 ? SUBSCRIBED : PLAIN) | UNSUBSCRIBED};
     RCPT_ASSERT(statements->count == STATEMENT_COUNT);
     add_statement(statements, &unsubscribed, &composition);
 }

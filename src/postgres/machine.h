@@ -1,5 +1,5 @@
 /* The connection's state machine, shared by connection.c (states, answers), connect.c (until the
- * server knows us) and setup.c (until statements may be sent). Private to src/postgres. */
+ * session is open) and setup.c (until statements may be sent). Private to src/postgres. */
 #ifndef SRC_POSTGRES_MACHINE_H
 #define SRC_POSTGRES_MACHINE_H
 
@@ -7,7 +7,7 @@
 
 #include "base/backoff.h"
 #include "hosts.h"
-#include "pipeline.h"
+#include "submissions.h"
 
 /*                 awaited                        woken by        bounded by */
 enum rcpt_pg_state {
@@ -16,7 +16,7 @@ enum rcpt_pg_state {
                            here to READY */
     RCPT_PG_CONNECTING, /* libpq's hand-shake            the socket      the same */
     RCPT_PG_SETTING_UP, /* identity, statements, plans   the socket      the same */
-    RCPT_PG_READY, /* submits and their answers     the socket      a tick looks for answers overdue
+    RCPT_PG_READY,   /* submits and their answers     the socket      a tick finds answers overdue
                     */
     RCPT_PG_LOSING,  /* the loop, to answer as lost   the timer       at once */
     RCPT_PG_WAITING, /* the next attempt              the timer       retry_max_ms */
@@ -49,11 +49,11 @@ struct rcpt_pg {
     int polled;      /* its events */
     int backend_pid;
 
-    struct rcpt_pipeline pipeline;
+    struct rcpt_submissions submissions;
     uint64_t heard_at_ms;             /* last sign of life, or when the oldest submit was sent */
     size_t check_count;               /* statements that must use an index … */
     int *parameter_counts;            /* … and how many parameters each of them takes */
-    bool plans_are_small;             /* chosen for a table next to empty: look again */
+    bool plans_are_small;             /* chosen for a table next to empty: check again */
     struct rcpt_pg_identity identity; /* remembered over reconnects */
 
     struct rcpt_error failure;    /* why it is LOSING */

@@ -1,3 +1,6 @@
+/* Reads what EXPLAIN prints about a prepared statement: whether it reaches its table by an index.
+ * Pure; setup.c calls it for the statements that must not scan the inbox.
+ */
 #include "plan.h"
 
 #include <stdbool.h>
@@ -37,6 +40,7 @@ static bool scans(const char *node, const char *const *relations, size_t relatio
     return false;
 }
 
+/* The planner's guess, from the end of the node's line. */
 static double estimated_rows(const char *node)
 {
     const char *rows = strstr(node, " rows=");

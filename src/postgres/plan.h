@@ -7,10 +7,10 @@
 
 enum rcpt_plan {
     RCPT_PLAN_INDEXED, /* every scan of the relation has an index condition */
-    RCPT_PLAN_SMALL,   /* the whole index is read, because the table has next to no rows; look again
+    RCPT_PLAN_SMALL,  /* the whole index is read, because the table has next to no rows; check again
                           when it has grown */
-    RCPT_PLAN_SCAN,    /* reads the table sequentially, or the whole index of a table with rows */
-    RCPT_PLAN_ABSENT,  /* the plan does not touch the relation */
+    RCPT_PLAN_SCAN,   /* reads the table sequentially, or the whole index of a table with rows */
+    RCPT_PLAN_ABSENT, /* the plan does not touch the relation */
     RCPT_PLAN__COUNT,
 };
 

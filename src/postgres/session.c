@@ -1,3 +1,8 @@
+/* A blocking session for commands: connect with a time-out, run statements one by one, read rows by
+ * the names of their columns. SIGINT and SIGTERM cancel the statement that runs: a guard blocks
+ * them and takes them from a descriptor meanwhile, so that a command always ends by its own way and
+ * says what was kept. Called by src/commands.
+ */
 #include "session.h"
 
 #include <errno.h>
@@ -15,6 +20,7 @@
 
 #include "base/log.h"
 #include "connection.h"
+#include "session_error.h"
 
 #define CANCEL_GRACE_MS 5000
 
@@ -26,72 +32,6 @@ struct rcpt_session {
 struct rcpt_session_rows {
     PGresult *result;
 };
-
-/* ---- errors ---- */
-
-static int exit_code_of(const char *sqlstate)
-{
-    static const struct {
-        const char *prefix;
-        int exit_code;
-    } rows[] = {
-        {"08", EX_UNAVAILABLE}, {"28", EX_NOPERM},       {"3D000", EX_CONFIG},
-        {"3F000", EX_CONFIG},   {"42501", EX_NOPERM},    {"42P01", EX_CONFIG},
-        {"42703", EX_CONFIG},   {"42804", EX_CONFIG},    {"23502", EX_CONFIG},
-        {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE}, {"25006", EX_UNAVAILABLE},
-        {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},  {"55P03", EX_TEMPFAIL},
-        {"57014", EX_TEMPFAIL},
-    };
-    for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
-        if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)
-            return rows[index].exit_code;
-    }
-    return EX_SOFTWARE;
-}
-
-/* The first line of libpq's text, without what every text begins with. */
-static void first_line(const char *message, char *line, size_t capacity)
-{
-    static const char *const beginnings[] = {"ERROR:  ", "FATAL:  "};
-    for (size_t index = 0; index < sizeof(beginnings) / sizeof(beginnings[0]); index++) {
-        const char *found = strstr(message, beginnings[index]);
-        if (found != NULL)
-            message = found + strlen(beginnings[index]);
-    }
-    snprintf(line, capacity, "%.*s", (int)strcspn(message, "\n"), message);
-}
-
-static void set_error(struct rcpt_error *error, const char *sqlstate, int exit_code,
-                      const char *text)
-{
-    rcpt_error_set(error, RCPT_DECISION_FATAL, sqlstate, "%s", text);
-    error->exit_code = exit_code;
-    rcpt_error_hint(error, "%s", rcpt_pg_hint(sqlstate));
-}
-
-static void set_connection_error(struct rcpt_error *error, const char *what, PGconn *connection)
-{
-    char line[400], text[512];
-    first_line(PQerrorMessage(connection), line, sizeof(line));
-    snprintf(text, sizeof(text), "%s: %s", what, line);
-    set_error(error, "08006", EX_UNAVAILABLE, text);
-}
-
-static void set_result_error(struct rcpt_error *error, const PGresult *result)
-{
-    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
-    if (sqlstate == NULL || primary == NULL) {
-        char line[400];
-        first_line(PQresultErrorMessage(result), line, sizeof(line));
-        set_error(error, "08006", EX_UNAVAILABLE, line);
-        return;
-    }
-    set_error(error, sqlstate, exit_code_of(sqlstate), primary);
-    if (error->hint[0] == '\0' && hint != NULL)
-        rcpt_error_hint(error, "%s", hint);
-}
 
 /* ---- waiting ---- */
 
@@ -110,6 +50,7 @@ struct guard {
     int64_t give_up_ms;
 };
 
+/* From here to guard_end() the two signals do not end the process. */
 static void guard_begin(struct guard *guard)
 {
     sigset_t set;
@@ -125,6 +66,7 @@ static void guard_begin(struct guard *guard)
     guard->give_up_ms = INT64_MAX;
 }
 
+/* A signal that came and was not read arrives now. */
 static void guard_end(struct guard *guard)
 {
     if (guard->descriptor >= 0)
@@ -166,41 +108,6 @@ static bool guard_wait(struct guard *guard, PGconn *connection, short events)
 
 /* ---- connecting ---- */
 
-/* Server errors during connect have no field for the SQLSTATE, but the verbose text holds it:
- * "FATAL:  28P01: …". */
-static void find_sqlstate(const char *message, char sqlstate[6])
-{
-    sqlstate[0] = '\0';
-    for (const char *at = strchr(message, ':'); at != NULL; at = strchr(at + 1, ':')) {
-        size_t blanks = strspn(at + 1, " ");
-        const char *code = at + 1 + blanks;
-        if (blanks > 0 && strspn(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 &&
-            code[5] == ':') {
-            memcpy(sqlstate, code, 5);
-            sqlstate[5] = '\0';
-        }
-    }
-}
-
-static void set_connect_error(struct rcpt_error *error, PGconn *connection, const char *reason)
-{
-    const char *message = PQerrorMessage(connection);
-    char sqlstate[6], line[400], text[512];
-    find_sqlstate(message, sqlstate);
-    first_line(message, line, sizeof(line));
-    const char *plain = line;
-    if (sqlstate[0] != '\0' && strncmp(line, sqlstate, 5) == 0)
-        plain = line + strlen("28P01: ");
-    snprintf(text, sizeof(text), "cannot connect to postgresql: %s",
-             reason != NULL ? reason : plain);
-    set_error(error, sqlstate[0] != '\0' ? sqlstate : "08001",
-              sqlstate[0] != '\0' ? exit_code_of(sqlstate) : EX_UNAVAILABLE, text);
-    rcpt_error_hint(error, "%s", rcpt_pg_hint_of_message(sqlstate, plain));
-    if (error->hint[0] == '\0')
-        rcpt_error_hint(error,
-                        "check postgres.dsn and that the server runs and accepts connections");
-}
-
 /* libpq's own text could quote a piece of the DSN, and that piece may be a password. */
 static bool check_dsn(const char *dsn, struct rcpt_error *error)
 {
@@ -229,6 +136,7 @@ static PGconn *connect_start(const struct rcpt_session_settings *settings)
     return PQconnectStartParams(keywords, values, 1);
 }
 
+/* Each host gets the time-out; libpq tries them in turn. */
 static unsigned host_count(PGconn *connection)
 {
     unsigned hosts = 1;
@@ -245,6 +153,7 @@ static unsigned host_count(PGconn *connection)
     return hosts;
 }
 
+/* Polls in place of PQconnectdb, whose time-out does not bound all of the handshake. */
 static bool connect_poll(PGconn *connection, int64_t timeout_ms, struct rcpt_error *error)
 {
     int64_t deadline_ms = now_ms() + timeout_ms * host_count(connection);
@@ -255,18 +164,19 @@ static bool connect_poll(PGconn *connection, int64_t timeout_ms, struct rcpt_err
         int64_t left = deadline_ms - now_ms();
         int ready = left > 0 ? poll(&wait, 1, (int)(left < INT32_MAX ? left : INT32_MAX)) : 0;
         if (ready == 0) {
-            set_connect_error(error, connection, "time-out (postgres.connect_timeout)");
+            session_connect_error(error, connection, "time-out (postgres.connect_timeout)");
             return false;
         }
         status = PQconnectPoll(connection);
         if (status == PGRES_POLLING_FAILED) {
-            set_connect_error(error, connection, NULL);
+            session_connect_error(error, connection, NULL);
             return false;
         }
     }
     return true;
 }
 
+/* Only warnings: notices of DDL would fill the terminal. */
 static void on_notice(void *context, const PGresult *result)
 {
     (void)context;
@@ -289,6 +199,8 @@ static bool check_usage(const struct rcpt_session_rows *rows, const char *schema
     return false;
 }
 
+/* One statement, so one round trip: settings by set_config, which takes parameters, and a check of
+ * the rights. */
 static bool set_up(struct rcpt_session *session, const struct rcpt_session_settings *settings,
                    struct rcpt_error *error)
 {
@@ -313,6 +225,7 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
     return good;
 }
 
+/* Verbose messages while connecting hold the SQLSTATE, which libpq gives in no other way then. */
 struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
                                        struct rcpt_error *error)
 {
@@ -325,7 +238,7 @@ struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *setti
     PQsetNoticeReceiver(session->connection, on_notice, NULL);
     bool good = PQstatus(session->connection) != CONNECTION_BAD;
     if (!good)
-        set_connect_error(error, session->connection, NULL);
+        session_connect_error(error, session->connection, NULL);
     good = good && connect_poll(session->connection, settings->connect_timeout_ms, error);
     PQsetErrorVerbosity(session->connection, PQERRORS_DEFAULT);
     if (!good || !set_up(session, settings, error)) {
@@ -345,6 +258,7 @@ void rcpt_session_close(struct rcpt_session *session)
 
 /* ---- statements ---- */
 
+/* False: the connection is gone, or the session is given up after a signal. */
 static bool flush_and_wait(struct guard *guard, PGconn *connection)
 {
     int unsent = PQflush(connection);
@@ -382,6 +296,8 @@ static PGresult *collect(struct guard *guard, PGconn *connection)
     }
 }
 
+/* Ends the guard. An interrupted statement is told as such, whatever the server answered to the
+ * cancel. */
 static struct rcpt_session_rows *finish(struct rcpt_session *session, struct guard *guard,
                                         bool sent, struct rcpt_error *error)
 {
@@ -392,9 +308,9 @@ static struct rcpt_session_rows *finish(struct rcpt_session *session, struct gua
         rcpt_error_fatal(error, 128 + guard->caught,
                          "interrupted; nothing of the open transaction was kept");
     } else if (result == NULL) {
-        set_connection_error(error, "lost the connection to postgresql", session->connection);
+        session_lost_error(error, session->connection);
     } else if (!good) {
-        set_result_error(error, result);
+        session_result_error(error, result);
     }
     guard_end(guard);
     if (!good) {
@@ -457,6 +373,7 @@ bool rcpt_session_commit(struct rcpt_session *session, struct rcpt_error *error)
     return true;
 }
 
+/* Nothing to do where the connection is gone: then the server rolls back. */
 void rcpt_session_rollback(struct rcpt_session *session)
 {
     struct rcpt_error ignored;
@@ -473,6 +390,7 @@ size_t rcpt_session_rows_count(const struct rcpt_session_rows *rows)
     return (size_t)PQntuples(rows->result);
 }
 
+/* A column that is not there is a bug of the caller. */
 int rcpt_session_rows_column(const struct rcpt_session_rows *rows, const char *name)
 {
     int column = 0;
@@ -504,6 +422,7 @@ bool rcpt_session_rows_bool(const struct rcpt_session_rows *rows, size_t row, co
     return text != NULL && text[0] == 't';
 }
 
+/* The caller frees them; one byte more than `size` is there. */
 void *rcpt_session_rows_bytes(const struct rcpt_session_rows *rows, size_t row, const char *column,
                               size_t *size)
 {

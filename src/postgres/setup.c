@@ -1,5 +1,9 @@
-/* What happens on a fresh session before it may be used: who is the server, do the statements
- * exist, are their plans sane. */
+/* What happens in a fresh session before it may be used, state SETTING_UP of the machine: settings,
+ * the identity of the server (another system or an older timeline is refused), the prepared
+ * statements, and their plans (a scan of the inbox is refused). All parts are sent in one go, each
+ * with its own Sync. Called by connect.c and, for plans made on an empty table, by connection.c's
+ * tick.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,15 +40,16 @@ static bool send_sql(struct rcpt_pg *pg, const char *sql, const char *argument)
                              0) == 1;
 }
 
+/* Ends a part: its answers come to on_result together. */
 static bool send_sync(struct rcpt_pg *pg, size_t commands, rcpt_pg_on_result on_result)
 {
     if (PQpipelineSync(pg->conn) != 1)
         return false;
-    rcpt_pipeline_push(&pg->pipeline, commands, on_result, pg);
+    rcpt_submissions_push(&pg->submissions, commands, on_result, pg);
     return true;
 }
 
-/* Answers that come because the connection was given up are of no interest here. */
+/* An answer of a connection that has been given up in the meantime does not matter. */
 static bool is_over(const struct rcpt_pg *pg)
 {
     return pg->state != RCPT_PG_SETTING_UP && pg->state != RCPT_PG_READY;
@@ -66,10 +71,12 @@ static void refuse_identity(struct rcpt_pg *pg, const struct rcpt_pg_identity *f
                        known->timeline);
     rcpt_error_hint(
         &error, "this is another database or an old primary: check postgres.dsn and the fail-over; "
-                "restart receiptd if the change is wanted");
+                "restart receiptd if the change is intended");
     rcpt_pg_fail(pg, &error);
 }
 
+/* The first session remembers the identity; later ones are compared with it. A server that hides it
+ * is accepted. */
 static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -97,6 +104,7 @@ static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t 
 
 /* ---- the session ---- */
 
+/* The value is a literal, so a quote in it is doubled. */
 static void add_setting(FILE *out, const char *name, const char *value)
 {
     fprintf(out, ", set_config('%s', '", name);
@@ -105,6 +113,7 @@ static void add_setting(FILE *out, const char *name, const char *value)
     fputs("', false)", out);
 }
 
+/* The same settings as in the start-up options, once more: a pooler may drop those. */
 static void add_settings(FILE *out, const struct rcpt_pg *pg)
 {
     struct rcpt_session_setting session[RCPT_SESSION_SETTINGS];
@@ -138,6 +147,7 @@ static bool send_session(struct rcpt_pg *pg)
     return sent;
 }
 
+/* A standby cannot be written to: libpq finds that out for several hosts only. */
 static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                        const struct rcpt_error *error)
 {
@@ -159,6 +169,7 @@ static void on_session(void *context, struct rcpt_pg_rows *const *rows, size_t r
 
 /* ---- the statements and their plans ---- */
 
+/* The number-th statement whose plan is checked. */
 static const struct rcpt_pg_statement *checked_statement(const struct rcpt_pg *pg, size_t number)
 {
     const struct rcpt_pg_statement *statement = pg->settings.statements;
@@ -184,6 +195,7 @@ static void refuse_plan(struct rcpt_pg *pg, const struct rcpt_pg_statement *stat
     rcpt_pg_fail(pg, &error);
 }
 
+/* The caller frees the array; the texts belong to the rows. */
 static const char **column_of(const struct rcpt_pg_rows *rows)
 {
     size_t count = rcpt_pg_rows_count(rows);
@@ -229,6 +241,7 @@ static void on_plans(void *context, struct rcpt_pg_rows *const *rows, size_t row
         rcpt_pg_raise(pg, RCPT_PG_EVENT_SET_UP, NULL);
 }
 
+/* With NULL for each parameter: plans are generic, so values do not matter. */
 static bool send_explain(struct rcpt_pg *pg, const char *name, int parameter_count)
 {
     size_t bytes = strlen(name) + (size_t)parameter_count * 6 + 64;
@@ -243,8 +256,8 @@ static bool send_explain(struct rcpt_pg *pg, const char *name, int parameter_cou
     return sent;
 }
 
-/* DISCARD PLANS makes the server plan anew: a plan made for an empty table would else stay until
- * the next ANALYZE. */
+/* DISCARD PLANS makes the server plan again: otherwise a plan made for an empty table would stay
+ * until the next ANALYZE. */
 static bool send_plan_checks(struct rcpt_pg *pg)
 {
     bool sent = send_sql(pg, "DISCARD PLANS", NULL);
@@ -302,7 +315,7 @@ static bool send_statements(struct rcpt_pg *pg)
     return sent && send_sync(pg, settings->statement_count + pg->check_count, on_prepared);
 }
 
-/* Each part has its own Sync: the first may fail. Nobody waits between them. */
+/* Each part has its own Sync, since the first may fail. All of them are on their way at once. */
 void rcpt_setup_begin(struct rcpt_pg *pg)
 {
     bool sent = send_sql(pg, identity_sql, NULL) && send_sync(pg, 1, on_identity) &&

@@ -1,5 +1,6 @@
-/* The statements of a lane: a batch becomes a pipeline of prepared statements with parameters, and
- * their answers the result of the batch. Called by receipts/lanes.c; encode_batch.c writes the arrays.
+/* The statements of a lane: a batch becomes one submission of prepared statements with parameters,
+ * and their answers the result of the batch. Also the lists of what the other connections prepare.
+ * Called by receipts/lanes.c; encode_batch.c writes the parameters.
  */
 #include "statements.h"
 
@@ -16,12 +17,12 @@
 /* Fence, batch, timeline, bare rows, letters. */
 #define MAX_QUERIES 5
 
-/* After a message that nobody knows so many batches are sent with their raw events. */
+/* After an unknown message, so many batches are sent with their raw events. */
 #define RAW_BATCHES 32u
 
 /* ---- what is prepared ---- */
 
-/* Of a folder: its files, joined in their order as they stand. */
+/* A file, or the files of a folder, joined in their order as they stand. */
 static const char *text_of(const char *name)
 {
     char *text = NULL;
@@ -38,8 +39,8 @@ static const char *text_of(const char *name)
     return text;
 }
 
-/* A prepared statement is named like its file or folder, without the folder above. The texts are no
- * constant expressions, so the tables get them at the first call; they are the same for ever. */
+/* A prepared statement is named like its file or folder, without the folder above. Texts are no
+ * constant expressions, so the tables get them at the first call; they stay the same. */
 static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *statements,
                                                   size_t count, const char *folder)
 {
@@ -117,14 +118,14 @@ struct rcpt_lane_sender {
     int64_t parked_max_age_ms;
     struct rcpt_pg_encoder *fence, *work, *insert, *letters, *timeline;
     bool writes_timeline;
-    rcpt_lane_on_effects on_effects; /* NULL: nobody looks */
+    rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
     struct rcpt_gateway_names gateways;
     struct rcpt_lane_subscription *subscription; /* NULL: everything may be */
     uint32_t raw_batches; /* batches still to be sent with their raw events */
 };
 
-/* What has to be remembered until the answer comes. */
+/* What is kept until the answer comes. */
 struct flight {
     struct rcpt_lane_sender *sender;
     rcpt_lane_on_result on_result;
@@ -135,11 +136,12 @@ struct flight {
     int work; /* which answer is that of the batch itself; -1: none, only positions move */
 };
 
-struct pipeline {
+struct submission {
     struct rcpt_pg_query queries[MAX_QUERIES];
     size_t count;
 };
 
+/* `insert` parks like `park`, and adds one statement that makes the rows. */
 struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_t parked_max_age_ms)
 {
     struct rcpt_lane_sender *sender = rcpt_calloc(1, sizeof(*sender));
@@ -201,6 +203,7 @@ void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
     *sender->subscription = *subscription;
 }
 
+/* Whether no message of the batch can reach a status or flag to which pipelines subscribe. */
 static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
     const struct rcpt_lane_subscription *subscription = sender->subscription;
@@ -216,13 +219,13 @@ static bool is_unsubscribed(const struct rcpt_lane_sender *sender, const struct 
     return true;
 }
 
-/* Only unknown messages need the raw events; where they are rare, PostgreSQL is not sent them. */
+/* Only unknown messages need the raw events; where they are rare, they stay here. */
 static bool sends_raw(const struct rcpt_lane_sender *sender, const struct rcpt_batch *batch)
 {
     return sender->inserts_unknown || sender->raw_batches > 0 || batch->kind == RCPT_BATCH_PROBE;
 }
 
-/* What is unknown now, others will be soon: messages whose rows come late. */
+/* An unknown message is seldom alone: rows that come late concern the next batches as well. */
 static void expect_unknown(struct rcpt_lane_sender *sender, bool was_unknown)
 {
     if (was_unknown)
@@ -231,49 +234,51 @@ static void expect_unknown(struct rcpt_lane_sender *sender, bool was_unknown)
         sender->raw_batches--;
 }
 
-static void add_query(struct pipeline *pipeline, const char *statement,
+/* Parameters are borrowed from the encoder until the submission is sent. */
+static void add_query(struct submission *submission, const char *statement,
                       struct rcpt_pg_encoder *encoder)
 {
-    RCPT_ASSERT(pipeline->count < MAX_QUERIES);
-    struct rcpt_pg_query *query = &pipeline->queries[pipeline->count++];
+    RCPT_ASSERT(submission->count < MAX_QUERIES);
+    struct rcpt_pg_query *query = &submission->queries[submission->count++];
     *query = (struct rcpt_pg_query){.statement = statement};
     if (encoder != NULL)
         rcpt_pg_encoder_params(encoder, &query->params);
 }
 
-static void add_fence(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+static void add_fence(struct submission *submission, const struct rcpt_lane_sender *sender,
                       const struct rcpt_batch *batch)
 {
     rcpt_encode_fence(sender->fence, batch);
-    add_query(pipeline, "fence", sender->fence);
+    add_query(submission, "fence", sender->fence);
 }
 
 /* The messages of an APPLY or a PROBE. A batch without any only moves positions. */
-static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+static void add_messages(struct submission *submission, const struct rcpt_lane_sender *sender,
                          const struct rcpt_batch *batch, bool unsubscribed)
 {
     if (batch->message_count == 0)
         return;
     rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
                       sends_raw(sender, batch), unsubscribed);
-    add_query(pipeline, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
+    add_query(submission, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
-        add_query(pipeline, "timeline", sender->timeline);
+        add_query(submission, "timeline", sender->timeline);
     }
     if (!sender->inserts_unknown)
         return;
     rcpt_encode_insert(sender->insert, batch);
-    add_query(pipeline, "insert", sender->insert);
+    add_query(submission, "insert", sender->insert);
 }
 
-static void add_letters(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+/* Most batches have no dead letter, and go without the statement. */
+static void add_letters(struct submission *submission, const struct rcpt_lane_sender *sender,
                         const struct rcpt_batch *batch)
 {
     if (batch->letter_count == 0)
         return;
     rcpt_encode_letters(sender->letters, batch);
-    add_query(pipeline, "letters", sender->letters);
+    add_query(submission, "letters", sender->letters);
 }
 
 static const char *parked_statement(enum rcpt_batch_kind kind)
@@ -293,25 +298,26 @@ static const char *parked_statement(enum rcpt_batch_kind kind)
     rcpt_assert_failed("a kind that handles parked rows", __FILE__, __LINE__, __func__);
 }
 
-static void build(struct pipeline *pipeline, const struct rcpt_lane_sender *sender,
+/* The order of the statements is the order of the locks: positions, messages, then inserts. */
+static void build(struct submission *submission, const struct rcpt_lane_sender *sender,
                   const struct rcpt_batch *batch, bool unsubscribed)
 {
     switch (batch->kind) {
     case RCPT_BATCH_APPLY:
-        add_fence(pipeline, sender, batch);
-        add_messages(pipeline, sender, batch, unsubscribed);
-        add_letters(pipeline, sender, batch);
+        add_fence(submission, sender, batch);
+        add_messages(submission, sender, batch, unsubscribed);
+        add_letters(submission, sender, batch);
         return;
     case RCPT_BATCH_PROBE:
-        add_messages(pipeline, sender, batch, unsubscribed);
-        add_query(pipeline, "probe_abort", NULL);
+        add_messages(submission, sender, batch, unsubscribed);
+        add_query(submission, "probe_abort", NULL);
         return;
     case RCPT_BATCH_WAKE:
     case RCPT_BATCH_DISCARD:
     case RCPT_BATCH_EXPIRE:
-        add_fence(pipeline, sender, batch);
+        add_fence(submission, sender, batch);
         rcpt_encode_parked(sender->work, batch, sender->parked_max_age_ms);
-        add_query(pipeline, parked_statement(batch->kind), sender->work);
+        add_query(submission, parked_statement(batch->kind), sender->work);
         return;
     case RCPT_BATCH_KIND__COUNT:
         break;
@@ -378,6 +384,7 @@ static void describe(char *detail, size_t capacity, const struct rcpt_error *err
     detail[used + size] = '\0';
 }
 
+/* Effects before the result: the observer needs the batch, which the engine frees. */
 static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
@@ -403,14 +410,15 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     flight.on_result(flight.context, flight.lane, &result, error);
 }
 
+/* The flight outlives the call and is freed by on_answer, which is called exactly once. */
 bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context)
 {
-    struct pipeline pipeline = {.count = 0};
+    struct submission submission = {.count = 0};
     bool unsubscribed = is_unsubscribed(sender, batch);
-    build(&pipeline, sender, batch, unsubscribed);
-    pipeline.queries[pipeline.count - 1].answer_at_once = traced;
+    build(&submission, sender, batch, unsubscribed);
+    submission.queries[submission.count - 1].answer_at_once = traced;
     bool has_work = batch->kind != RCPT_BATCH_APPLY || batch->message_count > 0;
     struct flight *flight = rcpt_malloc(sizeof(*flight));
     *flight = (struct flight){
@@ -419,9 +427,9 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
         .context = context,
         .lane = batch->lane,
         .kind = batch->kind,
-        .query_count = pipeline.count,
+        .query_count = submission.count,
         .work = has_work ? 1 : -1,
     };
-    rcpt_pg_submit(pg, pipeline.queries, pipeline.count, on_answer, flight);
+    rcpt_pg_submit(pg, submission.queries, submission.count, on_answer, flight);
     return unsubscribed;
 }

@@ -114,7 +114,7 @@ typedef void (*rcpt_lane_on_result)(void *context, uint32_t lane,
 /* Encodes and submits, without the raw events as long as no message was unknown lately: outcome
  * AGAIN asks for them. Returns whether the batch goes in the unsubscribed form. The batch is
  * borrowed for the call only. `traced`: the end of the work and that of the transaction are to be
- * told apart, at the price of one more packet. */
+ * known, at the price of one more packet. */
 bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
                     const struct rcpt_batch *batch, bool traced, rcpt_lane_on_result on_result,
                     void *context);

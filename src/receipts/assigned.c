@@ -22,6 +22,7 @@ bool assigned_has(const struct rcpt_engine *engine, const char *topic, int32_t p
     return false;
 }
 
+/* Topics and partitions in the same order, as the statements unnest them together. */
 void assigned_put(const struct rcpt_engine *engine, struct rcpt_pg_encoder *encoder)
 {
     uint32_t slots = rcpt_engine_slot_count(engine), assigned = assigned_count(engine);

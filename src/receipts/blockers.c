@@ -1,15 +1,16 @@
 /* Sessions of others that stand in the way. A client of our role that stalls with a transaction
- * open may hold a row that a lane waits for: after postgres.zombie_timeout its backend is ended.
- * And a snapshot that stays open for long keeps dead rows from being removed: that is measured, and
- * said. Started by receipts.c. */
+ * open may hold a row that a lane waits for: its backend is ended after postgres.zombie_timeout.
+ * And a snapshot that stays open for long keeps dead rows from being removed: its age is measured,
+ * and logged. Started by receipts.c.
+ */
 #include <stdlib.h>
 
 #include "internal.h"
 
-#define EVICT_MS         1000 /* between two looks at who blocks us */
+#define EVICT_MS         1000 /* between two checks for blockers */
 #define EVICT_MIN_MS     50
-#define BLOCKED_AFTER_MS 1500 /* a transaction in flight for this long may wait for somebody */
-#define LOOKS_OF_A_WAIT  3    /* at least, before lock_timeout ends it */
+#define BLOCKED_AFTER_MS 1500 /* a transaction in flight for this long may wait for a lock */
+#define CHECKS_OF_A_WAIT 3    /* at least, before lock_timeout ends it */
 #define MOST_PIDS        64
 #define SNAPSHOT_WARN_MS (10 * 60 * 1000)
 #define SNAPSHOT_EVERY   10000
@@ -18,7 +19,7 @@ struct blockers {
     struct receipts *receipts;
     struct rcpt_ask evict, snapshot;
     struct app_ticker ticker;
-    int64_t look_every_ms, look_at_ms;
+    int64_t check_every_ms, check_at_ms;
     uint64_t evictions;
     int64_t snapshot_age_ms, backends, backends_most, hidden_backends;
 };
@@ -41,15 +42,15 @@ static void on_evicted(void *context, const struct rcpt_pg_rows *rows)
     }
 }
 
-/* A blocker is seen only while somebody waits for it, and nobody waits longer than lock_timeout:
- * where that is short there are more looks, and sooner. */
+/* A blocker shows only while a lane waits for it, and no lane waits longer than lock_timeout: where
+ * that is short, checks come sooner and more often. */
 static int64_t part_of_wait_ms(const struct blockers *blockers, int64_t most)
 {
-    int64_t part = blockers->receipts->context->config->postgres.lock_timeout_ms / LOOKS_OF_A_WAIT;
+    int64_t part = blockers->receipts->context->config->postgres.lock_timeout_ms / CHECKS_OF_A_WAIT;
     return part >= most ? most : part < EVICT_MIN_MS ? EVICT_MIN_MS : part;
 }
 
-/* Backends of the lanes' connections that may wait for somebody. */
+/* Backends of the lanes' connections that may wait for a lock. */
 static size_t find_blocked(const struct blockers *blockers, int64_t pids[MOST_PIDS])
 {
     const struct receipts *receipts = blockers->receipts;
@@ -65,6 +66,7 @@ static size_t find_blocked(const struct blockers *blockers, int64_t pids[MOST_PI
     return count;
 }
 
+/* Only backends of our own role, by sql/control/evict.sql: others are the operator's business. */
 static void evict(struct blockers *blockers)
 {
     int64_t pids[MOST_PIDS];
@@ -90,19 +92,20 @@ enum { /* columns of snapshot_age */
        SNAPSHOT_HIDDEN
 };
 
-/* The age is then that of the sessions that can be seen: said once, for no figure would show it. */
+/* The age is then that of the sessions that can be seen. Logged once, since no figure would show
+ * it. */
 static void note_hidden(struct blockers *blockers, int64_t hidden)
 {
     if (hidden > 0 && blockers->hidden_backends == 0)
-        rcpt_log_warn(
-            "receipts",
-            "the owner of %s.watch_server() may not look at %lld sessions of other roles: "
-            "the age of their snapshots is not known; HINT: run receiptd migrate, it "
-            "says what to grant",
-            blockers->receipts->context->config->postgres.schema, (long long)hidden);
+        rcpt_log_warn("receipts",
+                      "the owner of %s.watch_server() may not see %lld sessions of other roles: "
+                      "the age of their snapshots is not known; HINT: run receiptd migrate, it "
+                      "says what to grant",
+                      blockers->receipts->context->config->postgres.schema, (long long)hidden);
     blockers->hidden_backends = hidden;
 }
 
+/* Figures for the metrics, and a warning each time while the snapshot is too old. */
 static void on_snapshot_age(void *context, const struct rcpt_pg_rows *rows)
 {
     struct blockers *blockers = context;
@@ -123,8 +126,8 @@ static void on_tick(void *context)
 {
     struct blockers *blockers = context;
     int64_t now = app_now(blockers->receipts->context);
-    if (now >= blockers->look_at_ms) {
-        blockers->look_at_ms = now + blockers->look_every_ms;
+    if (now >= blockers->check_at_ms) {
+        blockers->check_at_ms = now + blockers->check_every_ms;
         evict(blockers);
     }
     if (rcpt_ask_begin(&blockers->snapshot) != NULL)
@@ -137,12 +140,12 @@ struct blockers *blockers_new(struct receipts *receipts)
     blockers->receipts = receipts;
     blockers->evict = (struct rcpt_ask){.asker = &receipts->control,
                                         .statement = "evict",
-                                        .what = "look for blockers",
+                                        .what = "check for blockers",
                                         .context = blockers,
                                         .on_answer = on_evicted};
     blockers->snapshot = (struct rcpt_ask){.asker = &receipts->control,
                                            .statement = "snapshot_age",
-                                           .what = "look for old snapshots",
+                                           .what = "check for old snapshots",
                                            .context = blockers,
                                            .on_answer = on_snapshot_age,
                                            .every_ms = SNAPSHOT_EVERY};
@@ -153,8 +156,8 @@ struct blockers *blockers_new(struct receipts *receipts)
 void blockers_start(struct blockers *blockers)
 {
     int64_t now = app_now(blockers->receipts->context);
-    blockers->look_every_ms = part_of_wait_ms(blockers, EVICT_MS);
-    blockers->look_at_ms = now + blockers->look_every_ms;
+    blockers->check_every_ms = part_of_wait_ms(blockers, EVICT_MS);
+    blockers->check_at_ms = now + blockers->check_every_ms;
     blockers->snapshot.at_ms = now + SNAPSHOT_EVERY;
     app_add_ticker(blockers->receipts->context, &blockers->ticker);
 }

@@ -1,15 +1,16 @@
 /* Longer folding under load. A lane takes what is queued, batch.max_events at most. Where all
- * partitions are behind, nobody's fresh receipts wait for a long transaction, and in a longer one
- * more receipts of a message meet: then the limit is batch.catch_up times as high. Called by
+ * partitions are behind, no fresh receipt waits for a long transaction, and more receipts of a
+ * message meet in a longer one: then the limit is batch.catch_up times as high. Called by
  * receipts.c.
  */
 #include "internal.h"
 
 #define BEHIND_MS 2000  /* a partition whose oldest receipt is older, by Kafka's timestamp */
-#define QUIET_MS  60000 /* a partition without a receipt for so long keeps nobody waiting */
+#define IDLE_MS   60000 /* a partition without a receipt for so long is left out */
 
-enum standing { STANDING_QUIET, STANDING_FRESH, STANDING_BEHIND };
+enum standing { STANDING_IDLE, STANDING_FRESH, STANDING_BEHIND };
 
+/* By the oldest receipt that is queued here, else by what lies in Kafka. */
 static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_engine_partition_view view = rcpt_engine_view_partition(receipts->engine, slot);
@@ -17,12 +18,13 @@ static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64
         return now_ms - view.oldest_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
     int64_t high, lag, age_ms = view.newest_ms >= 0 ? now_ms - view.newest_ms : -1;
     if (!receipts_view_partition(receipts, slot, &high, &lag))
-        return STANDING_FRESH; /* nobody knows yet */
+        return STANDING_FRESH; /* not known yet */
     if (lag > 0)
         return age_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
-    return age_ms >= 0 && age_ms < QUIET_MS ? STANDING_FRESH : STANDING_QUIET;
+    return age_ms >= 0 && age_ms < IDLE_MS ? STANDING_FRESH : STANDING_IDLE;
 }
 
+/* One fresh partition is enough to keep batches short; idle ones do not count. */
 static bool all_behind(struct receipts *receipts)
 {
     int64_t now_ms = app_wall_ms();

@@ -1,7 +1,8 @@
-/* Kafka's side of the receipts: records to the engine as long as it wants more, the group's words
- * to the core's assignment machine (core/assignment.h), and what that machine asks of
- * Kafka. Positions are committed to Kafka for those who look at lag only. Called by librdkafka's
- * consumer, by that machine's ports and by receipts.c. */
+/* Kafka's side of the receipts: records to the engine as long as it takes them, rebalances to the
+ * core's assignment machine (core/assignment.h), and what that machine asks of Kafka. Offsets are
+ * committed to Kafka for lag tools only; nothing reads them. Called by src/kafka's consumer, by
+ * that machine's ports and by receipts.c.
+ */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -17,17 +18,19 @@ static uint32_t slot_of(void *tag)
     return (uint32_t)((uintptr_t)tag - 1);
 }
 
+/* `starved` remembers that a partition was left alone: consume_continue() polls it again. */
 static bool wants(void *context, const char *topic, int32_t partition, void *tag)
 {
     struct receipts *receipts = context;
     (void)topic;
     (void)partition;
-    bool wanted =
+    bool takes =
         receipts->hold == RECEIPTS_HOLD_NONE && rcpt_engine_wants(receipts->engine, slot_of(tag));
-    receipts->starved |= !wanted;
-    return wanted;
+    receipts->starved |= !takes;
+    return takes;
 }
 
+/* Asked first, since most records after a rewind are known already and need no decoding. */
 static void on_message(void *context, void *tag, const struct rcpt_kafka_message *message)
 {
     struct receipts *receipts = context;
@@ -58,12 +61,14 @@ static void on_message(void *context, void *tag, const struct rcpt_kafka_message
     rcpt_engine_deliver_take(receipts->engine, slot, record, app_now(receipts->context));
 }
 
+/* A round may have filled lanes: the engine sends what is ready. */
 static void on_round(void *context)
 {
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
 }
 
+/* The consumer does not notice by itself that there is capacity again. */
 void consume_continue(struct receipts *receipts)
 {
     if (!receipts->starved || app_is_stopping(receipts->context))
@@ -72,8 +77,9 @@ void consume_continue(struct receipts *receipts)
     rcpt_kafka_kick(receipts->kafka);
 }
 
-/* ---- an operator's word ---- */
+/* ---- what an operator asks for ---- */
 
+/* Records that are queued already are applied all the same. */
 void receipts_set_hold(struct receipts *receipts, enum receipts_hold hold)
 {
     static const char *const texts[] = {[RECEIPTS_HOLD_NONE] = "taking in again",
@@ -95,7 +101,7 @@ enum receipts_hold receipts_hold(const struct receipts *receipts)
     return receipts->hold;
 }
 
-/* ---- the group, as the core's machine hears of it ---- */
+/* ---- rebalances, for the core's machine ---- */
 
 /* The caller frees them. */
 static uint32_t *slots_of(struct receipts *receipts, const struct rcpt_kafka_partition *partitions,
@@ -108,6 +114,7 @@ static uint32_t *slots_of(struct receipts *receipts, const struct rcpt_kafka_par
     return slots;
 }
 
+/* Nothing is fetched until the assignment machine has read the positions. */
 static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
 {
     struct receipts *receipts = context;
@@ -119,6 +126,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     free(slots);
 }
 
+/* Batches in flight finish: the fence decides whether they count. */
 static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost)
 {
@@ -132,6 +140,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     app_update_readiness(receipts->context);
 }
 
+/* What the log holds now decides between skipping and halting (kafka.on_retention_gap). */
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
                             int64_t wanted, int64_t low, int64_t high)
 {
@@ -154,6 +163,7 @@ static struct rcpt_kafka_partition partition_of(const struct receipts *receipts,
     };
 }
 
+/* Port of the assignment machine: the answer to the group, with offsets from PostgreSQL. */
 void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count)
 {
     struct receipts *receipts = context;
@@ -187,6 +197,7 @@ struct low_query { /* context of one answer: which assignment asked */
     uint32_t serial;
 };
 
+/* The machine ignores the answer to an earlier assignment, by its serial. */
 static void on_lows(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                     const struct rcpt_error *error)
 {
@@ -204,22 +215,24 @@ static void on_lows(void *context, const struct rcpt_kafka_partition *partitions
     free(lows);
 }
 
-void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted)
+/* Port of the assignment machine: where partitions without rows begin. */
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows)
 {
     struct receipts *receipts = context;
-    size_t count = (size_t)(wanted->to - wanted->from);
+    size_t count = (size_t)(rows->to - rows->from);
     struct rcpt_kafka_partition *partitions = rcpt_calloc(count + 1, sizeof(*partitions));
     struct low_query *query = rcpt_malloc(sizeof(*query));
     *query = (struct low_query){receipts, serial};
     for (size_t index = 0; index < count; index++)
-        partitions[index] = (struct rcpt_kafka_partition){
-            .topic = wanted->topic, .partition = wanted->from + (int32_t)index};
+        partitions[index] = (struct rcpt_kafka_partition){.topic = rows->topic,
+                                                          .partition = rows->from + (int32_t)index};
     rcpt_kafka_query_low(receipts->kafka, partitions, count, on_lows, query);
     free(partitions);
 }
 
 /* ---- cluster, health ---- */
 
+/* The group is joined only now: the budget for fetching depends on the number of partitions. */
 static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
@@ -237,6 +250,7 @@ static void on_cluster(void *context, const char *cluster_id,
     }
 }
 
+/* FATAL: the consumer's handle cannot be used any more, and the process ends. */
 static void on_health(void *context, bool healthy, const struct rcpt_error *error)
 {
     struct receipts *receipts = context;
@@ -258,6 +272,7 @@ static void on_closed(void *context)
     app_check_drain(receipts->context);
 }
 
+/* False with the error where librdkafka refuses the configuration. */
 bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 {
     const struct rcpt_config *config = receipts->context->config;
@@ -292,6 +307,7 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 
 /* ---- advisory commit, lag ---- */
 
+/* Advisory: what is committed in PostgreSQL, for all partitions. */
 static void commit(struct receipts *receipts)
 {
     uint32_t slots = rcpt_engine_slot_count(receipts->engine);
@@ -325,6 +341,7 @@ void consume_apply_config(struct receipts *receipts)
         uv_timer_stop(&receipts->commit_timer);
 }
 
+/* False: there is nothing to wait for. */
 bool consume_close(struct receipts *receipts, int64_t patience_ms)
 {
     if (receipts->kafka == NULL)
@@ -338,6 +355,7 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
     return true;
 }
 
+/* False: the end of the log is not known yet. */
 bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int64_t *high,
                              int64_t *lag)
 {

@@ -21,7 +21,7 @@ struct receipts {
     struct rcpt_decoder *decoder;
     struct rcpt_kafka *kafka; /* NULL: not started, or closed */
     struct rcpt_asker control;
-    const struct control_listener *control_listener; /* NULL: nobody */
+    const struct control_listener *control_listener; /* NULL: none */
     struct transition_subscriber *subscribers;
     struct lanes *lanes;
     struct parking *parking;
@@ -47,7 +47,7 @@ struct receipts {
 RCPT_MUST_CHECK bool consume_start(struct receipts *receipts, struct rcpt_error *error);
 void consume_apply_config(struct receipts *receipts);
 /* Ports of the assignment machine. */
-void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted);
+void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows);
 void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count);
 void consume_seek(void *context, uint32_t slot, int64_t offset);
 void consume_reassign(void *context, uint32_t slot, int64_t offset);
@@ -56,7 +56,7 @@ void consume_continue(struct receipts *receipts);
 bool consume_close(struct receipts *receipts, int64_t patience_ms);
 
 /* ---- catch_up.c ---- */
-/* Looks whether all partitions are behind: catching_up. True: that has changed. */
+/* Sets catching_up: whether all partitions are behind. True: that has changed. */
 bool catch_up_tick(struct receipts *receipts);
 
 /* ---- lanes.c ---- */
@@ -95,9 +95,9 @@ bool subscribers_are_prepared(const struct receipts *receipts);
 struct subscribers_files subscribers_read_files(const struct receipts *receipts);
 bool subscribers_files_are_same(const struct subscribers_files *left,
                                 const struct subscribers_files *right);
-void subscribers_tell_committed(const struct receipts *receipts, const struct lane_flight *flight,
-                                uint32_t messages_changed);
-void subscribers_tell_outdated(const struct receipts *receipts);
+void subscribers_on_committed(const struct receipts *receipts, const struct lane_flight *flight,
+                              uint32_t messages_changed);
+void subscribers_on_outdated(const struct receipts *receipts);
 
 /* ---- positions.c ---- */
 void positions_start(struct receipts *receipts);
@@ -123,7 +123,7 @@ struct parking *parking_new(struct receipts *receipts);
 void parking_start(struct parking *parking);
 void parking_close(struct parking *parking);
 void parking_free(struct parking *parking);
-/* A batch has just parked so many receipts: the limit holds between two looks as well. */
+/* A batch has just parked so many receipts: the limit holds between two probes as well. */
 void parking_count(struct parking *parking, uint32_t rows);
 void parking_view(const struct parking *parking, struct receipts_view *view);
 

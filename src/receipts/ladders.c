@@ -1,6 +1,7 @@
 /* The ladder of statuses of the configuration against the one in the database: both must have the
  * same paths, or counters would follow another tree than statuses. Called by positions.c at each
- * assignment, and by reload.c for a ladder that grows. */
+ * assignment, and by reload.c for a ladder that grows.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
@@ -31,6 +32,7 @@ static void put_entries(struct rcpt_pg_encoder *encoder, const struct rcpt_ladde
 
 enum part { CHANNEL, STATUS, BECOMES };
 
+/* One array for each part of an override. */
 static void put_overrides(struct rcpt_pg_encoder *encoder,
                           const struct rcpt_ladder_definition *definition, enum part part)
 {
@@ -54,6 +56,7 @@ void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *conf
 /* Columns of ladder_read.sql. */
 enum { READ_HASH, READ_EXTENDS };
 
+/* The database says itself whether its ladder extends ours: it has both. */
 enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct rcpt_config *config)
 {
     const char *stored = rcpt_pg_rows_text(rows, 0, READ_HASH);
@@ -64,8 +67,7 @@ enum ladders_fit ladders_compare(const struct rcpt_pg_rows *rows, const struct r
     return rcpt_pg_rows_bool(rows, 0, READ_EXTENDS) ? LADDERS_STORED_HAS_MORE : LADDERS_DIFFER;
 }
 
-/* The paths in the database must be those of our ladder, or counters would follow another tree than
- * statuses. What it has more does no harm: an event that names it is a dead letter here. */
+/* Statuses that only the database has do no harm: an event that names one is a dead letter here. */
 bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
 {
     const char *stored = rcpt_pg_rows_text(rows, 0, READ_HASH),
@@ -104,6 +106,7 @@ struct question {
     void *context;
 };
 
+/* The stored hash is taken over at once: the next assignment compares with it. */
 static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *failure)
 {
@@ -120,7 +123,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
         rcpt_error_fatal(&error, EX_CONFIG, "ladder: %s is not in the database",
                          rcpt_ladder_hash(question.fresh->ladder));
         rcpt_error_hint(&error, "run receiptd migrate with this configuration, then reload again; "
-                                "what it adds fences nobody off");
+                                "what it adds does not stop other instances");
     } else {
         snprintf(question.receipts->stored_ladder, sizeof(question.receipts->stored_ladder), "%s",
                  rcpt_pg_rows_text(rows[0], 0, READ_HASH));
@@ -128,6 +131,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     question.on_answer(question.context, good ? NULL : &error);
 }
 
+/* In memory first, then in the database: most mistakes need no round trip. */
 bool ladders_ask(struct receipts *receipts, const struct rcpt_config *fresh,
                  ladders_on_answer on_answer, void *context, struct rcpt_error *error)
 {

@@ -1,8 +1,9 @@
 /* Engine → PostgreSQL: batches are sent over the connections of lanes, positions are read, results
- * go back to the engine. The states of a lane are the engine's; a connection is up or not, and all
- * of them close and are made again when their number or the subscribers' files change, once
+ * go back to the engine. The states of a lane are the engine's; a connection is up or not. All
+ * connections close and are made again when their number or the subscribers' files change, once
  * nothing is in flight. Called by the engine (ports) and by receipts.c; results come from
- * src/postgres. */
+ * src/postgres.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,11 +36,12 @@ struct lanes {
     struct rcpt_lane_subscription *subscription; /* of the selective one; NULL: not known */
     struct read *reads;                          /* by lane, as are flights */
     struct lane_flight *flights;
-    const struct lane_observer *observer; /* NULL: nobody */
-    unsigned wanted;                      /* connections, while they change; 0: they do not */
+    const struct lane_observer *observer; /* NULL: none */
+    unsigned target;                      /* connections, while they change; 0: they do not */
     unsigned closing;                     /* connections that are */
 };
 
+/* While the number changes it is the old one, until finish_change(). */
 static unsigned connection_count(const struct lanes *lanes)
 {
     return lanes->receipts->context->config->postgres.connections;
@@ -50,7 +52,7 @@ static struct connection *connection_of(const struct lanes *lanes, uint32_t lane
     return &lanes->connections[lane % connection_count(lanes)];
 }
 
-/* A batch's line is found by its number, and by the trace of its first record. */
+/* An operator finds a batch's lines by its number, and by the trace of its first record. */
 static void log_outcome(const struct lanes *lanes, uint32_t lane,
                         const struct rcpt_engine_result *result, const struct rcpt_error *error)
 {
@@ -70,7 +72,7 @@ static void log_outcome(const struct lanes *lanes, uint32_t lane,
         break;
     case RCPT_ENGINE_DATA:
         rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
-                      "lane %u: a row is refused (%s); looking for it", lane, error->code);
+                      "lane %u: a row is refused (%s); searching for it", lane, error->code);
         break;
     case RCPT_ENGINE_AGAIN:
         rcpt_log_with(RCPT_LOG_DEBUG, "receipts", &fields,
@@ -98,6 +100,7 @@ static void log_response(const struct lanes *lanes, uint32_t lane)
 
 /* ---- statements by subscribers ---- */
 
+/* For connections that are about to be made: the texts must outlive them. */
 static void make_statements(struct lanes *lanes)
 {
     struct subscribers_files *files = &lanes->files;
@@ -115,6 +118,7 @@ static void give_subscription(const struct lanes *lanes, const struct connection
                                       lanes->files.selective ? lanes->subscription : NULL);
 }
 
+/* All senders get it at once; it counts from their next batch on. */
 void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscription *subscription)
 {
     free(lanes->subscription);
@@ -130,6 +134,13 @@ void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscrip
 
 /* ---- batches ---- */
 
+/* The answer of a batch. The order of these steps matters: 1. log, while the batch still exists; 2.
+ * parking and subscribers, whose limits and subscriptions must hold for the next batch; 3. the
+ * observer, which reads the batch, 4. the end of its span; 5. the engine, which frees the batch and
+ * may send the next one at once, into the same flight; 6. a reconnect that the error asks for,
+ * after the engine knows the outcome, since the connection then answers everything else as lost; 7.
+ * polling Kafka, since the engine may have capacity again; 8. the end of a drain, last, because it
+ * may close all this. */
 static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_result *result,
                     const struct rcpt_error *error)
 {
@@ -141,10 +152,10 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     log_response(lanes, lane);
     if (result->outcome == RCPT_ENGINE_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
-        subscribers_tell_committed(receipts, flight, result->messages_changed);
+        subscribers_on_committed(receipts, flight, result->messages_changed);
     } else if (error != NULL && strcmp(error->code, RCPT_SQLSTATE_SUBSCRIBED) == 0) {
         lanes_set_subscription(lanes, NULL);
-        subscribers_tell_outdated(receipts);
+        subscribers_on_outdated(receipts);
     }
     flight->fenced = result->outcome == RCPT_ENGINE_FENCED;
     if (lanes->observer != NULL)
@@ -159,6 +170,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     app_check_drain(receipts->context);
 }
 
+/* Before on_sent of the same batch. */
 static void on_effects(void *context, uint32_t lane, const struct rcpt_lane_effects *effects)
 {
     const struct lanes *lanes = ((const struct connection *)context)->lanes;
@@ -166,6 +178,8 @@ static void on_effects(void *context, uint32_t lane, const struct rcpt_lane_effe
         lanes->observer->on_effects(lanes->observer->context, lanes->flights[lane].batch, effects);
 }
 
+/* The flight is complete before the batch is sent: an answer never comes from inside the call, a
+ * failure's does not either. */
 void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 {
     const struct receipts *receipts = context;
@@ -184,6 +198,8 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 
 /* ---- positions ---- */
 
+/* The rows stand in the order of the question. A fence is reported here, when it is known whether
+ * another owner was the reason. */
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -204,7 +220,7 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
         read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, 0);
         read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, 1);
     }
-    /* The engine may send the next batch at once. */
+    /* Read before: the engine may send the next batch at once, into the same flight. */
     uint64_t contended = rcpt_engine_get_stats(receipts->engine)->contended;
     uint32_t fenced = flight->fenced ? flight->messages : 0;
     flight->fenced = false;
@@ -227,6 +243,7 @@ static void remember_slots(const struct rcpt_engine *engine, struct read *read)
     }
 }
 
+/* Port of the engine: on a new connection, after a fence, and now and then while idle. */
 void lanes_port_read_positions(void *context, uint32_t lane)
 {
     const struct receipts *receipts = context;
@@ -243,6 +260,7 @@ void lanes_port_read_positions(void *context, uint32_t lane)
 
 /* ---- connections ---- */
 
+/* The engine reads positions before it sends anything on the new connection. */
 static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct connection *connection = context;
@@ -254,6 +272,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     app_update_readiness(receipts->context);
 }
 
+/* Batches in flight have been answered as lost before. */
 static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct connection *connection = context;
@@ -290,6 +309,7 @@ static const char *name_gateway(const void *context, uint32_t gateway)
     return rcpt_decoder_gateway(receipts->decoder, gateway);
 }
 
+/* Connections of one lane group differ in nothing but their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
     const struct app_context *context = lanes->receipts->context;
@@ -314,6 +334,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     rcpt_pg_start(connection->pg);
 }
 
+/* Statements first: connections prepare them when they come up. */
 static void start_connections(struct lanes *lanes)
 {
     make_statements(lanes);
@@ -335,6 +356,7 @@ static void free_connections(struct lanes *lanes)
 
 /* ---- a reload ---- */
 
+/* The dsn counts from the next connect on, the rest from the next batch. */
 void lanes_apply_config(struct lanes *lanes)
 {
     const struct rcpt_config *config = lanes->receipts->context->config;
@@ -347,14 +369,15 @@ void lanes_apply_config(struct lanes *lanes)
     }
 }
 
+/* All old connections are gone: the engine learns the new number while it holds every lane. */
 static void finish_change(struct lanes *lanes)
 {
     const struct receipts *receipts = lanes->receipts;
     struct rcpt_config *config = receipts->context->config;
     free_connections(lanes);
-    rcpt_engine_set_connections(receipts->engine, lanes->wanted);
-    config->postgres.connections = lanes->wanted;
-    lanes->wanted = 0;
+    rcpt_engine_set_connections(receipts->engine, lanes->target);
+    config->postgres.connections = lanes->target;
+    lanes->target = 0;
     start_connections(lanes);
     rcpt_engine_set_held(receipts->engine, false, app_now(receipts->context));
     rcpt_log_info("receipts", "%u connections for lanes now", config->postgres.connections);
@@ -368,33 +391,36 @@ static void on_connection_closed(void *context)
         finish_change(lanes);
 }
 
+/* Held: lanes finish what is in flight and begin nothing. */
 static void begin_change(struct lanes *lanes, unsigned connections)
 {
-    lanes->wanted = connections;
+    lanes->target = connections;
     rcpt_engine_set_held(lanes->receipts->engine, true, app_now(lanes->receipts->context));
     lanes_tick(lanes);
 }
 
 void lanes_resize(struct lanes *lanes, unsigned connections)
 {
-    if (connections == connection_count(lanes) && lanes->wanted == 0)
+    if (connections == connection_count(lanes) && lanes->target == 0)
         return;
     if (lanes->closing == 0) /* otherwise the reload that began it has not ended yet */
         begin_change(lanes, connections);
 }
 
+/* Other files mean other statements, and those are prepared on new connections only. */
 void lanes_apply_subscriptions(struct lanes *lanes)
 {
     const struct subscribers_files files = subscribers_read_files(lanes->receipts);
-    if (!subscribers_files_are_same(&files, &lanes->files) && lanes->wanted == 0)
+    if (!subscribers_files_are_same(&files, &lanes->files) && lanes->target == 0)
         begin_change(lanes, connection_count(lanes));
 }
 
+/* Waits for the moment at which nothing is in flight, then closes all connections. */
 void lanes_tick(struct lanes *lanes)
 {
     const struct receipts *receipts = lanes->receipts;
     unsigned count = connection_count(lanes);
-    if (lanes->wanted == 0 || lanes->closing > 0 || app_is_stopping(receipts->context) ||
+    if (lanes->target == 0 || lanes->closing > 0 || app_is_stopping(receipts->context) ||
         !rcpt_engine_is_settled(receipts->engine))
         return;
     lanes->closing = count;
@@ -414,7 +440,7 @@ void lanes_tick(struct lanes *lanes)
 
 bool lanes_are_changing(const struct lanes *lanes)
 {
-    return lanes->wanted != 0;
+    return lanes->target != 0;
 }
 
 bool lanes_are_closing(const struct lanes *lanes)
@@ -422,6 +448,7 @@ bool lanes_are_closing(const struct lanes *lanes)
     return lanes->closing > 0;
 }
 
+/* Ready means all of them: a lane without its connection applies nothing. */
 bool lanes_are_up(const struct lanes *lanes)
 {
     for (unsigned index = 0; index < connection_count(lanes); index++) {

@@ -1,8 +1,10 @@
-/* Receipts that wait for their message ("parked"). Every parked.poll_interval the database is asked
- * which lanes have some whose message has come, or that are too old; the engine wakes these. The
- * same answer counts all of them: at parked.max_rows nothing more is taken in until some are gone.
+/* Receipts that wait for their message ("parked"). Every parked.poll_interval a probe asks the
+ * database which lanes have some whose message has come, or that are too old; the engine wakes
+ * these. The same answer counts all of them: at parked.max_rows nothing more is taken in until some
+ * are gone.
  *
- * Started by receipts.c; lanes.c counts what its batches park. */
+ * Started by receipts.c; lanes.c counts what its batches park.
+ */
 #include <stdlib.h>
 
 #include "internal.h"
@@ -20,6 +22,7 @@ struct parking {
 /* Columns of parked_probe. */
 enum { PROBE_LANE, PROBE_WAKES, PROBE_EXPIRES, PROBE_ROWS, PROBE_OLDEST };
 
+/* The limit holds as soon as it is reached, also between two probes. */
 static void set_rows(struct parking *parking, int64_t rows)
 {
     const struct rcpt_config *config = parking->receipts->context->config;
@@ -45,7 +48,7 @@ void parking_count(struct parking *parking, uint32_t rows)
 static void on_timer(uv_timer_t *timer);
 
 /* A probe costs what the backlog costs; the next one waits so long that all probes together stay a
- * small share. One that failed says nothing about the cost: it waited for somebody. */
+ * small share. A failed one says nothing about the cost, since it may have waited for a lock. */
 static void schedule(struct parking *parking, bool succeeded)
 {
     const struct app_context *context = parking->receipts->context;
@@ -56,6 +59,7 @@ static void schedule(struct parking *parking, bool succeeded)
         uv_timer_start(&parking->timer, on_timer, (uint64_t)wait, 0);
 }
 
+/* One row for each lane that has parked rows of ours. */
 static void on_probed(void *context, const struct rcpt_pg_rows *rows)
 {
     struct parking *parking = context;
@@ -105,7 +109,7 @@ struct parking *parking_new(struct receipts *receipts)
     parking->receipts = receipts;
     parking->probe = (struct rcpt_ask){.asker = &receipts->control,
                                        .statement = "parked_probe",
-                                       .what = "look at parked rows",
+                                       .what = "probe of parked rows",
                                        .context = parking,
                                        .on_answer = on_probed,
                                        .on_failed = on_failed};

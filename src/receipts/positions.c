@@ -1,6 +1,6 @@
-/* What an assignment asks of PostgreSQL: the core's machine (core/assignment.h) decides,
- * here its questions become statements on the control connection, and its notes lines of the log.
- * The questions to Kafka are in consume.c. Called by receipts.c, consume.c and the engine.
+/* What an assignment asks of PostgreSQL: the core's machine (core/assignment.h) decides, here its
+ * requests become statements on the control connection, and its notes lines of the log. Its
+ * requests to Kafka are in consume.c. Called by receipts.c, consume.c and the engine (ports).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@ struct request { /* context of one answer: which assignment asked */
     uint32_t serial;
 };
 
+/* Freed by the answer, which comes exactly once. */
 static struct request *request_new(struct receipts *receipts, uint32_t serial)
 {
     struct request *request = rcpt_malloc(sizeof(*request));
@@ -21,6 +22,7 @@ static struct request *request_new(struct receipts *receipts, uint32_t serial)
     return request;
 }
 
+/* Logged only while the machine still waits for this answer. */
 void positions_failed(struct receipts *receipts, uint32_t serial, const struct rcpt_error *error)
 {
     if (rcpt_assignment_on_failed(receipts->assignment, serial, app_now(receipts->context)))
@@ -42,6 +44,7 @@ static bool has_failed(const struct request *request, const struct rcpt_error *e
 /* Columns of pins_read. */
 enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS };
 
+/* The caller frees the array; texts belong to the rows. Topics without a pin are left out. */
 static struct rcpt_assignment_pin *decode_pins(const struct rcpt_pg_rows *rows, size_t *count)
 {
     size_t topics = rcpt_pg_rows_count(rows);
@@ -73,6 +76,7 @@ enum {
     ROW_ANCHOR_CRC
 };
 
+/* The caller frees the array. An anchor may be missing: then nothing was applied yet. */
 static struct rcpt_assignment_row *decode_rows(struct receipts *receipts,
                                                const struct rcpt_pg_rows *rows)
 {
@@ -93,6 +97,7 @@ static struct rcpt_assignment_row *decode_rows(struct receipts *receipts,
     return out;
 }
 
+/* The ladder first: with another one, positions mean nothing. */
 static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
 {
@@ -117,6 +122,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     free(progress);
 }
 
+/* The rows are committed; the assignment goes on with what it has read and inserted. */
 static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
@@ -131,12 +137,14 @@ static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t 
 
 /* ---- questions ---- */
 
+/* Subscribers must see every transition, so nothing is assigned before they are prepared. */
 static bool may_ask(void *context)
 {
     const struct receipts *receipts = context;
     return receipts->control.up && subscribers_are_prepared(receipts);
 }
 
+/* One topic for each slot, as the statements unnest pairs. */
 static void put_topics(struct receipts *receipts, struct rcpt_pg_encoder *encoder,
                        const uint32_t *slots, size_t count)
 {
@@ -169,6 +177,7 @@ static void read_database(void *context, uint32_t serial, const uint32_t *slots,
     rcpt_pg_encoder_free(progress);
 }
 
+/* Committed synchronously: a new position must not be lost when the server restarts. */
 static void insert_rows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows)
 {
     struct receipts *receipts = context;
@@ -196,6 +205,7 @@ static void insert_rows(void *context, uint32_t serial, const struct rcpt_assign
 
 /* ---- what the machine has to say ---- */
 
+/* Other pins end the process; lost rows only halt it, since an operator can restore them. */
 static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slot,
                    const struct rcpt_error *error)
 {
@@ -207,6 +217,7 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
         app_halt(receipts->context, error);
 }
 
+/* What an operator should know about an assignment; the machine itself logs nothing. */
 static void note(void *context, const struct rcpt_assignment_note *note)
 {
     const char *topic = note->topic;

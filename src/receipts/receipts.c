@@ -3,7 +3,8 @@
  * that of the process is run.c's, that of a batch the engine's.
  *
  * Called by run.c (life), reload.c (configuration), control.c, status.c and measure.c (views), and
- * by folds and actions, which subscribe to transitions. */
+ * by folds and actions, which subscribe to transitions.
+ */
 #include "internal.h"
 
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 
 /* ---- the engine ---- */
 
+/* The only place where the configuration becomes limits of the engine; a reload comes here again.
+ */
 static void read_limits(const struct receipts *receipts, struct rcpt_engine_settings *settings)
 {
     const struct rcpt_config *config = receipts->context->config;
@@ -41,6 +44,7 @@ static void set_limits(struct receipts *receipts)
     rcpt_engine_set_limits(receipts->engine, &settings);
 }
 
+/* Every tick; the limits change only where the standing of all partitions has changed. */
 static void catch_up(struct receipts *receipts)
 {
     const struct rcpt_config *config = receipts->context->config;
@@ -60,6 +64,7 @@ static void port_halt(void *context, const struct rcpt_error *error)
     app_halt(receipts->context, error);
 }
 
+/* Ports connect the pure engine to PostgreSQL and Kafka. */
 static void make_engine(struct receipts *receipts)
 {
     const struct rcpt_config *config = receipts->context->config;
@@ -80,6 +85,7 @@ static void make_engine(struct receipts *receipts)
 
 /* ---- the control connection ---- */
 
+/* A new session may be on another server: what the roll-up remembers of the old one is void. */
 static void on_control_ready(void *context, struct rcpt_pg *pg)
 {
     struct receipts *receipts = context;
@@ -145,6 +151,7 @@ void receipts_observe(struct receipts *receipts, const struct lane_observer *obs
 
 /* ---- life ---- */
 
+/* Every 50 ms, whatever else happens. */
 static void on_tick(void *context)
 {
     struct receipts *receipts = context;
@@ -174,6 +181,7 @@ struct receipts *receipts_new(struct app_context *context)
     return receipts;
 }
 
+/* Connects; nothing is consumed before receipts_consume(). */
 void receipts_start(struct receipts *receipts)
 {
     start_control(receipts);
@@ -190,6 +198,7 @@ bool receipts_consume(struct receipts *receipts, struct rcpt_error *error)
     return consume_start(receipts, error);
 }
 
+/* Limits before connections, since a batch that is made now uses them. */
 void receipts_apply_config(struct receipts *receipts, unsigned connections)
 {
     const struct app_context *context = receipts->context;
@@ -203,6 +212,7 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
     lanes_resize(receipts->lanes, connections);
 }
 
+/* No new batch begins, what is in flight finishes: Kafka has the rest. */
 void receipts_stop(struct receipts *receipts)
 {
     receipts->control.closed = true;
@@ -237,6 +247,7 @@ void receipts_close(struct receipts *receipts)
     rcpt_pg_close(receipts->control.pg, on_closed, context);
 }
 
+/* After the loop has closed everything. */
 void receipts_free(struct receipts *receipts)
 {
     rcpt_assignment_free(receipts->assignment);
@@ -272,6 +283,7 @@ static const char *text_or(const char *text, const char *fallback)
     return text[0] != '\0' ? text : fallback;
 }
 
+/* The first one of each kind; readiness shows them all. */
 unsigned receipts_reasons(const struct receipts *receipts,
                           const char *reasons[RECEIPTS_MOST_REASONS])
 {
@@ -287,6 +299,7 @@ unsigned receipts_reasons(const struct receipts *receipts,
     return count;
 }
 
+/* Work that any instance could do is divided by the partitions of the first topic. */
 bool receipts_own_share(const struct receipts *receipts, uint32_t number)
 {
     const char *topic = receipts->context->config->kafka.topics[0];

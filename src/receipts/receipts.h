@@ -14,8 +14,8 @@
  * subscribers.c  who subscribes to transitions
  * trace.c     what batches do becomes spans
  *
- * Two kinds of others listen: subscribers to transitions of messages (folds, actions), and the
- * observer of lanes (metrics). Both register before receipts_start. Private to the daemon.
+ * Two kinds of modules register: subscribers to transitions of messages (folds, actions), and the
+ * observer of lanes (metrics). Both before receipts_start. Private to the daemon.
  */
 #ifndef RECEIPTD_RECEIPTS_RECEIPTS_H
 #define RECEIPTD_RECEIPTS_RECEIPTS_H
@@ -29,7 +29,7 @@ struct receipts;
 
 /* ---- transitions ---- */
 
-/* Somebody who takes part in the transactions of lanes: its file in their statements sees each
+/* A module that takes part in the transactions of lanes: its file in their statements sees each
  * message whose status changes. */
 struct transition_subscriber {
     void *context;
@@ -41,7 +41,7 @@ struct transition_subscriber {
     bool selective;
     /* Whether transitions may happen: nothing is assigned before. NULL: always. */
     bool (*is_prepared)(const void *context);
-    /* A batch that was sent with its file is committed. NULL: it does not matter. */
+    /* A batch that was sent with its file is committed. NULL: no callback. */
     void (*on_committed)(void *context, uint32_t messages_changed);
     /* PostgreSQL knows better what it subscribes to: the subscription is dropped until it is set
      * again. NULL where not selective. */

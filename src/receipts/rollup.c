@@ -1,18 +1,19 @@
 /* Two pieces of housekeeping in the database: counters that lanes have appended are added to their
- * totals, every counters.rollup_interval, and rows of the timeline that are too old are deleted.
- * Any instance does this for all. Started by receipts.c. */
+ * totals every counters.rollup_interval, and rows of the timeline that are too old are deleted. Any
+ * instance does this for all; two at once do no harm. Started by receipts.c.
+ */
 #include <stdlib.h>
 
 #include "internal.h"
 
-#define REST        2 /* times as long as a roll-up took there is none */
+#define REST        2 /* pause after a roll-up, in multiples of its duration */
 #define WHOLE_SHARE 20
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
 
-/* Roll-ups look above `bound` only, but for a whole one now and then; see sql/control/rollup.sql.
- */
+/* A roll-up reads above `bound` only, but a whole pass now and then reads all; see
+ * sql/control/rollup.sql. */
 struct rollup {
     struct receipts *receipts;
     struct rcpt_ask ask, trim;
@@ -25,8 +26,8 @@ struct rollup {
 /* Columns of rollup. */
 enum { ROLLUP_ROWS, ROLLUP_LAST };
 
-/* The next pass begins where the one before the last ended: whoever takes longer than an interval
- * to commit is found by the next whole pass. */
+/* The next pass begins where the one before the last ended: a transaction that takes longer than an
+ * interval to commit is found by the next whole pass. */
 static void note(struct rollup *rollup, int64_t last)
 {
     int64_t now = app_now(rollup->receipts->context);
@@ -51,6 +52,7 @@ static void roll_up(struct rollup *rollup)
     rcpt_ask_send(&rollup->ask);
 }
 
+/* A full pass is followed by another at once: there may be more rows. */
 static void on_rolled_up(void *context, const struct rcpt_pg_rows *rows)
 {
     struct rollup *rollup = context;
@@ -71,7 +73,7 @@ static void on_timer(uv_timer_t *timer)
 
 /* ---- the timeline ---- */
 
-/* Also after it has been switched off, until it is empty. */
+/* Also after the timeline has been switched off, until it is empty. */
 static void trim(void *context)
 {
     struct rollup *rollup = context;
@@ -83,6 +85,7 @@ static void trim(void *context)
     rcpt_ask_send(&rollup->trim);
 }
 
+/* As long as a statement deletes as many rows as it may, the next follows. */
 static void on_trimmed(void *context, const struct rcpt_pg_rows *rows)
 {
     struct rollup *rollup = context;
@@ -122,6 +125,7 @@ void rollup_start(struct rollup *rollup)
     rollup_apply_config(rollup);
 }
 
+/* Starting the timer again takes the new interval. */
 void rollup_apply_config(struct rollup *rollup)
 {
     uint64_t interval = (uint64_t)rollup->receipts->context->config->counters.rollup_interval_ms;

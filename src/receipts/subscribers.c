@@ -1,10 +1,11 @@
-/* Who subscribes to transitions of messages (receipts.h): their files for the statements of lanes,
- * and what they are told. Called by lanes.c and positions.c; no other file goes through the list.
+/* The subscribers to transitions of messages (receipts.h): their files for the statements of lanes,
+ * and their callbacks. Called by lanes.c and positions.c; no other file goes through the list.
  */
 #include <string.h>
 
 #include "internal.h"
 
+/* In the order of registration, which is the order of their files in the statements. */
 void receipts_subscribe(struct receipts *receipts, struct transition_subscriber *subscriber)
 {
     struct transition_subscriber **end = &receipts->subscribers;
@@ -22,6 +23,7 @@ bool subscribers_are_prepared(const struct receipts *receipts)
     return subscriber == NULL;
 }
 
+/* A subscriber without a file has nothing to do with transitions now. The selective one is last. */
 struct subscribers_files subscribers_read_files(const struct receipts *receipts)
 {
     struct subscribers_files files = {.count = 0};
@@ -37,6 +39,7 @@ struct subscribers_files subscribers_read_files(const struct receipts *receipts)
     return files;
 }
 
+/* Pointers are compared: names of files are constants. */
 bool subscribers_files_are_same(const struct subscribers_files *left,
                                 const struct subscribers_files *right)
 {
@@ -44,8 +47,9 @@ bool subscribers_files_are_same(const struct subscribers_files *left,
            memcmp(left->all, right->all, left->count * sizeof(left->all[0])) == 0;
 }
 
-void subscribers_tell_committed(const struct receipts *receipts, const struct lane_flight *flight,
-                                uint32_t messages_changed)
+/* The selective subscriber was not part of an unsubscribed batch. */
+void subscribers_on_committed(const struct receipts *receipts, const struct lane_flight *flight,
+                              uint32_t messages_changed)
 {
     const struct transition_subscriber *subscriber = receipts->subscribers;
     for (; subscriber != NULL; subscriber = subscriber->next)
@@ -53,7 +57,7 @@ void subscribers_tell_committed(const struct receipts *receipts, const struct la
             subscriber->on_committed(subscriber->context, messages_changed);
 }
 
-void subscribers_tell_outdated(const struct receipts *receipts)
+void subscribers_on_outdated(const struct receipts *receipts)
 {
     const struct transition_subscriber *subscriber = receipts->subscribers;
     for (; subscriber != NULL; subscriber = subscriber->next)

@@ -27,7 +27,7 @@ static bool read_parent(const struct rcpt_record *record, struct rcpt_trace_cont
 }
 
 /* By parent: one record of a sampled trace is enough. Otherwise by ratio. */
-static bool is_wanted(const struct app_context *context, const struct rcpt_batch *batch)
+static bool is_traced(const struct app_context *context, const struct rcpt_batch *batch)
 {
     struct rcpt_trace_context parent;
     for (uint32_t index = 0; index < batch->record_count; index++) {
@@ -73,8 +73,8 @@ static struct arrival sum_arrival(const struct rcpt_batch *batch)
     return sum;
 }
 
-/* Kafka's timestamp on our monotonic clock. Whose clock is ahead of ours cannot have sent it later
- * than it came. */
+/* Kafka's timestamp on our monotonic clock. A producer whose clock is
+ * ahead of ours cannot have sent it later than it came. */
 static uint64_t fetch_began_ns(const struct arrival *arrival)
 {
     int64_t now_ms = app_wall_ms();
@@ -116,7 +116,7 @@ struct rcpt_span *trace_begin_batch(const struct app_context *context,
         [RCPT_BATCH_WAKE] = "batch wake",     [RCPT_BATCH_DISCARD] = "batch discard",
         [RCPT_BATCH_EXPIRE] = "batch expire",
     };
-    if (context->tracer == NULL || !is_wanted(context, batch))
+    if (context->tracer == NULL || !is_traced(context, batch))
         return NULL;
     struct rcpt_span *span =
         rcpt_span_begin(context->tracer, RCPT_SPAN_CONSUMER, names[batch->kind], NULL);

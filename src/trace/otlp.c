@@ -1,4 +1,6 @@
-/* OTLP/JSON: ids in hexadecimal, 64-bit numbers as text. https://opentelemetry.io/docs/specs/otlp
+/* Writes spans as OTLP/JSON (https://opentelemetry.io/docs/specs/otlp): ids in hexadecimal, 64-bit
+ * numbers as text, times in nanoseconds since 1970. Pure; tracer.c calls it in a thread for what is
+ * in flight.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@ static void put_id(struct rcpt_json *json, const char *name, const uint8_t *id, 
     put_text(json, name, text);
 }
 
+/* 64-bit numbers are texts in OTLP/JSON. */
 static void put_instant(struct rcpt_json *json, const char *name, uint64_t ns)
 {
     char text[24];
@@ -31,6 +34,7 @@ static void put_instant(struct rcpt_json *json, const char *name, uint64_t ns)
     put_text(json, name, text);
 }
 
+/* A text, or a number where there is no text. */
 static void put_attribute(struct rcpt_json *json, const char *name, const char *text,
                           int64_t number)
 {
@@ -55,6 +59,7 @@ static void put_attributes(struct rcpt_json *json, const struct rcpt_span *span)
     rcpt_json_end_array(json);
 }
 
+/* To the traces of the records that a batch consists of. */
 static void put_links(struct rcpt_json *json, const struct rcpt_span *span)
 {
     rcpt_json_key(json, "links");
@@ -75,6 +80,7 @@ static void put_links(struct rcpt_json *json, const struct rcpt_span *span)
     }
 }
 
+/* A span without failure has no status: UNSET is the default. */
 static void put_span(struct rcpt_json *json, const struct rcpt_span *span)
 {
     rcpt_json_begin_object(json);
@@ -101,6 +107,7 @@ static void put_span(struct rcpt_json *json, const struct rcpt_span *span)
     rcpt_json_end_object(json);
 }
 
+/* Names of OpenTelemetry's semantic conventions. */
 static void put_resource(struct rcpt_json *json, const char *instance)
 {
     rcpt_json_key(json, "resource");
@@ -114,6 +121,7 @@ static void put_resource(struct rcpt_json *json, const char *instance)
     rcpt_json_end_object(json);
 }
 
+/* All spans of the process come from one scope. */
 static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
 {
     rcpt_json_begin_object(json);
@@ -130,6 +138,7 @@ static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
     rcpt_json_end_object(json);
 }
 
+/* The caller frees the text. */
 char *otlp_encode(const struct rcpt_span *first, const char *instance, size_t *size)
 {
     struct rcpt_json json;

@@ -1,3 +1,9 @@
+/* Spans and their way to a collector: a span is begun, filled and ended by its owner, waits in the
+ * queue, and goes out with up to 511 others in one OTLP request. One request is in flight at a
+ * time; where the collector refuses or is gone, the same spans go again with back-off, and what
+ * exceeds tracing.queue_bytes meanwhile is dropped and counted. Called by receipts/trace.c, actions
+ * and the intake; otlp.c writes the body in a thread.
+ */
 #include "tracer.h"
 
 #include <stdio.h>
@@ -17,7 +23,7 @@
 #define MOST_ATTEMPTS     5u   /* of one request, with back-off between: about half a minute */
 #define CLOCKS_APART_NS   1000000
 #define MOST_ANSWER_BYTES 65536u
-#define LAST_EXPORT_MS    1500 /* at the end nobody waits longer for a collector */
+#define LAST_EXPORT_MS    1500 /* the longest wait for a collector at the end */
 
 struct rcpt_tracer {
     struct rcpt_tracer_settings settings;
@@ -25,8 +31,8 @@ struct rcpt_tracer {
     uint64_t wall_ahead_ns;         /* of the monotonic clock */
     struct rcpt_span *first, *last; /* that wait */
     size_t count, bytes;
-    struct rcpt_span *flying; /* on their way, or to be sent again */
-    size_t flying_count, flying_bytes;
+    struct rcpt_span *in_flight; /* in flight, or to be sent again */
+    size_t in_flight_count, in_flight_bytes;
     unsigned attempts;
     int64_t not_before_ms;
     struct rcpt_client *client;
@@ -46,6 +52,7 @@ struct rcpt_tracer {
 
 /* ---- spans ---- */
 
+/* An id of zeros is invalid, by W3C Trace Context. */
 static void fill_id(struct rcpt_tracer *tracer, uint8_t *id, size_t size)
 {
     for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
@@ -56,11 +63,13 @@ static void fill_id(struct rcpt_tracer *tracer, uint8_t *id, size_t size)
     }
 }
 
+/* True for so many of a million calls. */
 bool rcpt_tracer_draw(struct rcpt_tracer *tracer, uint64_t millionths)
 {
     return rcpt_random_next(&tracer->random) % 1000000 < millionths;
 }
 
+/* Only sampled spans are begun, so every context says so. */
 struct rcpt_span *rcpt_span_begin(struct rcpt_tracer *tracer, enum rcpt_span_kind kind,
                                   const char *name, const struct rcpt_trace_context *parent)
 {
@@ -95,6 +104,7 @@ static char *keep_text(struct rcpt_span *span, const char *text)
     return rcpt_strdup(text);
 }
 
+/* What does not fit is left out: attributes are fixed by the program, not by input. */
 static void add_attribute(struct rcpt_span *span, const char *name, const char *text,
                           int64_t number)
 {
@@ -114,6 +124,7 @@ void rcpt_span_add_number(struct rcpt_span *span, const char *name, int64_t valu
     add_attribute(span, name, NULL, value);
 }
 
+/* A batch may come from thousands of records: links beyond the most are counted only. */
 void rcpt_span_add_link(struct rcpt_span *span, const struct rcpt_trace_context *to,
                         const char *state)
 {
@@ -131,6 +142,7 @@ void rcpt_span_add_link(struct rcpt_span *span, const struct rcpt_trace_context 
         (struct span_link){*to, state != NULL ? keep_text(span, state) : NULL};
 }
 
+/* The first reason counts. */
 void rcpt_span_fail(struct rcpt_span *span, const char *reason)
 {
     if (span->failure == NULL)
@@ -156,13 +168,14 @@ void span_free_all(struct rcpt_span *first)
 
 static void send_some(struct rcpt_tracer *tracer);
 
-static void forget_flying(struct rcpt_tracer *tracer, uint64_t *count)
+/* `count` is the counter of what became of them. */
+static void forget_in_flight(struct rcpt_tracer *tracer, uint64_t *count)
 {
-    *count += tracer->flying_count;
-    span_free_all(tracer->flying);
-    tracer->flying = NULL;
-    tracer->stats.queued_bytes -= tracer->flying_bytes;
-    tracer->flying_count = tracer->flying_bytes = tracer->attempts = 0;
+    *count += tracer->in_flight_count;
+    span_free_all(tracer->in_flight);
+    tracer->in_flight = NULL;
+    tracer->stats.queued_bytes -= tracer->in_flight_bytes;
+    tracer->in_flight_count = tracer->in_flight_bytes = tracer->attempts = 0;
 }
 
 /* As the OTLP specification lists them. */
@@ -171,13 +184,14 @@ static bool may_try_again(int status)
     return status == 0 || status == 429 || (status >= 502 && status <= 504);
 }
 
-/* Once per outage: the metrics have the rest. */
+/* Once per outage: the metrics count the rest. */
 static void complain(struct rcpt_tracer *tracer, const struct rcpt_client_answer *answer)
 {
     if (tracer->complained)
         return;
     tracer->complained = true;
-    const char *kept = tracer->on_closed == NULL ? "; they are kept while there is room" : "";
+    const char *kept =
+        tracer->on_closed == NULL ? "; they are kept while the queue has capacity" : "";
     if (answer->status == 0)
         rcpt_log_warn("trace", "spans cannot be sent to %s: %s%s", tracer->settings.endpoint,
                       answer->error, kept);
@@ -196,7 +210,7 @@ static void on_sent(struct rcpt_tracer *tracer)
     if (tracer->complained)
         rcpt_log_info("trace", "spans are taken again at %s", tracer->settings.endpoint);
     tracer->complained = false;
-    forget_flying(tracer, &tracer->stats.exported);
+    forget_in_flight(tracer, &tracer->stats.exported);
 }
 
 static void close_or_send(struct rcpt_tracer *tracer, bool more);
@@ -212,33 +226,34 @@ static void on_answer(void *context, const struct rcpt_client_answer *answer)
     } else {
         complain(tracer, answer);
         if (!may_try_again(answer->status))
-            forget_flying(tracer, &tracer->stats.dropped_refused);
+            forget_in_flight(tracer, &tracer->stats.dropped_refused);
         else if (tracer->attempts == MOST_ATTEMPTS || tracer->on_closed != NULL)
-            forget_flying(tracer, &tracer->stats.dropped_lost);
+            forget_in_flight(tracer, &tracer->stats.dropped_lost);
         else
             tracer->not_before_ms = (int64_t)uv_now(tracer->settings.loop) +
                                     ((int64_t)EXPORT_MS << (tracer->attempts - 1));
     }
     if (tracer->on_closed != NULL)
         close_or_send(tracer, tracer->stats.queued_bytes > 0 && !tracer->complained);
-    else if (tracer->flying == NULL && tracer->count >= EXPORT_SPANS)
+    else if (tracer->in_flight == NULL && tracer->count >= EXPORT_SPANS)
         send_some(tracer);
 }
 
+/* Moves the oldest spans from the queue into the request. */
 static void take_some(struct rcpt_tracer *tracer)
 {
-    struct rcpt_span **end = &tracer->flying;
-    tracer->flying = tracer->first;
-    while (*end != NULL && tracer->flying_count < EXPORT_SPANS) {
-        tracer->flying_count++;
-        tracer->flying_bytes += (*end)->bytes;
+    struct rcpt_span **end = &tracer->in_flight;
+    tracer->in_flight = tracer->first;
+    while (*end != NULL && tracer->in_flight_count < EXPORT_SPANS) {
+        tracer->in_flight_count++;
+        tracer->in_flight_bytes += (*end)->bytes;
         end = &(*end)->next;
     }
     tracer->first = *end;
     *end = NULL;
     if (tracer->first == NULL)
         tracer->last = NULL;
-    tracer->count -= tracer->flying_count;
+    tracer->count -= tracer->in_flight_count;
 }
 
 /* In a thread of the pool, since 512 spans take some 20 ms; the loop does not touch what is in
@@ -246,7 +261,7 @@ static void take_some(struct rcpt_tracer *tracer)
 static void encode(uv_work_t *work)
 {
     struct rcpt_tracer *tracer = work->data;
-    tracer->body = otlp_encode(tracer->flying, tracer->settings.instance, &tracer->body_size);
+    tracer->body = otlp_encode(tracer->in_flight, tracer->settings.instance, &tracer->body_size);
 }
 
 static void on_encoded(uv_work_t *work, int status)
@@ -271,9 +286,9 @@ static void on_encoded(uv_work_t *work, int status)
 
 static void send_some(struct rcpt_tracer *tracer)
 {
-    if (tracer->sending || (tracer->flying == NULL && tracer->first == NULL))
+    if (tracer->sending || (tracer->in_flight == NULL && tracer->first == NULL))
         return;
-    if (tracer->flying == NULL)
+    if (tracer->in_flight == NULL)
         take_some(tracer);
     tracer->sending = true;
     tracer->encoding.data = tracer;
@@ -283,7 +298,7 @@ static void send_some(struct rcpt_tracer *tracer)
 static void on_timer(uv_timer_t *timer)
 {
     struct rcpt_tracer *tracer = timer->data;
-    if (tracer->flying == NULL || (int64_t)uv_now(timer->loop) >= tracer->not_before_ms)
+    if (tracer->in_flight == NULL || (int64_t)uv_now(timer->loop) >= tracer->not_before_ms)
         send_some(tracer);
 }
 
@@ -297,9 +312,9 @@ static uint64_t wall_ns(void)
 }
 
 /* The distance of the two clocks changes when the wall clock is set, and not otherwise: a kept one
- * leaves spans of one trace in the order in which they were. A look that was interrupted is no use.
- */
-static void look_at_clocks(struct rcpt_tracer *tracer)
+ * leaves spans of one trace in the order in which they were. A comparison that was interrupted is
+ * not used. */
+static void compare_clocks(struct rcpt_tracer *tracer)
 {
     uint64_t before_ns = uv_hrtime(), ahead_ns = wall_ns() - before_ns;
     int64_t moved_ns = (int64_t)(ahead_ns - tracer->wall_ahead_ns);
@@ -311,7 +326,7 @@ static void look_at_clocks(struct rcpt_tracer *tracer)
 
 static void set_times(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
 {
-    look_at_clocks(tracer);
+    compare_clocks(tracer);
     span->end_ns = end_ns != 0 ? end_ns : uv_hrtime();
     if (span->end_ns < span->begin_ns)
         span->end_ns = span->begin_ns;
@@ -319,6 +334,7 @@ static void set_times(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64
     span->end_ns += tracer->wall_ahead_ns;
 }
 
+/* A full batch does not wait for the timer. */
 void rcpt_span_end_take(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
 {
     set_times(tracer, span, end_ns);
@@ -335,7 +351,7 @@ void rcpt_span_end_take(struct rcpt_tracer *tracer, struct rcpt_span *span, uint
     else
         tracer->first = span;
     tracer->last = span;
-    if (tracer->count >= EXPORT_SPANS && tracer->flying == NULL)
+    if (tracer->count >= EXPORT_SPANS && tracer->in_flight == NULL)
         send_some(tracer);
 }
 
@@ -346,6 +362,7 @@ const struct rcpt_tracer_stats *rcpt_tracer_get_stats(const struct rcpt_tracer *
 
 /* ---- life ---- */
 
+/* Without entropy the clocks have to do: ids must differ, they need not be secret. */
 struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings)
 {
     struct rcpt_tracer *tracer = rcpt_calloc(1, sizeof(*tracer));
@@ -388,7 +405,7 @@ static void close_or_send(struct rcpt_tracer *tracer, bool more)
         send_some(tracer);
         return;
     }
-    span_free_all(tracer->flying);
+    span_free_all(tracer->in_flight);
     span_free_all(tracer->first);
     rcpt_client_close(tracer->client, on_client_closed, tracer);
 }
@@ -401,6 +418,7 @@ static void on_last_timer(uv_timer_t *timer)
         rcpt_client_cancel(tracer->call);
 }
 
+/* What is queued gets LAST_EXPORT_MS to go out. */
 void rcpt_tracer_close(struct rcpt_tracer *tracer, void (*on_closed)(void *context), void *context)
 {
     tracer->on_closed = on_closed;

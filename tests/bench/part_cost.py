@@ -17,12 +17,12 @@ from stream import Stream
 # The first rule that matches a frame, from the innermost outwards, names the part. Libraries are built without frame
 # pointers, so a chain may have holes; the library itself is always seen when it is the innermost.
 RULES = [
-    ("decode", re.compile(r"libyajl|rcpt_record_|rcpt_timestamp|rcpt_hash_text|rcpt_hash_record|rcpt_ladder_find|crc32_z|finish|"
+    ("decode", re.compile(r"rcpt_json_read|rcpt_record_|rcpt_timestamp|rcpt_hash_text|rcpt_hash_record|rcpt_ladder_find|crc32_z|finish|"
                           r"copy_value|group_events|on_map_key|on_string|on_start_map|on_end_map|take_event")),
     ("fold", re.compile(r"rcpt_batch_|emit_message|sort_messages|chain_events|find_message|intern_signature|clear_buckets")),
     ("encode", re.compile(r"rcpt_encode_|rcpt_pg_put_|rcpt_pg_begin_|rcpt_pg_add_|rcpt_pg_encoder_|put_element|begin_array|"
                           r"\breserve\b")),
-    ("send and answer", re.compile(r"libpq|rcpt_pg_|rcpt_pipeline|on_io|unix_stream_|rcpt_lane_send|lanes_port_submit")),
+    ("send and answer", re.compile(r"libpq|rcpt_pg_|rcpt_submissions|on_io|unix_stream_|rcpt_lane_send|lanes_port_submit")),
     ("fetch", re.compile(r"librdkafka|rd_kafka_|rcpt_kafka_|tcp_recvmsg|rdk:")),
     ("engine", re.compile(r"rcpt_engine_|rcpt_lane_|rcpt_slot")),
     ("wait", re.compile(r"epoll_wait|ep_poll|futex|pthread_cond|libuv|uv_")),

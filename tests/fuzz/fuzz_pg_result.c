@@ -8,8 +8,8 @@
 
 #include "postgres/bind.h"
 #include "postgres/failure.h"
-#include "postgres/pipeline.h"
 #include "postgres/plan.h"
+#include "postgres/submissions.h"
 
 #define MAX_COLUMNS 8
 #define MAX_LINES   64

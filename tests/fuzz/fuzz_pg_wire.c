@@ -1,4 +1,4 @@
-/* libFuzzer target: whatever a server may send in answer to two transactions in one pipeline,
+/* libFuzzer target: whatever a server may send in answer to two transactions one after the other,
  * through libpq itself: a socket whose other end is played by this program.
  *
  * Each transaction is answered at most once, in order, committed only if the bytes hold the end of
@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "postgres/pipeline.h"
+#include "postgres/submissions.h"
 
 #define TRANSACTIONS 2
 #define COMMANDS     2
@@ -123,26 +123,26 @@ static void ignore_notice(void *context, const PGresult *notice)
     (void)notice;
 }
 
-static void answer_all(struct rcpt_pipeline *pipeline, PGconn *conn)
+static void answer_all(struct rcpt_submissions *submissions, PGconn *conn)
 {
     bool alive = true;
     while (alive) {
         alive = PQconsumeInput(conn) == 1;
-        for (struct rcpt_pending *done = rcpt_pipeline_take_done(pipeline, conn); done != NULL;
-             done = rcpt_pipeline_take_done(pipeline, conn))
+        for (struct rcpt_pending *done = rcpt_submissions_take_done(submissions, conn);
+             done != NULL; done = rcpt_submissions_take_done(submissions, conn))
             rcpt_pending_answer(done, NULL);
     }
     struct rcpt_error lost;
     rcpt_error_set(&lost, RCPT_DECISION_RECONNECT, NULL, "lost");
-    for (struct rcpt_pending *left = rcpt_pipeline_take(pipeline); left != NULL;
-         left = rcpt_pipeline_take(pipeline))
+    for (struct rcpt_pending *left = rcpt_submissions_take(submissions); left != NULL;
+         left = rcpt_submissions_take(submissions))
         rcpt_pending_answer(left, &lost);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static unsigned char bytes[MAX_BYTES];
-    struct rcpt_pipeline pipeline = {0};
+    struct rcpt_submissions submissions = {0};
     struct answer answers[TRANSACTIONS];
     int answered = 0, syncs = 0, server;
     if (listener < 0)
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PQsetNoticeReceiver(conn, ignore_notice, NULL);
     for (int number = 0; number < TRANSACTIONS; number++) {
         answers[number] = (struct answer){number, &answered, &syncs};
-        rcpt_pipeline_push(&pipeline, COMMANDS, on_answer, &answers[number]);
+        rcpt_submissions_push(&submissions, COMMANDS, on_answer, &answers[number]);
         for (int command = 0; command < COMMANDS; command++)
             RCPT_ASSERT(PQsendQueryPrepared(conn, "s", 0, NULL, NULL, NULL, 0) == 1);
         RCPT_ASSERT(PQpipelineSync(conn) == 1);
@@ -160,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     RCPT_ASSERT(PQflush(conn) == 0);
     RCPT_ASSERT(used == 0 || write(server, bytes, used) == (ssize_t)used);
     close(server);
-    answer_all(&pipeline, conn);
+    answer_all(&submissions, conn);
     RCPT_ASSERT(answered == TRANSACTIONS);
     PQfinish(conn);
     return 0;

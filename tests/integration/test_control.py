@@ -407,13 +407,13 @@ def test_a_stuck_reader_of_the_log_stops_nothing(create_world):
         seen = os.read(reader, 1 << 20)
         assert all(line.startswith(b"time=") for line in seen.splitlines()[1:-1])
         deadline = time.monotonic() + 60
-        while b"lines were lost: nobody read" not in seen and time.monotonic() < deadline:
+        while b"lines were lost: the error output was not read" not in seen and time.monotonic() < deadline:
             time.sleep(0.05)
             try:
                 seen += os.read(reader, 1 << 20)
             except BlockingIOError:
                 pass
-        assert b"lines were lost: nobody read" in seen
+        assert b"lines were lost: the error output was not read" in seen
     finally:
         process.terminate()
         status = process.wait(30)

@@ -3,7 +3,7 @@
 #include "instance.h"
 #include "traffic.h"
 
-#define POLL_US       20000 /* until a partition that is not polled is checked again */
+#define POLL_US       20000 /* a partition that the engine does not take is polled again after this */
 #define BURST_RECORDS 12
 #define STALE_RECORDS 6
 
@@ -126,10 +126,10 @@ static void on_deliver(struct sim *sim, const struct sim_task *task)
     rcpt_engine_tick(instance->engine, sim_now_ms(sim));
     if (session->epoch != task->b)
         return;
-    bool wanted = rcpt_engine_wants(instance->engine, sim_slot(instance, task->a));
-    if (more || !wanted)
+    bool taken = rcpt_engine_wants(instance->engine, sim_slot(instance, task->a));
+    if (more || !taken)
         deliver_soon(sim, instance, task->a,
-                     wanted ? sim_random_delay(&sim->kafka_random, 10000) : POLL_US);
+                     taken ? sim_random_delay(&sim->kafka_random, 10000) : POLL_US);
 }
 
 static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part,

@@ -13,7 +13,7 @@ enum sim_phase { /* first the states of a lane, then other phases that it can be
                  PHASE_UNSYNCED,
                  PHASE_READING,
                  PHASE_READY,
-                 PHASE_FLYING,
+                 PHASE_IN_FLIGHT,
                  PHASE_WAITING,
                  PHASE_SEARCHING, /* for an event that PostgreSQL refuses */
                  PHASE_WAKING,    /* a transaction over parked rows is in flight */

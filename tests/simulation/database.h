@@ -39,7 +39,7 @@ enum sim_request_kind {
     REQUEST_POSITIONS,
     REQUEST_PINS,      /* pins and rows for an assignment */
     REQUEST_BOOTSTRAP, /* rows for new partitions, synchronously */
-    REQUEST_PROBE,     /* poll of parked rows */
+    REQUEST_PROBE,     /* are there parked rows to wake? */
 };
 
 struct sim_move {

@@ -1,5 +1,6 @@
-/* The faults of a schedule: when each strikes is drawn from the plan; what it does is done by the
- * part that it hits. Started by play.c; ends with the load, and repairs everything. */
+/* Breaks things at random times, by the plan, until the load is over; then mends all of them, so
+ * that the end can be judged. Called by play.c.
+ */
 #include "faults.h"
 
 #include "instance.h"
@@ -94,7 +95,7 @@ static void retain(struct sim *sim, bool unapplied)
     }
     if (unapplied)
         low = sim_random_between(dice(sim), log->low, log->high);
-    /* The record that identifies a re-created log must stay: no consumer could tell it without. */
+    /* Of a log that was made again the record that shows it must stay: nothing else can show it. */
     if (low <= log->low || log->made_anew > 0)
         return;
     cover_all(sim, unapplied ? FAULT_GAP : FAULT_RETENTION);
@@ -120,7 +121,7 @@ static void recreate(struct sim *sim)
         return;
     sim->database->durable = sim->database->transaction_count;
     cover_all(sim, FAULT_RECREATE);
-    sim_say(sim, "kafka: part %u is made anew", part);
+    sim_say(sim, "kafka: part %u is made again", part);
     sim_traffic_recreate(sim, part);
     for (uint32_t number = 0; number < sim->plan.instances; number++)
         sim_group_lose(sim, number);

@@ -105,7 +105,7 @@ static void on_told(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     struct sim_group_event event = {(enum sim_group_kind)(task->a & 0xff), task->b};
-    /* Messages to the member from before it joined again are void. */
+    /* What was said to the member before it joined again is void. */
     if (task->a >> 8 != sim->group->joins[instance->number])
         return;
     if (event.kind == GROUP_LOST) { /* does not wait for anything; earlier messages are void */
@@ -216,7 +216,7 @@ static void on_left(struct sim *sim, const struct sim_task *task)
     sim->group->joined[task->a] = false;
     sim->group->owned[task->a] = 0;
     sim_group_rebalance(sim);
-    /* A member that was only silent finds out with its next request, and joins again. */
+    /* A member that was only silent finds out when it speaks again, and joins a second time. */
     if (instance->alive && instance->life == task->b)
         sim_group_lose(sim, task->a);
 }

@@ -1,5 +1,6 @@
-/* The life of an instance: start, drain, kill -9, stop and wake, with its timers and the ports of
- * the engine that are no requests. Called by play.c, faults.c and the parts of an instance. */
+/* One instance of the daemon: the real engine and assignment machine, with ports into the simulated
+ * world; its start, its crash, its end. Called by play.c and faults.c.
+ */
 #include "instance.h"
 
 #include <stdlib.h>
@@ -270,8 +271,8 @@ void sim_instance_run(struct sim *sim, const struct sim_task *task)
     }
     task->run(sim, task);
     /* Ticks that change nothing are many, and the check walks all queues. */
-    bool quiet = task->run == on_tick && instance->checks++ % 8 != 0;
-    if (instance->alive && !quiet)
+    bool skipped = task->run == on_tick && instance->checks++ % 8 != 0;
+    if (instance->alive && !skipped)
         rcpt_engine_check(instance->engine);
 }
 

@@ -28,10 +28,10 @@ MUTANTS = {
         ("return slot_is_assigned(&engine->slots[record->slot]) &&\n           engine->slots[record->slot].epoch == record->epoch;",
          "return slot_is_assigned(&engine->slots[record->slot]);")]),
     "fence conflict ignored": (LANE, [
-        ("        engine->stats.fenced++;\n        lane_unfly(engine, lane);",
+        ("        engine->stats.fenced++;\n        lane_requeue(engine, lane);",
          "        engine->stats.fenced++;\n        on_committed(engine, lane, result, now_ms);\n        return;")]),
     "unknown taken for committed": (LANE, [
-        ("        engine->stats.unknown++;\n        lane_unfly(engine, lane);",
+        ("        engine->stats.unknown++;\n        lane_requeue(engine, lane);",
          "        engine->stats.unknown++;\n        on_committed(engine, lane, result, now_ms);")]),
     "accepted not raised on idle": (PARTITION, [
         ("        position->accepted = record->offset + 1;\n", ""),
@@ -55,7 +55,7 @@ MUTANTS = {
          "    if (lane->fences > 0 && lane->batch.kind == RCPT_BATCH_APPLY && lane->batch.record_count == record_count) {\n"
          "        lane->batch.move_count = 0;\n"
          "        plan_moves(engine, lane, record_count, true);\n"
-         "        lane->flying = record_count;\n"
+         "        lane->in_flight = record_count;\n"
          "        submit(engine, lane, now_ms);\n"
          "        return;\n"
          "    }\n"
@@ -71,7 +71,7 @@ MUTANTS = {
     "idle advance past queued events": (LANE, [
         ("if (position->queued == taken) {", "if (position->queued >= taken) {")]),
     "epoch of a move not checked": (LANE, [
-        ("        if (slot_is_assigned(&engine->slots[move->slot]) && engine->slots[move->slot].epoch == move->epoch)",
+        ("        if (slot_is_assigned(&engine->slots[move->slot]) &&\n            engine->slots[move->slot].epoch == move->epoch)",
          "        if (slot_is_assigned(&engine->slots[move->slot]))")]),
     "positions older than the assignment": (ENGINE, [
         ("if (part->epoch > lane->epochs_at_read) {", "if (part->epoch > lane->epochs_at_read && now_ms < 0) {")]),
@@ -92,7 +92,7 @@ MUTANTS = {
         ("        lane->wake_applicable = more;\n", "        lane->wake_applicable = false;\n"),
         ("engine->settings.wake_limit;\n        break;\n    case RCPT_BATCH_EXPIRE", 
          "1;\n        lane->wake_applicable = more && now_ms < 0;\n        break;\n    case RCPT_BATCH_EXPIRE"),
-        ("bool wakes = has_wake(lane)", "bool wakes = has_wake(lane) && lane->last_kind != RCPT_BATCH_WAKE")]),
+        ("has_wake(lane) && has_assignment(engine)", "has_wake(lane) && has_assignment(engine) && lane->last_kind != RCPT_BATCH_WAKE")]),
     "record of a refused event skipped": (SEARCH, [
         ("    event->refused = true;\n",
          "    for (uint32_t at = 0; at < search->records; at++) {\n"
@@ -102,10 +102,10 @@ MUTANTS = {
          "                whole->events[each].refused = true;\n    }\n")]),
     "a record cut in two": (LANE, [
         ("record_count, RCPT_BATCH_ALL);", "record_count, (struct rcpt_batch_range){0, engine->settings.batch_max_events});")]),
-    "multiplicity lost in the fold": (BUILD, [("            codes[at - 1].count++;\n", "")]),
+    "multiplicity lost in the fold": (BUILD, [("        codes[at - 1].count++;\n", "")]),
     "wrong sort order": (BUILD, [
         ("        return left->prefix < right->prefix ? -1 : 1;", "        return left->prefix > right->prefix ? -1 : 1;")]),
-    "wait for a look forgotten at an assignment": (RANGE, [
+    "wait for a reading forgotten at an assignment": (RANGE, [
         ("        assignment->ranges[slot].asked_low = 0;\n",
          "        assignment->ranges[slot] = (struct range){.state = RANGE_FOLLOWED};\n")]),
     "answer to an ended assignment believed": (ASSIGNMENT, [

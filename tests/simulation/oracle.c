@@ -1,5 +1,6 @@
-/* The ledger: checks each batch, each commit, each halt and the end of a schedule against the log.
- * Called by the parts in which these happen, and by play.c. */
+/* The ledger: judges every commit and the end of a schedule by the log alone, written without the
+ * code of src/core. Called by the simulated database and by play.c.
+ */
 #include "oracle.h"
 
 #include <stdlib.h>
@@ -340,7 +341,8 @@ void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why)
         legal = sim->database->row_deleted[part];
     else if (strcmp(why, "retention") == 0)
         legal |= lowest_row(sim, part) < log->low || sim->database->records_gone[part];
-    if (legal && strcmp(why, "retention") == 0) /* a stopped partition is not polled again */
+    if (legal &&
+        strcmp(why, "retention") == 0) /* a partition that stands still does not ask again */
         sim->database->records_gone[part] = true;
     if (!legal)
         sim_anomaly(sim, "halted", "part %u stands still without reason: %s", part, why);
@@ -410,8 +412,8 @@ static bool waits_for_more(const struct sim *sim, uint32_t part, int64_t anchor_
     return false;
 }
 
-/* Of a re-created log: an instance noticed, or the log is still too short to differ from the old
- * one's end. */
+/* Of a log that was made again: an instance noticed, or it is so short that it cannot be distinguished from the old one's
+ * end yet. */
 static bool is_told(const struct sim *sim, uint32_t part)
 {
     const struct sim_row *rows = sim->database->rows[part];
@@ -432,7 +434,7 @@ const char *sim_oracle_unfinished(const struct sim *sim)
         if (is_halted(sim, part))
             continue;
         if (sim->traffic.logs[part].made_anew > 0 && !is_told(sim, part))
-            return "a topic made anew is taken for the old one";
+            return "a topic that was made again is taken for the old one";
         if (sim->traffic.logs[part].made_anew == 0 && !is_at_end(sim, part))
             return "a lane has not reached the end of a log";
     }

@@ -1,4 +1,6 @@
-/* Draws a plan from a seed: sizes, settings of the engine, and the faults with their rates. */
+/* Draws what one seed plays: sizes, settings, and which kinds of faults happen how often. A pure
+ * function of the seed and the limits.
+ */
 #include "plan.h"
 
 #include <string.h>

@@ -22,7 +22,7 @@ enum sim_fault {
     FAULT_RANGE,        /* a broker says "out of range" although the offset is there */
     FAULT_RETENTION,    /* the log's beginning goes, up to what was applied */
     FAULT_GAP,          /* the log's beginning goes, unapplied records too */
-    FAULT_RECREATE,     /* a topic is deleted and created again */
+    FAULT_RECREATE,     /* a topic is deleted and made again */
     FAULT_PARTITIONS,   /* a topic gets more partitions */
     FAULT_CUT_BEFORE,   /* a connection breaks before the server got anything */
     FAULT_CUT_HALF,     /* … when it has half of the pipeline and holds locks */
@@ -32,7 +32,7 @@ enum sim_fault {
     FAULT_POOLED_CRASH, /* the same behind a pooler that keeps idle connections open */
     FAULT_FAILOVER,     /* a replica that lags takes over */
     FAULT_DEADLOCK,     /* a transaction is chosen as victim */
-    FAULT_LOCKER,       /* another client holds rows of messages for a while */
+    FAULT_LOCKER,       /* another session holds rows of messages for a while */
     FAULT_SLOW,         /* the server is slow for a while */
     FAULT_GENERATION,   /* an operator raises the generation */
     FAULT_ROW_DELETED,  /* an operator deletes a row of consumer_progress */

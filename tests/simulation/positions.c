@@ -46,11 +46,11 @@ static void on_lows(struct sim *sim, const struct sim_task *task)
     rcpt_assignment_on_lows(instance->assignment, task->a, lows, sim_now_ms(sim));
 }
 
-static void query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *wanted)
+static void query_lows(void *context, uint32_t serial, const struct rcpt_assignment_new *rows)
 {
     struct sim_instance *instance = context;
-    uint32_t first = topic_of(wanted->topic) * SIM_TOPIC_PARTS + (uint32_t)wanted->from;
-    uint32_t count = (uint32_t)(wanted->to - wanted->from);
+    uint32_t first = topic_of(rows->topic) * SIM_TOPIC_PARTS + (uint32_t)rows->from;
+    uint32_t count = (uint32_t)(rows->to - rows->from);
     sim_instance_after(instance->sim, instance,
                        sim_random_delay(&instance->sim->kafka_random, 200000), on_lows, serial,
                        first | count << 8);

@@ -1,5 +1,6 @@
-/* The producer: makes records with real JSON in every allowed form, remembers what each means, and
- * keeps the logs of the partitions. */
+/* The producer and the logs: records of real JSON, good and bad, and what each of them means for
+ * the ledger; retention and topics that are made again.
+ */
 #include "traffic.h"
 
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 #define NOTHING     UINT32_MAX
 #define VALUE_BYTES 12000
 #define FIRST_AT_MS INT64_C(1600000000000)
-#define BURST_TIMES 100000 /* distinct event times: few, so that they collide */
+#define BURST_TIMES 100000 /* distinct event times: collisions are intended */
 
 static const char *const topic_names[SIM_TOPICS] = {"receipts", "webhooks"};
 

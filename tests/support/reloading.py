@@ -52,7 +52,7 @@ class Reloading:
             "batch": {"max_events": 200 + turn % 7 * 100, "linger": f"{turn % 4 * 5}ms"},
             "memory": {"budget": BUDGETS[turn % len(BUDGETS)]},
             "postgres": {"connections": CONNECTIONS[turn // 3 % len(CONNECTIONS)]},
-            "log": {"level": ("info", "warn")[turn % 2], "levels": {"core": "debug"} if turn % 5 == 0 else {}},
+            "log": {"level": ("info", "warn")[turn % 2], "levels": {"receipts": "debug"} if turn % 5 == 0 else {}},
             "parked": {"poll_interval": f"{200 + turn % 3 * 100}ms"},
         }
 

@@ -52,12 +52,12 @@ static inline void on_later(void *context, struct rcpt_http_request *request)
 static inline void on_what(void *context, struct rcpt_http_request *request)
 {
     char text[512];
-    struct rcpt_http_text target = rcpt_http_target(request);
+    struct rcpt_http_text rest = rcpt_http_rest(request), query = rcpt_http_query(request);
     (void)context;
     assert_in_range(uv_hrtime() - rcpt_http_received_ns(request), 0, UINT64_C(60000000000));
-    snprintf(text, sizeof(text), "[%d|%.*s|%zu|%s]", rcpt_http_method(request), (int)target.size,
-             target.bytes, rcpt_http_header_count(request),
-             rcpt_http_is_tls(request) ? "tls" : "plain");
+    snprintf(text, sizeof(text), "[%d|%.*s|%.*s|%zu]", rcpt_http_method(request), (int)rest.size,
+             rest.bytes, (int)query.size, query.bytes != NULL ? query.bytes : "",
+             rcpt_http_header_count(request));
     rcpt_http_answer_text(request, 200, text);
 }
 

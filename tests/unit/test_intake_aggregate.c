@@ -126,29 +126,29 @@ static void test_time_and_fullness_send_beside_a_record_that_flies(void **state)
     (void)state;
     struct rcpt_aggregate *aggregate = begin(2, 1000, 1);
     struct request request = {0};
-    struct rcpt_aggregate_batch *flying[3];
+    struct rcpt_aggregate_batch *in_flight[3];
     rcpt_ticket_begin(&request.ticket, on_settled);
     add(aggregate, 0, "1", &request, 0);
-    flying[0] = rcpt_aggregate_next(aggregate, 0);
+    in_flight[0] = rcpt_aggregate_next(aggregate, 0);
     add(aggregate, 0, "2", &request, 0);
     assert_null(rcpt_aggregate_next(aggregate, 4));
-    flying[1] = rcpt_aggregate_next(aggregate, 5); /* it has waited long enough */
-    assert_value(flying[1], "[2]");
+    in_flight[1] = rcpt_aggregate_next(aggregate, 5); /* it has waited long enough */
+    assert_value(in_flight[1], "[2]");
     for (int i = 0; i < 5; i++)
         add(aggregate, 0, "3", &request, 6);
-    flying[2] = rcpt_aggregate_next(aggregate, 6); /* it is full */
-    assert_value(flying[2], "[3,3]");
+    in_flight[2] = rcpt_aggregate_next(aggregate, 6); /* it is full */
+    assert_value(in_flight[2], "[3,3]");
     assert_null(rcpt_aggregate_next(aggregate, 100)); /* three are on their way: no more */
     assert_int_equal(rcpt_aggregate_oldest_ms(aggregate, 100), 100);
-    rcpt_aggregate_settle(aggregate, flying[0], true);
+    rcpt_aggregate_settle(aggregate, in_flight[0], true);
     assert_int_equal(rcpt_aggregate_oldest_ms(aggregate, 100), 95);
-    flying[0] = rcpt_aggregate_next(aggregate, 100);
-    assert_value(flying[0], "[3,3]");
-    rcpt_aggregate_settle(aggregate, flying[1], true);
-    flying[1] = rcpt_aggregate_next(aggregate, 100);
-    assert_value(flying[1], "[3]");
+    in_flight[0] = rcpt_aggregate_next(aggregate, 100);
+    assert_value(in_flight[0], "[3,3]");
+    rcpt_aggregate_settle(aggregate, in_flight[1], true);
+    in_flight[1] = rcpt_aggregate_next(aggregate, 100);
+    assert_value(in_flight[1], "[3]");
     for (int i = 0; i < 3; i++)
-        rcpt_aggregate_settle(aggregate, flying[i], true);
+        rcpt_aggregate_settle(aggregate, in_flight[i], true);
     assert_true(rcpt_aggregate_is_empty(aggregate));
     rcpt_ticket_release(&request.ticket, true);
     assert_int_equal(request.settled, 1);
@@ -278,7 +278,7 @@ static void test_every_ticket_settles_once_whatever_happens(void **state)
     for (unsigned seed = 1; seed <= 40; seed++) {
         struct rcpt_aggregate *aggregate = begin(3, 60, 5);
         struct request requests[REQUESTS] = {0};
-        struct rcpt_aggregate_batch *flying[64];
+        struct rcpt_aggregate_batch *in_flight[64];
         unsigned flights = 0, added = 0, landed = 0;
         uint64_t random = seed;
         for (int64_t now = 0; landed < added || now < 400; now++) {
@@ -293,11 +293,11 @@ static void test_every_ticket_settles_once_whatever_happens(void **state)
             }
             struct rcpt_aggregate_batch *batch;
             while (flights < 60 && (batch = rcpt_aggregate_next(aggregate, now)) != NULL)
-                flying[flights++] = batch;
+                in_flight[flights++] = batch;
             if (flights > 0 && dice % 3 != 0) {
                 unsigned which = (unsigned)(dice % flights);
-                batch = flying[which];
-                flying[which] = flying[--flights];
+                batch = in_flight[which];
+                in_flight[which] = in_flight[--flights];
                 landed += batch->events;
                 rcpt_aggregate_settle(aggregate, batch, dice % 7 != 0);
             }

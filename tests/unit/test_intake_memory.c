@@ -34,7 +34,6 @@ static void test_equal_ids_of_two_accounts_do_not_mix(void **state)
     assert_null(get(cache, 3, "g"));
     put(cache, 1, "g", "another");
     assert_string_equal(get(cache, 1, "g"), "another");
-    assert_int_equal(rcpt_alias_cache_count(cache), 2);
     rcpt_alias_cache_free(cache);
 }
 
@@ -48,7 +47,6 @@ static void test_the_alias_not_used_for_longest_is_forgotten(void **state)
         put(cache, 0, id, id + 1);
         assert_string_equal(get(cache, 0, "g0"), "0"); /* always in use */
     }
-    assert_int_equal(rcpt_alias_cache_count(cache), 100);
     for (int i = 1; i < 5000; i++) {
         snprintf(id, sizeof(id), "g%d", i);
         if (i < 4901)
@@ -195,7 +193,6 @@ static void test_an_id_that_is_too_long_is_not_remembered(void **state)
     memset(longer, 'x', sizeof(longer) - 1);
     put(cache, 1, longer, "m");
     put(cache, 1, "g", longer);
-    assert_int_equal(rcpt_alias_cache_count(cache), 0);
     assert_null(get(cache, 1, "g"));
     longer[65535] = '\0';
     put(cache, 1, longer, "m");

@@ -98,7 +98,7 @@ static void expect_nothing_lost_without_a_word(unsigned lines, unsigned written)
 {
     char said[64];
     assert_in_range(lines, 1, written - 1);
-    snprintf(said, sizeof(said), "\"%u lines were lost: nobody read the error output\"",
+    snprintf(said, sizeof(said), "\"%u lines were lost: the error output was not read\"",
              written - lines);
     assert_non_null(strstr(found->text, said));
     assert_int_equal(found->counts.dropped, written - lines);

@@ -253,7 +253,8 @@ static void a_busy_collector_gets_the_same_spans_again(void **state)
     while (rcpt_tracer_get_stats(bench.tracer)->exported == 0)
         uv_run(&bench.loop, UV_RUN_ONCE);
     snprintf(expected, sizeof(expected),
-             "spans are not taken at %s: status 503; they are kept while there is room", bench.url);
+             "spans are not taken at %s: status 503; they are kept while the queue has capacity",
+             bench.url);
     assert_string_equal(warned(), expected);
     assert_int_equal(bench.requests, 2);
     assert_int_equal(rcpt_tracer_get_stats(bench.tracer)->exported, 512);

@@ -17,8 +17,7 @@ opened AS MATERIALIZED (
            CASE WHEN n.events >= r.max_events OR r.removed_at IS NOT NULL THEN now()
                 ELSE LEAST(n.last_at + r."window", n.first_at + r.max_hold) END,
            CASE WHEN n.part ? 'k' THEN n.part ELSE fold_merge(NULL, r.kinds, r.max_values, n.part) END, now()
-    FROM grouped n
-    JOIN fold_rule r ON r.rule = n.rule
+    FROM grouped n JOIN fold_rule r ON r.rule = n.rule
     JOIN fold_lane l ON l.lane = fold_lane_of(n.rule, n.key)
     ORDER BY n.rule COLLATE "C", n.key COLLATE "C"
     ON CONFLICT (rule, key) DO UPDATE

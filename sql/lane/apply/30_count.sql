@@ -1,6 +1,6 @@
 -- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
--- because a generic plan takes every array for ten elements. Messages that changed need no second look: RETURNING has
+-- because a generic plan takes every array for ten elements. Messages that changed need no look-up: RETURNING has
 -- their campaign; where all did, the arrays are not even unpacked again.
 , r AS MATERIALIZED (
     SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, m.status, COALESCE(m.campaign_id, '') AS campaign

@@ -1,5 +1,6 @@
--- Part of apply and wake where there are pipelines: notes the runs that a transition begins, and ends the awaits that wait for it. A trigger
--- fires when its status enters the message's path, or its flag is gained. Where nothing matches, this costs a look at the groups of the batch.
+-- Part of apply and wake where there are pipelines: notes the runs that a transition begins, and ends the awaits that wait for it. A
+-- trigger fires when its status enters the message's path, or its flag is gained. Where nothing matches, this costs a scan of the batch's
+-- groups.
 , action_hit AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, t.pipeline_id, t.code, t.wakes, t.orgs, t.campaigns
     FROM (SELECT DISTINCT c.old, c.new, c.gained FROM changed c) g
@@ -20,17 +21,19 @@ action_intent AS (
             AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))) w
     GROUP BY w.large, w.pipeline_id
 ),
--- A look-up by message, always (OFFSET 0): a join with what waits would sooner or later be planned as a scan of all of it. Then by key,
--- whatever the planner believes: in a plan made while the table was empty, a scan of an index of all pending actions looks as cheap,
--- and stays for as long as the plan is kept, however many wait by then. COALESCE keeps the status from proving such an index.
+-- A look-up by message, always: a join with what waits would sooner or later be planned as a scan of all of it.
+action_reached_now AS MATERIALIZED (
+    SELECT w.id
+    FROM action_hit h
+    JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
+    CROSS JOIN LATERAL (SELECT a.id, a.pipeline_id, a.awaits FROM action a
+                        WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
+    WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id
+),
+-- By key, whatever the planner believes: in a plan made while the table was empty, a scan of an index of all pending actions looks as
+-- cheap, and stays for as long as the plan is kept, however many wait by then. COALESCE keeps the status from proving such an index.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
-    WHERE a.id = ANY (ARRAY(
-              SELECT w.id
-              FROM action_hit h
-              JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
-              CROSS JOIN LATERAL (SELECT a.id, a.pipeline_id, a.awaits FROM action a
-                                  WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
-              WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id))
+    WHERE a.id = ANY (ARRAY(SELECT w.id FROM action_reached_now w))
       AND COALESCE(a.status, '') = 'pending' AND a.perform_at > clock_timestamp()
 )

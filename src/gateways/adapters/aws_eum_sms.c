@@ -31,7 +31,7 @@ static const struct rcpt_mapping statuses[] = {
     {"UNKNOWN", NULL, "UNKNOWN", NULL}, /* AWS gave up after 72 h */
 };
 
-/* It goes into the answer as it is. */
+/* The id goes into the answer as it is, so it may hold nothing that ends a JSON string. */
 static bool is_request_id(struct rcpt_text id)
 {
     for (size_t index = 0; index < id.size; index++)
@@ -40,6 +40,7 @@ static bool is_request_id(struct rcpt_text id)
     return id.size <= 128;
 }
 
+/* Firehose repeats the whole request unless the answer has its id and a time. */
 static void answer_firehose(struct rcpt_reading *reading)
 {
     char time[48];
@@ -53,7 +54,8 @@ static void answer_firehose(struct rcpt_reading *reading)
                                                   id, (struct rcpt_text){time, (size_t)size});
 }
 
-/* A record that is no JSON is set aside as it is; the others become elements of one array. */
+/* A record that is no JSON becomes a dead letter as it is; the others become elements of one
+ * array. */
 static void take_records(struct rcpt_reading *reading, const struct rcpt_node *records)
 {
     struct rcpt_node *all = rcpt_arena_alloc(reading->arena, sizeof(*all));
@@ -77,7 +79,8 @@ static void take_records(struct rcpt_reading *reading, const struct rcpt_node *r
     reading->source.root = all;
 }
 
-/* Records are a request of Firehose's. Beside an envelope's signature they are somebody else's. */
+/* `records` make a request of Firehose. Beside an envelope's signature they are not Amazon's, and
+ * are not read. */
 static void take_detail(struct rcpt_reading *reading)
 {
     const struct rcpt_node *records = NULL;
@@ -94,6 +97,7 @@ static void take_detail(struct rcpt_reading *reading)
         reading->source.root = detail;
 }
 
+/* Rows with a code count for final events only. */
 static const struct rcpt_mapping *find(struct rcpt_text word, bool final)
 {
     for (size_t index = 0; index < RCPT_COUNT_OF(statuses); index++)

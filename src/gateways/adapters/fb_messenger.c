@@ -5,6 +5,7 @@
 #include "gateways/gateways.h"
 #include "meta.h"
 
+/* One event per message that the receipt names. */
 static void take_mids(struct rcpt_reading *reading, struct rcpt_draft *draft,
                       const struct rcpt_node *mids)
 {
@@ -16,6 +17,7 @@ static void take_mids(struct rcpt_reading *reading, struct rcpt_draft *draft,
     draft->done = true;
 }
 
+/* A receipt without message ids covers everything up to a time: no message can be told from it. */
 static void take_messaging(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *delivery = rcpt_node_get(draft->item, "delivery");

@@ -16,6 +16,7 @@ static const struct rcpt_mapping statuses[] = {
     {"SUBMITTED*", NULL, "SENT", NULL},
 };
 
+/* The cause is the reason while the row is looked up, then the code takes its place. */
 static void add_cause(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text cause = rcpt_reading_value(reading, "cause");

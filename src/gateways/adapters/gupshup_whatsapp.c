@@ -8,6 +8,7 @@ static const struct rcpt_mapping statuses[] = {
     {"read", NULL, "OPENED", NULL},     {"deleted", NULL, NULL, NULL},
 };
 
+/* Other types of event come to the same URL. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (!rcpt_text_is(rcpt_node_text_of(draft->item, "type"), "message-event")) {

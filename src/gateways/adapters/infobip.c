@@ -17,6 +17,7 @@ static bool ends_in(struct rcpt_text text, const char *end)
     return text.size >= size && rcpt_text_is(rcpt_text_part(text, text.size - size, size), end);
 }
 
+/* UNDELIVERABLE covers a missing number as well as a refusal by the operator. */
 static void refine_undeliverable(struct rcpt_draft *draft)
 {
     const struct rcpt_node *error = rcpt_node_get(draft->item, "error");
@@ -29,6 +30,7 @@ static void refine_undeliverable(struct rcpt_draft *draft)
         draft->mapped = (struct rcpt_mapping){.raw = "*", .status = "BOUNCED_HARD"};
 }
 
+/* A seen report has no status, only a time. */
 static void take_report(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text seen = rcpt_node_text_of(draft->item, "seenAt");

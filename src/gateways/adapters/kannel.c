@@ -15,6 +15,8 @@ static const struct {
     {8, {"8", NULL, "SENT", NULL}},     /* accepted by the SMSC */
 };
 
+/* The number is a set of bits; rows with several bits come before those with one. The text is an
+ * SMPP receipt whose error is the reason. */
 static void test_bits(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_smpp_receipt receipt;

@@ -20,12 +20,15 @@ static const struct rcpt_mapping statuses[] = {
     {"stored", NULL, NULL, NULL},
 };
 
+/* The event, with or without its wrapper. */
 static const struct rcpt_node *event_of(const struct rcpt_draft *draft)
 {
     const struct rcpt_node *event = rcpt_node_get(draft->item, "event-data");
     return event != NULL ? event : draft->item;
 }
 
+/* "failed" alone does not tell a bounce from a delay: severity and reason join the status, for the
+ * table above. */
 static void compose_status(struct rcpt_reading *reading, struct rcpt_draft *draft,
                            const struct rcpt_node *event)
 {
@@ -38,6 +41,7 @@ static void compose_status(struct rcpt_reading *reading, struct rcpt_draft *draf
         draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), reason);
 }
 
+/* Message-Id comes in angle brackets at some events and without them at others. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *event = event_of(draft);

@@ -1,4 +1,4 @@
-/* What Meta's products share. Private to the room. */
+/* What Meta's products share. Private to src/gateways. */
 #ifndef RECEIPTD_GATEWAYS_ADAPTERS_META_H
 #define RECEIPTD_GATEWAYS_ADAPTERS_META_H
 

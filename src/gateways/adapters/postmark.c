@@ -45,6 +45,7 @@ static void take_change(struct rcpt_draft *draft)
         draft->mapped.flag = rcpt_text_is(why, "SpamComplaint") ? "COMPLAINED" : "UNSUBSCRIBED";
 }
 
+/* A message that comes in has FromFull and no RecordType. */
 static void take_record(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "Type");

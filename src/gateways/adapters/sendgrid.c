@@ -34,6 +34,8 @@ static struct rcpt_text message_part(struct rcpt_text id)
     return id;
 }
 
+/* Prefetching mail programs open everything: unless the account counts such opens, they prove
+ * delivery only. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "type");

@@ -25,6 +25,7 @@ static const struct rcpt_mapping statuses[] = {
     {"AmazonSnsSubscriptionSucceeded", NULL, NULL, NULL}, /* a notice after set-up */
 };
 
+/* Where the recipients of each type stand. */
 static const struct {
     const char *type, *object, *recipients; /* NULL: all of the mail's */
     bool whole;                             /* holds for all of them */
@@ -41,6 +42,7 @@ static const struct {
     {"Subscription", "subscription", NULL, false},
 };
 
+/* One event per recipient; the drafts differ in the id only. */
 static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft *draft,
                            const struct rcpt_node *recipients)
 {
@@ -57,6 +59,7 @@ static void add_recipients(struct rcpt_reading *reading, const struct rcpt_draft
     }
 }
 
+/* The type's own object has time and reason, under names that differ. */
 static void take_details(struct rcpt_reading *reading, struct rcpt_draft *draft,
                          const struct rcpt_node *object)
 {
@@ -75,6 +78,7 @@ static void take_details(struct rcpt_reading *reading, struct rcpt_draft *draft,
         draft->reason = RCPT_TEXT("unsubscribed");
 }
 
+/* An event of several recipients that does not say whose it is belongs to no message. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     const struct rcpt_node *mail = rcpt_node_get(draft->item, "mail");

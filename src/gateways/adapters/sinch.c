@@ -11,6 +11,7 @@ static const struct rcpt_mapping statuses[] = {
     {"Deleted", NULL, "SKIPPED", NULL},     {"Unknown", NULL, "UNKNOWN", NULL},
 };
 
+/* A summary without recipients cannot be attributed: it becomes a dead letter. */
 static void check_report(struct rcpt_reading *reading)
 {
     const struct rcpt_node *root = reading->source.root;

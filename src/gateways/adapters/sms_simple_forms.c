@@ -93,6 +93,7 @@ static void take_dart(struct rcpt_draft *draft)
         draft->part = tail;
 }
 
+/* The first row that fits; a row that an earlier step chose stays. */
 static void map(const struct rcpt_mapping *mappings, size_t count, struct rcpt_draft *draft)
 {
     for (size_t index = 0; index < count && draft->mapped.raw == NULL; index++)
@@ -100,6 +101,7 @@ static void map(const struct rcpt_mapping *mappings, size_t count, struct rcpt_d
             draft->mapped = mappings[index];
 }
 
+/* The only one of them with nested JSON. `detail` chooses the row, `errorCode` is the reason. */
 static bool take_8x8(struct rcpt_draft *draft)
 {
     const struct rcpt_node *payload = rcpt_node_get(draft->item, "payload");
@@ -116,6 +118,7 @@ static bool take_8x8(struct rcpt_draft *draft)
     return true;
 }
 
+/* Nothing fits: the draft has no status, and becomes a dead letter for that. */
 static void take_form(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->item != NULL && take_8x8(draft))

@@ -32,6 +32,8 @@ static const struct rcpt_mapping statuses[] = {
     {"ab_test_*", NULL, NULL, NULL},
 };
 
+/* The class joins the status of a bounce. Prefetched opens prove delivery only, unless the account
+ * counts them. */
 static void take_event(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text class = rcpt_node_text_of(draft->item, "bounce_class");

@@ -8,6 +8,7 @@ static const struct rcpt_mapping statuses[] = {
     {"undeliverable", NULL, "FAILED", NULL},
 };
 
+/* Inbound messages come to the same URL; they have no status. */
 static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->status.size == 0 && rcpt_node_get(draft->item, "message_type") != NULL)

@@ -22,6 +22,7 @@ static const struct rcpt_mapping statuses[] = {
     {"unknown", NULL, "UNKNOWN", NULL},
 };
 
+/* Inbound messages come to the same URL; they have no status. */
 static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (draft->status.size == 0 && rcpt_reading_value(reading, "type").size > 0)

@@ -27,6 +27,8 @@ static bool is_token(const struct rcpt_reading *reading, struct rcpt_text given)
     return token != NULL && rcpt_same(rcpt_text_of(token), given);
 }
 
+/* Meta checks a URL before it uses it: the answer repeats its challenge. True: the request is
+ * answered. */
 bool rcpt_meta_challenge(struct rcpt_reading *reading)
 {
     const struct rcpt_form *query = &reading->source.query;
@@ -48,6 +50,7 @@ bool rcpt_meta_challenge(struct rcpt_reading *reading)
     return true;
 }
 
+/* The code tells a missing account from a blocked message. */
 static void add_code(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     if (rcpt_text_is(draft->status, "failed") && draft->reason.size > 0)

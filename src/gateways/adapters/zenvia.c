@@ -7,6 +7,7 @@ static const struct rcpt_mapping statuses[] = {
     {"REJECTED", NULL, "REJECTED", NULL}, {"NOT_DELIVERED", NULL, "FAILED", NULL},
 };
 
+/* Inbound messages come to the same URL; they are not receipts. */
 static void skip_inbound(struct rcpt_reading *reading, struct rcpt_draft *draft)
 {
     struct rcpt_text type = rcpt_node_text_of(draft->item, "type");

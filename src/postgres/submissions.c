@@ -1,4 +1,9 @@
-#include "pipeline.h"
+/* What was sent and is not answered yet, in the order of sending. Each entry collects the results
+ * of its commands until its Sync's own result says that the transaction is committed, or keeps the
+ * first error. A server that gives other answers than it was asked for has broken the protocol:
+ * then no result of the connection is trusted any more. Called by connection.c and setup.c.
+ */
+#include "submissions.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,8 +27,9 @@ struct rcpt_pending {
     struct rcpt_pg_rows storage[];
 };
 
-void rcpt_pipeline_push(struct rcpt_pipeline *pipeline, size_t commands,
-                        rcpt_pg_on_result on_result, void *context)
+/* Results belong to the oldest entry, so entries stand in the order of sending. */
+void rcpt_submissions_push(struct rcpt_submissions *submissions, size_t commands,
+                           rcpt_pg_on_result on_result, void *context)
 {
     struct rcpt_pending *pending =
         rcpt_calloc(1, sizeof(*pending) + commands * sizeof(pending->storage[0]));
@@ -33,41 +39,43 @@ void rcpt_pipeline_push(struct rcpt_pipeline *pipeline, size_t commands,
     pending->rows = rcpt_calloc(commands, sizeof(struct rcpt_pg_rows *));
     for (size_t index = 0; index < commands; index++)
         pending->rows[index] = &pending->storage[index];
-    if (pipeline->last != NULL)
-        pipeline->last->next = pending;
+    if (submissions->last != NULL)
+        submissions->last->next = pending;
     else
-        pipeline->first = pending;
-    pipeline->last = pending;
+        submissions->first = pending;
+    submissions->last = pending;
 }
 
-bool rcpt_pipeline_is_empty(const struct rcpt_pipeline *pipeline)
+bool rcpt_submissions_is_empty(const struct rcpt_submissions *submissions)
 {
-    return pipeline->first == NULL;
+    return submissions->first == NULL;
 }
 
-size_t rcpt_pipeline_commands(const struct rcpt_pipeline *pipeline)
+size_t rcpt_submissions_commands(const struct rcpt_submissions *submissions)
 {
-    return pipeline->first != NULL ? pipeline->first->commands : 0;
+    return submissions->first != NULL ? submissions->first->commands : 0;
 }
 
-const struct rcpt_error *rcpt_pipeline_error(const struct rcpt_pipeline *pipeline)
+const struct rcpt_error *rcpt_submissions_error(const struct rcpt_submissions *submissions)
 {
-    return pipeline->first != NULL && pipeline->first->failed ? &pipeline->first->error : NULL;
+    return submissions->first != NULL && submissions->first->failed ? &submissions->first->error
+                                                                    : NULL;
 }
 
-struct rcpt_pending *rcpt_pipeline_take(struct rcpt_pipeline *pipeline)
+/* The caller owns the entry, and has to answer it. */
+struct rcpt_pending *rcpt_submissions_take(struct rcpt_submissions *submissions)
 {
-    struct rcpt_pending *pending = pipeline->first;
+    struct rcpt_pending *pending = submissions->first;
     if (pending != NULL) {
-        pipeline->first = pending->next;
-        if (pipeline->first == NULL)
-            pipeline->last = NULL;
+        submissions->first = pending->next;
+        if (submissions->first == NULL)
+            submissions->last = NULL;
     }
     return pending;
 }
 
-/* What no server sends: its end of the protocol, or something in between, is broken. Nobody knows
- * what was done. */
+/* No server sends this: its end of the protocol, or something in between, is broken, and what was
+ * done is unknown. */
 static void RCPT_PRINTF(2, 3) find_breach(struct rcpt_pending *pending, const char *format, ...)
 {
     char text[128];
@@ -109,6 +117,7 @@ static void keep(struct rcpt_pending *pending, PGresult *result_take)
     PQclear(result_take);
 }
 
+/* At the Sync: every command must have had its result. */
 static void check_count(struct rcpt_pending *pending)
 {
     if (!pending->failed && pending->received < pending->commands)
@@ -116,24 +125,24 @@ static void check_count(struct rcpt_pending *pending)
                     pending->received, pending->commands);
 }
 
-struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn)
+struct rcpt_pending *rcpt_submissions_take_done(struct rcpt_submissions *submissions, PGconn *conn)
 {
     int separators = 0;
     /* Each command's result is followed by NULL. Two in a row: the connection has nothing more to
      * give. */
-    while (pipeline->first != NULL && separators < 2 && !PQisBusy(conn)) {
+    while (submissions->first != NULL && separators < 2 && !PQisBusy(conn)) {
         PGresult *result = PQgetResult(conn);
         if (result == NULL) {
             separators++;
         } else if (PQresultStatus(result) == PGRES_PIPELINE_SYNC) {
             PQclear(result);
-            check_count(pipeline->first);
-            return rcpt_pipeline_take(pipeline);
+            check_count(submissions->first);
+            return rcpt_submissions_take(submissions);
         } else {
             separators = 0;
-            keep(pipeline->first, result);
-            if (pipeline->first->broken)
-                return rcpt_pipeline_take(pipeline);
+            keep(submissions->first, result);
+            if (submissions->first->broken)
+                return rcpt_submissions_take(submissions);
         }
     }
     return NULL;
@@ -144,6 +153,7 @@ const struct rcpt_error *rcpt_pending_breach(const struct rcpt_pending *pending)
     return pending->broken ? &pending->error : NULL;
 }
 
+/* The owner borrows the rows for the call. */
 void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost)
 {
     struct rcpt_pending *pending = pending_take;

@@ -1,12 +1,12 @@
-/* The queue of what was sent and not answered yet, in libpq's pipeline mode. Private to
+/* Submissions: what was sent and is not answered yet, in libpq's pipeline mode. Private to
  * src/postgres.
  *
  * A transaction ends where its Sync's result arrives: without an error since the Sync before, it is
  * committed. Nothing earlier says so: a deferred constraint fails after every statement has
  * succeeded.
  */
-#ifndef SRC_POSTGRES_PIPELINE_H
-#define SRC_POSTGRES_PIPELINE_H
+#ifndef SRC_POSTGRES_SUBMISSIONS_H
+#define SRC_POSTGRES_SUBMISSIONS_H
 
 #include <libpq-fe.h>
 
@@ -20,32 +20,32 @@ struct rcpt_pg_rows {
 /* Commands up to one Sync, whose answer is owed. */
 struct rcpt_pending;
 
-struct rcpt_pipeline {
+struct rcpt_submissions {
     struct rcpt_pending *first, *last;
 };
 
 /* Appends; `commands` were or will be sent, followed by one Sync. */
-void rcpt_pipeline_push(struct rcpt_pipeline *pipeline, size_t commands,
-                        rcpt_pg_on_result on_result, void *context);
-bool rcpt_pipeline_is_empty(const struct rcpt_pipeline *pipeline);
+void rcpt_submissions_push(struct rcpt_submissions *submissions, size_t commands,
+                           rcpt_pg_on_result on_result, void *context);
+bool rcpt_submissions_is_empty(const struct rcpt_submissions *submissions);
 
 /* Number of commands in the oldest entry; 0 when empty. */
-size_t rcpt_pipeline_commands(const struct rcpt_pipeline *pipeline);
+size_t rcpt_submissions_commands(const struct rcpt_submissions *submissions);
 
 /* Reads what has arrived, never waits. Returns the oldest entry once its Sync was read, or an
  * answer that does not fit (rcpt_pending_breach); NULL: nothing more now. */
-struct rcpt_pending *rcpt_pipeline_take_done(struct rcpt_pipeline *pipeline, PGconn *conn);
+struct rcpt_pending *rcpt_submissions_take_done(struct rcpt_submissions *submissions, PGconn *conn);
 
 /* The oldest entry whether done or not; NULL when empty. */
-struct rcpt_pending *rcpt_pipeline_take(struct rcpt_pipeline *pipeline);
+struct rcpt_pending *rcpt_submissions_take(struct rcpt_submissions *submissions);
 
 /* The error that the oldest entry has met so far, or NULL. */
-const struct rcpt_error *rcpt_pipeline_error(const struct rcpt_pipeline *pipeline);
+const struct rcpt_error *rcpt_submissions_error(const struct rcpt_submissions *submissions);
 
 /* Not NULL: the answer did not fit the question, so the connection must not be used any more. */
 const struct rcpt_error *rcpt_pending_breach(const struct rcpt_pending *pending);
 
-/* Tells the owner and frees the entry. `lost` non-NULL: its outcome is unknown for this reason. */
+/* Calls the owner's on_result and frees the entry. `lost` non-NULL: its outcome is unknown for this reason. */
 void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost);
 
 #endif

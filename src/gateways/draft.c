@@ -1,0 +1,280 @@
+/* Drafts become events or drops. Adapters fill a draft from an item; rcpt_reading_add() looks up
+ * its status, checks it and adds an event to the result. What cannot become an event is a drop with
+ * its reason. Called by adapter.c and by the hooks of adapters. */
+#include "account.h"
+#include "core/record.h"
+
+#define MAX_EVENTS     100000u /* of one request; a body of a megabyte has fewer */
+#define MAX_TEXT_BYTES 16384u  /* of a value: what stands around many items comes again in each */
+
+/* ---- what comes out ---- */
+
+/* Memory for one element more than there are; the old one stays in the arena. */
+static void *grow(struct rcpt_arena *arena, const void *old, size_t count, size_t *capacity,
+                  size_t size)
+{
+    *capacity = *capacity > 0 ? *capacity * 2 : 8;
+    void *larger = rcpt_arena_alloc(arena, *capacity * size);
+    if (old != NULL)
+        memcpy(larger, old, count * size);
+    return larger;
+}
+
+/* The result sees the array at its present place after each addition. */
+static void add_drop(struct rcpt_reading *reading, struct rcpt_intake_drop drop)
+{
+    struct rcpt_intake_result *result = reading->result;
+    if (reading->drops == NULL || result->drop_count == reading->drop_capacity)
+        reading->drops = grow(reading->arena, reading->drops, result->drop_count,
+                              &reading->drop_capacity, sizeof(drop));
+    reading->drops[result->drop_count++] = drop;
+    result->drops = reading->drops;
+}
+
+static void add_event(struct rcpt_reading *reading, const struct rcpt_intake_event *event)
+{
+    struct rcpt_intake_result *result = reading->result;
+    if (reading->events == NULL || result->event_count == reading->event_capacity)
+        reading->events = grow(reading->arena, reading->events, result->event_count,
+                               &reading->event_capacity, sizeof(*event));
+    reading->events[result->event_count++] = *event;
+    result->events = reading->events;
+}
+
+/* A draft that is done adds nothing more. */
+static void drop_draft(struct rcpt_reading *reading, struct rcpt_draft *draft,
+                       enum rcpt_intake_drop_kind kind, const char *reason)
+{
+    draft->done = true;
+    add_drop(reading, (struct rcpt_intake_drop){kind, reason, draft->status, draft->raw});
+}
+
+/* Counted, but no dead letter: the gateway means no receipt by it. */
+void rcpt_draft_ignore(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
+{
+    drop_draft(reading, draft, RCPT_INTAKE_IGNORED, reason);
+}
+
+/* A dead letter with this reason. */
+void rcpt_draft_reject(struct rcpt_reading *reading, struct rcpt_draft *draft, const char *reason)
+{
+    drop_draft(reading, draft, RCPT_INTAKE_REJECTED, reason);
+}
+
+void rcpt_reading_ignore(struct rcpt_reading *reading, const char *reason)
+{
+    reading->answered = true;
+    add_drop(reading, (struct rcpt_intake_drop){.kind = RCPT_INTAKE_IGNORED, .reason = reason});
+}
+
+void rcpt_reading_reject(struct rcpt_reading *reading, const char *reason, struct rcpt_text raw)
+{
+    reading->answered = true;
+    add_drop(reading,
+             (struct rcpt_intake_drop){.kind = RCPT_INTAKE_REJECTED, .reason = reason, .raw = raw});
+}
+
+struct rcpt_text rcpt_reading_value(const struct rcpt_reading *reading, const char *name)
+{
+    return rcpt_source_value(&reading->source, name);
+}
+
+struct rcpt_text rcpt_reading_header(const struct rcpt_reading *reading, const char *name)
+{
+    return rcpt_source_header(&reading->source, name);
+}
+
+/* ---- from draft to event ---- */
+
+/* A star at the end of a pattern stands for anything. */
+static bool fits(struct rcpt_text text, const char *pattern)
+{
+    size_t size = strlen(pattern);
+    if (size > 0 && pattern[size - 1] == '*')
+        return text.size >= size - 1 &&
+               rcpt_text_equal_nocase(rcpt_text_part(text, 0, size - 1),
+                                      (struct rcpt_text){pattern, size - 1});
+    return rcpt_text_is_nocase(text, pattern);
+}
+
+/* A row may ask for a code beside the status. */
+bool rcpt_mapping_fits(const struct rcpt_mapping *mapping, const struct rcpt_draft *draft)
+{
+    return fits(draft->status, mapping->raw) &&
+           (mapping->code == NULL || fits(draft->reason, mapping->code));
+}
+
+/* The first row that fits: adapters put the special ones first. */
+static const struct rcpt_mapping *find_mapping(const struct rcpt_gateway *gateway,
+                                               const struct rcpt_draft *draft)
+{
+    for (size_t index = 0; index < gateway->status_count; index++)
+        if (rcpt_mapping_fits(&gateway->statuses[index], draft))
+            return &gateway->statuses[index];
+    for (size_t index = 0; gateway->smpp_words && index < rcpt_smpp_status_count; index++)
+        if (fits(draft->status, rcpt_smpp_statuses[index].raw))
+            return &rcpt_smpp_statuses[index];
+    return NULL;
+}
+
+/* What the core would refuse is refused here, with a reason that names the request. */
+static bool is_good_id(struct rcpt_text id)
+{
+    return rcpt_utf8_is_text(id.at, id.size);
+}
+
+/* NULL: the draft can become an event. */
+static const char *find_fault(const struct rcpt_draft *draft)
+{
+    const struct rcpt_text texts[] = {draft->status, draft->event_id, draft->campaign_id,
+                                      draft->channel};
+    if (draft->id.size > RCPT_RECORD_MAX_ID_BYTES ||
+        draft->message_id.size > RCPT_RECORD_MAX_ID_BYTES)
+        return "id_too_long";
+    if (draft->status.size > RCPT_RECORD_MAX_ID_BYTES)
+        return "status_too_long";
+    for (size_t index = 0; index < RCPT_COUNT_OF(texts); index++)
+        if (texts[index].size > MAX_TEXT_BYTES)
+            return "value_too_long";
+        else if (texts[index].size > 0 && !rcpt_text_is_utf8(texts[index]))
+            return "invalid_utf8";
+    if (draft->id.size == 0 && draft->message_id.size == 0)
+        return "missing_id";
+    if (!is_good_id(draft->id) || !is_good_id(draft->message_id))
+        return "invalid_id";
+    return NULL;
+}
+
+/* "0", "000": gateways' way of saying that there was no error. */
+static bool is_zero(struct rcpt_text code)
+{
+    for (size_t index = 0; index < code.size; index++)
+        if (code.at[index] != '0')
+            return false;
+    return true;
+}
+
+/* A success has no reason: what gateways write there is "no error". */
+static bool is_success(const char *status)
+{
+    static const char *const names[] = {"IN_GTW", "SENT", "DELIVERED", "OPENED", "CLICKED"};
+    for (size_t index = 0; index < RCPT_COUNT_OF(names); index++)
+        if (strcmp(status, names[index]) == 0)
+            return true;
+    return false;
+}
+
+/* The platform may have a ladder of its own that lacks a status of the adapter's. */
+static bool in_ladder(const struct rcpt_reading *reading, const char *name)
+{
+    return rcpt_ladder_find_name(reading->account->ladder, name, strlen(name), NULL, 0) >= 0;
+}
+
+/* Flags that the ladder lacks are left out. */
+static void set_flags(const struct rcpt_reading *reading, struct rcpt_intake_event *event,
+                      const char *flag)
+{
+    if (flag != NULL && in_ladder(reading, flag) && event->flag_count < RCPT_INTAKE_MAX_FLAGS)
+        event->flags[event->flag_count++] = rcpt_text_of(flag);
+}
+
+/* An inexact time is kept as text; without any, the core takes the time of receipt. */
+static void set_time(const struct rcpt_reading *reading, const struct rcpt_draft *draft,
+                     struct rcpt_intake_event *event)
+{
+    struct rcpt_moment moment = {0};
+    if (!rcpt_moment_read(draft->at, reading->gateway->time_format, reading->account->time_zone,
+                          reading->arena, &moment))
+        return;
+    event->has_at = moment.exact;
+    event->at_us = draft->whole_seconds ? moment.at_us - moment.at_us % 1000000 : moment.at_us;
+    event->gateway_at = moment.local;
+}
+
+/* Gateways without an id for the event: what their own retry would repeat. Opens and clicks may
+ * come several times and differ in time only. */
+static struct rcpt_text make_event_id(const struct rcpt_reading *reading,
+                                      const struct rcpt_draft *draft, const char *status)
+{
+    struct rcpt_text id = draft->id.size > 0 ? draft->id : draft->message_id;
+    bool repeats = strcmp(status, "OPENED") == 0 || strcmp(status, "CLICKED") == 0;
+    if (!repeats || draft->at.size == 0 || draft->at.size > RCPT_RECORD_MAX_ID_BYTES)
+        return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status);
+    return RCPT_TEXT_JOIN(reading->arena, id, RCPT_TEXT(":"), draft->status, RCPT_TEXT(":"),
+                          draft->at);
+}
+
+/* Texts for people: one that is too long or no UTF-8 is left out rather than refusing the
+ * receipt. */
+static struct rcpt_text good_text(struct rcpt_text text)
+{
+    bool good = text.size > 0 && text.size <= MAX_TEXT_BYTES && rcpt_text_is_utf8(text);
+    return good ? text : (struct rcpt_text){NULL, 0};
+}
+
+/* A reason counts for failures only, and only if it says something. */
+static void make_event(struct rcpt_reading *reading, const struct rcpt_draft *draft,
+                       const struct rcpt_mapping *mapping)
+{
+    struct rcpt_intake_event event = {
+        .message_id = draft->message_id,
+        .gateway_message_id = draft->id,
+        .gateway_status = draft->status,
+        .status = rcpt_text_of(mapping->status),
+        .campaign_id = draft->campaign_id,
+        .channel = draft->channel,
+        .client_ref = good_text(draft->client_ref),
+        .link = good_text(draft->link),
+        .cost = good_text(draft->cost),
+        .event_id = draft->event_id,
+    };
+    set_time(reading, draft, &event);
+    set_flags(reading, &event, mapping->flag);
+    set_flags(reading, &event, draft->flag);
+    if (!is_success(mapping->status))
+        event.reason = good_text(draft->reason);
+    if (is_zero(event.reason))
+        event.reason = (struct rcpt_text){NULL, 0};
+    if (event.event_id.size == 0)
+        event.event_id = make_event_id(reading, draft, mapping->status);
+    if (!rcpt_text_number(draft->part, &event.part))
+        event.part = 0;
+    add_event(reading, &event);
+}
+
+/* Where the URL signs the id, nothing in the body may name another. */
+static void keep_signed_id(const struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    const struct rcpt_text none = {NULL, 0};
+    if (reading->signed_id.size == 0)
+        return;
+    draft->message_id = reading->signed_id;
+    draft->campaign_id = reading->signed_campaign;
+    draft->id = none;
+    draft->event_id = none;
+    draft->client_ref = none;
+}
+
+/* The order of the checks decides which reason a dead letter gets. */
+void rcpt_reading_add(struct rcpt_reading *reading, struct rcpt_draft *draft)
+{
+    keep_signed_id(reading, draft);
+    const struct rcpt_mapping *mapping =
+        draft->mapped.raw != NULL ? &draft->mapped : find_mapping(reading->gateway, draft);
+    const char *fault = find_fault(draft);
+    draft->done = true;
+    if (draft->status.size == 0)
+        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "missing_status");
+    else if (mapping == NULL)
+        drop_draft(reading, draft, RCPT_INTAKE_UNMAPPED, "unknown_status");
+    else if (mapping->status == NULL)
+        drop_draft(reading, draft, RCPT_INTAKE_IGNORED, "no_interest");
+    else if (fault != NULL)
+        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, fault);
+    else if (!in_ladder(reading, mapping->status))
+        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "status_not_in_ladder");
+    else if (reading->result->event_count >= MAX_EVENTS)
+        drop_draft(reading, draft, RCPT_INTAKE_REJECTED, "too_many_events");
+    else
+        make_event(reading, draft, mapping);
+}
