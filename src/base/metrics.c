@@ -244,23 +244,6 @@ void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned part)
         metrics->families[metric].hidden |= metrics->rows[metric].part == part;
 }
 
-double rcpt_metrics_value(const struct rcpt_metrics *metrics, unsigned metric,
-                          const char *const *labels)
-{
-    char text[LABELS_BYTES];
-    size_t size = write_labels(&metrics->rows[metric], labels, text);
-    const struct metrics_series *series =
-        find(&metrics->families[metric], text, size, hash_of(text, size));
-    if (series == NULL)
-        return 0;
-    return series->buckets != NULL ? (double)series->observations : series->value;
-}
-
-size_t rcpt_metrics_series_count(const struct rcpt_metrics *metrics, unsigned metric)
-{
-    return metrics->families[metric].count;
-}
-
 void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric)
 {
     struct metrics_family *family = &metrics->families[metric];

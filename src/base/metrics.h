@@ -65,10 +65,6 @@ void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
                                 const char *const *labels, const uint64_t *buckets, double sum);
 /* Rows of this part are not shown: the process has nothing of the kind. */
 void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned part);
-/* Value of a series, 0 if there is none; of a histogram: the number of observations. */
-double rcpt_metrics_value(const struct rcpt_metrics *metrics, unsigned metric,
-                          const char *const *labels);
-size_t rcpt_metrics_series_count(const struct rcpt_metrics *metrics, unsigned metric);
 
 /* Between the two every series of the row that is to stay must be set: the others disappear. */
 void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric);
