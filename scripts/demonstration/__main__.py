@@ -98,7 +98,7 @@ class Demonstration:
             f'postgres:\n  dsn: "{dsn}"\n  connections: 2\nlanes: 8\nunknown: park\n')
 
     def _insert(self, numbers):
-        """What the platform does: message_id, org_id, campaign_id and nothing else."""
+        """Inserts rows as the platform does: message_id, org_id, campaign_id and nothing else."""
         names = [(end, campaign.name) for campaign, _, end in campaigns.messages_of(self.options.messages)]
         position = 0
         copy = "COPY receiptd.message_inbox (message_id, org_id, campaign_id) FROM STDIN"

@@ -1,7 +1,7 @@
 """The five campaigns: how many messages, what happens to them, and how long each step takes.
 
 Rates and delays follow what gateways and mail services publish: e-mail is delivered in seconds and opened over days,
-an SMS is delivered in seconds or after the handset is switched on again, WhatsApp tells that it was read, a push that
+an SMS is delivered in seconds or after the handset is switched on again, WhatsApp reports that it was read, a push that
 it was tapped. Statuses and their order are receiptd's default ladder.
 """
 
@@ -131,7 +131,7 @@ def delay_table(campaign, status, random, size=2048):
 
 
 def messages_of(total):
-    """[(campaign, first number, end number)…]; the last takes what rounding leaves."""
+    """[(campaign, first number, end number)…]; the last takes the rest of the rounding."""
     ranges, first = [], 0
     for campaign in CAMPAIGNS:
         end = total if campaign is CAMPAIGNS[-1] else first + int(total * campaign.share)
@@ -141,5 +141,5 @@ def messages_of(total):
 
 
 def message_id(number):
-    """An id without order, as gateways give them, that everybody here can make from the number."""
+    """An id without order, as gateways give them; every process of the demonstration can make it from the number."""
     return f"{number * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF:016x}{number:08x}"

@@ -26,7 +26,7 @@ def _produce(records, brokers, topic, pace_s, produced):
     for index, (partition, value, receipts) in enumerate(records):
         due = started + pace_s * index / len(records)
         producer.poll(0)
-        while (early := due - time.monotonic()) > 0:  # less than 0 would be for ever
+        while (early := due - time.monotonic()) > 0:  # less than 0 would wait forever
             producer.poll(early)
         producer.produce(topic, value, partition=partition, on_delivery=on_delivery)
         with produced.get_lock():
@@ -40,12 +40,12 @@ def _work(pipe, worker, options, produced):
     try:
         records, ledger = stream.write_share(worker, options.workers, options.messages, options.seed, options.now_ms)
         pipe.send(ledger)
-        pipe.recv()  # the word to go
+        pipe.recv()  # waits for the signal to start
         _produce(records, options.brokers, options.topic, options.pace, produced)
         pipe.send(None)
     except KeyboardInterrupt:
         pass
-    except Exception as error:  # reported by whoever waits at the other end
+    except Exception as error:  # the parent reports it
         pipe.send(error)
 
 
@@ -65,7 +65,7 @@ class Producers:
             self.processes.append(process)
 
     def ledger(self):
-        """Waits until the whole stream is written; what must come of it."""
+        """Waits until the whole stream is written; returns the expected result."""
         whole = stream.Ledger()
         for pipe in self.pipes:
             whole.add(self._receive(pipe))

@@ -1,4 +1,4 @@
-"""The stream of receipts and the ledger of what must come of it.
+"""The stream of receipts and the ledger of its expected result.
 
 Each worker process lives the lives of its share of the messages, keeps the account, sorts all receipts by their time of
 arrival and packs them into records. Time is compressed: delays shape the order, not how long the demonstration takes.
@@ -19,9 +19,9 @@ DUPLICATED = 0.02  # it comes again, up to 15 minutes later
 DISORDERED = 0.05  # it is held up for up to 20 s on its way
 ELSEWHERE = 0.06  # it comes by another partition than its message's others
 LATE_ROW = 0.005  # receipts come before the platform has inserted the row
-NEVER_ROW = 0.002  # receipts of messages nobody knows
+NEVER_ROW = 0.002  # receipts of messages without a row
 
-# What producers do wrong: text of an event (in the place of {} an id), reason of the dead letter.
+# Mistakes of producers: text of an event ({} stands for an id), reason of the dead letter.
 POISON_EVENTS = (
     ('{{"status":"DELIVERED"}}', "missing_id"),
     ('{{"message_id":"{}"}}', "missing_status"),
@@ -45,7 +45,7 @@ class Ledger:
 
     events: Counter = field(default_factory=Counter)  # (campaign, code): receipts of known messages
     dead_letters: Counter = field(default_factory=Counter)  # reason: number
-    parked: int = 0  # receipts of messages nobody knows
+    parked: int = 0  # receipts of messages without a row
     duplicates: int = 0
     numbers: array = field(default_factory=lambda: array("I"))  # known messages …
     statuses: array = field(default_factory=lambda: array("h"))  # … the status and flags of each
@@ -62,7 +62,7 @@ class Ledger:
 
     @property
     def total(self):
-        """Everything that is to be settled: counted, parked or dead."""
+        """All receipts that must be settled: counted, parked or dead."""
         return sum(self.events.values()) + self.parked + sum(self.dead_letters.values())
 
     def funnel(self, total_messages):
@@ -181,7 +181,7 @@ class Author:
             self.ledger.dead_letters[reason] += 1
 
     def records(self):
-        """[(partition, value, receipts)…] in the order of arrival. Consumes what was written."""
+        """[(partition, value, receipts)…] in the order of arrival. Empties the list of written receipts."""
         self.arrivals.sort()
         open_records = [[] for _ in range(PARTITIONS)]
         sizes = [self._record_size() for _ in range(PARTITIONS)]
@@ -198,7 +198,7 @@ class Author:
         return done
 
     def add_poison_records(self, records):
-        """Whole records that are not what they should be, somewhere in the stream."""
+        """Malformed whole records, spread over the stream."""
         for value, reason in POISON_RECORDS:
             position = self.random.randrange(len(records) + 1)
             records.insert(position, (position % PARTITIONS, value, 1))
@@ -224,7 +224,7 @@ def write_share(worker, workers, total_messages, seed, now_ms):
     author = Author(seed * 1000 + worker, now_ms)
     for campaign, first, end in campaigns.messages_of(total_messages):
         author.write_campaign(campaign, range(first + worker, end, workers))
-        # Messages beyond the last one: nobody ever inserts them.
+        # Messages beyond the last one: the platform never inserts them.
         strangers = range(total_messages + int(first * NEVER_ROW), total_messages + int(end * NEVER_ROW))
         author.write_campaign(campaign, strangers[worker::workers], known=False)
     author.write_poison(60 // workers)

@@ -1,4 +1,4 @@
-"""The live view: one picture that is drawn again in place, or plain lines when nobody looks at a terminal."""
+"""The live view: one picture that is drawn again in place, or plain lines when the output is no terminal."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def number(value):
 
 @dataclass
 class State:
-    """What is known at a moment."""
+    """The figures known at one moment."""
 
     total: int  # receipts that the stream holds
     produced: int = 0

@@ -1,5 +1,5 @@
 -- Part of actions_begin(): makes the runs of these rows of run_intent, and the first action of each.
--- places: the rows, locked. runs: how many runs they wanted (once_per may have had them already). oldest_ms: age of the oldest row.
+-- places: the rows, locked. runs: how many runs they ask for (once_per may have had them already). oldest_ms: age of the oldest row.
 --
 -- A run begins at the time of its transition, not when its row is made. Fields of the inbox are read here. What the first step
 -- awaits may have come already: it is set up like any other await.
@@ -9,11 +9,11 @@ BEGIN
         DELETE FROM run_intent i WHERE i.ctid = ANY (places)
         RETURNING i.begun_at, i.org_id, i.pipeline_id, i.messages, i.orgs, i.campaigns
     ),
-    -- Looked up once for a batch and not for each run of it.
+    -- The pipelines, looked up once for a batch and not for each run of it.
     p AS MATERIALIZED (
         SELECT p.id, p.name, p.org_field, p.subject_field, p.once_fields, p.first_delay_ms, s.step, s.awaits, s.within_ms,
                NOT ARRAY[p.org_field, p.subject_field] || COALESCE(p.once_fields, '{}')
-                   <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS looks
+                   <@ ARRAY['message_id', 'org_id', 'campaign_id', 'subject'] AS reads_row
         FROM (SELECT DISTINCT i.pipeline_id FROM i) d
         JOIN pipeline p ON p.id = d.pipeline_id
         JOIN pipeline_step s ON s.pipeline_id = p.id AND s.step = p.first_step
@@ -21,9 +21,8 @@ BEGIN
     f AS (
         SELECT p.id AS pipeline_id, p.name, p.org_field, p.subject_field, p.once_fields, i.begun_at, w.message,
                COALESCE(w.org, i.org_id) AS org, w.campaign,
-               CASE WHEN p.looks THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
-        FROM i
-        JOIN p ON p.id = i.pipeline_id
+               CASE WHEN p.reads_row THEN (SELECT to_jsonb(m) FROM message_inbox m WHERE m.message_id = w.message) END AS row
+        FROM i JOIN p ON p.id = i.pipeline_id
         CROSS JOIN LATERAL unnest(i.messages, i.orgs, i.campaigns) AS w (message, org, campaign)
     ),
     g AS (
@@ -31,7 +30,7 @@ BEGIN
                COALESCE(NULLIF(action_field(f.subject_field, f.org, f.campaign, f.message, f.row), ''), f.message) AS subject
         FROM f
     ),
-    wanted AS MATERIALIZED (
+    starts AS MATERIALIZED (
         SELECT g.pipeline_id, g.begun_at, g.message, g.campaign, g.run_org AS org, g.subject,
                CASE WHEN g.once_fields IS NOT NULL THEN
                    (SELECT action_once_key((jsonb_build_array(g.name) || jsonb_agg(COALESCE(
@@ -44,18 +43,15 @@ BEGIN
     once AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, once_key, message_id, campaign_id, started_at)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.once, w.message, w.campaign, w.begun_at
-        FROM wanted w
-        WHERE w.once IS NOT NULL
-        ORDER BY w.once, w.begun_at
+        FROM starts w WHERE w.once IS NOT NULL ORDER BY w.once, w.begun_at
         ON CONFLICT (once_key) WHERE once_key IS NOT NULL DO NOTHING
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
     ),
-    -- Apart from those with a key: looking for a conflict that cannot be would write each row twice.
+    -- Apart from those with a key: ON CONFLICT where none can be would write each row twice.
     always AS (
         INSERT INTO run AS r (pipeline_id, org_id, subject, subject_hash, message_id, campaign_id, started_at)
         SELECT w.pipeline_id, w.org, w.subject, action_subject_hash(w.org, w.subject), w.message, w.campaign, w.begun_at
-        FROM wanted w
-        WHERE w.once IS NULL
+        FROM starts w WHERE w.once IS NULL
         RETURNING r.id, r.pipeline_id, r.org_id, r.subject_hash, r.message_id, r.started_at
     ),
     made AS MATERIALIZED (SELECT * FROM once UNION ALL SELECT * FROM always),
@@ -64,8 +60,7 @@ BEGIN
         SELECT m.id, m.pipeline_id, p.step, action_lane_of(m.subject_hash), m.subject_hash, m.org_id, m.message_id, p.awaits,
                CASE WHEN p.awaits IS NOT NULL AND NOT c.reached THEN '0'::xid8 END,
                m.started_at + (p.first_delay_ms + CASE WHEN c.reached THEN 0 ELSE p.within_ms END) * interval '1 millisecond'
-        FROM made m
-        JOIN p ON p.id = m.pipeline_id
+        FROM made m JOIN p ON p.id = m.pipeline_id
         CROSS JOIN LATERAL (SELECT p.awaits IS NOT NULL AND (
                                 SELECT action_reached(action_path(x.status), x.flags, p.awaits)
                                 FROM message_inbox x WHERE x.message_id = m.message_id) IS TRUE AS reached) c
@@ -73,11 +68,11 @@ BEGIN
     counted AS (
         INSERT INTO pipeline_delta (name, started, repeated)
         SELECT p.name, COALESCE(s.n, 0), w.n - COALESCE(s.n, 0)
-        FROM (SELECT w.pipeline_id, count(*) AS n FROM wanted w GROUP BY w.pipeline_id) w
+        FROM (SELECT w.pipeline_id, count(*) AS n FROM starts w GROUP BY w.pipeline_id) w
         JOIN p ON p.id = w.pipeline_id
         LEFT JOIN (SELECT m.pipeline_id, count(*) AS n FROM made m GROUP BY m.pipeline_id) s ON s.pipeline_id = w.pipeline_id
     )
-    SELECT (SELECT count(*) FROM wanted), (extract(epoch FROM clock_timestamp() - min(i.begun_at)) * 1000)::int8
+    SELECT (SELECT count(*) FROM starts), (extract(epoch FROM clock_timestamp() - min(i.begun_at)) * 1000)::int8
     INTO runs, oldest_ms
     FROM i;
 END

@@ -1,6 +1,8 @@
-/* Actions as a whole: which lanes of them are ours, the pipelines in the database, results back,
- * all by one connection; start, reload and end, in which calls under way come to their end. Called
- * by run.c and reload.c; its tick drives claims (actions_claim.c) and runs (actions_begin.c). */
+/* A set of actions as a whole: its life from a start or reload to the next, the pipelines in the
+ * database, its shards. The states are enum actions_state; enter() is their only setter. One
+ * connection serves all statements, each of them one at a time (postgres/ask.h); actions_step()
+ * sends those that can be sent, and is called by the timer and after every answer. Called by run.c
+ * and reload.c. */
 #include "internal.h"
 
 #include <inttypes.h>
@@ -25,28 +27,54 @@ static int64_t now_of(const struct app_actions *actions)
     return app_now(actions->context);
 }
 
-/* ---- lanes, pipelines, housekeeping ---- */
+/* ---- states ---- */
+
+static void enter(struct app_actions *actions, enum actions_state state, const char *reason)
+{
+    static const char *const names[ACTIONS_STATE__COUNT] = {
+        [ACTIONS_STORING] = "STORING",   [ACTIONS_RUNNING] = "RUNNING",
+        [ACTIONS_STOPPING] = "STOPPING", [ACTIONS_LEFT] = "LEFT",
+        [ACTIONS_CLOSING] = "CLOSING",
+    };
+    static const bool legal[ACTIONS_STATE__COUNT][ACTIONS_STATE__COUNT] = {
+        [ACTIONS_STORING] = {[ACTIONS_RUNNING] = true, [ACTIONS_STOPPING] = true},
+        [ACTIONS_RUNNING] = {[ACTIONS_STOPPING] = true},
+        [ACTIONS_STOPPING] = {[ACTIONS_LEFT] = true, [ACTIONS_CLOSING] = true},
+        [ACTIONS_LEFT] = {[ACTIONS_CLOSING] = true},
+    };
+    RCPT_ASSERT(legal[actions->state][state]);
+    rcpt_log_debug("actions", "actions %s: %s -> %s: %s", actions->me, names[actions->state],
+                   names[state], reason);
+    actions->state = state;
+}
+
+static bool is_stopping(const struct app_actions *actions)
+{
+    return actions->state >= ACTIONS_STOPPING;
+}
+
+/* ---- shards, pipelines, housekeeping ---- */
 
 static void on_owned(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
     actions->owned_until_ms =
         actions->own.sent_ms + actions->context->config->actions.lane_lease_ms;
-    for (size_t lane = 0; lane < ACTIONS_LANES; lane++)
-        actions->owned[lane] = false;
+    for (size_t shard = 0; shard < ACTIONS_SHARDS; shard++)
+        actions->owned[shard] = false;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
-        uint64_t lane = (uint64_t)rcpt_pg_rows_int(rows, row, 0);
-        if (lane < ACTIONS_LANES)
-            actions->owned[lane] = true;
+        uint64_t shard = (uint64_t)rcpt_pg_rows_int(rows, row, 0);
+        if (shard < ACTIONS_SHARDS)
+            actions->owned[shard] = true;
     }
     rcpt_metrics_set(actions->context->metrics, RCPT_METRIC_ACTION_LANES, RCPT_NO_LABELS,
                      (double)rcpt_pg_rows_count(rows));
 }
 
-static void own_lanes(struct app_actions *actions)
+static void own_shards(struct app_actions *actions)
 {
     int64_t lease = actions->context->config->actions.lane_lease_ms;
-    struct rcpt_pg_encoder *encoder = actions->stopping ? NULL : rcpt_ask_begin(&actions->own);
+    struct rcpt_pg_encoder *encoder = is_stopping(actions) ? NULL : rcpt_ask_begin(&actions->own);
     if (encoder == NULL)
         return;
     rcpt_pg_add_text(encoder, actions->me);
@@ -55,9 +83,8 @@ static void own_lanes(struct app_actions *actions)
     rcpt_ask_send(&actions->own);
 }
 
-/* A column that is not there would be empty in every run: once_per would let one run begin, ever.
- * At a start that ends the process; a reload leaves what was in effect as it was, and actions wait.
- */
+/* A missing column would be empty in every run, and once_per would let a single run begin. A start
+ * fails; after a reload the pipelines before stay in effect, and no action begins. */
 static void refuse_columns(struct app_actions *actions, const char *unknown)
 {
     struct rcpt_error error;
@@ -80,7 +107,9 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
         refuse_columns(actions, unknown);
         return;
     }
-    actions->stored = actions->known = true;
+    actions->known = true;
+    if (actions->state == ACTIONS_STORING)
+        enter(actions, ACTIONS_RUNNING, "the pipelines are stored");
     receipts_on_prepared(actions->module->receipts);
     rcpt_log_info("actions", "%zu pipelines are in effect", actions->pipelines->count);
 }
@@ -88,7 +117,7 @@ static void on_stored(void *context, const struct rcpt_pg_rows *rows)
 static void store_pipelines(struct app_actions *actions)
 {
     struct rcpt_pg_encoder *encoder =
-        actions->stored || actions->stopping ? NULL : rcpt_ask_begin(&actions->store);
+        actions->state == ACTIONS_STORING ? rcpt_ask_begin(&actions->store) : NULL;
     if (encoder == NULL)
         return;
     rcpt_pg_add_text(encoder, actions->pipelines->definitions);
@@ -106,17 +135,17 @@ static void on_subscription(void *context, const struct rcpt_pg_rows *rows)
         else
             subscription->tops[code] = true;
     }
-    if (!actions->stopping)
+    if (!is_stopping(actions))
         receipts_set_subscription(actions->module->receipts, subscription);
     free(subscription);
 }
 
-/* To which statuses the pipelines subscribe, as the database knows it: batches that reach none of
- * them are spared our block. What other instances change meanwhile, PostgreSQL notices (RD003).
- * After a failure the next connection asks again. */
+/* Reads to which statuses the pipelines in the database subscribe: batches that reach none of them
+ * are sent without the block of actions. PostgreSQL notices when other instances change the
+ * pipelines meanwhile (RD003). After a failure the next connection asks again. */
 static void subscribe(struct app_actions *actions)
 {
-    if (actions->subscribed || !actions->stored || actions->stopping ||
+    if (actions->subscribed || actions->state != ACTIONS_RUNNING ||
         rcpt_ask_begin(&actions->subscribe) == NULL)
         return;
     actions->subscribed = true;
@@ -130,12 +159,12 @@ static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
         actions->tidy.at_ms = 0;
 }
 
-/* The owner of the first lane does it for all. */
+/* Deletes what is past its retention; the owner of shard 0 does it for all. */
 static void tidy(struct app_actions *actions)
 {
     const struct rcpt_config *config = actions->context->config;
     struct rcpt_pg_encoder *encoder =
-        actions->stopping || !actions->owned[0] ? NULL : rcpt_ask_begin(&actions->tidy);
+        is_stopping(actions) || !actions->owned[0] ? NULL : rcpt_ask_begin(&actions->tidy);
     if (encoder == NULL)
         return;
     rcpt_pg_add_int8(encoder, config->actions.retention_ms);
@@ -180,7 +209,7 @@ static void count(struct app_actions *actions)
                      (double)actions->in_flight);
     rcpt_metrics_set(metrics, RCPT_METRIC_ENDPOINTS_DISABLED, RCPT_NO_LABELS,
                      (double)actions_call_disabled(actions));
-    if (!actions->stopping && rcpt_ask_begin(&actions->counts) != NULL)
+    if (!is_stopping(actions) && rcpt_ask_begin(&actions->counts) != NULL)
         rcpt_ask_send(&actions->counts);
 }
 
@@ -208,6 +237,7 @@ static void on_timer_closed(uv_handle_t *handle)
 
 static void close_all(struct app_actions *actions)
 {
+    enter(actions, ACTIONS_CLOSING, "nothing is in flight");
     actions->asker.closed = true;
     actions->open++; /* until this returns: everything may close at once */
     uv_close((uv_handle_t *)&actions->timer, on_timer_closed);
@@ -224,15 +254,17 @@ static void on_left(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
     (void)rows;
-    actions->left = true;
+    enter(actions, ACTIONS_LEFT, "the shards are given away");
 }
 
-/* Lanes go first, so that others take over while our last calls are under way. */
+/* Gives the shards away first, so that other instances take over while the last calls here are in
+ * flight. Without a connection results cannot be written: leases end, and others call again. */
 static void wind_up(struct app_actions *actions)
 {
     bool busy = actions->asker.in_flight > (actions->finish.in_flight ? 1u : 0u) ||
                 actions->api_in_flight > 0;
-    if (!busy && !actions->left && rcpt_asker_is_ready(&actions->asker)) {
+    bool left = actions->state == ACTIONS_LEFT;
+    if (!busy && !left && rcpt_asker_is_ready(&actions->asker)) {
         struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&actions->leave);
         if (encoder == NULL)
             return;
@@ -241,7 +273,7 @@ static void wind_up(struct app_actions *actions)
         return;
     }
     bool settled = actions->in_flight == 0 && actions_results_are_written(actions);
-    if (!busy && !actions->finish.in_flight && ((settled && actions->left) || !actions->asker.up))
+    if (!busy && !actions->finish.in_flight && ((settled && left) || !actions->asker.up))
         close_all(actions);
 }
 
@@ -252,10 +284,10 @@ void actions_step(struct app_actions *actions)
     actions_results_write(actions);
     store_pipelines(actions);
     subscribe(actions);
-    own_lanes(actions);
+    own_shards(actions);
     actions_begin_some(actions);
     actions_claim_some(actions);
-    if (actions->stopping)
+    if (is_stopping(actions))
         wind_up(actions);
 }
 
@@ -302,7 +334,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 static void connect_database(struct app_actions *actions)
 {
     struct rcpt_pg_settings settings = app_pg_settings(actions->context, "actions");
-    settings.synchronous_commit = true; /* a claim precedes an effect outside the database */
+    settings.synchronous_commit = true; /* a claim precedes an effect outside PostgreSQL */
     settings.context = actions;
     settings.on_ready = on_ready;
     settings.on_down = on_down;
@@ -322,14 +354,14 @@ static void make_asks(struct app_actions *actions)
                                          .owner = actions};
     actions->store = actions_ask(actions, "store", "storing the pipelines", on_stored);
     actions->store.retry_ms = STORE_MS;
-    actions->subscribe =
-        actions_ask(actions, "wanted", "asking to what pipelines subscribe", on_subscription);
-    actions->own = actions_ask(actions, "own", "sharing out lanes of actions", on_owned);
+    actions->subscribe = actions_ask(actions, "subscriptions", "asking to what pipelines subscribe",
+                                     on_subscription);
+    actions->own = actions_ask(actions, "own", "sharing out shards of actions", on_owned);
     actions->tidy = actions_ask(actions, "tidy", "tidying up of actions", on_tidied);
     actions->tidy.every_ms = TIDY_MS;
     actions->counts = actions_ask(actions, "counts", "counting actions", on_counted);
     actions->counts.every_ms = COUNT_MS;
-    actions->leave = actions_ask(actions, "leave", "giving lanes of actions away", on_left);
+    actions->leave = actions_ask(actions, "leave", "giving shards of actions away", on_left);
     actions->leave.retry_ms = AGAIN_MS;
     actions_results_init(actions);
     actions_begin_init(actions);
@@ -380,7 +412,7 @@ void actions_stop(struct actions *module)
     module->running = NULL;
     if (actions == NULL)
         return;
-    actions->stopping = true;
+    enter(actions, ACTIONS_STOPPING, "a reload or the end");
     if (actions->asker.pg == NULL)
         close_all(actions);
     else
@@ -437,7 +469,7 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
     if (!actions_start(module, error))
         return false;
     if (module->running != NULL)
-        module->running->known = known; /* what was in effect stays so until these are stored */
+        module->running->known = known; /* the pipelines before stay in effect until then */
     return true;
 }
 

@@ -195,7 +195,7 @@ void actions_on_request(void *context, struct rcpt_http_request *request)
         refuse(request, 404, "which pipeline? /runs/NAME");
     } else if (actions->api_in_flight == MOST_WAITING) {
         refuse(request, 503, "too many requests wait for the database: send it again");
-    } else if (!actions->stored || !rcpt_asker_is_ready(&actions->asker)) {
+    } else if (actions->state != ACTIONS_RUNNING || !rcpt_asker_is_ready(&actions->asker)) {
         refuse(request, 503, "the database cannot be reached now: send it again");
     } else {
         begin_runs(actions, request, name);

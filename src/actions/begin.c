@@ -1,4 +1,4 @@
-/* Transactions of lanes write down which runs they begin; here they become runs, in transactions of
+/* Transactions of shards write down which runs they begin; here they become runs, in transactions of
  * their own. Any instance does this for all: what one has in hand the others pass over. Called by
  * actions.c on every step. */
 #include <stdio.h>
@@ -76,9 +76,8 @@ void actions_begin_init(struct app_actions *actions)
 void actions_begin_some(struct app_actions *actions)
 {
     struct actions_beginning *begin = &actions->begin;
-    struct rcpt_pg_encoder *encoder = actions->stopping || !actions->stored || !is_time(actions)
-                                          ? NULL
-                                          : rcpt_ask_begin(&begin->ask);
+    struct rcpt_pg_encoder *encoder =
+        actions->state != ACTIONS_RUNNING || !is_time(actions) ? NULL : rcpt_ask_begin(&begin->ask);
     if (encoder == NULL)
         return;
     begin->sent_ns = uv_hrtime();

@@ -225,7 +225,7 @@ static unsigned room_of(struct app_actions *actions, struct actions_endpoint *en
 {
     if (rcpt_breaker_look(&endpoint->breaker, app_now(actions->context)) == RCPT_BREAKER_PROBING)
         return endpoint->in_flight == 0 ? 1 : 0;
-    return rcpt_webhook_room(endpoint->endpoint);
+    return rcpt_webhook_capacity(endpoint->endpoint);
 }
 
 static bool is_shut(const struct actions_endpoint *endpoint)

@@ -1,4 +1,4 @@
-/* Claims: the actions that are due on our lanes, as many as have capacity, one claim at a time.
+/* Claims: the actions that are due on our shards, as many as have capacity, one claim at a time.
  * Called by actions.c on every step, and by whoever frees capacity (actions_claim_soon). */
 #include "internal.h"
 
@@ -119,22 +119,22 @@ static int64_t interval_us(unsigned per_minute)
     return per_minute > 0 ? (MINUTE_US + per_minute - 1) / per_minute : 0;
 }
 
-static unsigned put_lanes(const struct app_actions *actions, struct rcpt_pg_encoder *encoder)
+static unsigned put_shards(const struct app_actions *actions, struct rcpt_pg_encoder *encoder)
 {
     unsigned owned = 0;
-    for (unsigned lane = 0; lane < ACTIONS_LANES; lane++)
-        owned += actions->owned[lane];
+    for (unsigned shard = 0; shard < ACTIONS_SHARDS; shard++)
+        owned += actions->owned[shard];
     rcpt_pg_begin_int4_array(encoder, owned);
-    for (unsigned lane = 0; lane < ACTIONS_LANES; lane++)
-        if (actions->owned[lane])
-            rcpt_pg_put_int4(encoder, (int32_t)lane);
+    for (unsigned shard = 0; shard < ACTIONS_SHARDS; shard++)
+        if (actions->owned[shard])
+            rcpt_pg_put_int4(encoder, (int32_t)shard);
     return owned;
 }
 
 static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encoder, unsigned most)
 {
     const struct rcpt_config *config = actions->context->config;
-    actions->claiming = put_lanes(actions, encoder);
+    actions->claiming = put_shards(actions, encoder);
     rcpt_pg_add_text(encoder, actions->me);
     rcpt_pg_add_int4(encoder, (int32_t)actions->look);
     rcpt_pg_add_int4(encoder, (int32_t)most);
@@ -148,13 +148,13 @@ static void put_claim(struct app_actions *actions, struct rcpt_pg_encoder *encod
     rcpt_pg_add_int4(encoder, (int32_t)config->actions.concurrency);
 }
 
-/* All lanes at once, but one claim is in flight at a time, so that capacity is never promised
+/* All shards at once, but one claim is in flight at a time, so that capacity is never promised
  * twice. */
 void actions_claim_some(struct app_actions *actions)
 {
     const struct rcpt_config *config = actions->context->config;
     unsigned most = config->actions.max_in_flight;
-    if (actions->stopping || !actions->stored || actions->in_flight >= most ||
+    if (actions->state != ACTIONS_RUNNING || actions->in_flight >= most ||
         app_now(actions->context) >= actions->owned_until_ms)
         return;
     struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&actions->claim);

@@ -1,12 +1,12 @@
 /* The actions of `pipelines`, as this instance carries them out, between their files.
  *
- * actions.c       who schedules which lane, pipelines in the database: all by one connection
- * actions_results.c  results of actions to the database
- * actions_topic.c records of topics begin runs
- * actions_api.c   requests over HTTP begin runs
- * actions_begin.c runs are made of what transactions of lanes have begun
- * actions_claim.c rounds of claims
- * actions_call.c   claimed actions become webhooks and records, and their answers results
+ * actions.c  the set of running actions: its states, shards, pipelines in the database
+ * begin.c    runs are made of what transactions of lanes have begun
+ * topic.c    records of topics begin runs
+ * api.c      requests over HTTP begin runs
+ * claim.c    claims of due actions
+ * call.c     claimed actions become webhooks and records
+ * results.c  results of actions to the database
  */
 #ifndef RECEIPTD_ACTIONS_INTERNAL_H
 #define RECEIPTD_ACTIONS_INTERNAL_H
@@ -19,7 +19,7 @@
 #include "kafka/producer.h"
 #include "postgres/ask.h"
 
-#define ACTIONS_LANES      16u
+#define ACTIONS_SHARDS     16u
 #define ACTIONS_TICK_MS    10
 #define ACTIONS_PER_CLAIM  128u
 #define ACTIONS_PER_FINISH 500u
@@ -27,6 +27,16 @@
 #define ACTIONS_LOOK_MAX   2048u
 #define ACTIONS_BEGIN_MIN  1u /* rows of run_intent that become runs in one transaction */
 #define ACTIONS_BEGIN_MAX  256u
+
+/* Of a set of actions. What is in flight besides is in its asks: each is one statement. */
+enum actions_state {
+    ACTIONS_STORING,  /* awaits that its pipelines are stored: on_stored */
+    ACTIONS_RUNNING,  /* begins, claims and calls, until a reload or the end */
+    ACTIONS_STOPPING, /* awaits the results of its last calls, and that its shards are given away */
+    ACTIONS_LEFT,     /* awaits the results; other instances have the shards */
+    ACTIONS_CLOSING,  /* awaits connections, clients and timer; then it is freed */
+    ACTIONS_STATE__COUNT,
+};
 
 struct actions_endpoint {
     char *name;
@@ -84,15 +94,13 @@ struct app_actions {
     struct actions_topic *topic;    /* NULL: no topic begins runs */
     uv_timer_t timer;
     char me[120]; /* unique over restarts */
-    bool owned[ACTIONS_LANES];
+    bool owned[ACTIONS_SHARDS];
     int64_t owned_until_ms;
     unsigned look;
-    unsigned claiming; /* lanes of the claim in flight */
-    bool known;        /* some wording of the pipelines is in the database */
-    bool stored;       /* ours is */
-    bool subscribed;   /* the lanes know to what pipelines subscribe, or are being told */
-    bool left;         /* our lanes are given away */
-    bool stopping;
+    unsigned claiming; /* shards of the claim in flight */
+    enum actions_state state;
+    bool known;      /* some version of the pipelines is in the database */
+    bool subscribed; /* the question to which statuses they subscribe has been sent */
     struct actions_beginning begin;
     struct actions_item *results, **results_end;
     struct actions_item *in_finish; /* results of the finish in flight */
@@ -118,7 +126,7 @@ static inline struct rcpt_ask actions_ask(struct app_actions *actions, const cha
 /* Does what can be done now. */
 void actions_step(struct app_actions *actions);
 
-/* ---- actions_results.c ---- */
+/* ---- results.c ---- */
 void actions_results_init(struct app_actions *actions);
 void actions_results_fini(struct app_actions *actions);
 /* The item has come to its end, which goes to the database. */
@@ -126,25 +134,25 @@ void actions_settle(struct actions_item *item, enum actions_result result, const
 void actions_results_write(struct app_actions *actions); /* some of them, if that can be now */
 bool actions_results_are_written(const struct app_actions *actions);
 
-/* ---- actions_begin.c ---- */
+/* ---- begin.c ---- */
 void actions_begin_init(struct app_actions *actions);
 void actions_begin_some(struct app_actions *actions);
 /* How long to leave the database to receipts, if some wait, after a transaction that makes runs. */
 int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
 
-/* ---- actions_topic.c ---- */
+/* ---- topic.c ---- */
 struct actions_topic *actions_topic_start(struct app_actions *actions); /* NULL: no topics */
 void actions_topic_tick(struct actions_topic *topic);                   /* NULL is fine */
 /* Calls on_stopped with the actions when it has been freed. */
 void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context));
 
-/* ---- actions_claim.c ---- */
+/* ---- claim.c ---- */
 void actions_claim_init(struct app_actions *actions);
 void actions_claim_some(struct app_actions *actions);
 /* Brings the next claim forward. */
 void actions_claim_soon(struct app_actions *actions);
 
-/* ---- actions_call.c ---- */
+/* ---- call.c ---- */
 RCPT_MUST_CHECK bool actions_call_start(struct app_actions *actions, struct rcpt_error *error);
 void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context));
 void actions_call_fini(struct app_actions *actions);

@@ -238,10 +238,10 @@ void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
     series->value = sum;
 }
 
-void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned first, unsigned end)
+void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned part)
 {
-    for (unsigned metric = first; metric < end; metric++)
-        metrics->families[metric].hidden = true;
+    for (size_t metric = 0; metric < metrics->count; metric++)
+        metrics->families[metric].hidden |= metrics->rows[metric].part == part;
 }
 
 double rcpt_metrics_value(const struct rcpt_metrics *metrics, unsigned metric,

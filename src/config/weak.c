@@ -2,12 +2,12 @@
  * stand open. `receiptd check-config` prints them as notes, `run` and `intake` log them at the
  * start. None is refused: a socket needs no TLS, and a laboratory no secrets. No text holds a
  * secret. */
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "base/network.h"
 #include "check.h"
 #include "expand.h"
 #include "postgres/connection.h"
@@ -81,8 +81,7 @@ static bool are_local_brokers(const char *brokers)
 /* http:// to a name, or to an address that is neither loopback nor private. */
 static bool is_clear_text(const char *url)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+    struct rcpt_address address;
     char host[256];
     size_t size;
     if (strncasecmp(url, "http://", 7) != 0)
@@ -91,12 +90,7 @@ static bool is_clear_text(const char *url)
     const char *name = host_of(host, &size);
     if (is_loopback(name, size))
         return false;
-    host[(size_t)(name - host) + size] = '\0';
-    if (inet_pton(AF_INET, name, &v4.sin_addr) == 1)
-        return rcpt_webhook_address_is_public((const struct sockaddr *)&v4);
-    if (inet_pton(AF_INET6, name, &v6.sin6_addr) == 1)
-        return rcpt_webhook_address_is_public((const struct sockaddr *)&v6);
-    return true;
+    return !rcpt_address_parse(name, size, &address) || rcpt_address_is_public(&address);
 }
 
 /* ---- neighbours ---- */

@@ -147,41 +147,36 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
     free(call);
 }
 
-static void on_calls(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
-                     const struct rcpt_error *error)
+static void on_calls(void *context, const struct rcpt_pg_rows *rows)
 {
     struct folds_calls *calls = context;
-    calls->flying = false;
-    if (error != NULL || calls->folds->asker.closed)
-        return; /* what was claimed comes again when its lease ends */
-    RCPT_ASSERT(row_count == 1);
-    for (size_t row = 0; row < rcpt_pg_rows_count(rows[0]); row++)
-        send_call(calls, rows[0], row);
+    if (calls->folds->asker.closed)
+        return; /* the calls come again when their leases end */
+    for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
+        send_call(calls, rows, row);
 }
 
-static bool has_room(const struct folds_calls *calls)
+static bool has_capacity(const struct folds_calls *calls)
 {
     for (const struct folds_endpoint *at = calls->endpoints; at != NULL; at = at->next)
-        if (rcpt_webhook_room(at->endpoint) > 0)
+        if (rcpt_webhook_capacity(at->endpoint) > 0)
             return true;
     return calls->endpoints == NULL;
 }
 
-void folds_calls_tick(struct folds_calls *calls, uint32_t lane)
+void folds_calls_tick(struct folds_calls *calls, uint32_t shard)
 {
-    struct app_folds *folds = calls->folds;
-    struct rcpt_pg_query query = {.statement = "calls"};
-    int64_t now = app_now(folds->context);
-    if (calls->flying || now < calls->due_ms[lane] || !has_room(calls))
+    int64_t now = app_now(calls->folds->context);
+    if (now < calls->due_ms[shard] || !has_capacity(calls))
         return;
-    calls->due_ms[lane] = now + (calls->endpoints != NULL ? POLL_MS : NO_RULE_MS);
-    calls->flying = true;
-    rcpt_pg_encoder_reset(folds->asker.encoder);
-    rcpt_pg_add_int4(folds->asker.encoder, (int32_t)lane);
-    rcpt_pg_add_int4(folds->asker.encoder, MOST_CALLS);
-    rcpt_pg_add_int8(folds->asker.encoder, MOST_TIMEOUT_MS + MARGIN_MS);
-    rcpt_pg_encoder_params(folds->asker.encoder, &query.params);
-    rcpt_pg_submit(folds->asker.pg, &query, 1, on_calls, calls);
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&calls->claim);
+    if (encoder == NULL)
+        return;
+    calls->due_ms[shard] = now + (calls->endpoints != NULL ? POLL_MS : NO_RULE_MS);
+    rcpt_pg_add_int4(encoder, (int32_t)shard);
+    rcpt_pg_add_int4(encoder, MOST_CALLS);
+    rcpt_pg_add_int8(encoder, MOST_TIMEOUT_MS + MARGIN_MS);
+    rcpt_ask_send(&calls->claim);
 }
 
 /* ---- endpoints ---- */
@@ -226,7 +221,18 @@ static void add_endpoint(struct folds_calls *calls, const struct rcpt_fold_confi
     calls->endpoints = endpoint;
 }
 
-/* Those before stay until the end: their last calls may be in flight, or still to come. */
+void folds_calls_init(struct folds_calls *calls, struct app_folds *folds)
+{
+    calls->folds = folds;
+    calls->claim = (struct rcpt_ask){.asker = &folds->asker,
+                                     .statement = "calls",
+                                     .what = "claiming calls of webhooks",
+                                     .context = calls,
+                                     .on_answer = on_calls};
+    folds_calls_configure(calls);
+}
+
+/* Earlier endpoints stay until the end: calls to them may be in flight, or still to come. */
 void folds_calls_configure(struct folds_calls *calls)
 {
     const struct rcpt_config *config = calls->folds->context->config;

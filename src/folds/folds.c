@@ -38,7 +38,7 @@ static void on_rules(void *context, const struct rcpt_pg_rows *rows)
         rcpt_log_info("folds",
                       "folds: %lld rules are removed; their %lld open groups are published at once",
                       (long long)removed, (long long)rcpt_pg_rows_int(rows, 0, RULES_OPEN));
-    folds_gather_rules_changed(&folds->lanes[0].gatherer);
+    folds_gather_rules_changed(folds->shards[0].gatherer);
     receipts_apply_subscriptions(folds->folds->receipts);
 }
 
@@ -130,45 +130,11 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     struct app_folds *folds = context;
     (void)pg;
     folds->asker.up = false;
-    for (uint32_t index = 0; index < FOLDS_LANES; index++)
-        folds_lane_down(&folds->lanes[index]);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        folds_shard_down(&folds->shards[index]);
     rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
                      1);
     rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds is not connected");
-}
-
-static void on_reader_ready(void *context, struct rcpt_pg *pg)
-{
-    struct folds_reader *reader = context;
-    (void)pg;
-    reader->up = true;
-    rcpt_log_info("folds", "fold-topics is connected");
-    folds_reader_up(reader);
-}
-
-static void on_reader_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
-{
-    struct folds_reader *reader = context;
-    (void)pg;
-    reader->up = false;
-    rcpt_metrics_add(reader->folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
-                     RCPT_LABELS("fold-topics"), 1);
-    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "fold-topics is not connected");
-}
-
-static void start_reader(struct app_folds *folds)
-{
-    struct folds_reader *reader = &folds->reader;
-    struct rcpt_pg_settings settings = app_pg_settings(folds->context, "fold-topics");
-    reader->folds = folds;
-    reader->encoder = rcpt_pg_encoder_new();
-    settings.context = reader;
-    settings.on_ready = on_reader_ready;
-    settings.on_down = on_reader_down;
-    settings.statements = rcpt_fold_topic_statements(&settings.statement_count);
-    reader->pg = rcpt_pg_new(&settings);
-    rcpt_pg_start(reader->pg);
-    folds_reader_start(reader);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -176,9 +142,9 @@ static void on_tick(uv_timer_t *timer)
     struct app_folds *folds = timer->data;
     store_rules(folds);
     read_totals(folds);
-    for (uint32_t index = 0; index < FOLDS_LANES; index++)
-        folds_lane_tick(&folds->lanes[index]);
-    folds_reader_tick(&folds->reader);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        folds_shard_tick(&folds->shards[index]);
+    topics_tick(folds->topics.reader);
     if (folds->asker.closed)
         app_check_drain(folds->context);
 }
@@ -219,16 +185,16 @@ static void start(struct folds *module)
     settings.on_ready = on_ready;
     settings.on_down = on_down;
     settings.statements = rcpt_fold_statements(&settings.statement_count);
-    for (uint32_t index = 0; index < FOLDS_LANES; index++)
-        folds_lane_init(folds, index);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        folds_shard_init(folds, index);
     uv_timer_init(folds->context->loop, &folds->tick);
     folds->tick.data = folds;
     uv_timer_start(&folds->tick, on_tick, TICK_MS, TICK_MS);
     folds->asker.pg = rcpt_pg_new(&settings);
     rcpt_pg_start(folds->asker.pg);
-    start_reader(folds);
-    folds->calls.folds = folds;
-    folds_calls_configure(&folds->calls);
+    folds->topics.folds = folds;
+    folds_topics_start(&folds->topics);
+    folds_calls_init(&folds->calls, folds);
 }
 
 void folds_start(struct folds *folds)
@@ -300,13 +266,13 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
         return;
     }
     rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
-    rcpt_pg_set_dsn(running->reader.pg, folds->context->config->postgres.dsn);
+    topics_set_dsn(running->topics.reader, folds->context->config->postgres.dsn);
     if (!rules_changed)
         return;
     running->rules_again = running->rules.in_flight;
     running->rules_stored = false;
     store_rules(running);
-    folds_reader_reload(&running->reader);
+    folds_topics_reload(&running->topics);
     folds_calls_configure(&running->calls);
 }
 
@@ -315,16 +281,16 @@ void folds_stop(struct folds *folds)
     if (folds->running == NULL)
         return;
     folds->running->asker.closed = true;
-    folds_reader_stop(&folds->running->reader);
+    folds_topics_stop(&folds->running->topics);
 }
 
 bool folds_are_settled(const struct folds *folds)
 {
     const struct app_folds *running = folds->running;
-    for (uint32_t index = 0; running != NULL && index < FOLDS_LANES; index++)
-        if (!folds_lane_is_settled(&running->lanes[index]))
+    for (uint32_t index = 0; running != NULL && index < FOLDS_SHARDS; index++)
+        if (!folds_shard_is_settled(&running->shards[index]))
             return false;
-    return running == NULL || folds_reader_is_settled(&running->reader);
+    return running == NULL || !topics_is_open(running->topics.reader);
 }
 
 static void on_part_closed(void *context)
@@ -334,9 +300,8 @@ static void on_part_closed(void *context)
     if (--folds->closing > 0)
         return;
     rcpt_pg_encoder_free(folds->asker.encoder);
-    rcpt_pg_encoder_free(folds->reader.encoder);
-    for (uint32_t index = 0; index < FOLDS_LANES; index++)
-        folds_gather_fini(&folds->lanes[index].gatherer);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        folds_gather_free(folds->shards[index].gatherer);
     folds->folds->running = NULL;
     free(folds);
     app_closed(app);
@@ -353,13 +318,13 @@ void folds_close(struct folds *folds)
     if (running == NULL)
         return;
     app_open(folds->context);
-    running->closing = FOLDS_LANES + 4;
+    running->closing = FOLDS_SHARDS + 4;
     uv_close((uv_handle_t *)&running->tick, on_tick_closed);
     rcpt_pg_close(running->asker.pg, on_part_closed, running);
-    rcpt_pg_close(running->reader.pg, on_part_closed, running);
+    topics_close(running->topics.reader, on_part_closed, running);
     folds_calls_close(&running->calls, on_part_closed);
-    for (uint32_t index = 0; index < FOLDS_LANES; index++)
-        rcpt_transactor_close(running->lanes[index].transactor, on_part_closed, running);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        rcpt_transactor_close(running->shards[index].transactor, on_part_closed, running);
 }
 
 void folds_free(struct folds *folds)

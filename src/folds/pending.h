@@ -3,10 +3,9 @@
  * database's clock.
  *
  * What a transition means to the rules is the database's business (sql/fold/gather.sql). What is
- * told apart here is an *entry*: organisation, campaign, status before and after, new flags,
- * columns of the inbox. Which groups an entry belongs to is learnt from the answer when its first
- * sum was handed over; until then it is taken for one that nobody may be waiting for: as quiet as
- * the shortest window allows.
+ * counted apart here is an *entry*: organisation, campaign, status before and after, new flags,
+ * columns of the inbox. The database answers the first flush of an entry with its groups; until
+ * then the entry counts as quiet as soon as the shortest window allows.
  */
 #ifndef RECEIPTD_FOLDS_PENDING_H
 #define RECEIPTD_FOLDS_PENDING_H
@@ -30,11 +29,10 @@ struct rcpt_fold_transition {
 struct rcpt_fold_pending *rcpt_fold_pending_new(void);
 void rcpt_fold_pending_free(struct rcpt_fold_pending *pending); /* NULL is fine */
 
-/* One that is added to those of its kind; copied. */
+/* Adds the transition to the sum of its kind; copies it. */
 void rcpt_fold_pending_add(struct rcpt_fold_pending *pending,
                            const struct rcpt_fold_transition *transition);
 
-size_t rcpt_fold_pending_count(const struct rcpt_fold_pending *pending);    /* entries with a sum */
 int64_t rcpt_fold_pending_largest(const struct rcpt_fold_pending *pending); /* sum of an entry */
 size_t rcpt_fold_pending_bytes(const struct rcpt_fold_pending *pending);
 int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending); /* INT64_MAX: no sum */
@@ -48,7 +46,7 @@ enum rcpt_fold_quiet {
 enum rcpt_fold_quiet rcpt_fold_pending_quiet(struct rcpt_fold_pending *pending, int64_t now_us,
                                              int64_t least_window_us);
 
-/* What is to be handed over, those entries first whose groups are known, and what stays. Borrowed
+/* Entries to be flushed, those whose groups are known first, and the others, which stay. Borrowed
  * until the next call that is not const. */
 struct rcpt_fold_list {
     const struct rcpt_fold_transition *const *entries, *const *others;
@@ -57,34 +55,35 @@ struct rcpt_fold_list {
 
 /* Everything. */
 struct rcpt_fold_list rcpt_fold_pending_list_all(struct rcpt_fold_pending *pending);
-/* Of the groups that are quiet or wanted all entries, of these all groups, and so on: the database
- * knows everything of a group then, or nothing new. And the entries whose groups are unknown, for
- * they may belong to a wanted one; none of them must be quiet. */
+/* All entries of the groups that are quiet or selected, all entries of the other groups of these,
+ * and so on: the database then knows everything of a group, or nothing new. Also entries whose
+ * groups are unknown, which may belong to a selected one; none of them must be quiet. */
 struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
                                                    int64_t now_us);
-void rcpt_fold_pending_want(struct rcpt_fold_pending *pending, struct rcpt_text rule,
-                            struct rcpt_text key); /* in the next list */
+void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_text rule,
+                              struct rcpt_text key); /* in the next list */
 
-/* Entries whose groups are unknown, to ask which these are: nothing is handed over. */
+/* Entries whose groups are unknown, to ask for these: nothing is flushed. */
 struct rcpt_fold_list rcpt_fold_pending_list_unknown(struct rcpt_fold_pending *pending);
 
-/* The sums of the last list are in groups now; nothing may have been added since. Entries stay, for
- * what is known of them. */
+/* The sums of the last list are in groups now; nothing may have been added since. Entries stay, as
+ * their groups are known. */
 void rcpt_fold_pending_flushed(struct rcpt_fold_pending *pending);
-/* Behind it, or of a list that is only asked about: entry `index` belongs to this group, whose
- * window it is. */
+/* After _flushed(), or for a list that is only asked about: entry `index` belongs to this group,
+ * which has this window. */
 void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, struct rcpt_text rule,
                              struct rcpt_text key, int64_t window_us);
-/* Behind all of these: the groups of all entries of the list are known, be it none. */
+/* Call after the last _learn() of a list: entries without a group are now known to belong to
+ * none. */
 void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending);
 
-struct rcpt_fold_heat {
+struct rcpt_fold_recency {
     int64_t last_us; /* of its last transition; INT64_MIN: nothing is known of it */
-    bool has_sum;    /* which is not in the database yet */
+    bool has_sum;    /* that is not in the database yet */
 };
 
-struct rcpt_fold_heat rcpt_fold_pending_heat(struct rcpt_fold_pending *pending,
-                                             struct rcpt_text rule, struct rcpt_text key);
+struct rcpt_fold_recency rcpt_fold_pending_recency(struct rcpt_fold_pending *pending,
+                                                   struct rcpt_text rule, struct rcpt_text key);
 
 /* Rules have changed: no entry's groups are known. Sums stay. */
 void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending);

@@ -2,13 +2,8 @@
 #ifndef RECEIPTD_GATEWAYS_ACCOUNT_H
 #define RECEIPTD_GATEWAYS_ACCOUNT_H
 
+#include "base/network.h"
 #include "gateway.h"
-
-/* A network or address; IPv4 as mapped IPv6. */
-struct rcpt_network {
-    unsigned char address[16];
-    unsigned bits;
-};
 
 struct rcpt_intake_account {
     char *name, *org_id, *public_url, *verify_token, *topic_arn, *channel, *auth_name;
@@ -40,9 +35,5 @@ struct rcpt_intake_account {
     } fields;
     struct rcpt_template *url_message_id, *url_campaign_id;
 };
-
-/* "192.0.2.0/24", "2001:db8::1"; false: neither address nor network. */
-RCPT_MUST_CHECK bool rcpt_network_parse(const char *text, struct rcpt_network *network);
-bool rcpt_network_has(const struct rcpt_network *network, struct rcpt_text address);
 
 #endif

@@ -327,10 +327,11 @@ int64_t rcpt_seconds_of(struct rcpt_text text)
 static bool is_allowed(const struct rcpt_reading *reading)
 {
     const struct rcpt_intake_account *account = reading->account;
-    bool allowed = account->allow_count == 0;
-    for (size_t index = 0; index < account->allow_count && !allowed; index++)
-        allowed = rcpt_network_has(&account->allow[index], reading->source.request->source);
-    return allowed;
+    struct rcpt_text source = reading->source.request->source;
+    struct rcpt_address address;
+    return account->allow_count == 0 ||
+           (rcpt_address_parse(source.at, source.size, &address) &&
+            rcpt_networks_have(account->allow, account->allow_count, &address));
 }
 
 static bool refuse(struct rcpt_reading *reading)

@@ -6,7 +6,7 @@
 
 #define WHOLE "everything: the sender is known, not the request"
 #define ANY   "anything, as long as the secret is good"
-#define SAME  "the same receipt again, for ever"
+#define SAME  "the same receipt again, forever"
 #define AGE   "the same receipt again, until `max_age`"
 #define ONCE  "nothing while its number is remembered, then the same receipt until `max_age`"
 #define BODY  RCPT_COVERS_BODY
@@ -77,7 +77,7 @@ const struct rcpt_scheme rcpt_schemes[] = {
      {NULL},
      true,
      "the URL and the form's fields",
-     "nothing while its number is remembered, then the same receipt for ever"},
+     "nothing while its number is remembered, then the same receipt forever"},
     {"SNS",
      rcpt_verify_sns,
      BODY,

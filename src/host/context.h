@@ -11,8 +11,8 @@
 
 #include <uv.h>
 
-#include "base/metrics.h"
 #include "config/config.h"
+#include "metrics.h"
 #include "postgres/connection.h"
 #include "trace/tracer.h"
 

@@ -285,21 +285,22 @@ static void refuse_input(struct connection *connection)
 /* The next piece, which is cut off. False: nothing more is parsed now. */
 static bool parse_some(struct connection *connection, const char **bytes, size_t *size)
 {
-    http_parser *parser = &connection->parser;
-    size_t piece = parse_piece(connection, *bytes, *size), used = 0;
-    if (piece > 0)
-        used = http_parser_execute(parser, &connection->server->callbacks, *bytes, piece);
+    llhttp_t *parser = &connection->parser;
+    size_t piece = parse_piece(connection, *bytes, *size);
+    llhttp_errno_t error = piece > 0 ? llhttp_execute(parser, *bytes, piece) : HPE_USER;
     if (connection->state == CONNECTION_CLOSED || connection->close_after)
         return false;
-    *bytes += used;
-    *size -= used;
-    if (HTTP_PARSER_ERRNO(parser) == HPE_PAUSED) {
-        http_parser_pause(parser, 0);
+    if (error == HPE_PAUSED)
+        piece = (size_t)(llhttp_get_error_pos(parser) - *bytes);
+    *bytes += piece;
+    *size -= piece;
+    if (error == HPE_OK)
+        return true;
+    if (error == HPE_PAUSED) {
+        llhttp_resume(parser);
         hold(connection, *bytes, *size);
         return false;
     }
-    if (piece > 0 && used == piece && HTTP_PARSER_ERRNO(parser) == HPE_OK)
-        return true;
     refuse_input(connection);
     return false;
 }
@@ -488,7 +489,7 @@ static void read_address(struct connection *connection)
     struct sockaddr_storage address = {0};
     int size = sizeof(address);
     uv_tcp_getpeername(&connection->tcp, (struct sockaddr *)&address, &size);
-    connection->address = source_address((const struct sockaddr *)&address);
+    connection->address = rcpt_address_of((const struct sockaddr *)&address);
 }
 
 /* Too many already: said in one line, without reading anything. */
@@ -516,8 +517,7 @@ void connection_accept(struct rcpt_http_server *server)
     connection->tcp.data = connection;
     server->open_handles++;
     server->stats.accepted++;
-    http_parser_init(&connection->parser, HTTP_REQUEST);
-    connection->parser.data = connection;
+    parse_init(connection);
     link_connection(connection);
     int status = uv_accept((uv_stream_t *)&server->listener, (uv_stream_t *)&connection->tcp);
     if (status == 0)

@@ -1,6 +1,6 @@
 /* An HTTP/1.1 server on the libuv loop: routes by prefix, answers now or later.
  *
- * The parser is a library (http_parser), the room is the only user of it and of OpenSSL's libssl.
+ * The parser is a library (llhttp); src/http is the only user of it and of OpenSSL's libssl.
  * A handler sees complete requests only: the body is collected, chunks joined, gzip undone, limits
  * kept; what breaks a rule is answered by the server itself and never reaches a handler. Does not
  * know what the routes are for. Call from the loop's thread only; the process ignores SIGPIPE.

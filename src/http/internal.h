@@ -14,19 +14,18 @@
 #ifndef RECEIPTD_HTTP_INTERNAL_H
 #define RECEIPTD_HTTP_INTERNAL_H
 
-#include <http_parser.h>
+#include <llhttp/llhttp.h>
 
 #include "base/buffer.h"
 #include "base/log.h"
+#include "base/network.h"
 #include "http.h"
 
-#define HTTP_MAX_HEADERS   100u
-#define HTTP_READ_BYTES    65536u
-#define HTTP_HEAD_BYTES    2048u /* first size of a request's head */
-#define HTTP_ADDRESS_BYTES 16u   /* IPv6, or IPv4 mapped into it */
-#define HTTP_TEXT_ADDRESS  46u
-#define HTTP_LINGER_MS     2000
-#define HTTP_TICK_MS       200
+#define HTTP_MAX_HEADERS 100u
+#define HTTP_READ_BYTES  65536u
+#define HTTP_HEAD_BYTES  2048u /* first size of a request's head */
+#define HTTP_LINGER_MS   2000
+#define HTTP_TICK_MS     200
 
 struct http_field { /* of a header line; offsets in the head, each part ends in a NUL */
     uint32_t name, name_size, value, value_size;
@@ -34,17 +33,13 @@ struct http_field { /* of a header line; offsets in the head, each part ends in 
 
 enum http_coding { HTTP_CODING_NONE, HTTP_CODING_GZIP, HTTP_CODING_DEFLATE };
 
-struct http_address {
-    uint8_t bytes[HTTP_ADDRESS_BYTES];
-};
-
 struct rcpt_http_request {
     struct rcpt_http_server *server;
     struct connection *connection; /* NULL: it is gone */
     struct rcpt_http_request *next;
     const struct http_route *route;
     uint64_t received_ns;
-    struct http_address peer, counted_for; /* counted_for: whose rate it counts in */
+    struct rcpt_address peer, counted_for; /* counted_for: whose rate it counts in */
     struct rcpt_buffer head;               /* target, then names and values */
     struct rcpt_buffer body;
     struct rcpt_buffer answer;                                /* made before its turn came */
@@ -56,21 +51,22 @@ struct rcpt_http_request {
     enum http_coding coding;
     int refused; /* status to answer with instead of a handler's; 0: none */
     unsigned refused_retry_s;
-    bool in_value, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
+    bool in_name, chunked, keep_alive, expects_continue, complete, head_only, head_done, http_1_1;
     bool counts, counted;  /* in the rate of its source: once it is complete; it has been */
     bool handed, answered; /* to the handler; completely, by it */
     bool streaming, chunked_answer, told_gone;
     size_t max_queued_bytes;
     void (*on_gone)(void *context);
     void *gone_context;
-    char source[HTTP_TEXT_ADDRESS]; /* made when asked for */
+    char source[RCPT_ADDRESS_TEXT]; /* made when asked for */
 };
 
-enum http_place {                  /* what the parser reads next */
-                  HTTP_PLACE_HEAD, /* lines: of a head, or the trailer behind the last chunk */
-                  HTTP_PLACE_SIZE, /* the line with the size of a chunk */
-                  HTTP_PLACE_CHUNK,
-                  HTTP_PLACE_BODY, /* of a known length */
+enum http_place {                   /* what the parser reads next */
+                  HTTP_PLACE_START, /* the request line, or empty lines before it */
+                  HTTP_PLACE_HEAD,  /* lines: of a head, or of the trailer behind the last chunk */
+                  HTTP_PLACE_SIZE,  /* the line with the size of a chunk */
+                  HTTP_PLACE_CHUNK, /* a chunk and its line end */
+                  HTTP_PLACE_BODY,  /* of a known length */
 };
 
 enum connection_state {
@@ -87,12 +83,14 @@ struct connection {
     struct connection *next, *previous; /* all of the server */
     struct connection *next_dirty;
     uv_tcp_t tcp;
-    http_parser parser;
+    llhttp_t parser;
     struct tls_session *tls;
-    struct http_address address;
+    struct rcpt_address address;
     enum connection_state state;
     enum http_place place;
     char last_byte;      /* of the lines around what is sent; 0: none yet */
+    char tail[11];       /* of the request line: " HTTP/1.1\r\n" */
+    size_t line_bytes;   /* of the lines since the last change of place */
     int64_t deadline_ms; /* of the state; INT64_MAX: none */
     int64_t since_ms;    /* in the state; of one that was never served: since it came */
     int64_t write_deadline_ms;
@@ -122,7 +120,7 @@ struct rcpt_http_server {
     struct sockaddr_storage listen_address;
     char name[32], listen[128];
     char *certificate, *key;
-    struct network *trusted;
+    struct rcpt_network *trusted;
     size_t trusted_count;
     uv_tcp_t listener;
     uv_prepare_t flush;
@@ -131,7 +129,6 @@ struct rcpt_http_server {
     struct connection *dirty;
     struct source_table *sources;
     struct tls_context *tls;
-    http_parser_settings callbacks;
     char *read_buffer, *plain_buffer;
     struct rcpt_http_stats stats;
     unsigned open_handles, references; /* references: itself until closed, and every request */
@@ -186,7 +183,7 @@ enum connection_worth connection_worth(const struct connection *connection);
 bool connection_is_slow(const struct connection *connection);
 
 /* ---- parse.c ---- */
-void parse_settings(http_parser_settings *callbacks);
+void parse_init(struct connection *connection);
 /* How many of these bytes the parser may have next. 0: they break a rule that it would not mind. */
 size_t parse_piece(struct connection *connection, const char *bytes, size_t size);
 /* Status that the parser's error comes to. */
@@ -197,7 +194,7 @@ struct rcpt_http_request *request_new(struct connection *connection);
 void request_free(struct rcpt_http_request *request);
 void request_refuse(struct rcpt_http_request *request, int status);
 /* A route takes it, or a reason is found why not. */
-void request_check_head(struct rcpt_http_request *request, const http_parser *parser);
+void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser);
 /* All of it is here: to the handler, or the refusal goes back. */
 void request_complete(struct rcpt_http_request *request);
 
@@ -220,27 +217,20 @@ void body_free(struct rcpt_http_request *request);
 size_t body_limit(const struct rcpt_http_request *request);
 
 /* ---- source.c ---- */
-struct network {
-    struct http_address address;
-    unsigned bits;
-};
-struct http_address source_address(const struct sockaddr *address);
-void source_text(const struct http_address *address, char text[HTTP_TEXT_ADDRESS]);
-RCPT_MUST_CHECK bool source_network(const char *text, struct network *network);
 /* Behind a trusted proxy the address that it names. */
-struct http_address source_of(const struct rcpt_http_request *request);
+struct rcpt_address source_of(const struct rcpt_http_request *request);
 struct source_table *source_table_new(void);
 void source_table_free(struct source_table *table);
 /* One more connection of this address (or one less). False: it has as many as it may. */
-bool source_connect(struct rcpt_http_server *server, const struct http_address *address);
-void source_disconnect(struct rcpt_http_server *server, const struct http_address *address);
+bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address);
+void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address);
 /* Whether it is an address of our own network, and no trusted proxy's. */
-bool source_is_near(const struct rcpt_http_server *server, const struct http_address *address);
+bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address);
 /* False: this address has asked too often; `wait_s` says when to come again. */
-bool source_admit(struct rcpt_http_server *server, const struct http_address *address,
+bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
                   unsigned *wait_s);
 /* 1: a request of it counts; -1: it does not after all. */
-void source_charge(struct rcpt_http_server *server, const struct http_address *address, int tokens);
+void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens);
 
 /* ---- tls.c ---- */
 RCPT_MUST_CHECK struct tls_context *tls_context_new(const char *certificate, const char *key,

@@ -1,7 +1,8 @@
-/* A request in memory through http_parser; see http/message.h. */
+/* A request in memory through llhttp, for `receiptd intake try` and the like; see message.h. The
+ * server's rules (parse.c) do not apply: samples come from editors, not from the Internet. */
 #include "message.h"
 
-#include <http_parser.h>
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
+#include "internal.h"
+
 #define MAX_HEADERS     200u
 #define MAX_PLAIN_BYTES (64u << 20)
 
@@ -17,13 +20,13 @@ struct parsing {
     struct rcpt_http_message *message;
     const char *target;
     size_t target_size;
-    char *body; /* joined chunks */
-    size_t body_size;
+    struct rcpt_buffer head; /* with CR LF at the end of each line */
+    struct rcpt_buffer body; /* joined chunks */
     bool in_value, head_done;
 };
 
-/* A complete message in one piece: every callback gets a whole text or its continuation. */
-static int on_url(http_parser *parser, const char *bytes, size_t size)
+/* The head comes in one piece: every callback gets a whole text or its continuation. */
+static int on_url(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
     parsing->target = parsing->target != NULL ? parsing->target : bytes;
@@ -31,7 +34,7 @@ static int on_url(http_parser *parser, const char *bytes, size_t size)
     return 0;
 }
 
-static int on_header_field(http_parser *parser, const char *bytes, size_t size)
+static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
     struct rcpt_http_message *message = parsing->message;
@@ -47,7 +50,7 @@ static int on_header_field(http_parser *parser, const char *bytes, size_t size)
     return 0;
 }
 
-static int on_header_value(http_parser *parser, const char *bytes, size_t size)
+static int on_header_value(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
     if (parsing->head_done)
@@ -56,32 +59,51 @@ static int on_header_value(http_parser *parser, const char *bytes, size_t size)
         &parsing->message->headers[parsing->message->header_count - 1];
     if (header->value == NULL)
         header->value = bytes;
+    else if (bytes != header->value + header->value_size) /* continued on the next line */
+        return -1;
     parsing->in_value = true;
     header->value_size += size;
     return 0;
 }
 
 /* 1: no body. It is taken as it stands, unless it comes in chunks. */
-static int on_headers_complete(http_parser *parser)
+static int on_headers_complete(llhttp_t *parser)
 {
     struct parsing *parsing = parser->data;
     parsing->head_done = true;
     return (parser->flags & F_CHUNKED) != 0 ? 0 : 1;
 }
 
-static int on_body(http_parser *parser, const char *bytes, size_t size)
+static int on_body(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
-    parsing->body = rcpt_realloc(parsing->body, parsing->body_size + size + 1);
-    memcpy(parsing->body + parsing->body_size, bytes, size);
-    parsing->body_size += size;
+    rcpt_buffer_append(&parsing->body, bytes, size);
     return 0;
 }
 
-static int on_message_complete(http_parser *parser)
+/* What stands behind the last chunk does not count. */
+static int on_message_complete(llhttp_t *parser)
 {
-    http_parser_pause(parser, 1);
-    return 0;
+    (void)parser;
+    return HPE_PAUSED;
+}
+
+/* Copies the lines up to the empty one, each with CR LF: llhttp takes no other. Returns the size of
+ * what was copied from. */
+static size_t take_head(struct rcpt_buffer *head, const char *text, size_t size)
+{
+    size_t at = 0, line = 1;
+    while (at < size && line > 0) {
+        const char *end = memchr(text + at, '\n', size - at);
+        line = end != NULL ? (size_t)(end - text) - at : size - at;
+        size_t next = at + line + (end != NULL);
+        if (end != NULL && line > 0 && end[-1] == '\r')
+            line--;
+        rcpt_buffer_append(head, text + at, line);
+        rcpt_buffer_append_text(head, end != NULL ? "\r\n" : "");
+        at = next;
+    }
+    return at;
 }
 
 static bool is_blank(const char *text, size_t size)
@@ -122,16 +144,23 @@ static void split_target(struct parsing *parsing)
 
 static bool fail(struct rcpt_error *error, const char *problem)
 {
-    rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "not an HTTP/1.1 request: %s", problem);
+    rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "not an HTTP/1.1 request: %c%s",
+                   tolower((unsigned char)problem[0]), problem + 1);
     error->exit_code = EX_DATAERR;
     rcpt_error_hint(error, "a request line, headers, an empty line and the body: "
                            "\"POST /dlr/acme HTTP/1.1\"");
     return false;
 }
 
+static bool execute(llhttp_t *parser, const char *bytes, size_t size, struct rcpt_error *error)
+{
+    llhttp_errno_t code = llhttp_execute(parser, bytes, size);
+    return code == HPE_OK || code == HPE_PAUSED || fail(error, llhttp_get_error_reason(parser));
+}
+
 static bool parse(struct parsing *parsing, const char *text, size_t size, struct rcpt_error *error)
 {
-    static const http_parser_settings callbacks = {
+    static const llhttp_settings_t callbacks = {
         .on_url = on_url,
         .on_header_field = on_header_field,
         .on_header_value = on_header_value,
@@ -139,25 +168,19 @@ static bool parse(struct parsing *parsing, const char *text, size_t size, struct
         .on_body = on_body,
         .on_message_complete = on_message_complete,
     };
-    http_parser parser;
-    http_parser_init(&parser, HTTP_REQUEST);
+    llhttp_t parser;
+    llhttp_init(&parser, HTTP_REQUEST, &callbacks);
     parser.data = parsing;
-    size_t used = http_parser_execute(&parser, &callbacks, text, size);
-    enum http_errno code = HTTP_PARSER_ERRNO(&parser);
-    if (code != HPE_PAUSED && code != HPE_OK)
-        return fail(error, http_errno_description(code));
+    size_t used = take_head(&parsing->head, text, size);
+    if (!execute(&parser, parsing->head.bytes, parsing->head.size, error))
+        return false;
     if (!parsing->head_done)
         return fail(error, "it ends before the empty line behind the headers");
-    if (parsing->target == NULL)
-        return fail(error, "there is no path");
-    parsing->message->method = http_method_str((enum http_method)parser.method);
-    /* The parser stops on the last line end of the head when there is no body for it. */
-    if (used < size && text[used] == '\n' && used > 0 && (parser.flags & F_CHUNKED) == 0 &&
-        text[used - 1] != '\n')
-        used++;
-    if ((parser.flags & F_CHUNKED) == 0)
-        take_rest(parsing->message, text + used, size - used);
+    parsing->message->method = llhttp_method_name((llhttp_method_t)parser.method);
     split_target(parsing);
+    if ((parser.flags & F_CHUNKED) != 0)
+        return execute(&parser, text + used, size - used, error);
+    take_rest(parsing->message, text + used, size - used);
     return true;
 }
 
@@ -213,19 +236,19 @@ static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *er
 struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
                                                   struct rcpt_error *error)
 {
-    struct parsing parsing = {.message = rcpt_calloc(1, sizeof(struct rcpt_http_message))};
-    parsing.message->headers = rcpt_calloc(MAX_HEADERS, sizeof(struct rcpt_http_message_header));
+    struct rcpt_http_message *message = rcpt_calloc(1, sizeof(*message));
+    struct parsing parsing = {.message = message};
+    message->headers = rcpt_calloc(MAX_HEADERS, sizeof(struct rcpt_http_message_header));
     bool good = parse(&parsing, text, size, error);
-    if (good && parsing.body != NULL) {
-        parsing.message->body = parsing.body;
-        parsing.message->body_size = parsing.body_size;
-        parsing.message->joined = parsing.body;
-        parsing.body = NULL;
+    message->head = parsing.head.bytes;
+    message->joined = parsing.body.bytes;
+    if (parsing.body.size > 0) {
+        message->body = parsing.body.bytes;
+        message->body_size = parsing.body.size;
     }
-    free(parsing.body);
-    if (good && undo_coding(parsing.message, error))
-        return parsing.message;
-    rcpt_http_message_free(parsing.message);
+    if (good && undo_coding(message, error))
+        return message;
+    rcpt_http_message_free(message);
     return NULL;
 }
 
@@ -233,6 +256,7 @@ void rcpt_http_message_free(struct rcpt_http_message *message)
 {
     if (message == NULL)
         return;
+    free(message->head);
     free(message->joined);
     free(message->headers);
     free(message);

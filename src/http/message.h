@@ -1,4 +1,4 @@
-/* One HTTP/1.1 request in memory, taken apart by the same parser as the server's (http_parser).
+/* One HTTP/1.1 request in memory, taken apart by the same parser as the server's (llhttp).
  *
  * For samples on the standard input: a text with bare line feeds is taken too, and the body may be
  * longer or shorter than Content-Length says, because editors change lengths. A compressed body is
@@ -22,6 +22,7 @@ struct rcpt_http_message {
     size_t path_size, query_size, body_size;
     struct rcpt_http_message_header *headers;
     size_t header_count;
+    char *head;   /* private: what the pointers above point into */
     char *joined; /* private: the body, when it came in chunks or compressed */
 };
 

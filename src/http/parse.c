@@ -1,26 +1,49 @@
-/* The only file that talks to http_parser: its callbacks fill the request that is coming in.
+/* Bytes become a request, or the reason why they are none: the callbacks of llhttp.
  *
- * A callback that returns an error ends the parsing; what the client is to be told was noted in the
- * request before. The parser gets the lines of a head and of chunks one by one: what other readers
- * could take differently (continued lines, extensions of chunks) is refused before it sees it.
+ * connection.c hands its input over in pieces: parse_piece cuts them (one line of a head, one line
+ * with a chunk's size, or data), then llhttp_execute reads each. Proxies in front may read a request
+ * differently from llhttp, and then smuggle a second one past their own checks; so this file refuses
+ * what readers disagree on, before llhttp sees it: continued lines, line ends other than CR LF,
+ * extensions of chunks, blanks in names, other protocols.
+ *
+ * A callback that returns an error ends the parsing and the connection; the status that the client
+ * gets was noted in the request before.
  */
 #include <ctype.h>
 #include <string.h>
 
 #include "internal.h"
 
-static struct rcpt_http_request *incoming(const http_parser *parser)
+/* Of a head, or of one chunk's lines with the trailer: llhttp itself has no limit, and blanks
+ * around values do not count in max_header_bytes. */
+#define MAX_LINE_BYTES    (80u * 1024)
+#define MAX_SKIPPED_BYTES 65536u /* of a refused request's body */
+
+static struct rcpt_http_request *incoming(const llhttp_t *parser)
 {
     return ((struct connection *)parser->data)->incoming;
 }
 
 /* ---- lines, before the parser sees them ---- */
 
-/* A line that begins with a blank continues the one before for some readers, for others it does
- * not. */
-static bool is_good_line(char last, const char *bytes)
+/* CR and LF stand together and at the end. `bytes` is a line up to its LF, or a part of one; `last`
+ * is the byte before it. */
+static bool has_good_end(char last, const char *bytes, size_t size)
 {
-    return last != '\n' || (bytes[0] != ' ' && bytes[0] != '\t');
+    const char *cr = memchr(bytes, '\r', size);
+    if (last == '\r')
+        return bytes[0] == '\n';
+    if (cr == NULL)
+        return bytes[size - 1] != '\n';
+    size_t behind = size - (size_t)(cr - bytes) - 1;
+    return behind == 0 || (behind == 1 && cr[1] == '\n');
+}
+
+/* A line that begins with a blank continues the one before for some readers only; one that begins
+ * with a colon has no name. */
+static bool is_good_line(char last, const char *bytes, size_t size)
+{
+    return (last != '\n' || memchr(" \t:", bytes[0], 3) == NULL) && has_good_end(last, bytes, size);
 }
 
 static bool is_line_end(char last, char byte)
@@ -37,9 +60,41 @@ static bool is_good_size(char last, const char *bytes, size_t size)
     return true;
 }
 
+/* Keeps the end of the request line, which may come in several pieces, for is_http. Behind it
+ * header lines follow; empty lines before it do not count. */
+static void keep_tail(struct connection *connection, const char *bytes, size_t size)
+{
+    size_t more = size < sizeof(connection->tail) ? size : sizeof(connection->tail);
+    size_t kept = sizeof(connection->tail) - more;
+    memmove(connection->tail, connection->tail + more, kept);
+    memcpy(connection->tail + kept, bytes + size - more, more);
+    if (bytes[size - 1] != '\n')
+        return;
+    if (connection->tail[sizeof(connection->tail) - 3] != '\0')
+        connection->place = HTTP_PLACE_HEAD;
+    else
+        memset(connection->tail, 0, sizeof(connection->tail));
+}
+
+/* llhttp also takes "POST /a RTSP/1.0" and "SOURCE /a ICE/1.0", and says 1.0 of both. */
+static bool is_http(const struct connection *connection)
+{
+    return memcmp(connection->tail, " HTTP/", 6) == 0;
+}
+
+static bool is_within_limit(struct connection *connection, size_t size)
+{
+    connection->line_bytes += size;
+    if (connection->line_bytes <= MAX_LINE_BYTES)
+        return true;
+    if (connection->incoming != NULL)
+        request_refuse(connection->incoming, 431);
+    return false;
+}
+
 size_t parse_piece(struct connection *connection, const char *bytes, size_t size)
 {
-    uint64_t left = connection->parser.content_length;
+    uint64_t left = connection->parser.content_length; /* llhttp counts it down */
     bool has_data =
         connection->place == HTTP_PLACE_BODY || (connection->place == HTTP_PLACE_CHUNK && left > 0);
     if (has_data)
@@ -48,13 +103,17 @@ size_t parse_piece(struct connection *connection, const char *bytes, size_t size
     size_t piece = end != NULL ? (size_t)(end - bytes) + 1 : size;
     bool good = true;
     switch (connection->place) {
+    case HTTP_PLACE_START:
+        good = has_good_end(connection->last_byte, bytes, piece);
+        keep_tail(connection, bytes, piece);
+        break;
     case HTTP_PLACE_HEAD:
-        good = is_good_line(connection->last_byte, bytes);
+        good = is_good_line(connection->last_byte, bytes, piece);
         break;
     case HTTP_PLACE_SIZE:
         good = is_good_size(connection->last_byte, bytes, piece);
         break;
-    case HTTP_PLACE_CHUNK: /* what ends it */
+    case HTTP_PLACE_CHUNK: /* its line end */
         piece = 1;
         good = is_line_end(connection->last_byte, bytes[0]);
         break;
@@ -62,13 +121,16 @@ size_t parse_piece(struct connection *connection, const char *bytes, size_t size
         break;
     }
     connection->last_byte = bytes[piece - 1];
-    return good ? piece : 0;
+    return good && is_within_limit(connection, piece) ? piece : 0;
 }
 
 static void move_to(struct connection *connection, enum http_place place)
 {
     connection->place = place;
+    connection->line_bytes = 0;
     connection->last_byte = place == HTTP_PLACE_HEAD ? '\n' : '\0';
+    if (place == HTTP_PLACE_START)
+        memset(connection->tail, 0, sizeof(connection->tail));
 }
 
 /* ---- callbacks ---- */
@@ -80,7 +142,7 @@ static int refuse(struct rcpt_http_request *request, int status)
     return -1;
 }
 
-static int on_message_begin(http_parser *parser)
+static int on_message_begin(llhttp_t *parser)
 {
     struct connection *connection = parser->data;
     connection->incoming = request_new(connection);
@@ -98,32 +160,40 @@ static int append_head(struct rcpt_http_request *request, const char *bytes, siz
     return 0;
 }
 
-static int on_url(http_parser *parser, const char *bytes, size_t size)
+/* Loose mode lets raw bytes above 0x7f through, which gateways send, and with them these two. */
+static int on_url(llhttp_t *parser, const char *bytes, size_t size)
 {
+    if (memchr(bytes, '\t', size) != NULL || memchr(bytes, '\f', size) != NULL)
+        return refuse(incoming(parser), 400);
     return append_head(incoming(parser), bytes, size);
 }
 
+/* In the head each text ends in a NUL. */
 static void end_text(struct rcpt_http_request *request)
 {
     rcpt_buffer_append(&request->head, "", 1);
 }
 
-/* A piece is complete when one of the other kind begins. */
-static int on_header_field(http_parser *parser, const char *bytes, size_t size)
+static int on_url_complete(llhttp_t *parser)
 {
     struct rcpt_http_request *request = incoming(parser);
-    if (request->head_done) /* a trailer: nobody asked for it */
+    request->target_size = (uint32_t)request->head.size;
+    end_text(request);
+    return 0;
+}
+
+static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
+{
+    struct rcpt_http_request *request = incoming(parser);
+    if (request->head_done) /* a trailer: no handler sees it */
         return 0;
-    if (request->field_count == 0 && request->target_size == 0) {
-        request->target_size = (uint32_t)request->head.size;
-        end_text(request);
-    }
-    if (request->field_count == 0 || request->in_value) {
+    /* Loose mode lets blanks in names through: others may read such a line differently. */
+    if (memchr(bytes, ' ', size) != NULL)
+        return refuse(request, 400);
+    if (!request->in_name) {
         if (request->field_count == HTTP_MAX_HEADERS)
             return refuse(request, 431);
-        if (request->field_count > 0)
-            end_text(request);
-        request->in_value = false;
+        request->in_name = true;
         request->fields[request->field_count++] =
             (struct http_field){.name = (uint32_t)request->head.size};
     }
@@ -131,69 +201,70 @@ static int on_header_field(http_parser *parser, const char *bytes, size_t size)
     return append_head(request, bytes, size);
 }
 
-static int on_header_value(http_parser *parser, const char *bytes, size_t size)
+static int on_header_field_complete(llhttp_t *parser)
 {
     struct rcpt_http_request *request = incoming(parser);
     if (request->head_done)
         return 0;
-    struct http_field *field = &request->fields[request->field_count - 1];
-    if (!request->in_value) {
-        end_text(request);
-        request->in_value = true;
-        field->value = (uint32_t)request->head.size;
-    }
-    field->value_size += (uint32_t)size;
+    request->in_name = false;
+    end_text(request);
+    request->fields[request->field_count - 1].value = (uint32_t)request->head.size;
+    return 0;
+}
+
+static int on_header_value(llhttp_t *parser, const char *bytes, size_t size)
+{
+    struct rcpt_http_request *request = incoming(parser);
+    if (request->head_done)
+        return 0;
+    request->fields[request->field_count - 1].value_size += (uint32_t)size;
     return append_head(request, bytes, size);
 }
 
-static void end_head(struct rcpt_http_request *request)
+static int on_header_value_complete(llhttp_t *parser)
 {
-    if (request->field_count == 0)
-        request->target_size = (uint32_t)request->head.size;
-    else if (!request->in_value) { /* a last line without a value */
+    struct rcpt_http_request *request = incoming(parser);
+    if (!request->head_done)
         end_text(request);
-        request->fields[request->field_count - 1].value = (uint32_t)request->head.size;
-    }
-    end_text(request);
-    request->head_done = true;
+    return 0;
 }
 
-static int on_headers_complete(http_parser *parser)
+static int on_headers_complete(llhttp_t *parser)
 {
     struct connection *connection = parser->data;
     struct rcpt_http_request *request = connection->incoming;
     bool tunnel = parser->method == HTTP_CONNECT;
-    end_head(request);
+    request->head_done = true;
     move_to(connection, (parser->flags & F_CHUNKED) != 0 ? HTTP_PLACE_SIZE : HTTP_PLACE_BODY);
-    request->keep_alive = http_should_keep_alive(parser) && !connection->server->draining;
+    request->keep_alive = llhttp_should_keep_alive(parser) && !connection->server->draining;
     parser->upgrade = 0; /* no other protocol is spoken here: the offer is ignored */
+    if (!is_http(connection))
+        request_refuse(request, 400);
     request_check_head(request, parser);
     if (tunnel)
         return refuse(request, 405);
     /* What would take long to throw away is not read at all. */
-    if (request->refused != 0 &&
-        (request->chunked || request->expects_continue || parser->content_length != 0) &&
-        (request->chunked || request->expects_continue || parser->content_length > 65536) &&
-        (request->chunked || parser->content_length != UINT64_MAX))
+    if (request->refused != 0 && (request->chunked || parser->content_length > MAX_SKIPPED_BYTES ||
+                                  (request->expects_continue && parser->content_length > 0)))
         return refuse(request, request->refused);
-    if (request->chunked || (parser->content_length > 0 && parser->content_length != UINT64_MAX))
+    if (request->chunked || parser->content_length > 0)
         connection_set_state(connection, CONNECTION_BODY);
     return 0;
 }
 
-static int on_chunk_header(http_parser *parser)
+static int on_chunk_header(llhttp_t *parser)
 {
     move_to(parser->data, parser->content_length > 0 ? HTTP_PLACE_CHUNK : HTTP_PLACE_HEAD);
     return 0;
 }
 
-static int on_chunk_complete(http_parser *parser)
+static int on_chunk_complete(llhttp_t *parser)
 {
     move_to(parser->data, HTTP_PLACE_SIZE);
     return 0;
 }
 
-static int on_body(http_parser *parser, const char *bytes, size_t size)
+static int on_body(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct rcpt_http_request *request = incoming(parser);
     if (request->refused != 0)
@@ -202,38 +273,42 @@ static int on_body(http_parser *parser, const char *bytes, size_t size)
     return status == 0 ? 0 : refuse(request, status);
 }
 
-static int on_message_complete(http_parser *parser)
+static int on_message_complete(llhttp_t *parser)
 {
     struct connection *connection = parser->data;
     struct rcpt_http_request *request = connection->incoming;
     bool keep_alive = request->keep_alive;
-    move_to(connection, HTTP_PLACE_HEAD);
+    move_to(connection, HTTP_PLACE_START);
     connection->served = true;
     connection_set_state(connection, CONNECTION_IDLE);
     if (!keep_alive)
         connection_end_after(connection);
     request_complete(request);
-    /* One request at a time is looked at: its answer may end the connection, and the limit of
-     * those that are owed stands between two. */
+    /* One request at a time is parsed: its answer may end the connection, and the limit of
+     * those that are owed applies between two. */
     if (connection->state == CONNECTION_CLOSED || !keep_alive)
         return -1;
-    if (connection->owed >= connection->server->settings.max_pipelined)
-        http_parser_pause(parser, 1);
-    return 0;
+    return connection->owed >= connection->server->settings.max_pipelined ? HPE_PAUSED : 0;
 }
 
-void parse_settings(http_parser_settings *callbacks)
+void parse_init(struct connection *connection)
 {
-    http_parser_settings_init(callbacks);
-    callbacks->on_message_begin = on_message_begin;
-    callbacks->on_url = on_url;
-    callbacks->on_header_field = on_header_field;
-    callbacks->on_header_value = on_header_value;
-    callbacks->on_headers_complete = on_headers_complete;
-    callbacks->on_chunk_header = on_chunk_header;
-    callbacks->on_chunk_complete = on_chunk_complete;
-    callbacks->on_body = on_body;
-    callbacks->on_message_complete = on_message_complete;
+    static const llhttp_settings_t callbacks = {
+        .on_message_begin = on_message_begin,
+        .on_url = on_url,
+        .on_url_complete = on_url_complete,
+        .on_header_field = on_header_field,
+        .on_header_field_complete = on_header_field_complete,
+        .on_header_value = on_header_value,
+        .on_header_value_complete = on_header_value_complete,
+        .on_headers_complete = on_headers_complete,
+        .on_chunk_header = on_chunk_header,
+        .on_chunk_complete = on_chunk_complete,
+        .on_body = on_body,
+        .on_message_complete = on_message_complete,
+    };
+    llhttp_init(&connection->parser, HTTP_REQUEST, &callbacks);
+    connection->parser.data = connection;
 }
 
 int parse_error_status(const struct connection *connection)
@@ -241,12 +316,5 @@ int parse_error_status(const struct connection *connection)
     const struct rcpt_http_request *request = connection->incoming;
     if (request != NULL && request->refused != 0)
         return request->refused;
-    switch (HTTP_PARSER_ERRNO(&connection->parser)) {
-    case HPE_HEADER_OVERFLOW:
-        return 431;
-    case HPE_INVALID_VERSION:
-        return 505;
-    default:
-        return 400;
-    }
+    return llhttp_get_errno(&connection->parser) == HPE_INVALID_VERSION ? 505 : 400;
 }

@@ -79,8 +79,8 @@ const char *rcpt_http_source(const struct rcpt_http_request *request)
 {
     char *text = ((struct rcpt_http_request *)(uintptr_t)request)->source;
     if (text[0] == '\0') {
-        struct http_address address = source_of(request);
-        source_text(&address, text);
+        struct rcpt_address address = source_of(request);
+        rcpt_address_text(&address, text);
     }
     return text;
 }
@@ -123,24 +123,24 @@ static enum rcpt_http_method method_of(unsigned parsed)
     }
 }
 
-/* Path and query of the target: "/path?query", or "http://host/path?query" (a proxy's form). */
+/* Path and query of the target: "/path?query", "http://host/path?query" (a proxy's form), or "*"
+ * (OPTIONS of the server), which has the path "*". llhttp has checked the characters; a fragment,
+ * which no client should send, belongs to neither. */
 static bool split_target(struct rcpt_http_request *request)
 {
-    struct http_parser_url url;
-    http_parser_url_init(&url);
-    if (request->target_size == 1 && request->head.bytes[0] == '*') { /* OPTIONS of the server */
-        request->path_size = 1;
-        return true;
+    const char *target = request->head.bytes, *path = target;
+    if (target[0] != '/' && target[0] != '*') {
+        const char *host = strstr(target, "://");
+        if (host == NULL || strcspn(host + 3, "/?#") == 0)
+            return false;
+        path = host + 3 + strcspn(host + 3, "/?#");
     }
-    if (http_parser_parse_url(request->head.bytes, request->target_size, 0, &url) != 0)
-        return false;
-    if (url.field_set & (1u << UF_PATH)) {
-        request->path = url.field_data[UF_PATH].off;
-        request->path_size = url.field_data[UF_PATH].len;
-    }
-    if (url.field_set & (1u << UF_QUERY)) {
-        request->query = url.field_data[UF_QUERY].off;
-        request->query_size = url.field_data[UF_QUERY].len;
+    request->path = (uint32_t)(path - target);
+    request->path_size = (uint32_t)strcspn(path, "?#");
+    const char *mark = path + request->path_size;
+    if (*mark == '?') {
+        request->query = (uint32_t)(mark + 1 - target);
+        request->query_size = (uint32_t)strcspn(mark + 1, "#");
     }
     return true;
 }
@@ -161,9 +161,6 @@ static void note_fields(struct rcpt_http_request *request)
     for (uint32_t i = 0; i < request->field_count; i++) {
         struct rcpt_http_text name, value;
         rcpt_http_header_at(request, i, &name, &value);
-        /* The parser lets blanks in names through: others may read such a line differently. */
-        if (memchr(name.bytes, ' ', name.size) != NULL)
-            request_refuse(request, 400);
         if (request_text_is(name, "host")) {
             request->host_count++;
         } else if (request_text_is(name, "content-encoding")) {
@@ -205,7 +202,7 @@ static bool is_authorised(const struct rcpt_http_request *request)
            equal_secrets(given.bytes + 7, token, size);
 }
 
-static void check_form(struct rcpt_http_request *request, const http_parser *parser)
+static void check_form(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     bool sends = request->method & (RCPT_HTTP_POST | RCPT_HTTP_PUT | RCPT_HTTP_PATCH);
     if (parser->http_major != 1)
@@ -219,7 +216,7 @@ static void check_form(struct rcpt_http_request *request, const http_parser *par
         request_refuse(request, 411);
 }
 
-static void check_route(struct rcpt_http_request *request, const http_parser *parser)
+static void check_route(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     struct rcpt_http_text path = rcpt_http_path(request);
     request->route = http_find_route(request->server, path.bytes, path.size);
@@ -287,12 +284,11 @@ void rcpt_http_give_back(struct rcpt_http_request *request)
     source_charge(request->server, &request->counted_for, -1);
 }
 
-static void check_size(struct rcpt_http_request *request, const http_parser *parser)
+static void check_size(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct connection *connection = request->connection;
-    if (request->length_count > 0 && parser->content_length != UINT64_MAX &&
-        parser->content_length > body_limit(request))
+    if (parser->content_length > body_limit(request))
         request_refuse(request, 413);
     if (request->refused == 0 && request->expects_continue && parser->http_minor >= 1 &&
         connection->first == request) {
@@ -301,7 +297,7 @@ static void check_size(struct rcpt_http_request *request, const http_parser *par
     }
 }
 
-void request_check_head(struct rcpt_http_request *request, const http_parser *parser)
+void request_check_head(struct rcpt_http_request *request, const llhttp_t *parser)
 {
     request->method = method_of(parser->method);
     request->http_1_1 = parser->http_minor >= 1;

@@ -101,7 +101,7 @@ static bool read_trusted(struct rcpt_http_server *server, struct rcpt_error *err
         return true;
     server->trusted = rcpt_calloc(settings->trusted_proxy_count, sizeof(*server->trusted));
     for (size_t i = 0; i < settings->trusted_proxy_count; i++) {
-        if (!source_network(settings->trusted_proxies[i], &server->trusted[i])) {
+        if (!rcpt_network_parse(settings->trusted_proxies[i], &server->trusted[i])) {
             rcpt_error_fatal(error, EX_CONFIG, "%s: \"%s\" is no network of trusted proxies",
                              server->name, settings->trusted_proxies[i]);
             rcpt_error_hint(error, "an address, or address/bits");
@@ -186,7 +186,6 @@ struct rcpt_http_server *rcpt_http_new(const struct rcpt_http_settings *settings
     }
     server->read_buffer = rcpt_malloc(HTTP_READ_BYTES);
     server->sources = source_table_new();
-    parse_settings(&server->callbacks);
     if (!prepare(server, error)) {
         free_server(server);
         return NULL;

@@ -3,7 +3,6 @@
  * The table of sources has a fixed number of buckets and places in each: a flood from many
  * addresses cannot grow it, the source that has been quiet longest gives its place away.
  */
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +15,7 @@
 #define MAPPED_BITS 96u /* of ::ffff:0:0/96, where IPv4 is */
 
 struct source {
-    struct http_address address;
+    struct rcpt_address address;
     int64_t seen_ms; /* 0: free */
     uint32_t connections;
     double tokens;
@@ -27,84 +26,9 @@ struct source_table {
     struct source sources[SETS][WAYS];
 };
 
-struct http_address source_address(const struct sockaddr *address)
+static bool is_trusted(const struct rcpt_http_server *server, const struct rcpt_address *address)
 {
-    struct http_address result = {{0}};
-    if (address->sa_family == AF_INET6) {
-        memcpy(result.bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-    } else if (address->sa_family == AF_INET) {
-        result.bytes[10] = result.bytes[11] = 0xff;
-        memcpy(result.bytes + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
-    }
-    return result;
-}
-
-static bool is_mapped(const struct http_address *address)
-{
-    static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-    return memcmp(address->bytes, prefix, sizeof(prefix)) == 0;
-}
-
-void source_text(const struct http_address *address, char text[HTTP_TEXT_ADDRESS])
-{
-    if (is_mapped(address))
-        inet_ntop(AF_INET, address->bytes + 12, text, HTTP_TEXT_ADDRESS);
-    else
-        inet_ntop(AF_INET6, address->bytes, text, HTTP_TEXT_ADDRESS);
-}
-
-static bool parse_address(const char *text, size_t size, struct http_address *address)
-{
-    char copy[HTTP_TEXT_ADDRESS + 2];
-    if (size >= 2 && text[0] == '[' && text[size - 1] == ']') {
-        text++;
-        size -= 2;
-    }
-    if (size == 0 || size >= sizeof(copy))
-        return false;
-    memcpy(copy, text, size);
-    copy[size] = '\0';
-    *address = (struct http_address){{[10] = 0xff, [11] = 0xff}};
-    return inet_pton(AF_INET, copy, address->bytes + 12) == 1 ||
-           inet_pton(AF_INET6, copy, address->bytes) == 1;
-}
-
-bool source_network(const char *text, struct network *network)
-{
-    const char *slash = strchr(text, '/');
-    size_t size = slash != NULL ? (size_t)(slash - text) : strlen(text);
-    if (!parse_address(text, size, &network->address))
-        return false;
-    bool four = memchr(text, ':', size) == NULL;
-    unsigned long bits = four ? 32 : 128;
-    if (slash != NULL) {
-        if (slash[1] == '\0' || strlen(slash + 1) > 3 ||
-            strspn(slash + 1, "0123456789") != strlen(slash + 1))
-            return false;
-        bits = strtoul(slash + 1, NULL, 10);
-    }
-    /* "::ffff:10.0.0.0/8" means the IPv4 network to its author, and every IPv4 address to us. */
-    if (bits > (four ? 32u : 128u) || (!four && is_mapped(&network->address) && bits < MAPPED_BITS))
-        return false;
-    network->bits = (unsigned)bits + (four ? MAPPED_BITS : 0u);
-    return true;
-}
-
-static bool is_inside(const struct network *network, const struct http_address *address)
-{
-    unsigned whole = network->bits / 8, rest = network->bits % 8;
-    if (memcmp(network->address.bytes, address->bytes, whole) != 0)
-        return false;
-    uint8_t mask = (uint8_t)(0xff00u >> rest);
-    return rest == 0 || (network->address.bytes[whole] & mask) == (address->bytes[whole] & mask);
-}
-
-static bool is_trusted(const struct rcpt_http_server *server, const struct http_address *address)
-{
-    for (size_t i = 0; i < server->trusted_count; i++)
-        if (is_inside(&server->trusted[i], address))
-            return true;
-    return false;
+    return rcpt_networks_have(server->trusted, server->trusted_count, address);
 }
 
 /* The last entry of a list, cut off from it; what remains of the first one is no list. */
@@ -138,22 +62,24 @@ static size_t without_port(const char *text, size_t size)
 }
 
 /* An address, perhaps in quotes and with a port, as proxies write it. */
-static bool parse_forwarded(struct rcpt_http_text entry, struct http_address *address)
+static bool parse_forwarded(struct rcpt_http_text entry, struct rcpt_address *address)
 {
     if (entry.size >= 2 && entry.bytes[0] == '"' && entry.bytes[entry.size - 1] == '"') {
         entry.bytes++;
         entry.size -= 2;
     }
-    return parse_address(entry.bytes, without_port(entry.bytes, entry.size), address);
+    size_t size = without_port(entry.bytes, entry.size);
+    bool bracketed = size >= 2 && entry.bytes[0] == '[' && entry.bytes[size - 1] == ']';
+    return rcpt_address_parse(entry.bytes + bracketed, bracketed ? size - 2 : size, address);
 }
 
 /* Each proxy appends whom it heard: from the right, the first that is no proxy of ours. False: that
  * one was found, or a proxy's word cannot be read; what stands before may be the client's own. */
-static bool step_back(const struct rcpt_http_server *server, struct http_address *address,
+static bool step_back(const struct rcpt_http_server *server, struct rcpt_address *address,
                       struct rcpt_http_text forwarded)
 {
     while (forwarded.bytes != NULL) {
-        struct http_address named;
+        struct rcpt_address named;
         if (!parse_forwarded(cut_last(&forwarded), &named))
             return false;
         *address = named;
@@ -163,9 +89,9 @@ static bool step_back(const struct rcpt_http_server *server, struct http_address
     return true;
 }
 
-struct http_address source_of(const struct rcpt_http_request *request)
+struct rcpt_address source_of(const struct rcpt_http_request *request)
 {
-    struct http_address address = request->peer;
+    struct rcpt_address address = request->peer;
     if (request->server->trusted_count == 0 || !is_trusted(request->server, &address))
         return address;
     /* Several header lines are one list: the last line is the nearest proxy's. */
@@ -181,10 +107,10 @@ struct http_address source_of(const struct rcpt_http_request *request)
 
 /* Loopback and private networks. Unless it is a trusted proxy, such an address is a neighbour, or
  * a proxy that nobody has named: then all of the Internet would be one source. */
-bool source_is_near(const struct rcpt_http_server *server, const struct http_address *address)
+bool source_is_near(const struct rcpt_http_server *server, const struct rcpt_address *address)
 {
 #define FOUR [10] = 0xff, [11] = 0xff
-    static const struct network near[] = {
+    static const struct rcpt_network near[] = {
         {{{FOUR, [12] = 127}}, MAPPED_BITS + 8},
         {{{FOUR, [12] = 10}}, MAPPED_BITS + 8},
         {{{FOUR, [12] = 172, [13] = 16}}, MAPPED_BITS + 12},
@@ -198,10 +124,7 @@ bool source_is_near(const struct rcpt_http_server *server, const struct http_add
 #undef FOUR
     if (is_trusted(server, address))
         return false;
-    for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
-        if (is_inside(&near[i], address))
-            return true;
-    return false;
+    return rcpt_networks_have(near, sizeof(near) / sizeof(near[0]), address);
 }
 
 /* ---- the table ---- */
@@ -228,20 +151,20 @@ static uint64_t mix(uint64_t value)
 }
 
 /* One customer has a /64 of IPv6: all of it is one source. */
-static struct http_address key_of(const struct http_address *address)
+static struct rcpt_address key_of(const struct rcpt_address *address)
 {
-    struct http_address key = *address;
-    if (!is_mapped(address))
+    struct rcpt_address key = *address;
+    if (!rcpt_address_is_v4(address))
         memset(key.bytes + 8, 0, 8);
     return key;
 }
 
 /* The place of this source; a new one takes that of the one that has been quiet longest. */
 static struct source *find_source(struct rcpt_http_server *server,
-                                  const struct http_address *address)
+                                  const struct rcpt_address *address)
 {
     struct source_table *table = server->sources;
-    struct http_address key = key_of(address);
+    struct rcpt_address key = key_of(address);
     uint64_t halves[2];
     memcpy(halves, key.bytes, sizeof(halves));
     struct source *set = table->sources[mix(halves[0] ^ mix(halves[1] ^ table->seed)) & (SETS - 1)];
@@ -260,7 +183,7 @@ static struct source *find_source(struct rcpt_http_server *server,
     return oldest;
 }
 
-bool source_connect(struct rcpt_http_server *server, const struct http_address *address)
+bool source_connect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
     if (server->settings.max_per_source == 0)
         return true;
@@ -270,7 +193,7 @@ bool source_connect(struct rcpt_http_server *server, const struct http_address *
     return ++source->connections <= server->settings.max_per_source;
 }
 
-void source_disconnect(struct rcpt_http_server *server, const struct http_address *address)
+void source_disconnect(struct rcpt_http_server *server, const struct rcpt_address *address)
 {
     if (server->settings.max_per_source == 0)
         return;
@@ -279,7 +202,7 @@ void source_disconnect(struct rcpt_http_server *server, const struct http_addres
         source->connections--;
 }
 
-bool source_admit(struct rcpt_http_server *server, const struct http_address *address,
+bool source_admit(struct rcpt_http_server *server, const struct rcpt_address *address,
                   unsigned *wait_s)
 {
     double rate = (double)server->settings.rate_per_source;
@@ -298,7 +221,7 @@ bool source_admit(struct rcpt_http_server *server, const struct http_address *ad
     return true;
 }
 
-void source_charge(struct rcpt_http_server *server, const struct http_address *address, int tokens)
+void source_charge(struct rcpt_http_server *server, const struct rcpt_address *address, int tokens)
 {
     double most = BURST_S * (double)server->settings.rate_per_source;
     struct source *source = find_source(server, address);

@@ -1,4 +1,4 @@
-/* Calls webhooks: signed POSTs over libcurl's multi interface on the libuv loop.
+/* Calls webhooks: signed POSTs through the HTTP client (client.h).
  *
  * Connections are kept alive, HTTP/2 is spoken where the receiver can, redirects and proxies are
  * never followed, answers are cut at a limit, and addresses that are not public are refused unless
@@ -84,18 +84,15 @@ struct rcpt_webhooks *rcpt_webhooks_new(const struct rcpt_webhooks_settings *set
 /* Ends all calls (CANCELLED, from inside), then frees client and endpoints and calls on_closed. */
 void rcpt_webhooks_close(struct rcpt_webhooks *webhooks, void (*on_closed)(void *context),
                          void *context);
-void rcpt_webhooks_set_allow_private(struct rcpt_webhooks *webhooks, bool allow);
 
 /* NULL with FATAL EX_CONFIG: no URL, a secret that is none, a header that is none. */
 RCPT_MUST_CHECK struct rcpt_webhook_endpoint *rcpt_webhook_endpoint_new(
     struct rcpt_webhooks *webhooks, const struct rcpt_webhook_endpoint_settings *settings,
     struct rcpt_error *error);
-/* No further calls; those in flight come to their end, then it is freed. */
-void rcpt_webhook_endpoint_drop(struct rcpt_webhook_endpoint *endpoint);
 
 /* How many calls more are taken now. */
-unsigned rcpt_webhook_room(const struct rcpt_webhook_endpoint *endpoint);
-/* False: no room. Nothing was called then and nothing will be. */
+unsigned rcpt_webhook_capacity(const struct rcpt_webhook_endpoint *endpoint);
+/* False: no capacity. Nothing was called then and nothing will be. */
 RCPT_MUST_CHECK bool rcpt_webhook_send(struct rcpt_webhook_endpoint *endpoint,
                                        const struct rcpt_webhook_call *call,
                                        rcpt_webhook_on_answer on_answer, void *context);
@@ -128,10 +125,5 @@ bool rcpt_webhook_header_is_valid(const char *header);
 bool rcpt_webhook_header_is_ours(const char *header);
 /* http or https, a host, no user name or password. */
 bool rcpt_webhook_url_is_valid(const char *url);
-
-struct sockaddr;
-/* Whether anybody on the Internet could be meant (IANA's special-purpose registries; addresses
- * that carry an IPv4 address are judged by it). */
-bool rcpt_webhook_address_is_public(const struct sockaddr *address);
 
 #endif

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/fetch.h"
+#include "http/client.h"
 #include "internal.h"
 
 #define MAX_BYTES         65536u
 #define TIMEOUT_MS        5000
 #define TRY_AGAIN_MS      5000
-#define MAX_FLYING        2u  /* of the four threads of libuv's pool … */
-#define MAX_CONFIRMATIONS 1u  /* … and one more */
+#define MAX_IN_FLIGHT     2u /* certificates, of all accounts */
+#define MAX_CONFIRMATIONS 1u
 #define MAX_OF_ACCOUNT    2u  /* certificates that requests of one account wait for */
 #define MAX_WAITING       32u /* requests that wait for one of them */
 
@@ -136,12 +136,20 @@ static void settle(struct intake_fetch *fetch, bool good)
     }
 }
 
-static void on_certificate(void *context, const struct rcpt_http_fetched *fetched);
+static void on_certificate(void *context, const struct rcpt_client_answer *answer);
+
+static void get(struct rcpt_intake *intake, const char *url, rcpt_client_on_answer on_answer,
+                void *context)
+{
+    const struct rcpt_client_request request = {
+        .url = url, .schemes = "https", .timeout_ms = TIMEOUT_MS, .max_answer_bytes = MAX_BYTES};
+    rcpt_client_send(intake->client, &request, on_answer, context);
+}
 
 static void start_fetches(struct rcpt_intake *intake)
 {
     struct intake_fetch *fetch;
-    while (intake->fetches_flying < MAX_FLYING && (fetch = next_fetch(intake)) != NULL) {
+    while (intake->fetches_flying < MAX_IN_FLIGHT && (fetch = next_fetch(intake)) != NULL) {
         bool is_here = find(intake->certificates, fetch->url) != NULL; /* for another account */
         if (is_here || has_failed(intake, fetch->url)) {
             settle(fetch, is_here);
@@ -149,22 +157,22 @@ static void start_fetches(struct rcpt_intake *intake)
         }
         fetch->flying = true;
         intake->fetches_flying++;
-        rcpt_http_fetch(intake->loop, fetch->url, MAX_BYTES, TIMEOUT_MS, on_certificate, fetch);
+        get(intake, fetch->url, on_certificate, fetch);
     }
 }
 
-static void on_certificate(void *context, const struct rcpt_http_fetched *fetched)
+static void on_certificate(void *context, const struct rcpt_client_answer *answer)
 {
     struct intake_fetch *fetch = context;
     struct rcpt_intake *intake = fetch->intake;
-    bool good = fetched->status == 200 && fetched->size > 0;
+    bool good = answer->status == 200 && answer->size > 0 && !answer->cut;
     intake->fetches_flying--;
     if (good) {
-        keep(intake, intake->certificates, fetch->url, fetched->bytes);
+        keep(intake, intake->certificates, fetch->url, answer->body);
     } else {
         keep(intake, intake->failures, fetch->url, NULL);
         rcpt_log_warn("intake", "the certificate %s cannot be had: status %d %s", fetch->url,
-                      fetched->status, fetched->error);
+                      answer->status, answer->cut ? "longer than 64 KiB" : answer->error);
     }
     settle(fetch, good);
     start_fetches(intake);
@@ -196,17 +204,18 @@ void intake_await_certificate(struct delivery *delivery)
 
 /* ---- confirmations ---- */
 
-static void on_confirmed(void *context, const struct rcpt_http_fetched *fetched)
+static void on_confirmed(void *context, const struct rcpt_client_answer *answer)
 {
     struct delivery *delivery = context;
     struct rcpt_intake *intake = delivery->intake;
-    bool good = fetched->status >= 200 && fetched->status < 300;
+    bool good = answer->status >= 200 && answer->status < 300 && !answer->cut;
     intake->confirmations_flying--;
     if (good)
         rcpt_log_info("intake", "account %s: subscription confirmed", delivery->account->name);
     else
         rcpt_log_warn("intake", "account %s: the subscription could not be confirmed: status %d %s",
-                      delivery->account->name, fetched->status, fetched->error);
+                      delivery->account->name, answer->status,
+                      answer->cut ? "longer than 64 KiB" : answer->error);
     rcpt_ticket_release(&delivery->ticket, good);
 }
 
@@ -219,6 +228,5 @@ void intake_confirm(struct delivery *delivery)
         return;
     }
     intake->confirmations_flying++;
-    rcpt_http_fetch(intake->loop, delivery->result.confirm_url, MAX_BYTES, TIMEOUT_MS, on_confirmed,
-                    delivery);
+    get(intake, delivery->result.confirm_url, on_confirmed, delivery);
 }

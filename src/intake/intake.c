@@ -1,3 +1,4 @@
+#include "http/client.h"
 #include "internal.h"
 
 #include <stdio.h>
@@ -233,6 +234,8 @@ static void close_all(struct rcpt_intake *intake)
         intake->open++;
         uv_close(handles[i], on_handle_closed);
     }
+    intake->open++;
+    rcpt_client_close(intake->client, on_part_closed, intake);
     if (intake->http != NULL) {
         intake->open++;
         rcpt_http_close(intake->http, on_part_closed, intake);
@@ -315,6 +318,7 @@ struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *setting
     intake->loop = settings->loop;
     intake->certificate_mark = certificate_mark(intake);
     rcpt_arena_init(&intake->json, JSON_CHUNK_BYTES);
+    intake->client = rcpt_client_new(intake->loop, NULL);
     make_memories(intake);
     start_handles(intake);
     if (!make_accounts(intake, error) || !intake_start_producer(intake, error) ||

@@ -96,6 +96,7 @@ struct rcpt_intake {
     struct intake_account *accounts; /* sorted by name */
     size_t account_count;
     struct rcpt_http_server *http;
+    struct rcpt_client *client; /* for certificates and confirmations */
     struct rcpt_producer *producer;
     struct rcpt_aggregate *aggregate;
     struct rcpt_replay_memory *replay;

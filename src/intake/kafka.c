@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/timestamp.h"
+#include "host/context.h"
 #include "internal.h"
 
 #define NAMES_BYTES   512u
@@ -213,11 +214,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         config->intake.topic != NULL ? config->intake.topic : config->kafka.topics[0],
         config->intake.dead_letter_topic,
     };
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(config->kafka.properties_count + 1, sizeof(*properties));
-    for (unsigned i = 0; i < config->kafka.properties_count; i++)
-        properties[i] = (struct rcpt_kafka_property){config->kafka.properties[i].name,
-                                                     config->kafka.properties[i].value};
+    struct rcpt_kafka_property *properties = app_kafka_properties(config);
     struct rcpt_producer_settings settings = {
         .loop = intake->loop,
         .brokers = config->kafka.brokers,

@@ -30,12 +30,11 @@ struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *to
  * or a new one if librdkafka has made the partition anew. */
 static void bind_queue(struct rcpt_kafka *kafka, struct partition *partition)
 {
-    static const uint64_t one = 1;
     rd_kafka_queue_t *queue =
         rd_kafka_queue_get_partition(kafka->handle, partition->topic, partition->partition);
     RCPT_ASSERT(queue != NULL);
     rd_kafka_queue_forward(queue, NULL);
-    rd_kafka_queue_io_event_enable(queue, kafka->wake_fd, &one, sizeof(one));
+    rcpt_kafka_wake_by(&kafka->wake, queue);
     if (partition->queue != NULL)
         rd_kafka_queue_destroy(partition->queue);
     partition->queue = queue;

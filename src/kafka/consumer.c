@@ -5,10 +5,8 @@
  * looks after what slipped through; it also tells the group that the process is alive when there is
  * nothing to read.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -108,16 +106,9 @@ static void on_again(uv_idle_t *again)
     turn(again->data);
 }
 
-static void on_wake(uv_poll_t *wake, int status, int events)
+static void on_wake(void *context)
 {
-    struct rcpt_kafka *kafka = wake->data;
-    uint64_t count;
-    (void)status;
-    (void)events;
-    /* Read first: what is written while the queues are polled wakes us again. */
-    ssize_t got = read(kafka->wake_fd, &count, sizeof(count));
-    RCPT_ASSERT(got == (ssize_t)sizeof(count) || errno == EAGAIN || errno == EINTR);
-    turn(kafka);
+    turn(context);
 }
 
 static void on_tick(uv_timer_t *tick)
@@ -155,10 +146,9 @@ static void cannot_join(struct rcpt_kafka *kafka, const char *text)
 
 static void open_queues(struct rcpt_kafka *kafka)
 {
-    static const uint64_t one = 1;
     rd_kafka_poll_set_consumer(kafka->handle);
     kafka->control = rd_kafka_queue_get_consumer(kafka->handle);
-    rd_kafka_queue_io_event_enable(kafka->control, kafka->wake_fd, &one, sizeof(one));
+    rcpt_kafka_wake_by(&kafka->wake, kafka->control);
     kafka->logs = rd_kafka_queue_new(kafka->handle);
     rd_kafka_set_log_queue(kafka->handle, kafka->logs);
 }
@@ -266,51 +256,6 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
 
 /* ---- beginning and end ---- */
 
-static char *copy_text(const char *text)
-{
-    return text != NULL ? rcpt_strdup(text) : NULL;
-}
-
-static void copy_settings(struct rcpt_kafka_settings *to, const struct rcpt_kafka_settings *from)
-{
-    char **topics = rcpt_calloc(from->topic_count + 1, sizeof(*topics));
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(from->property_count + 1, sizeof(*properties));
-    *to = *from;
-    to->brokers = rcpt_strdup(from->brokers);
-    to->group = rcpt_strdup(from->group);
-    to->instance_id = copy_text(from->instance_id);
-    for (size_t i = 0; i < from->topic_count; i++)
-        topics[i] = rcpt_strdup(from->topics[i]);
-    for (size_t i = 0; i < from->property_count; i++) {
-        properties[i].name = rcpt_strdup(from->properties[i].name);
-        properties[i].value = rcpt_strdup(from->properties[i].value);
-    }
-    to->topics = (const char *const *)topics;
-    to->properties = properties;
-}
-
-/* The copies are ours, whatever the settings' const says. */
-static void drop(const void *pointer)
-{
-    free((void *)(uintptr_t)pointer);
-}
-
-static void free_settings(struct rcpt_kafka_settings *settings)
-{
-    for (size_t i = 0; i < settings->topic_count; i++)
-        drop(settings->topics[i]);
-    for (size_t i = 0; i < settings->property_count; i++) {
-        drop(settings->properties[i].name);
-        drop(settings->properties[i].value);
-    }
-    drop(settings->topics);
-    drop(settings->properties);
-    drop(settings->brokers);
-    drop(settings->group);
-    drop(settings->instance_id);
-}
-
 /* The handle of the first look-up: made here so that librdkafka's checks across properties speak at
  * once. */
 static rd_kafka_t *first_handle(const struct rcpt_kafka_settings *settings,
@@ -331,15 +276,13 @@ static rd_kafka_t *first_handle(const struct rcpt_kafka_settings *settings,
 
 static void open_loop_handles(struct rcpt_kafka *kafka)
 {
-    kafka->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    RCPT_ASSERT(kafka->wake_fd >= 0);
-    RCPT_ASSERT(uv_poll_init(kafka->loop, &kafka->wake, kafka->wake_fd) == 0);
+    rcpt_kafka_wake_open(&kafka->wake, on_wake, kafka);
+    rcpt_kafka_wake_start(&kafka->wake, kafka->loop);
     RCPT_ASSERT(uv_idle_init(kafka->loop, &kafka->again) == 0);
     RCPT_ASSERT(uv_timer_init(kafka->loop, &kafka->tick) == 0);
-    kafka->wake.data = kafka->again.data = kafka->tick.data = kafka;
+    kafka->again.data = kafka->tick.data = kafka;
     kafka->on_again = on_again;
     kafka->on_topics_known = join_if_ready;
-    uv_poll_start(&kafka->wake, UV_READABLE, on_wake);
     uv_timer_start(&kafka->tick, on_tick, TICK_MS, TICK_MS);
     kafka->workers = rcpt_kafka_workers_new(kafka->loop);
 }
@@ -353,7 +296,7 @@ struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
     struct rcpt_kafka *kafka = rcpt_calloc(1, sizeof(*kafka));
     rcpt_backoff_init(&kafka->look_backoff, RCPT_KAFKA_LOOK_MIN_MS, RCPT_KAFKA_LOOK_MAX_MS,
                       uv_hrtime());
-    copy_settings(&kafka->settings, settings);
+    rcpt_kafka_copy_settings(&kafka->settings, settings);
     kafka->callbacks = settings->callbacks;
     kafka->loop = settings->loop;
     kafka->counts = rcpt_calloc(settings->topic_count + 1, sizeof(*kafka->counts));
@@ -372,8 +315,8 @@ static void free_kafka(struct rcpt_kafka *kafka)
 {
     void (*on_closed)(void *context) = kafka->callbacks.on_closed;
     void *context = kafka->callbacks.context;
-    close(kafka->wake_fd);
-    free_settings(&kafka->settings);
+    close(kafka->wake.fd);
+    rcpt_kafka_free_settings(&kafka->settings);
     free(kafka->partitions);
     free(kafka->counts);
     free(kafka->cluster_id);
@@ -397,43 +340,22 @@ static void end(struct rcpt_kafka *kafka)
 {
     kafka->life = LIFE_ENDING;
     kafka->open_handles = 4;
-    uv_close((uv_handle_t *)&kafka->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&kafka->wake.poll, on_handle_closed);
     uv_close((uv_handle_t *)&kafka->again, on_handle_closed);
     uv_close((uv_handle_t *)&kafka->tick, on_handle_closed);
     rcpt_kafka_workers_close(kafka->workers, on_part_closed, kafka);
 }
 
-struct destruction {
-    struct rcpt_kafka_job job;
-    struct rcpt_kafka *kafka; /* the loop's */
-    rd_kafka_t *handle;
-};
-
-static void destroy_work(struct rcpt_kafka_job *job)
+static void on_destroyed(void *context)
 {
-    rd_kafka_destroy(((struct destruction *)job)->handle);
+    end(context);
 }
 
-static void destroy_done(struct rcpt_kafka_job *job, bool in_time)
-{
-    struct rcpt_kafka *kafka = ((struct destruction *)job)->kafka;
-    if (!in_time)
-        rcpt_log_warn("kafka", "librdkafka did not end in time; it is left to the process's end");
-    end(kafka);
-}
-
-static void destroy_free(struct rcpt_kafka_job *job)
-{
-    free(job);
-}
-
-/* librdkafka must not write to the eventfd's number once that belongs to somebody else. */
 static void release_queues(struct rcpt_kafka *kafka)
 {
     rcpt_kafka_forget_partitions(kafka);
     serve_logs(kafka);
-    rd_kafka_queue_io_event_enable(kafka->control, -1, NULL, 0);
-    rd_kafka_queue_destroy(kafka->control);
+    rcpt_kafka_release_queue(kafka->control);
     rd_kafka_queue_destroy(kafka->logs);
     kafka->control = kafka->logs = NULL;
 }
@@ -441,16 +363,12 @@ static void release_queues(struct rcpt_kafka *kafka)
 static void destroy(struct rcpt_kafka *kafka)
 {
     int64_t left = kafka->close_deadline_ms - rcpt_kafka_now_ms(kafka);
-    struct destruction *destruction = rcpt_calloc(1, sizeof(*destruction));
-    destruction->job.work = destroy_work;
-    destruction->job.done = destroy_done;
-    destruction->job.free = destroy_free;
-    destruction->kafka = kafka;
-    destruction->handle = kafka->handle;
+    rd_kafka_t *handle = kafka->handle;
     kafka->handle = NULL;
     kafka->life = LIFE_DESTROYING;
-    rcpt_kafka_workers_start(kafka->workers, &destruction->job,
-                             left > DESTROY_FLOOR_MS ? left : DESTROY_FLOOR_MS);
+    rcpt_kafka_destroy_handle(kafka->workers, handle,
+                              left > DESTROY_FLOOR_MS ? left : DESTROY_FLOOR_MS, on_destroyed,
+                              kafka);
 }
 
 static void leave(struct rcpt_kafka *kafka)

@@ -10,6 +10,9 @@
  * health.c      which errors mean what, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
  * producer.c    the other direction: records, deliveries, a client that is replaced when it failed
+ * transactor.c  records in transactions
+ * send_settings.c  properties of both
+ * client.c      what all of them share: copies of settings, waking the loop, the end of a handle
  * worker.c      jobs in threads of their own, with a deadline
  */
 #ifndef RECEIPTD_KAFKA_INTERNAL_H
@@ -79,6 +82,13 @@ struct health {
 /* Back-off of look-ups of the cluster. */
 #define RCPT_KAFKA_LOOK_MIN_MS 250
 #define RCPT_KAFKA_LOOK_MAX_MS 5000
+/* An eventfd that librdkafka writes to when an empty queue gets its first event. */
+struct rcpt_kafka_wake {
+    uv_poll_t poll; /* first: its callbacks find the wake by it; data is the context */
+    int fd;
+    void (*on_wake)(void *context);
+    void *context;
+};
 
 #define ROUND_MESSAGES 256u /* of all partitions, see messages.c */
 
@@ -90,8 +100,7 @@ struct rcpt_kafka {
     rd_kafka_t *handle;        /* NULL before the group is joined */
     rd_kafka_queue_t *control; /* rebalances and errors */
     rd_kafka_queue_t *logs;
-    int wake_fd; /* eventfd that librdkafka writes to */
-    uv_poll_t wake;
+    struct rcpt_kafka_wake wake;
     uv_idle_t again; /* active: a turn is due without waiting */
     uv_idle_cb on_again;
     void (*on_topics_known)(struct rcpt_kafka *kafka); /* of consumer.c: joins if it may */
@@ -140,7 +149,26 @@ static inline void rcpt_kafka_again(struct rcpt_kafka *kafka)
         uv_idle_start(&kafka->again, kafka->on_again);
 }
 
+/* client.c */
+void rcpt_kafka_copy_settings(struct rcpt_kafka_settings *to,
+                              const struct rcpt_kafka_settings *from); /* deep */
+void rcpt_kafka_free_settings(struct rcpt_kafka_settings *settings);   /* of such a copy */
+/* The descriptor is there from here on, and open until the caller closes it. */
+void rcpt_kafka_wake_open(struct rcpt_kafka_wake *wake, void (*on_wake)(void *context),
+                          void *context);
+void rcpt_kafka_wake_start(struct rcpt_kafka_wake *wake, uv_loop_t *loop);
+void rcpt_kafka_wake_by(const struct rcpt_kafka_wake *wake, rd_kafka_queue_t *queue);
+/* librdkafka must not write to the descriptor's number once that belongs to another file. */
+void rcpt_kafka_release_queue(rd_kafka_queue_t *queue);
+/* In a thread, since it may take long. `on_destroyed` NULL: nothing waits for it. */
+void rcpt_kafka_destroy_handle(struct rcpt_kafka_workers *workers, rd_kafka_t *handle_taken,
+                               int64_t allowance_ms, void (*on_destroyed)(void *context),
+                               void *context);
+
 /* settings.c */
+RCPT_MUST_CHECK bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf,
+                                               const struct rcpt_kafka_property *properties,
+                                               size_t count, struct rcpt_error *error);
 struct fetch_limits {
     size_t queued_kbytes; /* queued.max.messages.kbytes, per partition */
     size_t fetch_bytes;   /* fetch.message.max.bytes, per partition */
@@ -161,6 +189,14 @@ const char *rcpt_kafka_mechanism(const struct rcpt_kafka_settings *settings);
 /* Whether this librdkafka cannot do the SCRAM that is asked for where the broker is of release 4.
  */
 bool rcpt_kafka_is_scram_broken(const struct rcpt_kafka_settings *settings);
+
+/* send_settings.c: NULL and the error on refusal. `producer` false: to read the mark. */
+struct rcpt_producer_settings;
+struct rcpt_transactor_settings;
+rd_kafka_conf_t *rcpt_producer_conf_new(const struct rcpt_producer_settings *settings,
+                                        struct rcpt_error *error);
+rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings *settings,
+                                          bool producer, struct rcpt_error *error);
 
 /* advice.c */
 /* Replaces the hint of an error of TLS or of a password by one that names what is set. */

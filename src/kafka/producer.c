@@ -7,11 +7,8 @@
  */
 #include "producer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/eventfd.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -23,6 +20,7 @@
 #define LOOK_AGAIN_MS     1000
 #define LOOK_STEADY_MS    30000
 #define LOG_AGAIN_MS      10000
+#define DESTROY_MS        30000 /* of a handle that another has replaced */
 
 enum producer_life {
     PRODUCER_OPEN,
@@ -32,7 +30,8 @@ enum producer_life {
 };
 
 struct rcpt_producer {
-    struct rcpt_producer_settings settings; /* deep copy */
+    struct rcpt_producer_settings settings; /* its texts are those of `common` */
+    struct rcpt_kafka_settings common;      /* deep copy */
     struct rcpt_producer_callbacks callbacks;
     uv_loop_t *loop;
     rd_kafka_t *handle;
@@ -40,8 +39,7 @@ struct rcpt_producer {
     rd_kafka_topic_t *topics[RCPT_PRODUCER_MAX_TOPICS];
     int32_t counts[RCPT_PRODUCER_MAX_TOPICS]; /* -1: not known yet */
     enum producer_life life;
-    int wake_fd;
-    uv_poll_t wake;
+    struct rcpt_kafka_wake wake;
     uv_timer_t tick;
     unsigned open_handles;
     struct rcpt_kafka_workers *workers;
@@ -59,110 +57,10 @@ static int64_t now_ms(const struct rcpt_producer *producer)
     return (int64_t)uv_now(producer->loop);
 }
 
-/* ---- settings ---- */
-
-static const struct rcpt_kafka_property fixed[] = {
-    {"enable.idempotence", "true"},
-    {"acks", "all"},
-    {"allow.auto.create.topics", "false"},
-    /* Whatever waits is sent: batches are made before they come here. */
-    {"linger.ms", "0"},
-    {"queue.buffering.max.messages", "1000000"},
-    {"socket.nagle.disable", "true"},
-};
-
-static const struct rcpt_kafka_property defaults[] = {
-    {"client.id", "receiptd-intake"}, {"socket.keepalive.enable", "true"},
-    {"reconnect.backoff.ms", "50"},   {"reconnect.backoff.max.ms", "2000"},
-    {"retry.backoff.ms", "50"},       {"topic.metadata.refresh.interval.ms", "30000"},
-};
-
-#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
-
-/* The properties of kafka.properties that would take the promise away. */
-static bool is_ours(const char *name, struct rcpt_error *error)
-{
-    static const char *const also[] = {"request.required.acks", "message.timeout.ms",
-                                       "delivery.timeout.ms",   "queue.buffering.max.kbytes",
-                                       "message.max.bytes",     "compression.codec",
-                                       "compression.type",      "transactional.id"};
-    bool ours = false;
-    for (size_t i = 0; i < LENGTH(fixed); i++)
-        ours = ours || strcasecmp(name, fixed[i].name) == 0;
-    for (size_t i = 0; i < LENGTH(also); i++)
-        ours = ours || strcasecmp(name, also[i]) == 0;
-    if (ours) {
-        rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: the intake needs it",
-                         name);
-        rcpt_error_hint(error, "remove it; see the intake section");
-    }
-    return ours;
-}
-
-static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
-                      struct rcpt_error *error)
-{
-    for (size_t i = 0; i < settings->property_count; i++) {
-        const struct rcpt_kafka_property *property = &settings->properties[i];
-        if (is_ours(property->name, error) ||
-            !rcpt_kafka_check_property(property->name, property->value, error) ||
-            !rcpt_kafka_set_property(conf, property->name, property->value, error))
-            return false;
-    }
-    return true;
-}
-
-static bool set_sizes(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
-                      struct rcpt_error *error)
-{
-    char kbytes[32], record[32], timeout[32];
-    snprintf(kbytes, sizeof(kbytes), "%zu", settings->budget_bytes / 1024 * 2 + 1024);
-    snprintf(record, sizeof(record), "%zu", settings->max_record_bytes + 65536);
-    snprintf(timeout, sizeof(timeout), "%lld", (long long)settings->delivery_timeout_ms);
-    return rcpt_kafka_set_property(conf, "queue.buffering.max.kbytes", kbytes, error) &&
-           rcpt_kafka_set_property(conf, "message.max.bytes", record, error) &&
-           rcpt_kafka_set_property(conf, "message.timeout.ms", timeout, error) &&
-           rcpt_kafka_set_property(conf, "compression.type", settings->compression, error);
-}
-
-static bool set_all(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *properties,
-                    size_t count, struct rcpt_error *error)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!rcpt_kafka_set_property(conf, properties[i].name, properties[i].value, error))
-            return false;
-    return true;
-}
-
-/* From librdkafka's own threads. What it says of the consumer's properties is no news. */
-static void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *text)
-{
-    (void)handle;
-    if (strcmp(facility, "CONFWARN") != 0)
-        rcpt_log_debug("kafka", "producer: %s (%s, level %d)", text, facility, level);
-}
-
-static rd_kafka_conf_t *make_conf(const struct rcpt_producer_settings *settings,
-                                  struct rcpt_error *error)
-{
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!set_all(conf, defaults, LENGTH(defaults), error) ||
-        !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
-        !set_users(conf, settings, error) || !set_all(conf, fixed, LENGTH(fixed), error) ||
-        !set_sizes(conf, settings, error)) {
-        rd_kafka_conf_destroy(conf);
-        return NULL;
-    }
-    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
-    rd_kafka_conf_set_log_cb(conf, on_log);
-    return conf;
-}
-
 static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error)
 {
-    static const uint64_t one = 1;
     char text[256];
-    rd_kafka_conf_t *conf = make_conf(&producer->settings, error);
+    rd_kafka_conf_t *conf = rcpt_producer_conf_new(&producer->settings, error);
     if (conf == NULL)
         return false;
     producer->handle = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
@@ -176,19 +74,12 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
         producer->topics[i] =
             rd_kafka_topic_new(producer->handle, producer->settings.topics[i], NULL);
     producer->queue = rd_kafka_queue_get_main(producer->handle);
-    rd_kafka_queue_io_event_enable(producer->queue, producer->wake_fd, &one, sizeof(one));
+    rcpt_kafka_wake_by(&producer->wake, producer->queue);
     producer->life = PRODUCER_OPEN;
     return true;
 }
 
 /* ---- health ---- */
-
-/* What both directions have in common. */
-static struct rcpt_kafka_settings common_settings(const struct rcpt_producer *producer)
-{
-    return (struct rcpt_kafka_settings){.properties = producer->settings.properties,
-                                        .property_count = producer->settings.property_count};
-}
 
 static void tell_health(struct rcpt_producer *producer, bool healthy,
                         const struct rcpt_error *error)
@@ -230,10 +121,9 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
         on_fatal(producer);
         return;
     }
-    const struct rcpt_kafka_settings settings = common_settings(producer);
     rcpt_kafka_describe(&error, code, producer->settings.brokers,
                         rd_kafka_event_error_string(event));
-    rcpt_kafka_advise(&settings, &error);
+    rcpt_kafka_advise(&producer->common, &error);
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
         code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
         tell_health(producer, false, &error);
@@ -392,23 +282,12 @@ static void look_now(struct rcpt_producer *producer)
 
 /* ---- the end of a handle, and of the producer ---- */
 
-static void drop(const void *pointer)
+static void free_producer(struct rcpt_producer *producer)
 {
-    free((void *)(uintptr_t)pointer);
-}
-
-static void free_settings(struct rcpt_producer_settings *settings)
-{
-    for (size_t i = 0; i < settings->topic_count; i++)
-        drop(settings->topics[i]);
-    for (size_t i = 0; i < settings->property_count; i++) {
-        drop(settings->properties[i].name);
-        drop(settings->properties[i].value);
-    }
-    drop(settings->topics);
-    drop(settings->properties);
-    drop(settings->brokers);
-    drop(settings->compression);
+    close(producer->wake.fd);
+    rcpt_kafka_free_settings(&producer->common);
+    free((void *)(uintptr_t)producer->settings.compression);
+    free(producer);
 }
 
 static void on_part_closed(void *context)
@@ -418,9 +297,7 @@ static void on_part_closed(void *context)
         return;
     void (*on_closed)(void *context) = producer->callbacks.on_closed;
     void *closed_context = producer->callbacks.context;
-    close(producer->wake_fd);
-    free_settings(&producer->settings);
-    free(producer);
+    free_producer(producer);
     on_closed(closed_context);
 }
 
@@ -433,42 +310,20 @@ static void end(struct rcpt_producer *producer)
 {
     producer->life = PRODUCER_ENDING;
     producer->open_handles = 3;
-    uv_close((uv_handle_t *)&producer->wake, on_handle_closed);
+    uv_close((uv_handle_t *)&producer->wake.poll, on_handle_closed);
     uv_close((uv_handle_t *)&producer->tick, on_handle_closed);
     rcpt_kafka_workers_close(producer->workers, on_part_closed, producer);
 }
 
-struct destruction {
-    struct rcpt_kafka_job job;
-    struct rcpt_producer *producer; /* NULL: nobody waits for it */
-    rd_kafka_t *handle;
-};
-
-static void destroy_work(struct rcpt_kafka_job *job)
+static void on_destroyed(void *context)
 {
-    rd_kafka_destroy(((struct destruction *)job)->handle);
+    end(context);
 }
 
-static void destroy_done(struct rcpt_kafka_job *job, bool in_time)
-{
-    struct rcpt_producer *producer = ((struct destruction *)job)->producer;
-    if (!in_time)
-        rcpt_log_warn("kafka", "librdkafka did not end in time; it is left to the process's end");
-    if (producer != NULL)
-        end(producer);
-}
-
-static void destroy_free(struct rcpt_kafka_job *job)
-{
-    free(job);
-}
-
-/* Leaves the handle to the process's end. librdkafka must not write to the eventfd's number once
- * that belongs to somebody else. */
+/* Leaves the handle to the process's end. */
 static void abandon_handle(struct rcpt_producer *producer)
 {
-    rd_kafka_queue_io_event_enable(producer->queue, -1, NULL, 0);
-    rd_kafka_queue_destroy(producer->queue);
+    rcpt_kafka_release_queue(producer->queue);
     producer->queue = NULL;
     producer->handle = NULL;
     producer->stuck = false;
@@ -478,22 +333,16 @@ static void abandon_handle(struct rcpt_producer *producer)
 static void destroy_later(struct rcpt_producer *producer)
 {
     bool closing = producer->life == PRODUCER_CLOSING;
-    struct destruction *destruction = rcpt_calloc(1, sizeof(*destruction));
+    rd_kafka_t *handle = producer->handle;
     for (size_t i = 0; i < producer->settings.topic_count; i++)
         rd_kafka_topic_destroy(producer->topics[i]);
-    destruction->job.work = destroy_work;
-    destruction->job.done = destroy_done;
-    destruction->job.free = destroy_free;
-    destruction->handle = producer->handle;
-    destruction->producer = closing ? producer : NULL;
     abandon_handle(producer);
     if (closing)
         producer->life = PRODUCER_ENDING;
     int64_t left = producer->close_deadline_ms - now_ms(producer);
-    rcpt_kafka_workers_start(producer->workers, &destruction->job,
-                             !closing      ? 30000
-                             : left > 1000 ? left
-                                           : 1000);
+    int64_t allowance = !closing ? DESTROY_MS : left > 1000 ? left : 1000;
+    rcpt_kafka_destroy_handle(producer->workers, handle, allowance, closing ? on_destroyed : NULL,
+                              producer);
 }
 
 /* Everything was reported and no thread uses the handle: it may go. */
@@ -539,14 +388,9 @@ static void on_tick(uv_timer_t *timer)
         look_now(producer);
 }
 
-static void on_wake(uv_poll_t *wake, int status, int events)
+static void on_wake(void *context)
 {
-    struct rcpt_producer *producer = wake->data;
-    uint64_t count;
-    (void)status;
-    (void)events;
-    if (read(producer->wake_fd, &count, sizeof(count)) > 0)
-        drain(producer);
+    drain(context);
 }
 
 /* ---- sending ---- */
@@ -586,11 +430,6 @@ enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
     return code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? RCPT_PRODUCER_FULL : RCPT_PRODUCER_DOWN;
 }
 
-size_t rcpt_producer_bytes(const struct rcpt_producer *producer)
-{
-    return producer->bytes;
-}
-
 size_t rcpt_producer_records(const struct rcpt_producer *producer)
 {
     return producer->records;
@@ -598,23 +437,23 @@ size_t rcpt_producer_records(const struct rcpt_producer *producer)
 
 /* ---- beginning and end ---- */
 
-static void copy_settings(struct rcpt_producer_settings *to,
-                          const struct rcpt_producer_settings *from)
+static void copy_settings(struct rcpt_producer *producer,
+                          const struct rcpt_producer_settings *settings)
 {
-    char **topics = rcpt_calloc(from->topic_count + 1, sizeof(*topics));
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(from->property_count + 1, sizeof(*properties));
-    *to = *from;
-    to->brokers = rcpt_strdup(from->brokers);
-    to->compression = rcpt_strdup(from->compression);
-    for (size_t i = 0; i < from->topic_count; i++)
-        topics[i] = rcpt_strdup(from->topics[i]);
-    for (size_t i = 0; i < from->property_count; i++) {
-        properties[i].name = rcpt_strdup(from->properties[i].name);
-        properties[i].value = rcpt_strdup(from->properties[i].value);
-    }
-    to->topics = (const char *const *)topics;
-    to->properties = properties;
+    const struct rcpt_kafka_settings common = {
+        .loop = settings->loop,
+        .brokers = settings->brokers,
+        .topics = settings->topics,
+        .topic_count = settings->topic_count,
+        .properties = settings->properties,
+        .property_count = settings->property_count,
+    };
+    rcpt_kafka_copy_settings(&producer->common, &common);
+    producer->settings = *settings;
+    producer->settings.brokers = producer->common.brokers;
+    producer->settings.topics = producer->common.topics;
+    producer->settings.properties = producer->common.properties;
+    producer->settings.compression = rcpt_strdup(settings->compression);
 }
 
 struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *settings,
@@ -622,26 +461,21 @@ struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *set
 {
     RCPT_ASSERT(settings->topic_count <= RCPT_PRODUCER_MAX_TOPICS);
     struct rcpt_producer *producer = rcpt_calloc(1, sizeof(*producer));
-    copy_settings(&producer->settings, settings);
+    copy_settings(producer, settings);
     producer->callbacks = settings->callbacks;
     producer->loop = settings->loop;
     for (size_t i = 0; i < settings->topic_count; i++)
         producer->counts[i] = -1;
     producer->logged_at_ms = -LOG_AGAIN_MS;
-    producer->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    RCPT_ASSERT(producer->wake_fd >= 0);
+    rcpt_kafka_wake_open(&producer->wake, on_wake, producer);
     if (!open_handle(producer, error)) {
-        close(producer->wake_fd);
-        free_settings(&producer->settings);
-        free(producer);
+        free_producer(producer);
         return NULL;
     }
-    const struct rcpt_kafka_settings common = common_settings(producer);
-    rcpt_kafka_warn_of_library(&common);
-    RCPT_ASSERT(uv_poll_init(producer->loop, &producer->wake, producer->wake_fd) == 0);
+    rcpt_kafka_warn_of_library(&producer->common);
+    rcpt_kafka_wake_start(&producer->wake, producer->loop);
     RCPT_ASSERT(uv_timer_init(producer->loop, &producer->tick) == 0);
-    producer->wake.data = producer->tick.data = producer;
-    uv_poll_start(&producer->wake, UV_READABLE, on_wake);
+    producer->tick.data = producer;
     uv_timer_start(&producer->tick, on_tick, 0, TICK_MS);
     producer->workers = rcpt_kafka_workers_new(producer->loop);
     return producer;

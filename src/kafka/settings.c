@@ -224,8 +224,8 @@ struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitio
     };
 }
 
-static bool set_all(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *properties,
-                    size_t count, struct rcpt_error *error)
+bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf, const struct rcpt_kafka_property *properties,
+                               size_t count, struct rcpt_error *error)
 {
     for (size_t i = 0; i < count; i++)
         if (!rcpt_kafka_set_property(conf, properties[i].name, properties[i].value, error))
@@ -278,8 +278,8 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!set_all(conf, fixed, LENGTH(fixed), error) ||
-        !set_all(conf, defaults, LENGTH(defaults), error) ||
+    if (!rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
+        !rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         (limits != NULL && !set_member(conf, settings, limits, error)) ||
         !set_users(conf, settings, error)) {

@@ -1,8 +1,11 @@
+/* A transactional producer for folds. Each operation is a job in a thread, which owns the client
+ * while it runs; on_done returns the client, or destroys it in another job. States: closed (no
+ * handle), busy (a job has it), open. Called by folds/lane.c.
+ */
 #include "transactor.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sysexits.h>
 
 #include "internal.h"
@@ -14,10 +17,8 @@
 #define GRACE_MS   5000 /* beyond the deadline, until a thread is given up */
 
 struct rcpt_transactor {
-    struct rcpt_transactor_settings settings; /* copies */
-    char **texts;
-    size_t text_count;
-    struct rcpt_kafka_property *properties;
+    struct rcpt_transactor_settings settings; /* its texts are those of `common` */
+    struct rcpt_kafka_settings common;        /* deep copy; the group is the id */
     struct rcpt_kafka_workers *workers;
     rd_kafka_t *handle; /* NULL: closed, or lent to the job */
     bool busy, dropped;
@@ -337,98 +338,25 @@ static void on_done(struct rcpt_kafka_job *base, bool in_time)
         transactor->settings.on_published(transactor->settings.context, error);
 }
 
-/* ---- properties ---- */
-
-static const struct rcpt_kafka_property ours[] = {
-    {"client.id", "receiptd-folds"},
-    {"compression.type", "lz4"},
-    {"linger.ms", "5"},
-    {"message.timeout.ms", "15000"},
-    {"topic.metadata.propagation.max.ms", "5000"}, /* then a topic does not exist */
-    {"enable.idempotence", "true"},
-    {"socket.keepalive.enable", "true"},
-    {"reconnect.backoff.max.ms", "2000"},
-    {"transaction.timeout.ms", "20000"},
-};
-
-/* What a producer has no use for, among what kafka.properties may hold. */
-static bool is_of_the_consumer(const char *name)
-{
-    static const char *const prefixes[] = {"fetch.",  "session.",      "heartbeat.", "max.poll.",
-                                           "queued.", "check.",        "isolation.", "partition.",
-                                           "group.",  "max.partition."};
-    for (size_t index = 0; index < sizeof(prefixes) / sizeof(prefixes[0]); index++)
-        if (strncasecmp(name, prefixes[index], strlen(prefixes[index])) == 0)
-            return true;
-    return false;
-}
-
-static void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *text)
-{
-    (void)handle;
-    if (strcmp(facility, "CONFWARN") != 0)
-        rcpt_log_debug("kafka", "folds: %s (%s, level %d)", text, facility, level);
-}
-
-static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_transactor_settings *settings,
-                      bool producer, struct rcpt_error *error)
-{
-    for (size_t index = 0; index < settings->property_count; index++) {
-        const struct rcpt_kafka_property *property = &settings->properties[index];
-        if (producer && is_of_the_consumer(property->name))
-            continue;
-        if (!rcpt_kafka_check_property(property->name, property->value, error) ||
-            !rcpt_kafka_set_property(conf, property->name, property->value, error))
-            return false;
-    }
-    return true;
-}
-
-static rd_kafka_conf_t *make_conf(const struct rcpt_transactor_settings *settings, bool producer,
-                                  struct rcpt_error *error)
-{
-    rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    bool good = rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) &&
-                set_users(conf, settings, producer, error);
-    for (size_t index = 0; producer && good && index < sizeof(ours) / sizeof(ours[0]); index++)
-        good = rcpt_kafka_set_property(conf, ours[index].name, ours[index].value, error);
-    if (good && producer)
-        good = rcpt_kafka_set_property(conf, "transactional.id", settings->id, error);
-    else if (good)
-        good = rcpt_kafka_set_property(conf, "group.id", settings->id, error) &&
-               rcpt_kafka_set_property(conf, "isolation.level", "read_committed", error);
-    rd_kafka_conf_set_log_cb(conf, on_log);
-    if (producer)
-        rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    if (good)
-        return conf;
-    rd_kafka_conf_destroy(conf);
-    return NULL;
-}
-
 /* ---- the module ---- */
-
-static char *keep(struct rcpt_transactor *transactor, const char *text)
-{
-    transactor->texts =
-        rcpt_realloc(transactor->texts, (transactor->text_count + 1) * sizeof(*transactor->texts));
-    return transactor->texts[transactor->text_count++] = rcpt_strdup(text);
-}
 
 struct rcpt_transactor *rcpt_transactor_new(const struct rcpt_transactor_settings *settings)
 {
     struct rcpt_transactor *transactor = rcpt_calloc(1, sizeof(*transactor));
+    const struct rcpt_kafka_settings common = {
+        .brokers = settings->brokers,
+        .group = settings->id,
+        .topics = &settings->mark_topic,
+        .topic_count = 1,
+        .properties = settings->properties,
+        .property_count = settings->property_count,
+    };
+    rcpt_kafka_copy_settings(&transactor->common, &common);
     transactor->settings = *settings;
-    struct rcpt_kafka_property *properties =
-        rcpt_calloc(settings->property_count + 1, sizeof(*properties));
-    for (size_t index = 0; index < settings->property_count; index++)
-        properties[index] = (struct rcpt_kafka_property){
-            .name = keep(transactor, settings->properties[index].name),
-            .value = keep(transactor, settings->properties[index].value)};
-    transactor->settings.properties = transactor->properties = properties;
-    transactor->settings.brokers = keep(transactor, settings->brokers);
-    transactor->settings.id = keep(transactor, settings->id);
-    transactor->settings.mark_topic = keep(transactor, settings->mark_topic);
+    transactor->settings.brokers = transactor->common.brokers;
+    transactor->settings.id = transactor->common.group;
+    transactor->settings.mark_topic = transactor->common.topics[0];
+    transactor->settings.properties = transactor->common.properties;
     transactor->workers = rcpt_kafka_workers_new(settings->loop);
     return transactor;
 }
@@ -462,9 +390,10 @@ void rcpt_transactor_open(struct rcpt_transactor *transactor)
         destroy(transactor, transactor->handle);
     transactor->handle = NULL;
     struct job *job = job_new(transactor, JOB_OPEN);
-    job->conf = make_conf(&transactor->settings, true, &error);
-    job->reader_conf = make_conf(&transactor->settings, false, &error);
+    job->conf = rcpt_transactor_conf_new(&transactor->settings, true, &error);
+    job->reader_conf = rcpt_transactor_conf_new(&transactor->settings, false, &error);
     RCPT_ASSERT(job->conf != NULL && job->reader_conf != NULL); /* the consumer's check took them */
+    rd_kafka_conf_set_dr_msg_cb(job->conf, on_delivery);
     start(transactor, job, OPEN_MS);
 }
 
@@ -508,10 +437,7 @@ static void on_workers_closed(void *context)
     struct rcpt_transactor *transactor = context;
     void (*on_closed)(void *context) = transactor->on_closed;
     void *close_context = transactor->close_context;
-    for (size_t index = 0; index < transactor->text_count; index++)
-        free(transactor->texts[index]);
-    free(transactor->texts);
-    free(transactor->properties);
+    rcpt_kafka_free_settings(&transactor->common);
     free(transactor);
     on_closed(close_context);
 }

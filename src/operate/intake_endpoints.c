@@ -178,10 +178,7 @@ void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
     endpoints->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     rcpt_config_hash(config, endpoints->config_hash);
     endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
-    /* What is there belongs to the consumer, but for the intake and the process. */
-    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_HALTED, RCPT_METRIC_INTAKE_ACCOUNT);
-    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_INTAKE_CLOSED + 1, RCPT_METRIC_SCRAPE);
-    rcpt_metrics_hide(endpoints->metrics, RCPT_METRIC_RELOADS, RCPT_METRIC_LOG_LINES);
+    rcpt_metrics_hide(endpoints->metrics, RCPT_METRICS_OF_WORKER);
     uv_timer_init(loop, &endpoints->retry);
     endpoints->retry.data = endpoints;
     if (config->intake.metrics_listen[0] != '\0')

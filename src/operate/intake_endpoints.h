@@ -5,7 +5,7 @@
 
 #include <uv.h>
 
-#include "base/metrics.h"
+#include "host/metrics.h"
 #include "intake/intake.h"
 #include "pages.h"
 #include "trace/tracer.h"

@@ -39,8 +39,7 @@ static void set_of(struct measure *measure, enum rcpt_metric metric, const char 
 static void start_series(struct measure *measure)
 {
     if (!measure->context->config->intake.enabled)
-        rcpt_metrics_hide(measure->context->metrics, RCPT_METRIC_INTAKE_ACCOUNT,
-                          RCPT_METRIC_INTAKE_CLOSED + 1);
+        rcpt_metrics_hide(measure->context->metrics, RCPT_METRICS_OF_INTAKE);
     set_of(measure, RCPT_METRIC_RELOADS, "applied", 0);
     set_of(measure, RCPT_METRIC_RELOADS, "refused", 0);
     set_of(measure, RCPT_METRIC_CONNECTION_FAILURES, "control", 0);

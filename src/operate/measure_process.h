@@ -3,7 +3,7 @@
 #ifndef RECEIPTD_OPERATE_MEASURE_PROCESS_H
 #define RECEIPTD_OPERATE_MEASURE_PROCESS_H
 
-#include "base/metrics.h"
+#include "host/metrics.h"
 #include "intake/intake.h"
 #include "trace/tracer.h"
 

@@ -207,20 +207,20 @@ static void add_unknown(struct measure_receipts *measured, bool dead, const char
 
 /* Receipts of unknown messages. Those of kinds beyond the answer's limit are of "other" gateways.
  */
-static void add_aside(struct measure_receipts *measured, const struct rcpt_batch *batch,
-                      const struct rcpt_lane_effects *effects)
+static void add_unknown_effects(struct measure_receipts *measured, const struct rcpt_batch *batch,
+                                const struct rcpt_lane_effects *effects)
 {
     bool dead = effects->events_dead > 0;
     uint64_t left = dead ? effects->events_dead : effects->events_parked;
-    for (uint32_t index = 0; index < effects->aside_count; index++) {
-        const struct rcpt_lane_aside *aside = &effects->aside[index];
-        if (aside->signature < 0 || (uint32_t)aside->signature >= batch->signature_count ||
-            aside->events > left)
+    for (uint32_t index = 0; index < effects->unknown_count; index++) {
+        const struct rcpt_lane_unknown *unknown = &effects->unknown[index];
+        if (unknown->signature < 0 || (uint32_t)unknown->signature >= batch->signature_count ||
+            unknown->events > left)
             continue;
         add_unknown(measured, dead,
-                    measure_gateway_name(measured, batch->signatures[aside->signature].gateway),
-                    aside->events);
-        left -= aside->events;
+                    measure_gateway_name(measured, batch->signatures[unknown->signature].gateway),
+                    unknown->events);
+        left -= unknown->events;
     }
     add_unknown(measured, dead, "other", left);
 }
@@ -267,7 +267,7 @@ void measure_effects(void *context, const struct rcpt_batch *batch,
         add_handled(measured, batch->kind, effects);
         return;
     }
-    add_aside(measured, batch, effects);
+    add_unknown_effects(measured, batch, effects);
     for (uint32_t index = 0; index < effects->count; index++)
         sum_effect(measured, batch, &effects->rows[index], &sums);
     add_outcomes(measured, &sums);

@@ -5,8 +5,8 @@
 #define RECEIPTD_OPERATE_PAGES_H
 
 #include "base/json.h"
-#include "base/metrics.h"
 #include "config/config.h"
+#include "host/metrics.h"
 #include "http/http.h"
 
 /* Writes one object. False: the answer is 503. */

@@ -1,3 +1,7 @@
+/* What a committed batch did, read from the answers of apply, wake, expire and discard for the
+ * observer of the lane's sender (metrics). statements.c calls this before the engine
+ * takes the result.
+ */
 #include "effects.h"
 
 #include <stdlib.h>
@@ -11,13 +15,13 @@ enum {
     APPLY_PARKED = 2,
     APPLY_DEAD,
     APPLY_COUNTED,
-    APPLY_WAS = 8,
+    APPLY_WAS,
     APPLY_IS,
     APPLY_GAINED,
     APPLY_SIGNATURE,
     APPLY_MESSAGES,
-    APPLY_ASIDE,
-    APPLY_ASIDE_EVENTS
+    APPLY_UNKNOWN,
+    APPLY_UNKNOWN_EVENTS
 };
 enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES, WAKE_GATEWAYS };
 enum { EXPIRE_GATEWAYS = 1 }; /* of discard.sql too */
@@ -69,14 +73,14 @@ static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *colum
 
 /* The receipts of unknown messages; in `columns` what was read from there before is not needed any
  * more. */
-static uint32_t read_aside(const struct rcpt_pg_rows *rows, struct columns *columns,
-                           struct rcpt_lane_aside *aside)
+static uint32_t read_unknown(const struct rcpt_pg_rows *rows, struct columns *columns,
+                             struct rcpt_lane_unknown *unknown)
 {
-    uint32_t count = read_column(rows, APPLY_ASIDE, columns->signature);
-    if (read_column(rows, APPLY_ASIDE_EVENTS, columns->messages) != count)
+    uint32_t count = read_column(rows, APPLY_UNKNOWN, columns->signature);
+    if (read_column(rows, APPLY_UNKNOWN_EVENTS, columns->messages) != count)
         return 0;
     for (uint32_t index = 0; index < count; index++)
-        aside[index] = (struct rcpt_lane_aside){
+        unknown[index] = (struct rcpt_lane_unknown){
             .signature = (int32_t)columns->signature[index] - 1,
             .events = (uint32_t)columns->messages[index],
         };
@@ -98,29 +102,30 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
     return count;
 }
 
-static void tell_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                          const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *told,
-                          int column)
+static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                            const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *report,
+                            int column)
 {
     struct rcpt_lane_gateway gateways[MOST_GATEWAYS];
     const char *text = rcpt_pg_rows_text(rows, 0, column);
     char *copy = rcpt_strdup(text != NULL ? text : "");
-    told->gateways = gateways;
-    told->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
-    told->events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
-    on_effects(context, lane, told);
+    report->gateways = gateways;
+    report->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
+    report->events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+    on_effects(context, lane, report);
     free(copy);
 }
 
-static void tell_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                      enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
+static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                        enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
 {
     struct columns columns;
     struct rcpt_lane_effect effects[MOST_EFFECTS];
-    struct rcpt_lane_aside aside[MOST_EFFECTS];
-    struct rcpt_lane_effects told = {.rows = effects, .aside = aside};
-    told.count = kind == RCPT_BATCH_APPLY ? read_apply(rows, &columns) : read_wake(rows, &columns);
-    for (uint32_t index = 0; index < told.count; index++)
+    struct rcpt_lane_unknown unknown[MOST_EFFECTS];
+    struct rcpt_lane_effects report = {.rows = effects, .unknown = unknown};
+    report.count =
+        kind == RCPT_BATCH_APPLY ? read_apply(rows, &columns) : read_wake(rows, &columns);
+    for (uint32_t index = 0; index < report.count; index++)
         effects[index] = (struct rcpt_lane_effect){
             .old = (int16_t)columns.old[index],
             .new = (int16_t)columns.new[index],
@@ -129,25 +134,25 @@ static void tell_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t l
             .messages = (uint32_t)columns.messages[index],
         };
     if (kind == RCPT_BATCH_WAKE) {
-        tell_gateways(on_effects, context, lane, rows, &told, WAKE_GATEWAYS);
+        report_gateways(on_effects, context, lane, rows, &report, WAKE_GATEWAYS);
         return;
     }
-    told.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_DEAD);
-    told.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_COUNTED);
-    told.events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_PARKED);
-    told.aside_count = read_aside(rows, &columns, aside);
-    on_effects(context, lane, &told);
+    report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_DEAD);
+    report.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_COUNTED);
+    report.events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_PARKED);
+    report.unknown_count = read_unknown(rows, &columns, unknown);
+    on_effects(context, lane, &report);
 }
 
-void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                       enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
+void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                         enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
 {
     if (on_effects == NULL || kind == RCPT_BATCH_PROBE)
         return;
     if (kind == RCPT_BATCH_APPLY || kind == RCPT_BATCH_WAKE) {
-        tell_rows(on_effects, context, lane, kind, rows);
+        report_rows(on_effects, context, lane, kind, rows);
         return;
     }
-    struct rcpt_lane_effects told = {.count = 0};
-    tell_gateways(on_effects, context, lane, rows, &told, EXPIRE_GATEWAYS);
+    struct rcpt_lane_effects report = {.count = 0};
+    report_gateways(on_effects, context, lane, rows, &report, EXPIRE_GATEWAYS);
 }

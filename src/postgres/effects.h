@@ -6,8 +6,8 @@
 #include "statements.h"
 
 /* Does nothing where nobody looks (on_effects NULL), or where the kind has no effects. */
-void rcpt_effects_tell(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                       enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);
+void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
+                         enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);
 
 /* Reads '{1,2,3}' into `values`, at most `capacity` of them. Returns how many; NULL is empty. */
 uint32_t rcpt_effects_read_array(const char *text, int64_t *values, uint32_t capacity);

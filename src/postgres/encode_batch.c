@@ -1,3 +1,9 @@
+/* The parameters of a lane's statements, written from a batch as binary arrays. statements.c calls
+ * this for each batch that it sends.
+ *
+ * A statement knows its parameters by number only, so the order here is the order of $1, $2, … in
+ * sql/lane. Those of apply stand in one table, which a unit test compares with the SQL.
+ */
 #include "encode_batch.h"
 
 #include <limits.h>
@@ -27,58 +33,86 @@ static void put_traceparent(struct rcpt_pg_encoder *encoder, const struct rcpt_r
         put_text(encoder, record->traceparent);
 }
 
+/* What the parameters are written from. `raw`: with the raw events, which only unknown messages
+ * need; otherwise their arrays are empty. */
+struct content {
+    const struct rcpt_batch *batch;
+    const char *unknown_policy;
+    const struct rcpt_gateway_names *gateways;
+    bool raw;
+};
+
+/* An array parameter of COUNT elements, of which VALUE gives the one at `index`. */
+#define NUMBERS(NAME, TYPE, COUNT, VALUE)                                                          \
+    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
+    {                                                                                              \
+        const struct rcpt_batch *batch = content->batch;                                           \
+        size_t count = (COUNT);                                                                    \
+        uint8_t *place = rcpt_pg_add_##TYPE##_array(encoder, count);                               \
+        for (size_t index = 0; index < count; index++)                                             \
+            place = rcpt_pg_write_##TYPE(place, VALUE);                                            \
+        rcpt_pg_end_array(encoder, place);                                                         \
+    }
+/* The same, an element by PUT. Bigger or rarer than numbers per event. */
+#define ELEMENTS(NAME, TYPE, COUNT, PUT)                                                           \
+    static void NAME(struct rcpt_pg_encoder *encoder, const struct content *content)               \
+    {                                                                                              \
+        const struct rcpt_batch *batch = content->batch;                                           \
+        size_t count = (COUNT);                                                                    \
+        rcpt_pg_begin_##TYPE##_array(encoder, count);                                              \
+        for (size_t index = 0; index < count; index++)                                             \
+            PUT;                                                                                   \
+    }
+
+typedef void (*add_parameter)(struct rcpt_pg_encoder *encoder, const struct content *content);
+
+static void add_all(struct rcpt_pg_encoder *encoder, const struct content *content,
+                    const add_parameter *parameters, size_t count)
+{
+    for (size_t index = 0; index < count; index++)
+        parameters[index](encoder, content);
+}
+
+#define ADD_ALL(ENCODER, CONTENT, PARAMETERS)                                                      \
+    add_all(ENCODER, CONTENT, PARAMETERS, sizeof(PARAMETERS) / sizeof((PARAMETERS)[0]))
+
+static void add_lane(struct rcpt_pg_encoder *encoder, const struct content *content)
+{
+    rcpt_pg_add_int4(encoder, (int32_t)content->batch->lane);
+}
+
 /* ---- positions ---- */
 
-static void add_pairs(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    rcpt_pg_begin_text_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        put_text(encoder, batch->moves[index].topic);
-    rcpt_pg_begin_int4_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int4(encoder, batch->moves[index].partition);
-    rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
-}
+ELEMENTS(add_topics, text, batch->move_count, put_text(encoder, batch->moves[index].topic))
+NUMBERS(add_partitions, int4, batch->move_count, batch->moves[index].partition)
+ELEMENTS(add_expected, int8, batch->move_count,
+         rcpt_pg_put_int8(encoder, batch->moves[index].expected))
+ELEMENTS(add_next, int8, batch->move_count, rcpt_pg_put_int8(encoder, batch->moves[index].next))
+ELEMENTS(add_generations, int8, batch->move_count,
+         rcpt_pg_put_int8(encoder, batch->moves[index].generation))
+ELEMENTS(add_anchor_offsets, int8, batch->move_count,
+         rcpt_pg_put_int8(encoder, batch->moves[index].anchor_offset))
+ELEMENTS(add_anchor_times, int8, batch->move_count,
+         rcpt_pg_put_int8(encoder, batch->moves[index].anchor_timestamp_ms))
+ELEMENTS(add_anchor_crcs, int8, batch->move_count,
+         rcpt_pg_put_int8(encoder, (int64_t)batch->moves[index].anchor_crc))
 
-static void add_moves(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    rcpt_pg_begin_int8_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int8(encoder, batch->moves[index].expected);
-    rcpt_pg_begin_int8_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int8(encoder, batch->moves[index].next);
-    rcpt_pg_begin_int8_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int8(encoder, batch->moves[index].generation);
-}
-
-static void add_anchors(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    rcpt_pg_begin_int8_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int8(encoder, batch->moves[index].anchor_offset);
-    rcpt_pg_begin_int8_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int8(encoder, batch->moves[index].anchor_timestamp_ms);
-    rcpt_pg_begin_int8_array(encoder, batch->move_count);
-    for (uint32_t index = 0; index < batch->move_count; index++)
-        rcpt_pg_put_int8(encoder, (int64_t)batch->moves[index].anchor_crc);
-}
+static const add_parameter parked_parameters[] = {add_topics, add_partitions, add_lane};
+static const add_parameter fence_parameters[] = {
+    add_topics,      add_partitions,     add_lane,         add_expected,   add_next,
+    add_generations, add_anchor_offsets, add_anchor_times, add_anchor_crcs};
 
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     rcpt_pg_encoder_reset(encoder);
-    add_pairs(encoder, batch);
-    add_moves(encoder, batch);
-    add_anchors(encoder, batch);
+    ADD_ALL(encoder, &(struct content){.batch = batch}, fence_parameters);
 }
 
 void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                         int64_t parked_max_age_ms)
 {
     rcpt_pg_encoder_reset(encoder);
-    add_pairs(encoder, batch);
+    ADD_ALL(encoder, &(struct content){.batch = batch}, parked_parameters);
     rcpt_pg_add_int4(encoder, (int32_t)batch->wake_limit);
     if (batch->kind == RCPT_BATCH_EXPIRE)
         rcpt_pg_add_int8(encoder, parked_max_age_ms);
@@ -88,141 +122,106 @@ void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
                                       : "refused when it was woken");
 }
 
-/* ---- messages ---- */
+/* ---- messages and signatures ---- */
 
-static void add_messages(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    const struct rcpt_batch_message *end = batch->messages + batch->message_count;
-    uint8_t *place;
-    rcpt_pg_begin_text_array(encoder, batch->message_count);
-    for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        rcpt_pg_put_bytes(encoder, message->id, message->id_size);
-    place = rcpt_pg_add_int2_array(encoder, batch->message_count);
-    for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        place = rcpt_pg_write_int2(place, message->top);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int4_array(encoder, batch->message_count);
-    for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        place = rcpt_pg_write_int4(place, (int32_t)message->mask);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_timestamp_array(encoder, batch->message_count);
-    for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        place = rcpt_pg_write_timestamp(place, message->at_us);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int4_array(encoder, batch->message_count);
-    for (const struct rcpt_batch_message *message = batch->messages; message < end; message++)
-        place = rcpt_pg_write_int4(place, one_based((uint64_t)message->signature));
-    rcpt_pg_end_array(encoder, place);
-}
+ELEMENTS(add_ids, text, batch->message_count,
+         rcpt_pg_put_bytes(encoder, batch->messages[index].id, batch->messages[index].id_size))
+NUMBERS(add_tops, int2, batch->message_count, batch->messages[index].top)
+NUMBERS(add_masks, int4, batch->message_count, (int32_t)batch->messages[index].mask)
+NUMBERS(add_times, timestamp, batch->message_count, batch->messages[index].at_us)
+NUMBERS(add_signatures, int4, batch->message_count,
+        one_based((uint64_t)batch->messages[index].signature))
 
-static void add_signatures(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->signature_count + 1);
-    for (uint32_t index = 0; index < batch->signature_count; index++)
-        place = rcpt_pg_write_int4(place, one_based(batch->signatures[index].first));
-    place = rcpt_pg_write_int4(place, one_based(batch->signature_code_count));
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int2_array(encoder, batch->signature_code_count);
-    for (uint32_t index = 0; index < batch->signature_code_count; index++)
-        place = rcpt_pg_write_int2(place, batch->signature_codes[index]);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_int4_array(encoder, batch->signature_code_count);
-    for (uint32_t index = 0; index < batch->signature_code_count; index++)
-        place = rcpt_pg_write_int4(place, batch->signature_counts[index]);
-    rcpt_pg_end_array(encoder, place);
-}
+/* An array of first places has one element more, the end of the last. */
+NUMBERS(add_first_codes, int4, (size_t)batch->signature_count + 1,
+        one_based(index < batch->signature_count ? batch->signatures[index].first
+                                                 : batch->signature_code_count))
+NUMBERS(add_codes, int2, batch->signature_code_count, batch->signature_codes[index])
+NUMBERS(add_counts, int4, batch->signature_code_count, batch->signature_counts[index])
 
 /* ---- raw events ---- */
 
-static void add_first_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+static uint32_t raw_events(const struct content *content)
 {
-    uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->message_count + 1);
-    for (uint32_t index = 0; index < batch->message_count; index++)
-        place = rcpt_pg_write_int4(place, one_based(batch->messages[index].first_event));
-    place = rcpt_pg_write_int4(place, one_based(batch->event_count));
-    rcpt_pg_end_array(encoder, place);
+    return content->raw ? content->batch->event_count : 0;
 }
 
-static void add_event_records(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    const struct rcpt_batch_event *end = batch->events + batch->event_count;
-    uint8_t *place = rcpt_pg_add_int4_array(encoder, batch->event_count);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        place = rcpt_pg_write_int4(place, one_based(event->record_index));
-    rcpt_pg_end_array(encoder, place);
-}
+NUMBERS(add_first_events, int4, (size_t)batch->message_count + 1,
+        one_based(index < batch->message_count ? batch->messages[index].first_event
+                                               : batch->event_count))
+NUMBERS(add_event_codes, int2, raw_events(content), batch->events[index].code)
+NUMBERS(add_event_times, timestamp, raw_events(content), batch->events[index].event->at_us)
+NUMBERS(add_event_records, int4, batch->event_count, one_based(batch->events[index].record_index))
+NUMBERS(add_event_indexes, int4, raw_events(content), (int32_t)batch->events[index].event->index)
+/* Most batches have no such flags: then the array is empty, which reads as NULL everywhere. */
+NUMBERS(add_event_flags, int4, batch->has_flags ? raw_events(content) : 0,
+        (int32_t)batch->events[index].event->flags)
 
-/* `count`: all of them, or none. */
-static void add_events(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       uint32_t count)
+static void add_first_payload_bytes(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    const struct rcpt_batch_event *end = batch->events + count;
-    add_first_events(encoder, batch);
-    uint8_t *place = rcpt_pg_add_int2_array(encoder, count);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        place = rcpt_pg_write_int2(place, event->code);
-    rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_timestamp_array(encoder, count);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        place = rcpt_pg_write_timestamp(place, event->event->at_us);
-    rcpt_pg_end_array(encoder, place);
-    add_event_records(encoder, batch);
-    place = rcpt_pg_add_int4_array(encoder, count);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++)
-        place = rcpt_pg_write_int4(place, (int32_t)event->event->index);
-    rcpt_pg_end_array(encoder, place);
-}
-
-static void add_no_payloads(struct rcpt_pg_encoder *encoder)
-{
-    rcpt_pg_end_array(encoder, rcpt_pg_add_int4_array(encoder, 0));
-    rcpt_pg_add_bytea(encoder, 0);
-}
-
-static void add_payloads(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    const struct rcpt_batch_event *end = batch->events + batch->event_count;
+    uint32_t count = raw_events(content);
     uint64_t used = 0;
-    uint8_t *place = rcpt_pg_add_int4_array(encoder, (size_t)batch->event_count + 1);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++) {
+    uint8_t *place = rcpt_pg_add_int4_array(encoder, content->raw ? (size_t)count + 1 : 0);
+    for (uint32_t index = 0; index < count; index++) {
         place = rcpt_pg_write_int4(place, one_based(used));
-        used += event->event->payload_size;
+        used += content->batch->events[index].event->payload_size;
     }
-    place = rcpt_pg_write_int4(place, one_based(used));
+    if (content->raw)
+        place = rcpt_pg_write_int4(place, one_based(used));
     rcpt_pg_end_array(encoder, place);
-    place = rcpt_pg_add_bytea(encoder, (size_t)used);
-    for (const struct rcpt_batch_event *event = batch->events; event < end; event++) {
+}
+
+static void add_payloads(struct rcpt_pg_encoder *encoder, const struct content *content)
+{
+    const struct rcpt_batch_event *begin = content->batch->events;
+    const struct rcpt_batch_event *end = begin + raw_events(content);
+    size_t size = 0;
+    for (const struct rcpt_batch_event *event = begin; event < end; event++)
+        size += event->event->payload_size;
+    uint8_t *place = rcpt_pg_add_bytea(encoder, size);
+    for (const struct rcpt_batch_event *event = begin; event < end; event++) {
         memcpy(place, event->record->value + event->event->payload, event->event->payload_size);
         place += event->event->payload_size;
     }
 }
 
-/* Most batches have none: then the array is empty, which reads as NULL everywhere. */
-static void add_flags(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch, bool raw)
+/* ---- records ---- */
+
+ELEMENTS(add_record_topics, text, batch->record_count,
+         put_text(encoder, batch->record_topics[index]))
+NUMBERS(add_record_partitions, int4, batch->record_count, batch->record_partitions[index])
+ELEMENTS(add_record_offsets, int8, batch->record_count,
+         rcpt_pg_put_int8(encoder, batch->records[index]->offset))
+
+/* One piece for all records, of which SQL cuts out a message's one: it would walk through an array
+ * of texts for each. */
+static void add_traceparents(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    uint32_t count = raw && batch->has_flags ? batch->event_count : 0;
-    uint8_t *place = rcpt_pg_add_int4_array(encoder, count);
-    for (uint32_t index = 0; index < count; index++)
-        place = rcpt_pg_write_int4(place, (int32_t)batch->events[index].event->flags);
-    rcpt_pg_end_array(encoder, place);
+    const struct rcpt_batch *batch = content->batch;
+    bool any = false;
+    for (uint32_t index = 0; index < batch->record_count && !any; index++)
+        any = batch->records[index]->traceparent[0] != '\0';
+    size_t size = any ? (size_t)batch->record_count * RCPT_RECORD_TRACEPARENT_BYTES : 0;
+    uint8_t *place = rcpt_pg_add_bytea(encoder, size);
+    memset(place, ' ', size);
+    for (uint32_t index = 0; any && index < batch->record_count; index++) {
+        const char *traceparent = batch->records[index]->traceparent;
+        memcpy(place, traceparent, strlen(traceparent));
+        place += RCPT_RECORD_TRACEPARENT_BYTES;
+    }
 }
 
-static void add_record_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
+/* ---- apply ---- */
+
+static void add_unknown_policy(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    rcpt_pg_begin_text_array(encoder, batch->record_count);
-    for (uint32_t index = 0; index < batch->record_count; index++)
-        put_text(encoder, batch->record_topics[index]);
-    rcpt_pg_begin_int4_array(encoder, batch->record_count);
-    for (uint32_t index = 0; index < batch->record_count; index++)
-        rcpt_pg_put_int4(encoder, batch->record_partitions[index]);
-    rcpt_pg_begin_int8_array(encoder, batch->record_count);
-    for (uint32_t index = 0; index < batch->record_count; index++)
-        rcpt_pg_put_int8(encoder, batch->records[index]->offset);
+    rcpt_pg_add_text(encoder, content->unknown_policy);
 }
 
-static void add_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                         const struct rcpt_gateway_names *gateways)
+static void add_gateways(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
+    const struct rcpt_batch *batch = content->batch;
+    const struct rcpt_gateway_names *gateways = content->gateways;
     uint32_t count = gateways != NULL && gateways->name != NULL ? batch->signature_count : 0;
     rcpt_pg_begin_text_array(encoder, count);
     for (uint32_t index = 0; index < count; index++) {
@@ -234,59 +233,98 @@ static void add_gateways(struct rcpt_pg_encoder *encoder, const struct rcpt_batc
     }
 }
 
-void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                       const char *unknown_policy, const struct rcpt_gateway_names *gateways,
-                       bool raw)
+/* The highest statuses that the messages may reach, each once: a batch has few of them. */
+static void add_reached_statuses(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
-    rcpt_pg_encoder_reset(encoder);
-    add_messages(encoder, batch);
-    add_signatures(encoder, batch);
-    add_events(encoder, batch, raw ? batch->event_count : 0);
-    if (raw)
-        add_payloads(encoder, batch);
-    else
-        add_no_payloads(encoder);
-    add_record_positions(encoder, batch);
-    rcpt_pg_begin_text_array(encoder, batch->record_count);
-    for (uint32_t index = 0; index < batch->record_count; index++)
-        put_traceparent(encoder, batch->records[index]);
-    rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
-    rcpt_pg_add_text(encoder, unknown_policy);
-    add_flags(encoder, batch, raw);
-    add_gateways(encoder, batch, gateways);
-}
-
-void rcpt_encode_reach(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
+    const struct rcpt_batch *batch = content->batch;
     int16_t tops[RCPT_LADDER_MAX_STATUSES];
-    uint32_t mask = 0;
     size_t count = 0;
     for (uint32_t index = 0; index < batch->message_count; index++) {
-        const struct rcpt_batch_message *message = &batch->messages[index];
-        size_t place = 0;
-        mask |= message->mask;
-        while (place < count && tops[place] != message->top)
-            place++;
-        RCPT_ASSERT(place < RCPT_LADDER_MAX_STATUSES);
-        tops[place] = message->top;
-        count += place == count;
+        size_t found = 0;
+        while (found < count && tops[found] != batch->messages[index].top)
+            found++;
+        RCPT_ASSERT(found < RCPT_LADDER_MAX_STATUSES);
+        tops[found] = batch->messages[index].top;
+        count += found == count;
     }
     uint8_t *place = rcpt_pg_add_int2_array(encoder, count);
     for (size_t index = 0; index < count; index++)
         place = rcpt_pg_write_int2(place, tops[index]);
     rcpt_pg_end_array(encoder, place);
+}
+
+static void add_reached_flags(struct rcpt_pg_encoder *encoder, const struct content *content)
+{
+    uint32_t mask = 0;
+    for (uint32_t index = 0; index < content->batch->message_count; index++)
+        mask |= content->batch->messages[index].mask;
     rcpt_pg_add_int4(encoder, (int32_t)mask);
 }
+
+/* $1 … of sql/lane/apply, and behind RCPT_APPLY_PARAMETERS those of its unsubscribed form alone. */
+static const struct {
+    struct rcpt_apply_parameter declared;
+    add_parameter add;
+} apply_parameters[] = {
+    {{"ids", "text[]"}, add_ids},
+    {{"highest status", "int2[]"}, add_tops},
+    {{"flags", "int4[]"}, add_masks},
+    {{"event", "timestamptz[]"}, add_times},
+    {{"signature", "int4[]"}, add_signatures},
+    {{"first entry of each", "int4[]"}, add_first_codes},
+    {{"codes", "int2[]"}, add_codes},
+    {{"counts", "int4[]"}, add_counts},
+    {{"first event of each message", "int4[]"}, add_first_events},
+    {{"code", "int2[]"}, add_event_codes},
+    {{"time", "timestamptz[]"}, add_event_times},
+    {{"record", "int4[]"}, add_event_records},
+    {{"index in the record", "int4[]"}, add_event_indexes},
+    {{"first payload byte", "int4[]"}, add_first_payload_bytes},
+    {{"all payloads", "bytea"}, add_payloads},
+    {{"topic", "text[]"}, add_record_topics},
+    {{"partition", "int4[]"}, add_record_partitions},
+    {{"offset", "int8[]"}, add_record_offsets},
+    {{"traceparents", "bytea"}, add_traceparents},
+    {{"lane", "int4"}, add_lane},
+    {{"what to do with unknown messages", "text"}, add_unknown_policy},
+    {{"flags that raw events name", "int4[]"}, add_event_flags},
+    {{"gateway of each signature", "text[]"}, add_gateways},
+    {{"statuses of $2", "int2[]"}, add_reached_statuses},
+    {{"all flags of $3", "int4"}, add_reached_flags},
+};
+_Static_assert(sizeof(apply_parameters) / sizeof(apply_parameters[0]) ==
+                   RCPT_APPLY_PARAMETERS_UNSUBSCRIBED,
+               "the declared number of parameters");
+
+const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number)
+{
+    RCPT_ASSERT(number >= 1 && number <= RCPT_APPLY_PARAMETERS_UNSUBSCRIBED);
+    return &apply_parameters[number - 1].declared;
+}
+
+void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
+                       const char *unknown_policy, const struct rcpt_gateway_names *gateways,
+                       bool raw, bool unsubscribed)
+{
+    const struct content content = {batch, unknown_policy, gateways, raw};
+    size_t count = unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED : RCPT_APPLY_PARAMETERS;
+    rcpt_pg_encoder_reset(encoder);
+    for (size_t index = 0; index < count; index++)
+        apply_parameters[index].add(encoder, &content);
+}
+
+static const add_parameter timeline_parameters[] = {
+    add_ids,           add_first_events,      add_event_codes,
+    add_event_times,   add_event_records,     add_event_indexes,
+    add_record_topics, add_record_partitions, add_record_offsets};
 
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_begin_text_array(encoder, batch->message_count);
-    for (uint32_t index = 0; index < batch->message_count; index++)
-        rcpt_pg_put_bytes(encoder, batch->messages[index].id, batch->messages[index].id_size);
-    add_events(encoder, batch, batch->event_count);
-    add_record_positions(encoder, batch);
+    ADD_ALL(encoder, &((struct content){.batch = batch, .raw = true}), timeline_parameters);
 }
+
+/* ---- bare rows ---- */
 
 /* What the message's receipts say in their order: the first that names an organisation, the first
  * that names a campaign. */
@@ -330,9 +368,7 @@ void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
     for (uint32_t index = 0; index < batch->message_count; index++)
         origins[index] = find_origin(batch, index, &arena);
     rcpt_pg_encoder_reset(encoder);
-    rcpt_pg_begin_text_array(encoder, batch->message_count);
-    for (uint32_t index = 0; index < batch->message_count; index++)
-        rcpt_pg_put_bytes(encoder, batch->messages[index].id, batch->messages[index].id_size);
+    add_ids(encoder, &(struct content){.batch = batch});
     rcpt_pg_begin_text_array(encoder, batch->message_count);
     for (uint32_t index = 0; index < batch->message_count; index++)
         put_text_or_null(encoder, origins[index].org_id, origins[index].org_id_size);
@@ -344,23 +380,14 @@ void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch
 
 /* ---- dead letters ---- */
 
-static void add_letter_positions(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    const struct rcpt_batch_letter *end = batch->letters + batch->letter_count;
-    rcpt_pg_begin_text_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        put_text(encoder, letter->topic);
-    rcpt_pg_begin_int4_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        rcpt_pg_put_int4(encoder, letter->partition);
-    rcpt_pg_begin_int8_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        rcpt_pg_put_int8(encoder, letter->record->offset);
-    rcpt_pg_begin_int4_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        rcpt_pg_put_int4(encoder, letter->index);
-    rcpt_pg_add_int4(encoder, (int32_t)batch->lane);
-}
+ELEMENTS(add_letter_topics, text, batch->letter_count,
+         put_text(encoder, batch->letters[index].topic))
+NUMBERS(add_letter_partitions, int4, batch->letter_count, batch->letters[index].partition)
+ELEMENTS(add_letter_offsets, int8, batch->letter_count,
+         rcpt_pg_put_int8(encoder, batch->letters[index].record->offset))
+NUMBERS(add_letter_indexes, int4, batch->letter_count, batch->letters[index].index)
+ELEMENTS(add_letter_reasons, text, batch->letter_count,
+         put_text(encoder, rcpt_reject_name(batch->letters[index].reason)))
 
 static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
 {
@@ -368,7 +395,7 @@ static uint32_t kept_bytes(const struct rcpt_batch_letter *letter)
                                                                : RCPT_RECORD_MAX_LETTER_BYTES;
 }
 
-/* dead_letters_for_redrive.sql knows a cut letter by these words at the end. */
+/* dead_letters_for_redrive.sql recognises a cut letter by these words at the end. */
 static void put_detail(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_letter *letter)
 {
     char text[512];
@@ -386,21 +413,25 @@ static void put_detail(struct rcpt_pg_encoder *encoder, const struct rcpt_batch_
     }
 }
 
+ELEMENTS(add_letter_details, text, batch->letter_count, put_detail(encoder, &batch->letters[index]))
+ELEMENTS(add_letter_payloads, bytea, batch->letter_count,
+         rcpt_pg_put_bytes(encoder, batch->letters[index].payload,
+                           kept_bytes(&batch->letters[index])))
+ELEMENTS(add_letter_traceparents, text, batch->letter_count,
+         put_traceparent(encoder, batch->letters[index].record))
+
+static const add_parameter letter_parameters[] = {add_letter_topics,
+                                                  add_letter_partitions,
+                                                  add_letter_offsets,
+                                                  add_letter_indexes,
+                                                  add_lane,
+                                                  add_letter_reasons,
+                                                  add_letter_details,
+                                                  add_letter_payloads,
+                                                  add_letter_traceparents};
+
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
-    const struct rcpt_batch_letter *end = batch->letters + batch->letter_count;
     rcpt_pg_encoder_reset(encoder);
-    add_letter_positions(encoder, batch);
-    rcpt_pg_begin_text_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        put_text(encoder, rcpt_reject_name(letter->reason));
-    rcpt_pg_begin_text_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        put_detail(encoder, letter);
-    rcpt_pg_begin_bytea_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        rcpt_pg_put_bytes(encoder, letter->payload, kept_bytes(letter));
-    rcpt_pg_begin_text_array(encoder, batch->letter_count);
-    for (const struct rcpt_batch_letter *letter = batch->letters; letter < end; letter++)
-        put_traceparent(encoder, letter->record);
+    ADD_ALL(encoder, &(struct content){.batch = batch}, letter_parameters);
 }

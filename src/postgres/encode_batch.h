@@ -11,17 +11,28 @@
 #include "statements.h"
 
 struct rcpt_gateway_names {
-    rcpt_gateway_name name; /* NULL: nobody knows them */
+    rcpt_gateway_name name; /* NULL: no gateway has a name */
     const void *context;
 };
 
 void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
-/* `raw`: with the raw events, which only unknown messages need. */
+/* `raw`: with the raw events, which only unknown messages need. `unsubscribed`: for the form of
+ * apply without the selective subscriber, which checks what the messages may reach. */
 void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
                        const char *unknown_policy, const struct rcpt_gateway_names *gateways,
-                       bool raw);
-/* Two more of apply's, after the others: what the messages may reach, for the unsubscribed form. */
-void rcpt_encode_reach(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
+                       bool raw, bool unsubscribed);
+
+/* The parameters of apply as they are written; sql/lane/apply/10_update.sql describes them by the
+ * same words. */
+#define RCPT_APPLY_PARAMETERS              23u
+#define RCPT_APPLY_PARAMETERS_UNSUBSCRIBED 25u
+
+struct rcpt_apply_parameter {
+    const char *name, *type;
+};
+
+const struct rcpt_apply_parameter *rcpt_apply_parameter(size_t number /* from 1 on */);
+
 void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 void rcpt_encode_letters(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch);
 /* WAKE, DISCARD and EXPIRE begin alike: the pairs that are moved, the lane, the limit. */

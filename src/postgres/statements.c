@@ -75,7 +75,7 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
         {.name = "leave"},         {.name = "store"},           {.name = "tidy"},
         {.name = "counts"},        {.name = "begin"},           {.name = "topic"},
         {.name = "topic_letters"}, {.name = "topic_positions"}, {.name = "topic_begin"},
-        {.name = "import"},        {.name = "wanted"}};
+        {.name = "import"},        {.name = "subscriptions"}};
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "actions");
 }
@@ -255,9 +255,7 @@ static void add_messages(struct pipeline *pipeline, const struct rcpt_lane_sende
     if (batch->message_count == 0)
         return;
     rcpt_encode_apply(sender->work, batch, sender->unknown_policy, &sender->gateways,
-                      sends_raw(sender, batch));
-    if (unsubscribed)
-        rcpt_encode_reach(sender->work, batch);
+                      sends_raw(sender, batch), unsubscribed);
     add_query(pipeline, unsubscribed ? "apply_unsubscribed" : "apply", sender->work);
     if (sender->writes_timeline && batch->kind == RCPT_BATCH_APPLY) {
         rcpt_encode_timeline(sender->timeline, batch);
@@ -392,8 +390,8 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
         if (flight.work >= 0) {
             read_counts(&result, &flight, rows[flight.work]);
-            rcpt_effects_tell(flight.sender->on_effects, flight.sender->effects_context,
-                              flight.lane, flight.kind, rows[flight.work]);
+            rcpt_effects_report(flight.sender->on_effects, flight.sender->effects_context,
+                                flight.lane, flight.kind, rows[flight.work]);
         }
     } else if (result.outcome == RCPT_ENGINE_AGAIN) {
         expect_unknown(flight.sender, true);

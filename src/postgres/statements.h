@@ -55,7 +55,7 @@ struct rcpt_lane_effect {
 #define RCPT_LANE_MOST_EFFECTS 1000u /* as sql/lane/apply gives */
 
 /* Receipts of unknown messages, by the signature of their message. */
-struct rcpt_lane_aside {
+struct rcpt_lane_unknown {
     int32_t signature;
     uint32_t events;
 };
@@ -70,10 +70,10 @@ struct rcpt_lane_effects {
     const struct rcpt_lane_effect *rows; /* of so many kinds the largest ones */
     uint32_t count;
     /* Of a batch that applies: */
-    uint32_t events_counted;             /* receipts of known messages, over all kinds */
-    uint32_t events_parked, events_dead; /* receipts of unknown ones */
-    const struct rcpt_lane_aside *aside; /* the same ones */
-    uint32_t aside_count;
+    uint32_t events_counted;                 /* receipts of known messages, over all kinds */
+    uint32_t events_parked, events_dead;     /* receipts of unknown ones */
+    const struct rcpt_lane_unknown *unknown; /* the same ones */
+    uint32_t unknown_count;
     /* Of one that wakes, expires or discards: */
     uint32_t events_handled;
     const struct rcpt_lane_gateway *gateways; /* the others of them name none */

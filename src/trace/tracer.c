@@ -1,5 +1,6 @@
 #include "tracer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -8,14 +9,15 @@
 #include "base/backoff.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "http/post.h"
+#include "http/client.h"
 #include "span.h"
 
-#define EXPORT_MS       1000 /* how often; also the shortest back-off */
-#define EXPORT_SPANS    512u /* of one request; as many do not wait for the timer */
-#define MOST_ATTEMPTS   5u   /* of one request, with back-off between: about half a minute */
-#define CLOCKS_APART_NS 1000000
-#define LAST_EXPORT_MS  1500 /* at the end nobody waits longer for a collector */
+#define EXPORT_MS         1000 /* how often; also the shortest back-off */
+#define EXPORT_SPANS      512u /* of one request; as many do not wait for the timer */
+#define MOST_ATTEMPTS     5u   /* of one request, with back-off between: about half a minute */
+#define CLOCKS_APART_NS   1000000
+#define MOST_ANSWER_BYTES 65536u
+#define LAST_EXPORT_MS    1500 /* at the end nobody waits longer for a collector */
 
 struct rcpt_tracer {
     struct rcpt_tracer_settings settings;
@@ -27,7 +29,13 @@ struct rcpt_tracer {
     size_t flying_count, flying_bytes;
     unsigned attempts;
     int64_t not_before_ms;
-    struct rcpt_http_post *post; /* NULL: none is under way */
+    struct rcpt_client *client;
+    char *authorization; /* header; NULL: none */
+    bool sending;        /* a request is being encoded, or in flight */
+    uv_work_t encoding;
+    char *body; /* of that request */
+    size_t body_size;
+    struct rcpt_client_call *call; /* NULL: none is in flight */
     bool complained;
     int64_t closing_until_ms; /* of the last requests */
     struct rcpt_tracer_stats stats;
@@ -148,13 +156,6 @@ void span_free_all(struct rcpt_span *first)
 
 static void send_some(struct rcpt_tracer *tracer);
 
-/* In a thread of the pool: what flies is not touched by the loop until the answer. */
-static char *make_body(void *context, size_t *size)
-{
-    const struct rcpt_tracer *tracer = context;
-    return otlp_encode(tracer->flying, tracer->settings.instance, size);
-}
-
 static void forget_flying(struct rcpt_tracer *tracer, uint64_t *count)
 {
     *count += tracer->flying_count;
@@ -171,23 +172,23 @@ static bool may_try_again(int status)
 }
 
 /* Once per outage: the metrics have the rest. */
-static void complain(struct rcpt_tracer *tracer, const struct rcpt_http_posted *posted)
+static void complain(struct rcpt_tracer *tracer, const struct rcpt_client_answer *answer)
 {
     if (tracer->complained)
         return;
     tracer->complained = true;
     const char *kept = tracer->on_closed == NULL ? "; they are kept while there is room" : "";
-    if (posted->status == 0)
+    if (answer->status == 0)
         rcpt_log_warn("trace", "spans cannot be sent to %s: %s%s", tracer->settings.endpoint,
-                      posted->error, kept);
-    else if (may_try_again(posted->status))
+                      answer->error, kept);
+    else if (may_try_again(answer->status))
         rcpt_log_warn("trace", "spans are not taken at %s: status %d%s", tracer->settings.endpoint,
-                      posted->status, kept);
+                      answer->status, kept);
     else
         rcpt_log_warn("trace",
                       "spans are not taken at %s: status %d; HINT: tracing.endpoint needs "
                       "the whole path, as in http://127.0.0.1:4318/v1/traces",
-                      tracer->settings.endpoint, posted->status);
+                      tracer->settings.endpoint, answer->status);
 }
 
 static void on_sent(struct rcpt_tracer *tracer)
@@ -200,16 +201,17 @@ static void on_sent(struct rcpt_tracer *tracer)
 
 static void close_or_send(struct rcpt_tracer *tracer, bool more);
 
-static void on_posted(void *context, const struct rcpt_http_posted *posted)
+static void on_answer(void *context, const struct rcpt_client_answer *answer)
 {
     struct rcpt_tracer *tracer = context;
-    tracer->post = NULL;
+    tracer->call = NULL;
+    tracer->sending = false;
     tracer->attempts++;
-    if (posted->status >= 200 && posted->status < 300) {
+    if (answer->status >= 200 && answer->status < 300) {
         on_sent(tracer);
     } else {
-        complain(tracer, posted);
-        if (!may_try_again(posted->status))
+        complain(tracer, answer);
+        if (!may_try_again(answer->status))
             forget_flying(tracer, &tracer->stats.dropped_refused);
         else if (tracer->attempts == MOST_ATTEMPTS || tracer->on_closed != NULL)
             forget_flying(tracer, &tracer->stats.dropped_lost);
@@ -239,24 +241,43 @@ static void take_some(struct rcpt_tracer *tracer)
     tracer->count -= tracer->flying_count;
 }
 
+/* In a thread of the pool, since 512 spans take some 20 ms; the loop does not touch what is in
+ * flight until the answer. */
+static void encode(uv_work_t *work)
+{
+    struct rcpt_tracer *tracer = work->data;
+    tracer->body = otlp_encode(tracer->flying, tracer->settings.instance, &tracer->body_size);
+}
+
+static void on_encoded(uv_work_t *work, int status)
+{
+    struct rcpt_tracer *tracer = work->data;
+    const char *headers[] = {"Content-Type: application/json", tracer->authorization};
+    int64_t most = tracer->settings.timeout_ms;
+    const struct rcpt_client_request request = {
+        .url = tracer->settings.endpoint,
+        .schemes = "http,https",
+        .headers = headers,
+        .header_count = tracer->authorization != NULL ? 2 : 1,
+        .body = tracer->body,
+        .size = tracer->body_size,
+        .timeout_ms = tracer->on_closed != NULL && most > LAST_EXPORT_MS ? LAST_EXPORT_MS : most,
+        .max_answer_bytes = MOST_ANSWER_BYTES,
+    };
+    RCPT_ASSERT(status == 0);
+    tracer->call = rcpt_client_send(tracer->client, &request, on_answer, tracer);
+    free(tracer->body);
+}
+
 static void send_some(struct rcpt_tracer *tracer)
 {
-    if (tracer->post != NULL || (tracer->flying == NULL && tracer->first == NULL))
+    if (tracer->sending || (tracer->flying == NULL && tracer->first == NULL))
         return;
     if (tracer->flying == NULL)
         take_some(tracer);
-    int64_t most = tracer->settings.timeout_ms;
-    const struct rcpt_http_post_settings settings = {
-        .loop = tracer->settings.loop,
-        .url = tracer->settings.endpoint,
-        .content_type = "application/json",
-        .token = tracer->settings.token,
-        .timeout_ms = tracer->on_closed != NULL && most > LAST_EXPORT_MS ? LAST_EXPORT_MS : most,
-        .context = tracer,
-        .make_body = make_body,
-        .on_posted = on_posted,
-    };
-    tracer->post = rcpt_http_post(&settings);
+    tracer->sending = true;
+    tracer->encoding.data = tracer;
+    RCPT_ASSERT(uv_queue_work(tracer->settings.loop, &tracer->encoding, encode, on_encoded) == 0);
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -331,6 +352,13 @@ struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings)
     tracer->settings = *settings;
     if (getrandom(&tracer->random, sizeof(tracer->random), GRND_NONBLOCK) != sizeof(tracer->random))
         tracer->random = uv_hrtime() ^ wall_ns();
+    tracer->client = rcpt_client_new(settings->loop, NULL);
+    if (settings->token != NULL) {
+        static const char name[] = "Authorization: Bearer ";
+        size_t size = sizeof(name) + strlen(settings->token);
+        tracer->authorization = rcpt_malloc(size);
+        snprintf(tracer->authorization, size, "%s%s", name, settings->token);
+    }
     uv_timer_init(settings->loop, &tracer->timer);
     tracer->timer.data = tracer;
     uv_timer_start(&tracer->timer, on_timer, EXPORT_MS, EXPORT_MS);
@@ -342,8 +370,15 @@ static void on_timer_closed(uv_handle_t *handle)
     struct rcpt_tracer *tracer = handle->data;
     void (*on_closed)(void *context) = tracer->on_closed;
     void *context = tracer->closed_context;
+    free(tracer->authorization);
     free(tracer);
     on_closed(context);
+}
+
+static void on_client_closed(void *context)
+{
+    struct rcpt_tracer *tracer = context;
+    uv_close((uv_handle_t *)&tracer->timer, on_timer_closed);
 }
 
 /* What the last requests did not take along is lost. */
@@ -355,7 +390,15 @@ static void close_or_send(struct rcpt_tracer *tracer, bool more)
     }
     span_free_all(tracer->flying);
     span_free_all(tracer->first);
-    uv_close((uv_handle_t *)&tracer->timer, on_timer_closed);
+    rcpt_client_close(tracer->client, on_client_closed, tracer);
+}
+
+/* The request that was in flight when the closing began has had its time. */
+static void on_last_timer(uv_timer_t *timer)
+{
+    struct rcpt_tracer *tracer = timer->data;
+    if (tracer->call != NULL)
+        rcpt_client_cancel(tracer->call);
 }
 
 void rcpt_tracer_close(struct rcpt_tracer *tracer, void (*on_closed)(void *context), void *context)
@@ -363,8 +406,8 @@ void rcpt_tracer_close(struct rcpt_tracer *tracer, void (*on_closed)(void *conte
     tracer->on_closed = on_closed;
     tracer->closed_context = context;
     tracer->closing_until_ms = (int64_t)uv_now(tracer->settings.loop) + LAST_EXPORT_MS;
-    if (tracer->post != NULL)
-        rcpt_http_post_hurry(tracer->post, LAST_EXPORT_MS);
+    if (tracer->sending)
+        uv_timer_start(&tracer->timer, on_last_timer, LAST_EXPORT_MS, 0);
     else
         close_or_send(tracer, tracer->stats.queued_bytes > 0);
 }

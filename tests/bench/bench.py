@@ -65,7 +65,7 @@ def run(lab, name, function, options):
             "repeat": options.repeat}
     try:
         result = function(lab, options)
-    except Exception:  # noqa: BLE001 - whatever it was, the other parts are still worth having
+    except Exception:  # noqa: BLE001 - after any error the other parts still run
         traceback.print_exc()
         say(f"== {name} FAILED")
         return False

@@ -1,7 +1,7 @@
 """Kafka Connect standalone with the Debezium JDBC sink: the rival that needs no code.
 
-It takes one event per record, so it gets a topic of its own with the same events, one each. Measured from its first
-commit on, since a JVM needs ten seconds before it: the class loading and compiling are not in the figures.
+It takes one event per record, so it gets a topic of its own with the same events, one each. The measurement starts at its first
+commit, since a JVM needs ten seconds before it: class loading and compiling are not in the figures.
 """
 
 import json
@@ -79,7 +79,7 @@ class Connect:
                     except BufferError:
                         producer.poll(0.05)
                 number += 1
-        # Connect inserts what nobody knows: the last record of each partition is a row of its own, which says that all is done.
+        # Connect inserts unknown messages. So the last record of each partition is a row of its own, which shows that all is done.
         self.last = [f"last-{partition}" for partition in range(PARTITIONS)]
         producer.flush(120)
         for partition, message in enumerate(self.last):

@@ -1,9 +1,7 @@
 /* Nanoseconds per event of rcpt_record_decode, for records of 1000 events of about 170 bytes and
  * for single events.
  *
- *   gcc -O2 -std=c11 -D_GNU_SOURCE -Isrc -o build/decode_bench tests/bench/decode_bench.c \
- *       src/core/{record*,ladder*,timestamp,hash,trace_context}.c \
- *       src/base/{arena,error,json_read,text,utf8}.c -lyajl -lz && build/decode_bench
+ *   make build/tests/bench/decode_bench && build/tests/bench/decode_bench
  */
 #include <inttypes.h>
 #include <stdio.h>

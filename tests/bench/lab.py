@@ -62,7 +62,7 @@ class Lab:
         return psycopg.connect(self.services.dsn, autocommit=True)
 
     def template(self, stream, fillfactor=None, rows=None):
-        """A database with the schema and the stream's messages, vacuumed. Made once. `rows`: so many in all, the stream's at
+        """A database with the schema and the stream's messages, vacuumed. Made once. `rows`: this many in all, the stream's at
         random places among the others."""
         key = stream.inbox_name + (f"-{fillfactor}" if fillfactor else "") + (f"-{rows}" if rows else "")
         if key in self.templates:
@@ -105,7 +105,7 @@ class Lab:
 
     def large(self, streams, rows, fillfactor):
         """The only one of its size, too large to be copied: each of the streams can be applied to it once. Kept with the services, for
-        it takes long to make; which streams are left stands in it."""
+        it takes long to make; a table in it says which streams are left."""
         name = f"large_{rows}_{fillfactor}"
         with self.connect() as connection:
             there = connection.execute("SELECT oid FROM pg_database WHERE datname = %s", (name,)).fetchone()
@@ -136,7 +136,7 @@ class Lab:
             for key, value in settings.items():
                 connection.execute(f"ALTER SYSTEM SET {key} = '{value}'")
             connection.execute("SELECT pg_reload_conf()")
-            time.sleep(1)  # the checkpointer looks at full_page_writes when it wakes up
+            time.sleep(1)  # the checkpointer reads full_page_writes when it wakes up
             connection.execute("CHECKPOINT")
             try:
                 yield
@@ -229,7 +229,7 @@ def fill(topic, stream, partition=None, headers=None):
 
 
 def machine():
-    """What the figures were taken on."""
+    """The machine and the versions of a measurement."""
     cpu = "unknown"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -13,7 +13,7 @@
  * --ids uuid: the inbox's message_id is of type uuid, and so is the array of ids
  *
  * Writes "ready" when everything is prepared, begins at a line on stdin, writes one line of JSON,
- * and keeps its connections until stdin ends, so that somebody can look at the backends meanwhile.
+ * and keeps its connections until stdin ends, so that the backends can be measured meanwhile.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -291,7 +291,7 @@ static void make_batch(struct maker *maker, struct rcpt_batch *batch, struct que
     *made = (struct prepared){.messages = batch->message_count, .events = batch->event_count};
     rcpt_encode_fence(maker->encoder, batch);
     made->fence = store(maker->encoder);
-    rcpt_encode_apply(maker->encoder, batch, "park", NULL, false);
+    rcpt_encode_apply(maker->encoder, batch, "park", NULL, false, false);
     made->work = store(maker->encoder);
     if (maker->options->uuids)
         pack_ids(&made->work, made->messages);
@@ -371,6 +371,17 @@ static void deal(struct client *client, int number, const struct options *option
     }
 }
 
+/* Of a statement that is composed of files, as the daemon prepares it without subscribers. */
+static const char *statement_text(const struct rcpt_lane_statements *statements, const char *name)
+{
+    size_t count;
+    const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
+    for (size_t index = 0; index < count; index++)
+        if (strcmp(list[index].name, name) == 0)
+            return list[index].sql;
+    die("statement", name);
+}
+
 static void open_client(struct client *client, const struct options *options)
 {
     client->conn = PQconnectdb(options->dsn);
@@ -380,11 +391,13 @@ static void open_client(struct client *client, const struct options *options)
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         die("session", PQerrorMessage(client->conn));
     PQclear(result);
-    const char *apply = options->bare ? update_sql : rcpt_sql("lane/apply");
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(NULL, 0);
+    const char *apply = options->bare ? update_sql : statement_text(statements, "apply");
     char *converted = options->uuids ? with_uuid_ids(apply) : NULL;
     prepare(client->conn, "fence", rcpt_sql("lane/fence"));
     prepare(client->conn, "apply", converted != NULL ? converted : apply);
     free(converted);
+    rcpt_lane_statements_free(statements);
     if (PQsetnonblocking(client->conn, 1) != 0 || PQenterPipelineMode(client->conn) != 1)
         die("pipeline", PQerrorMessage(client->conn));
 }

@@ -1,4 +1,4 @@
-"""CPU, memory and statistics of measurements. CPU comes from /proc, so it does not depend on who else runs."""
+"""CPU, memory and statistics of measurements. CPU comes from /proc, so it does not depend on other processes."""
 
 import os
 import statistics

@@ -1,6 +1,6 @@
 """actions: what pipelines cost receipts, how late actions begin, how many, and what waiting rows cost.
 
-Rows are put where transitions and imports put them; the receiver is nginx with an empty 200. Lateness is the server's clock
+Rows are inserted as transitions and imports insert them; the receiver is nginx with an empty 200. Lateness is the server's clock
 when an action was claimed against the time at which it was due.
 """
 
@@ -81,7 +81,7 @@ def flood(database, process, pipeline, name, count):
 
 @contextmanager
 def copy(lab, database):
-    """The same once more, for what is compared turn by turn: a host that gets slower makes both slower. Connections are new."""
+    """Repeats the same for a comparison turn by turn: a host that gets slower makes both slower. Connections are new."""
     twin = lab.services.create_database(f"{database.name}_twin", template=database)
     for each in (database, twin):
         each.execute("SET search_path = receiptd")

@@ -1,7 +1,7 @@
 """What pipelines cost receipts: none, configured but idle, one run for each transition; alternated in one run.
 
-"Committed" is when the last receipt is; what transactions have begun then becomes runs beside them and afterwards, which is told
-as it is: how much was left, and how long all of it took.
+"Committed" is the commit of the last receipt. Intents become runs beside the receipts and afterwards; the report says how many
+were left then, and how long all of them took.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""folding: how many receipts of a message meet in a batch, and what the batch limit and fetching ahead have to do with it."""
+"""folding: how many receipts of a message meet in a batch, by batch limit and amount fetched ahead."""
 
 from lab import say
 from meter import summary

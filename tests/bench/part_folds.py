@@ -25,7 +25,7 @@ def rule(out, **more):
 
 
 def cost(lab, options, out):
-    """The same traffic without a rule and with one, in alternating order. A shorter window is looked at more often."""
+    """The same traffic without a rule and with one, in alternating order. A shorter window is checked more often."""
     stream = Stream("single", options.events, campaigns=GROUPS)
     topic, seconds = lab.topic(stream), {name: [] for name in ("off", *WINDOWS)}
     for number in range(options.repeat):
@@ -94,7 +94,7 @@ def lag(lab):
             database.execute(OPEN.format(count=OPEN_GROUPS, ahead=AHEAD_SECONDS))
             database.execute("ANALYZE receiptd.fold_group")
             wait_for(lambda: database.value("SELECT COALESCE(sum(quiet), 0) FROM receiptd.fold_total") > 0, 300, "the first")
-            time.sleep(WATCHED_SECONDS)  # what is watched is how it goes on by itself
+            time.sleep(WATCHED_SECONDS)  # measures how the publisher goes on by itself
             process.stop()
         finally:
             receiptd.close()
@@ -108,7 +108,7 @@ def lag(lab):
 
 
 def steady(lab):
-    """Streams that never leave their groups quiet: record's time less first_at and max_hold."""
+    """Streams that never leave their groups idle: record's time less first_at and max_hold."""
     out, events, empty = lab.services.create_topic(2), lab.services.create_topic(4), Stream("single", 1000)
     fold = rule(out, source="topic", topic=str(events), group_key=["account"], window="500ms", max_hold=f"{MAX_HOLD_SECONDS}s")
     with lab.database(empty) as database:

@@ -1,8 +1,8 @@
 """imports: a million people of one organisation at once, beside a steady stream of receipts and other organisations.
 
-Three organisations have more to do than can be done (the one of the import; one of the same weight; one of weight 3), a fourth one action
+Three organisations have more due actions than can run (the one of the import; one of the same weight; one of weight 3), a fourth one action
 every tenth of a second. Lateness is the server's clock when an action was claimed against the time at which it was due; that of receipts
-is measured as in `latency`. Ends when so much time has gone, not when all is done.
+is measured as in `latency`. Ends after a fixed time, not when all is done.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""intake: acknowledged requests of one receipt, large batches, latency at half the rate; nginx as the measure.
+"""intake: acknowledged requests of one receipt, large batches, latency at half the rate; nginx for comparison.
 
 Requests are counted by wrk, which waits for every answer, and an answer comes after Kafka's acknowledgement. Where
 the load generator and the broker share the cores, the rate by the clock says how fast the generator is: the figure is
@@ -6,7 +6,7 @@ requests by second of CPU that the process used, all its threads and the kernel'
 whose answer is an empty 200 from a return statement.
 
 Latency is measured with the process on a core of its own, where there are two, and generator, broker and all others on the
-rest: half of the rate that the core gave there, and once more while slow and oversized requests are held against it, whose senders
+rest: half of the rate that the core gave there, and once more under an attack with slow and oversized requests, whose senders
 have the lowest priority.
 """
 
@@ -90,7 +90,7 @@ class Apart:
 
 
 def latency(lab, port, rate):
-    """At a constant rate: milliseconds from sending a request to its answer. So many connections that each is due every 40 ms:
+    """At a constant rate: milliseconds from sending a request to its answer. The number of connections makes each due every 40 ms:
     one that waits longer than the limit of 20 ms holds up no request but its own."""
     body, log = lab.workdir / "receipt", lab.workdir / "h2load.log"
     body.write_text("MessageSid=SM1&MessageStatus=delivered&AccountSid=AC1&From=%2B15017122661")
@@ -107,8 +107,8 @@ def latency(lab, port, rate):
 
 
 def behind():
-    """In a new process: it gets what the others leave. An attacker's own work is done on an attacker's machine; what is
-    measured is the work that it makes for the intake."""
+    """Runs in a new process with the lowest priority. An attacker's own work is done on an attacker's machine; the bench
+    measures the work that it causes in the intake."""
     os.setsid()
     os.nice(19)
     try:
@@ -138,7 +138,7 @@ def attack(lab, port):
 
 
 def measure_latency(lab, process):
-    """Half of the rate that a core of its own gives; the same under attack, in turns with quiet ones."""
+    """Half of the rate that a core of its own gives; the same under attack, in turns with runs without one."""
     with Apart(lab, process.pid) as apart:
         full = wrk("post", process.port, process.pid, CONNECTIONS, "full")["per_second"]
         quiet = [latency(lab, process.port, full / 2)]

@@ -28,7 +28,7 @@ def figures(runs, names=FIGURES):
 
 
 def part_limit(lab, options):
-    """Rates of the bare statements: they are what the hardware and PostgreSQL allow."""
+    """Rates of the bare statements: the most that the hardware and PostgreSQL allow."""
     stream = Stream("single", options.events)
     cases = [(f"{statement}, {connections} connection{'s' if connections > 1 else ''}", statement, connections)
              for statement in ("apply", "update") for connections in (1, 2)]

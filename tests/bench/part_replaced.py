@@ -1,4 +1,4 @@
-"""replaced: the two forms that receiptd replaces, as someone would have written them, on a sample.
+"""replaced: the two forms that receiptd replaces, in their usual form, on a sample.
 
 Both in Python with psycopg and ten consumers, reading the events from memory instead of Kafka and with
 synchronous_commit off: all of that is in their favour.
@@ -68,7 +68,7 @@ def optimistic(connection, codes, events):
                                        (campaign, status))
             return
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
-            continue  # what the published form runs into as well; its batch is done again
+            continue  # the published form has deadlocks too; its batch is repeated
 
 
 FORMS = {"lock": lock_per_message, "optimistic": optimistic}
@@ -84,7 +84,7 @@ def _consumer(form, dsn, batches, ready, go, failed):
             go.wait()
             for batch in batches:
                 FORMS[form](connection, codes, batch)
-    except Exception:  # noqa: BLE001 - told to the parent
+    except Exception:  # noqa: BLE001 - reported to the parent
         traceback.print_exc()
         failed.set()
         ready.release()

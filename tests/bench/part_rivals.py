@@ -1,4 +1,4 @@
-"""rivals: what somebody would take instead, from the same topics into the same server, beside receiptd."""
+"""rivals: the alternatives to receiptd, from the same topics into the same server, beside it."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from stream import Stream
 
 HERE = ROOT / "tests/bench/rivals"
 
-# What each does not do, for the table beside the figures.
+# What each rival lacks, for the table beside the figures.
 LACKS = {
     "python": "counters, exactly once, parking, dead letters, late time of a status, flags",
     "python with counters": "exactly once (a redelivery is counted twice), skipped stages, parking, dead letters, flags",
@@ -104,7 +104,7 @@ def part_rivals(lab, options):
         try:
             connect = Connect(lab, stream)
             runners["connect"] = connect.run
-        except Exception as error:  # noqa: BLE001 - the others are worth having without it
+        except Exception as error:  # noqa: BLE001 - the other rivals still run
             connect = None
             say(f"  connect: skipped, {error}")
         runs = {name: [] for name in runners}

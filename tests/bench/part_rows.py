@@ -1,6 +1,6 @@
 """rows: the same receipts into an inbox of a million rows and into larger ones, whose other rows lie between theirs.
 
-Three ways, for what differs most is WAL: PostgreSQL writes a whole page into it when the page is changed for the first time since a
+Three ways, for the largest difference is WAL: PostgreSQL writes a whole page into it when the page is changed for the first time since a
 checkpoint, and in a large inbox each receipt changes another page.
   after     right after a checkpoint, so that each page is written whole: the worst moment
   between   as if all pages had been written since the last checkpoint: with full_page_writes=off for the length of the run
@@ -69,7 +69,7 @@ class Inbox:
 
 
 def part_rows(lab, options):
-    """In turns: the figure is what a run with more rows does beside one with the fewest of the same fillfactor."""
+    """In turns: the figure is the rate of a run with more rows, as a share of one with the fewest of the same fillfactor."""
     stream = Stream("single", min(EVENTS, options.events))
     ways, method = _ways(lab)
     inboxes = [Inbox(lab, rows, fillfactor, stream) for rows, fillfactor in cases()]

@@ -2,7 +2,7 @@
 
 Two databases of one server get the same traffic, paced, for ten minutes; in one of them a repeatable-read transaction is
 open all the time. (Since PostgreSQL 14 a snapshot keeps dead rows of its own database only.) Then bursts of fresh traffic
-are applied at full speed, in turns, the snapshot still open: the ratio of the two rates is what the snapshot costs by then.
+are applied at full speed, in turns, the snapshot still open: the ratio of the two rates is the snapshot's cost by then.
 """
 
 import signal

@@ -1,9 +1,9 @@
-"""soak: an hour of real traffic at about half of what two cores carry, and what grows meanwhile.
+"""soak: an hour of real traffic at about half of two cores' capacity; measures what grows meanwhile.
 
-As a platform does it: messages are inserted (COPY, every half second) some seconds before their first receipt, their receipts come by an open-loop
+It behaves as a platform does: messages are inserted (COPY, every half second) some seconds before their first receipt, their receipts come by an open-loop
 generator in hundreds a record, and five minutes after their insert they are deleted. Campaigns come and go. Autovacuum and
 checkpoints come as they like; Kafka deletes old segments. The daemon is started when a minute's receipts wait for it, so that it has been at full
-load before the hour, and in the middle of it is stopped for twenty seconds (SIGSTOP): what it needs to catch up must not grow. At the end every
+load before the hour. In the middle of the hour it is stopped for twenty seconds (SIGSTOP): its catching up must not need more. At the end every
 receipt must have been counted once.
 """
 
@@ -35,10 +35,10 @@ LIFE = 300.0  # seconds from a message's insert to its deletion; a quarter of a 
 COPY_EVERY, DELETE_EVERY, SAMPLE_EVERY = 0.5, 1.0, 10.0
 BACKLOG, PAUSE = 60.0, 20.0  # seconds of receipts that wait at the start; how long the daemon is stopped in the middle
 CAMPAIGN_MESSAGES, CAMPAIGNS_AT_ONCE = 2_000, 25
-RETENTION = {"retention_bytes": 128 << 20, "segment_bytes": 32 << 20}  # of a partition; the broker looks every five minutes
+RETENTION = {"retention_bytes": 128 << 20, "segment_bytes": 32 << 20}  # of a partition; the broker checks every five minutes
 DELIVERED = 600
 
-# The id of message n is the MD5 of n in UUID's form: as random as UUIDs are, and the server can say it again for the deletion.
+# The id of message n is the MD5 of n in UUID's form: as random as UUIDs are, and the server can compute it again for the deletion.
 DELETE = """
 WITH gone AS (
     DELETE FROM receiptd.message_inbox
@@ -55,7 +55,7 @@ POSITIONS = "SELECT COALESCE(sum(next_offset), 0)::int8 FROM receiptd.consumer_p
 
 
 class Traffic:
-    """What is to come: messages are made a lead ahead, their receipts lie in the slot of the tick at which they are due."""
+    """The coming traffic: messages are made a lead ahead, their receipts lie in the slot of the tick at which they are due."""
 
     def __init__(self, rate, seed="soak"):
         self.rng, self.rate, self.slots = random.Random(seed), rate, {}
@@ -179,7 +179,7 @@ def _sample(soak, database, process, meter, lanes):
 
 
 def _check(database, soak):
-    """Exactly what was sent, and nothing that waits or was refused."""
+    """Asserts that exactly the sent receipts are counted, and that none waits or was refused."""
     found = dict(database.query("SELECT status, sum(messages) FROM receiptd.campaign_funnel GROUP BY 1"))
     events = database.value("SELECT sum(events) FROM receiptd.campaign_funnel WHERE status > 0")
     left = {table: database.value(f"SELECT count(*) FROM receiptd.{table}") for table in ("parked_event", "dead_letter")}
@@ -190,7 +190,7 @@ def _check(database, soak):
 
 
 def _run(soak, database, process, meter, lanes, port):
-    """A sample every ten seconds until everything is sent; they are in a file as well, should it not come to an end."""
+    """A sample every ten seconds until everything is sent; they are in a file as well, in case the run does not end."""
     samples, begun = [], time.time()
     pause = threading.Timer(max(0.0, soak.begun + soak.seconds / 2 - begun), process.signal, [signal.SIGSTOP])
     resume = threading.Timer(pause.interval + min(PAUSE, soak.seconds / 20), process.signal, [signal.SIGCONT])

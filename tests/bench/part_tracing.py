@@ -1,5 +1,5 @@
-"""tracing: what tracing and scraping cost, switched on and off within one run, so that each stretch with is compared with its
-neighbours without.
+"""tracing: the cost of tracing and scraping. They are switched on and off within one run, so that each stretch with them is compared
+with its neighbours without.
 
 Each record carries a traceparent. Tracing: of every other block of records one in a hundred belongs to a sampled trace, so that
 its batches are spans with links; the collector takes and forgets, in a process of its own. Scraping: every other second,
@@ -47,7 +47,7 @@ server.serve_forever()
 
 
 def is_on(number):
-    """off on on off, off on on off …: what grows or shrinks with time is on both sides."""
+    """off on on off, off on on off …: so a trend over time falls on both sides."""
     return number % 4 in (1, 2)
 
 
@@ -69,7 +69,7 @@ def _collector():
 
 
 class Scraper(threading.Thread):
-    """Asks in every other stretch: when each was, milliseconds that the daemon says a page took its loop, and that the answer took."""
+    """Scrapes in every other stretch: the time of each, and the milliseconds that the page took in the daemon's loop and that the answer took."""
 
     def __init__(self, port, begun):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ class Scraper(threading.Thread):
         text = self.connection.getresponse().read()
         self.answer_ms.append((time.monotonic() - begun) * 1000)
         self.bytes = len(text)
-        if len(self.answer_ms) > 1:  # each page tells of the one before
+        if len(self.answer_ms) > 1:  # each page reports the time of the one before
             self.page_ms.append(float(PAGE.search(text)[1]) * 1000)
 
 
@@ -105,7 +105,7 @@ def _scraping(found):
 
 
 def _at(timeline, goal, key, value):
-    """The line through (key, value) points at `goal` of key; None outside."""
+    """The value at key `goal` on the line through (key, value) points; None outside."""
     for before, after in itertools.pairwise(timeline):
         if before[key] <= goal <= after[key] and after[key] > before[key]:
             share = (goal - before[key]) / (after[key] - before[key])
@@ -152,7 +152,7 @@ def _ratio(pairs):
 
 
 def _compare(pairs):
-    """The rate with over the rate without, and between what it lies with 95 % (bootstrap over pairs)."""
+    """The rate with over the rate without, and its 95 % interval (bootstrap over pairs)."""
     if not pairs:
         return None  # too short a run
     rng = random.Random(1)

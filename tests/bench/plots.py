@@ -94,7 +94,7 @@ def fairness(lines):
 
 
 def soak(samples):
-    """What may grow in an hour."""
+    """Figures that may grow in an hour."""
     if not shutil.which("gnuplot"):
         return []
 

@@ -1,5 +1,5 @@
-/* An open-loop generator: events leave at the moments that the rate says, whatever happened to
- * those before.
+/* An open-loop generator: events leave at the moments that the rate gives, whatever happened to
+ * earlier ones.
  *
  *   produce --brokers B --topic T --messages FILE --rate EVENTS_PER_S --seconds S [--per-record 1]
  *           [--first-partition 0] --partitions N
@@ -84,7 +84,7 @@ static rd_kafka_t *open_producer(const struct options *options, struct tally *ta
     return kafka;
 }
 
-/* Connections and metadata are there before the first moment. */
+/* Connections and metadata must exist before the first moment. */
 static void warm_up(rd_kafka_t *kafka, const char *topic)
 {
     const struct rd_kafka_metadata *metadata;

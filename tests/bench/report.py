@@ -341,7 +341,7 @@ def section_soak(result):
         return lambda sample: sum(table[key] for name, table in sample["tables"].items() if name != "message_inbox" for key in keys) / scale
 
     def calm(first, after):
-        """RSS while no more than a second's receipts wait: with a backlog it is what the backlog needs."""
+        """RSS while no more than a second's receipts wait: with a backlog it is the backlog's memory."""
         return [sample["rss_mib"] for sample in samples if first <= sample["at"] / 60 <= after and sample["lag"] < result["rate"]]
 
     first, tenth = calm(early - 0.5, early + 0.5), calm(end - 10, end + 1)

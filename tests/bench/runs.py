@@ -23,7 +23,7 @@ COUNTED = "SELECT COALESCE(sum(events), 0) FROM receiptd.campaign_funnel WHERE s
 
 
 def check_result(database, stream, topic=None):
-    """A run that did not do the work is no figure, and may be a defect: then everything that tells where the rest is."""
+    """A run that did not do all work is no figure, and may be a defect: collects everything that shows where the rest is."""
     events = database.value(COUNTED)
     changed = database.value("SELECT count(*) FROM receiptd.message_inbox WHERE status > 0")
     if events == stream.event_count and changed == stream.message_count:
@@ -52,7 +52,7 @@ def _response_times(log):
 
 
 def _ends(topic, records):
-    """What was acknowledged is shown a little later."""
+    """The number of records; the watermarks show acknowledged ones a little later."""
     deadline = time.monotonic() + 10
     while (ends := sum(high for low, high in topic.watermarks().values())) != records:
         assert time.monotonic() < deadline, f"the topic shows {ends} of {records} records"
@@ -123,7 +123,7 @@ def _wait_for_start(process):
 
 
 def _follow(database, process, topic, goal, timeout):
-    """Polls the sum of all positions, one small statement, until it is the goal: the end is at most one poll late."""
+    """Polls the sum of all positions, one small statement, until it reaches the target: the end is at most one poll late."""
     timeline = []
     deadline = time.time() + timeout
     sql = "SELECT COALESCE(sum(next_offset), 0)::int8 FROM receiptd.consumer_progress WHERE topic = %s"
@@ -138,7 +138,7 @@ def _follow(database, process, topic, goal, timeout):
 
 
 def _set_keys(database, keys):
-    """The inbox written anew with keys of that type, in the order in which it was: for both types, so that they differ in nothing else."""
+    """Writes the inbox again with keys of that type, in the order in which it was: for both types, so that they differ in nothing else."""
     database.execute("SET maintenance_work_mem = '256MB'")
     if keys == "uuid":
         database.execute("ALTER TABLE receiptd.message_inbox ALTER message_id TYPE uuid USING message_id::uuid")
@@ -150,7 +150,7 @@ def _set_keys(database, keys):
 
 
 def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000, depth=2, keys=None):
-    """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written anew."""
+    """The same statements with the same arrays, encoded before the clock starts. `keys`: text or uuid, in a table written again."""
     with lab.database(stream) as database:
         sizes = _set_keys(database, keys) if keys else None
         database.execute("INSERT INTO receiptd.consumer_progress (topic, partition, lane, next_offset, generation)"
@@ -190,7 +190,7 @@ def run_limit(lab, stream, statement="apply", lanes=8, connections=2, batch=4000
 
 
 def run_full_update(lab, stream):
-    """One UPDATE of every row, one backend: what the table costs without any search."""
+    """One UPDATE of every row, one backend: the table's cost without any search."""
     with lab.database(stream) as database:
         database.execute("SET synchronous_commit = off")
         meter = Meter(lab, database)

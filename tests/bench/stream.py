@@ -27,7 +27,7 @@ def ulid_text(rng, number):
 
 
 def smpp_hex(rng, number):
-    """What an SMSC gives: a counter in hexadecimal, here with gaps and a random node number in front."""
+    """An id as an SMSC gives it: a counter in hexadecimal, here with gaps and a random node number in front."""
     return f"{rng.randrange(4):X}{0x1A000000 + number * 3 + rng.randrange(3):08X}"
 
 

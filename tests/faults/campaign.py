@@ -1,4 +1,4 @@
-"""Cycle after cycle: which kind comes when follows from the seed; what came of it goes to a file, one line for each."""
+"""Runs cycle after cycle. The seed chooses the kind of each; the results go to a file, one line for each cycle."""
 
 import json
 import random
@@ -22,7 +22,7 @@ def available(kind, lab_brokers, disk):
 
 
 def select(only):
-    """The kinds that are meant: by name or by cell; all without a choice."""
+    """The chosen kinds, by name or by cell; without a choice all of them."""
     table = kinds.load()
     if not only:
         return table
@@ -46,7 +46,7 @@ class Plan:
         return self.shapes[number // ERA % len(self.shapes)]
 
     def pool(self, number):
-        """Every kind once before any comes again, over all the eras of one shape."""
+        """Yields every kind once before any comes again, over all the eras of one shape."""
         brokers = self.brokers(number)
         pool = [name for name, kind in self.selected.items() if kind.brokers in (0, brokers)]
         eras = number // ERA
@@ -158,7 +158,7 @@ class Campaign:
         return anomalies
 
     def give_up(self, number, line):
-        """Logs and the difference are kept; the next cycle begins with a fresh laboratory."""
+        """Keeps the logs and the difference; the next cycle begins with a fresh laboratory."""
         place = self.directory / f"failed-{number}"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()

@@ -1,4 +1,4 @@
-"""One database, one topic and up to three instances, for many cycles; and the judgement over what has come so far."""
+"""One database, one topic and up to three instances, for many cycles; and the judgement over all records so far."""
 
 import json
 import os
@@ -23,13 +23,13 @@ from support.wait import wait_for
 from support.world import Feeder, World
 
 RECORD_SIZES = (1, 1, 1, 2, 5, 20, 50)
-EVENTS = 12_000  # at most in a cycle: the feeder stops when the faults have ended
+EVENTS = 12_000  # the most in a cycle: the feeder stops when the faults have ended
 RATE = 3_000  # events a second
 RSS_LIMIT = 256 * 1024 * 1024
 DESCRIPTOR_LIMIT = 200
 CLEAN = frozenset({0})
 
-# Rows of these ids are refused by the database, as a platform's own constraint would.
+# The database refuses rows of these ids, as a platform's own constraint would.
 REFUSAL = """
     CREATE TABLE public.unwanted (id text PRIMARY KEY);
     GRANT SELECT ON public.unwanted TO PUBLIC;
@@ -44,7 +44,7 @@ REFUSAL = """
 
 
 class LabDatabase(Database):
-    """The era's database on whichever server is the primary now; questions outlive outages."""
+    """The era's database on the server that is the primary now; queries outlive outages."""
 
     def __init__(self, lab, name):
         self.lab, self.name, self._connection = lab, name, None
@@ -76,7 +76,7 @@ class LabDatabase(Database):
 
 
 class Seat:
-    """A place for an instance of receiptd: its links, its configuration, its process."""
+    """A seat for an instance of receiptd: its links, its configuration, its process."""
 
     def __init__(self, era, name):
         self.era, self.name, self.process, self.allowed, self.count = era, name, None, CLEAN, 0
@@ -113,7 +113,7 @@ class Seat:
         self.process = None
 
     def leave(self, in_order=True):
-        """Ends, and nobody starts it again."""
+        """Ends, and is not started again."""
         if in_order:
             self.process.stop()
         else:
@@ -121,7 +121,7 @@ class Seat:
         self.process = None
 
     def settle(self):
-        """Awake, and running; returns what is wrong with the way it has ended, if it has."""
+        """Makes it awake and running; if it has ended, returns what is wrong with that end."""
         if self.process is None:
             return None
         if self.process.running:
@@ -195,7 +195,7 @@ class Era(World):
         return [seat for seat in self.seats.values() if seat.running]
 
     def occupy(self, count):
-        """That many instances: starts some, or ends some in good order. Nobody waits for partitions to move."""
+        """Sets the number of instances: starts some, or ends some in good order. Does not wait for partitions to move."""
         here = self.occupied()
         for seat in here[count:]:
             seat.process.signal(signal.SIGTERM)
@@ -224,7 +224,7 @@ class Era(World):
         self.inserter = Feeder(self.insert_late)
 
     def some_records(self, source):
-        """A little more about messages of this cycle, and some others that nobody knows."""
+        """Makes a few more receipts of messages of this cycle, and some of messages without a row."""
         first = self.first_message - len(self.stream.messages)
         return Traffic(source.random(), 400, self.topic.partitions, first=first, sizes=RECORD_SIZES).records()
 
@@ -249,7 +249,7 @@ class Era(World):
                 time.sleep(0.1)
 
     def insert_always(self, rows, timeout=60):
-        """The platform does not give up, whatever happens to the database; and after a lost answer it asks again."""
+        """The platform retries through every fault of the database, also after a lost answer."""
         deadline = time.monotonic() + timeout
         ids, orgs, campaigns = zip(*((id, row.org_id, row.campaign_id) for id, row in rows.items()))
         while True:
@@ -280,7 +280,7 @@ class Era(World):
             self.ledger.status.setdefault(id, 0)
 
     def finish_rows(self):
-        """All rows of the cycle are there: for faults that would lose rows of the platform's too."""
+        """Waits until all rows of the cycle are there: for faults that would also lose rows of the platform."""
         if self.inserter is not None:
             self.inserter.join()
 
@@ -293,7 +293,7 @@ class Era(World):
     # ---- judgement
 
     def settle(self):
-        """Every instance that is meant to run runs; returns what went wrong with the others."""
+        """Wakes or restarts every instance that should run; returns what went wrong with those that had ended."""
         trouble = [text for seat in self.seats.values() if (text := seat.settle())]
         if not self.occupied():
             self.seats["a"].start()

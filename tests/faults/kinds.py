@@ -1,7 +1,7 @@
 """What a kind of fault is, and what it may use.
 
-A kind is a function of the cycle: called while receipts flow, it does its mischief and returns when the fault is over
-(what it leaves broken or ended is mended after it). It names the row of the fault matrix that it serves.
+A kind is a function of the cycle. It is called while receipts flow, injects its fault, and returns when the fault is over.
+(Links and processes that it leaves broken are repaired afterwards.) It names the row of the fault matrix that it serves.
 """
 
 import random
@@ -32,7 +32,7 @@ def kind(cells, title, seats=1, brokers=0, needs=None):
 
 
 class Cycle:
-    """One cycle's hands: the laboratory, the era, and a source of chance that depends on the seed alone."""
+    """What a kind works with: the laboratory, the era, and random numbers that depend on the seed alone."""
 
     def __init__(self, era, seed):
         self.era, self.lab, self.random = era, era.lab, random.Random(seed)
@@ -44,7 +44,7 @@ class Cycle:
         time.sleep(self.random.uniform(shortest, longest))
 
     def wait_for_receipts(self):
-        """Some position has moved: the next thing happens to instances at work. Not for ever: other faults may go on."""
+        """Waits until some position has moved, so that the next fault hits instances at work; at most 10 s, as other faults may go on."""
         before = self.positions()
         try:
             wait_for(lambda: self.positions() != before, 10, "positions move")
@@ -52,7 +52,7 @@ class Cycle:
             self.notes.append("nothing moved for 10 s before the fault")
 
     def must_move(self):
-        """Receipts are consumed by what runs now."""
+        """Waits until the running instances consume receipts."""
         before = self.positions()
         wait_for(lambda: self.positions() != before or not self.era.is_feeding(), 15, "positions move",
                  details=self.era.group_log)
@@ -72,7 +72,7 @@ class Cycle:
         return self.random.sample(here, self.random.randint(1, len(here)))
 
     def some_seats(self):
-        """Names of one, or of all instances' places."""
+        """Names of one seat, or of the seats of all instances."""
         return self.random.choice([[self.victim().name], list(SEATS)])
 
     def links(self, what, seats=None):
@@ -110,7 +110,7 @@ class Cycle:
     # ---- several at once
 
     def beside(self, *functions):
-        """The first in this thread (servers are started by it), the others beside it."""
+        """Runs the first in this thread, which starts servers, and the others beside it."""
         errors = []
 
         def work(function):

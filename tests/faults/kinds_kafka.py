@@ -1,4 +1,4 @@
-"""What happens to Kafka: brokers die and freeze, leaders and coordinators move, topics change."""
+"""Faults of Kafka: brokers die and freeze, leaders and coordinators move, topics change."""
 
 import signal
 import time
@@ -100,7 +100,7 @@ def coordinator_killed(cycle):
 
 @kind("F33", "retention takes what is consumed, and instances crash and come back behind it")
 def retention(cycle):
-    """Only what was consumed before this cycle, and is durable since then: nothing else may be taken."""
+    """Deletes only records that were consumed before this cycle and are durable since then."""
     ends = {number: end for (_, number), end in cycle.era.read_to.items()}
     if ends and len(cycle.lab.brokers_list) == 1:
         broker.delete_records(cycle.lab.brokers, str(cycle.era.topic), ends)
@@ -167,7 +167,7 @@ def transactions(cycle):
                 producer.commit_transaction(20)
         except KafkaException as error:
             cycle.notes.append(f"transaction: {error}")
-    # A position moves when a record comes, so none of the transactions' own marks may be the last of a partition.
+    # A position moves only with a record, so no mark of a transaction may be the last of a partition.
     plain = Producer({"bootstrap.servers": cycle.lab.brokers, "log_level": 0})
     for partition in range(cycle.era.topic.partitions):
         plain.produce(topic, b"[]", partition=partition)

@@ -1,4 +1,4 @@
-"""What happens between receiptd and its servers: the links of the proxy, each direction for itself."""
+"""Faults between receiptd and its servers: the links of the proxy, each direction separately."""
 
 import time
 
@@ -34,7 +34,7 @@ def cuts(cycle, what, ways, kinds):
 
 
 def holes(cycle, what, ways, longest=4.0):
-    """Nothing passes; then either everything that was held back, or RST."""
+    """Nothing passes; then either all held bytes are delivered, or RST."""
     cycle.pause()
     links = cycle.links(what)
     for link in links:
@@ -178,7 +178,7 @@ def both_black_holes(cycle):
 
 @kind("F38 F36", "instances join and are expelled while PostgreSQL is away for longer than max.poll.interval.ms")
 def rebalance_in_an_outage(cycle):
-    """The assignment waits for positions that nobody can read."""
+    """The assignment waits for positions that the instance cannot read."""
     for link in cycle.links("postgres", SEATS):
         link.refuse()
         link.reset()

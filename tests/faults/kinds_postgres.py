@@ -1,4 +1,4 @@
-"""What happens to PostgreSQL: it crashes, goes back, is promoted, full, locked, mended under our feet."""
+"""Faults of PostgreSQL: it crashes, goes back, is promoted, full, locked, or maintained during the work."""
 
 import errno
 import os
@@ -218,7 +218,7 @@ def rows_held(cycle):
 
 @kind("F19 F41", "poison: the database refuses rows for their content, and an instance dies of something else")
 def poison(cycle):
-    """What is refused was agreed upon before the stream began (Era.poison); undecodable records are in every stream."""
+    """Era.poison chose the refused rows before the stream began; undecodable records are in every stream."""
     for _ in range(cycle.random.randint(1, 3)):
         cycle.pause(0.3, 0.8)
         seat = cycle.victim()

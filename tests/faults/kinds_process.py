@@ -1,4 +1,4 @@
-"""What happens to receiptd itself: killed, frozen, starved, misconfigured."""
+"""Faults of receiptd itself: killed, frozen, starved, misconfigured."""
 
 import fcntl
 import os
@@ -143,14 +143,14 @@ def mapped(pid):
 
 @kind("F05 F09", "no more memory: the address space may not grow any further")
 def no_memory(cycle):
-    """Whatever comes of it: it goes on with what it has, or ends and is started again."""
+    """The instance may go on with the memory it has, or end and be started again."""
     cycle.pause()
     seat = cycle.victim()
     resource.prlimit(seat.process.pid, resource.RLIMIT_CORE, (0, 0))
     room = mapped(seat.process.pid) + cycle.random.choice((0, 0, 1 << 20, 4 << 20))
     resource.prlimit(seat.process.pid, resource.RLIMIT_AS, (room, room))
     seat.expect(-signal.SIGABRT, -signal.SIGSEGV, 70, 75, 0)
-    if cycle.random.random() < 0.7:  # whatever is made anew asks for memory
+    if cycle.random.random() < 0.7:  # every new connection needs memory
         cycle.terminate(cycle.backends())
     time.sleep(cycle.random.uniform(0.5, 1.5))
     seat.kill()
@@ -181,7 +181,7 @@ def clock_jumps(cycle):
 
 @kind("F07", "nobody reads the log's pipe, or its end is closed")
 def log_pipe(cycle):
-    """The log is of no use then, and of no harm: the only instance that is left goes on consuming."""
+    """A broken log must do no harm: the only remaining instance goes on consuming."""
     seat = cycle.victim()
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)  # full after a few lines

@@ -1,4 +1,4 @@
-"""The laboratory: servers, a faulty link from every instance to every server, and how all of it is mended."""
+"""The laboratory: servers, a faulty link from every instance to every server, and how all of them are repaired."""
 
 import base64
 import os
@@ -85,7 +85,7 @@ class Lab:
         return ",".join(f"127.0.0.1:{link.port}" for link in self.kafka_links[seat])
 
     def seat_dsn(self, seat, database):
-        """Both places, the one that can be written to is right; through the proxy."""
+        """A dsn of both places, through the proxy; libpq takes the writable one."""
         links = self.pg_links[seat]
         return (f"host={','.join('127.0.0.1' for _ in links)} port={','.join(str(link.port) for link in links)}"
                 f" user={ROLE} password='{PASSWORD}' dbname={database} target_session_attrs=read-write")
@@ -109,7 +109,7 @@ class Lab:
         return Topic(self, name, partitions)
 
     def leader(self, topic, partition):
-        """Of a topic that may be in the making."""
+        """Of a topic that may still be in creation."""
         deadline = time.monotonic() + 30
         while partition not in (known := self.admin.list_topics(topic, timeout=10).topics[topic].partitions):
             assert time.monotonic() < deadline, f"{topic} has no partition {partition}"
@@ -127,7 +127,7 @@ class Lab:
         self.wait_for_standby()
 
     def wait_for_standby(self):
-        """All that is written now has arrived there."""
+        """Waits until all present writes have arrived there."""
         position = self.primary.value("SELECT pg_current_wal_flush_lsn()::text")
         wait_for(lambda: self.standby.value("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position), 30,
                  f"the standby is at {position}")
@@ -137,7 +137,7 @@ class Lab:
         self.standby.value("SELECT pg_promote(true, 30)")
         self.primary = self.standby
 
-    # ---- mending
+    # ---- repair
 
     def heal(self):
         for link in self.proxy.links:

@@ -59,7 +59,7 @@ CELLS = {
     "F60": "several of these at the same time",
 }
 
-# What a cell holds that no kind runs, and where it is shown instead or why it is not.
+# Parts of cells that no kind runs, with the test that shows them instead, or the reason why none does.
 REASONS = {
     "F09": "the N-th allocation failing for every N is no matter of processes but of an injected allocator: not here",
     "F19": "each class of refusal alone: tests/integration/test_bad_input.py",
@@ -118,7 +118,7 @@ def text():
 
 
 def summary(path, lines):
-    """What is kept of a campaign's lines."""
+    """The summary of a campaign's lines that is kept."""
     done = [line for line in lines if "skipped" not in line]
     numbers = [line["cycle"] for line in done]
     return {
@@ -132,7 +132,7 @@ def summary(path, lines):
 
 
 def campaigns():
-    """All that were recorded, with those of this checkout, by the time they began."""
+    """All recorded campaigns and those of this checkout, in the order of their beginning."""
     known = {one["name"]: one for one in read_lines(RECORDED)}
     for path in (ROOT / "build/faults").glob("seed-*/*.jsonl"):
         lines = read_lines(path)

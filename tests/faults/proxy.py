@@ -1,7 +1,7 @@
 """A TCP proxy that misbehaves on purpose: between receiptd and one server, each direction with rules of its own.
 
-Every link listens on a port of its own and forwards to one upstream. What it cannot do is lose packets under a TCP
-connection: a proxy acknowledges what it does not deliver. That is what a stopped peer looks like.
+Every link listens on a port of its own and forwards to one upstream. It cannot lose packets under a TCP
+connection: a proxy acknowledges bytes that it does not deliver. To both ends that resembles a stopped peer.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Way:
     def clear(self):
         self.delay = self.jitter = 0.0  # seconds
         self.rate = None  # bytes per second
-        self.held = False  # a black hole: what comes is kept and delivered when the hole is closed
+        self.held = False  # a black hole: bytes are kept, and delivered when the hole is closed
         self.cut = None  # (bytes that still pass, "reset" | "half" | "stall")
 
 
@@ -170,7 +170,7 @@ class Link:
         self.call(work)
 
     def refuse(self):
-        """Nobody listens any more; connections that exist go on."""
+        """Refuses new connections; existing ones go on."""
 
         async def work():
             if self.listener is not None:
@@ -181,7 +181,7 @@ class Link:
         self.call(work)
 
     def heal(self, reset=False):
-        """As if nothing had been. What a cut or a silent phase has broken is reset."""
+        """Ends all faults. Connections that a cut or a silent phase has broken are reset."""
 
         async def work():
             was_silent, self.silent = self.silent, False

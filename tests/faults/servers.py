@@ -1,4 +1,4 @@
-"""The campaign's own PostgreSQL (two places, for fail-over) and Kafka (one broker or three), as processes to be ill-treated."""
+"""The campaign's own PostgreSQL (two places, for fail-over) and Kafka (one broker or three), as processes for faults to hit."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def as_service(*arguments):
 
 
 def send(number, pids):
-    """The signal to all that are still there; returns them."""
+    """Signals all processes that still live; returns them."""
     for pid in pids:
         try:
             os.kill(pid, number)
@@ -139,11 +139,11 @@ class Postgres(Server):
             return False
 
     def crash(self):
-        """Immediate stop: what is only in the log's buffers is lost."""
+        """Immediate stop: WAL that is only in buffers is lost."""
         self.end(signal.SIGQUIT)
 
     def kill(self):
-        """The postmaster alone dies; the backends find out."""
+        """Kills the postmaster alone; the backends notice."""
         self.end(signal.SIGKILL)
 
     def restart_fast(self):
@@ -168,7 +168,7 @@ class Postgres(Server):
 
 
 class Broker(Server):
-    """One of the brokers. `advertised` is {listener: (own port, port that clients are told)}."""
+    """One of the brokers. `advertised` is {listener: (own port, port that clients get)}."""
 
     def __init__(self, directory, node, listeners, controllers, cluster_id, class_path):
         super().__init__(directory, f"broker-{node}")

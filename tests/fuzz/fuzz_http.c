@@ -49,8 +49,7 @@ static struct connection *open_connection(void)
     connection->server = server;
     uv_tcp_init(&loop, &connection->tcp);
     connection->tcp.data = connection;
-    http_parser_init(&connection->parser, HTTP_REQUEST);
-    connection->parser.data = connection;
+    parse_init(connection);
     server->open_handles++;
     server->stats.connections++;
     server->connections = connection;

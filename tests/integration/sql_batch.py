@@ -89,24 +89,25 @@ def fold(events, lane=0, unknown="park"):
     for event in raw:
         records.setdefault(event.record, len(records) + 1)
     topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())
+    links = b"".join((link or "").ljust(55).encode() for link in traceparents) if any(traceparents) else b""
     return [
         ids, columns["top"], columns["mask"], columns["at"], columns["signature"],
         list(itertools.accumulate(sizes, initial=1)), [c for s, _ in signatures for c, _ in s],
         [n for s, _ in signatures for _, n in s],
         columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
         [e.index for e in raw], payload_ends, b"".join(e.payload for e in raw),
-        topics, partitions, offsets, traceparents, lane, unknown,
+        topics, partitions, offsets, links, lane, unknown,
         [e.marked for e in raw] if any(e.marks for e in raw) else [],
         [gateway for _, gateway in signatures],
     ]
 
 
-ARRAYS = ("old", "new", "n", "was", "is", "gained", "signature", "messages", "aside", "aside_events")
+ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events")
 
 
 def effects(row):
     """What apply says became of the messages: {(status before, after, flags gained, signature): messages}."""
-    columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[3:8]]
+    columns = [[int(v) for v in (row[name] or "{}").strip("{}").split(",") if v] for name in ARRAYS[:5]]
     return {tuple(values[:4]): values[4] for values in zip(*columns)}
 
 

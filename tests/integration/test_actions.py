@@ -850,7 +850,7 @@ def test_an_operator_who_locks_the_tables_of_actions_delays_them_only(create_act
             operator.execute(f"LOCK TABLE receiptd.{table}")
         world.topic.send(receipt("b", "SENT"))
         source.send({"org_id": "o", "subject": "ann"})
-        for what in ("writing results of actions", "sharing out lanes of actions", "counting actions"):
+        for what in ("writing results of actions", "sharing out shards of actions", "counting actions"):
             process.wait_for_log(f"level=warn .*{what} failed, will be tried again: .*lock timeout", LONG)
         process.wait_for_log("level=warn .*actions: runs of topics failed, reading them again: .*lock timeout", LONG)
     receiver.answer = lambda call: (200, {}, 0)
@@ -916,7 +916,7 @@ def test_a_topic_that_lost_records_or_was_made_anew_is_said_and_a_lost_session_l
     send("gone1", "gone2", "kept")
     broker.delete_records(world.brokers, str(source), {0: 1005})
     process = world.installation.start("b")
-    process.wait_for_log("retention has deleted records 1003…1004 before they began runs, going on behind them", LONG)
+    process.wait_for_log("retention has deleted records 1003…1004 before they were read, going on behind them", LONG)
     wait_for_runs(world, process, {"done": 1004})
     send("later")
     wait_for_runs(world, process, {"done": 1005})
@@ -926,7 +926,7 @@ def test_a_topic_that_lost_records_or_was_made_anew_is_said_and_a_lost_session_l
 
     world.database.execute("UPDATE receiptd.action_progress SET next_offset = 5000")
     process = world.installation.start("c")
-    process.wait_for_log("ends at 1007, but 5000 was read already: it was made anew; HINT: delete its rows", LONG)
+    process.wait_for_log("ends at 1007, but 5000 was read already: the topic was recreated; HINT: delete its rows", LONG)
     world.database.execute("DELETE FROM receiptd.action_progress")
     process.stop()
     process = world.installation.start("d")

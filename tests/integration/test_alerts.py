@@ -32,6 +32,8 @@ RULES = ROOT / "config/prometheus/rules.yaml"
 WINDOW = "15s"
 AGAIN = 2  # seconds until what has to go on is done once more
 HOUR_MS = 3600 * 1000
+MIB = 1024 * 1024
+MEMORY, ENOUGH = "384 * 1024 * 1024", 96 * MIB  # bytes
 ACCOUNTS = [
     {"name": "acme", "gateway": "twilio", "org_id": "o1", "verify": "off", "message_id": "?mid"},
     {"name": "signed", "gateway": "twilio", "org_id": "o1", "auth": "bearer", "secrets": ["right"], "message_id": "?mid"},
@@ -39,10 +41,12 @@ ACCOUNTS = [
 
 
 def shortened(text):
-    """The rules with the windows of a test. Nothing else is another than in production, but for how old a snapshot has to be."""
+    """The rules with the windows of a test. They differ from production's in windows, the age of a snapshot and the limit of memory."""
     text = re.sub(r"for: \d+m", "for: 1s", re.sub(r"\[\d+m\]", f"[{WINDOW}]", text))
-    assert "xmin_age_seconds) > 3600" in text
-    return text.replace("xmin_age_seconds) > 3600", "xmin_age_seconds) > 1")
+    for long, short in (("xmin_age_seconds) > 3600", "xmin_age_seconds) > 1"), (f"> 0.8 * {MEMORY}", f"> {ENOUGH}")):
+        assert long in text
+        text = text.replace(long, short)
+    return text
 
 
 class Reader(threading.Thread):
@@ -209,6 +213,18 @@ def contradictions(site):
     assert "contradicted" in world.installation.command("explain", "m1000").stdout
 
 
+def record_too_large(site):
+    """One batch, once: the first one has to fire."""
+    world = site.world
+    producer = world.topic.producer(compression_type="gzip", message_max_bytes=100 * MIB, enable_idempotence=False)
+    producer.produce(str(world.topic), b" " * (60 * MIB), partition=0)
+    assert producer.flush(60) == 0
+    while (yield):
+        pass
+    listed = world.installation.command("dead-letters", "--reason", "record_too_large").stdout
+    assert str(world.topic) in listed and "offsets" in listed
+
+
 def database_went_back(site):
     """Positions of before, as after a restore of a moment ago."""
     behind = "UPDATE receiptd.consumer_progress SET next_offset = next_offset - 1 WHERE lane = 0 AND next_offset > 0"
@@ -333,6 +349,19 @@ def no_progress(_):
         pass
 
 
+def memory(site):
+    """A budget above the limit, and records that wait for the lock of `lagging`."""
+    world = site.world
+    world.installation.configure(memory={"budget": "256MiB"})
+    assert "memory.budget" in site.control.ctl("reload").stdout
+    record = [{"message_id": "late", "status": "SENT", "padding": "x" * 500_000}]
+    while (yield):
+        world.topic.send(*[record] * 50)
+    assert site.pages.figures().get_one("receiptd_queue_bytes") > 16 * MIB
+    world.installation.configure(memory={"budget": "16MiB"})
+    assert "memory.budget" in site.control.ctl("reload").stdout
+
+
 def paused(site):
     site.control.ctl("pause")
     while (yield):
@@ -376,9 +405,10 @@ def down(site):
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
-    together = (database_connections, parked_too_long, dead_letters, contradictions, database_went_back, old_snapshot,
+    together = (database_connections, parked_too_long, dead_letters, record_too_large, contradictions, database_went_back, old_snapshot,
                 intake_unmapped, intake_signatures)
-    alone = ((fence_conflicts,), (log_lost,), (connection_flapping,), (intake_refuses,), (lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
+    alone = ((fence_conflicts,), (log_lost,), (connection_flapping,), (intake_refuses,),
+             (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
     cases = {name(case) for group in (together, *alone) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:

@@ -330,7 +330,7 @@ def test_a_topic_that_lost_records_or_was_made_anew_is_said(create_folder):
     first = ends[partition]
     broker.delete_records(world.brokers, str(world.events), {partition: first + 3})
     running = world.installation.start()
-    running.wait_for_log(f"retention has deleted records {first}…{first + 2} before they were folded, going on behind them", 60)
+    running.wait_for_log(f"retention has deleted records {first}…{first + 2} before they were read, going on behind them", 60)
     wait_until_read(world, running)
     wait_until_quiet(world, running)
     running.stop()
@@ -339,7 +339,7 @@ def test_a_topic_that_lost_records_or_was_made_anew_is_said(create_folder):
     assert sum(p["events"] for p in found) == 22 and [p["events"] for p in found if "kept" in str(p["group"])] == [2]
     world.database.execute("UPDATE receiptd.fold_progress SET next_offset = 5000 WHERE partition = %s", partition)
     running = world.installation.start()
-    running.wait_for_log(f"ends at {first + 5}, but 5000 was folded already: it was made anew; HINT: delete its rows", 60)
+    running.wait_for_log(f"ends at {first + 5}, but 5000 was read already: the topic was recreated; HINT: delete its rows", 60)
     running.stop()
 
 
@@ -873,7 +873,7 @@ def test_topics_that_do_not_exist_are_named_and_nothing_is_lost(create_world, cr
     process.wait_for_log(f"level=warn .*folds: there is no topic {late} yet", 60)
     produce_json(world, events, [(f"g{n}", {"id": f"g{n}"}) for n in range(20)])
     wait_until_read(world, process)
-    process.wait_for_log(f"folds: lane [0-9]+: publishing failed, again in .*topic {target} does not take a publication: .*"
+    process.wait_for_log(f"folds: shard [0-9]+: publishing failed, again in .*topic {target} does not take a publication: .*"
                          "HINT: create the topic, or correct publish.kafka.topic of folds", 60)
     made = create_topic(2, name=target)
     world.late = create_topic(2, name=late)
@@ -909,7 +909,7 @@ def test_a_property_that_no_transaction_can_be_made_with_is_said(create_folder):
     process = world.installation.start("a")
     produce_json(world, world.events, [("a", {"id": "a"})])
     wait_until_read(world, process)
-    process.wait_for_log("folds: lane [0-9]+: opening its producer failed, again in .*librdkafka refuses the producer of folds: .*acks", 60)
+    process.wait_for_log("folds: shard [0-9]+: opening its producer failed, again in .*librdkafka refuses the producer of folds: .*acks", 60)
     assert published(world) == []
     process.stop()
     world.installation.configure(kafka={"properties": {"acks": None}})
@@ -932,7 +932,7 @@ def test_an_operator_who_locks_the_tables_of_folds_delays_them_only(create_folde
             operator.execute(f"LOCK TABLE receiptd.{table}")
         produce_json(world, world.events, [(f"g{n % 7}", {"id": f"g{n % 7}"}) for n in range(100)] + [("k", b"no JSON")])
         process.wait_for_log("folds: reading the totals failed, will be tried again: .*lock timeout", 60)
-        process.wait_for_log("folds: lane [0-9]+: looking for work failed, again in [0-9]+ ms: .*lock timeout", 60)
+        process.wait_for_log("folds: shard [0-9]+: polling for work failed, again in [0-9]+ ms: .*lock timeout", 60)
         process.wait_for_log("folds: appending events failed, reading them again: .*lock timeout", 60)
         world.installation.configure(folds=[{**world.installation.settings["folds"][0], "window": "300ms"}])
         process.signal(signal.SIGHUP)
@@ -956,7 +956,7 @@ def test_publications_are_told_once_however_often_statements_fail(create_folds):
         feeder.join()
         world.insert(world.stream.late)
         world.finish(process, timeout=120)
-        process.wait_for_log("folds: lane [01]: .* refused by the test", 60)
+        process.wait_for_log("folds: shard [01]: .* refused by the test", 60)
         wait_until_quiet(world, process)
     assert_told(world)
     process.stop()

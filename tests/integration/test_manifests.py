@@ -210,9 +210,10 @@ def test_the_drain_ends_before_the_grace_period_does(overlay):
 
 def test_the_memory_limit_holds_the_byte_budgets(overlay):
     config, resources = yaml.safe_load(overlay.config), overlay.container["resources"]
-    budgets = bytes_of(config["intake"]["memory"]) if overlay.is_intake else \
-        bytes_of(config["kafka"]["fetch_budget"]) + bytes_of(config["memory"]["budget"])
-    assert bytes_of(resources["limits"]["memory"]) >= MEMORY_AT_REST + 2 * budgets
+    kafka = config["kafka"]
+    needed = 2 * bytes_of(config["intake"]["memory"]) if overlay.is_intake else \
+        2 * (bytes_of(kafka["fetch_budget"]) + bytes_of(config["memory"]["budget"])) + 6 * bytes_of(kafka.get("batch_limit", "32MiB"))
+    assert bytes_of(resources["limits"]["memory"]) >= MEMORY_AT_REST + needed
     assert resources["requests"]["memory"] == resources["limits"]["memory"]
     assert "cpu" in resources["requests"] and "cpu" not in resources["limits"]
 

@@ -252,7 +252,7 @@ def test_the_ceiling_of_all_is_shared_by_organisations_too(store):
 @pytest.mark.parametrize("on", [200, SENT, 440, DELIVERED, OPENED, 9001, 9003])
 def test_a_batch_is_quiet_exactly_if_no_pipeline_hears_of_it(store, on):
     session = store(pipeline("p", step(0, "webhook", target="x"), on=on))
-    wanted = {int(row["code"]) for row in session.run("actions/wanted")}
+    wanted = {int(row["code"]) for row in session.run("actions/subscriptions")}
     for n, code in enumerate([*STATUSES, *(9001 + bit for bit in FLAGS)]):
         event = Event(f"m{n}", code, n)
         add_messages(session, {f"m{n}": "c"})

@@ -295,10 +295,10 @@ def test_the_answer_tells_what_became_of_the_messages_in_few_and_small_arrays(da
     add_messages(session, {"a": "x", "b": "y", "c": "x", "d": "x"})
     apply(session, [Event("b", 600, 0), Event("c", 440, 1)])
     codes = [("a", 300), ("b", 300), ("c", 600), ("d", 9001), ("d", 9001), ("nobody", 300)]
-    told = effects(session.one("lane/apply", *fold([Event(id, code, 10 + n) for n, (id, code) in enumerate(codes)], 0, "park")))
-    by_fate = {(was, now, gained): messages for (was, now, gained, _), messages in told.items()}
+    changes = effects(session.one("lane/apply", *fold([Event(id, code, 10 + n) for n, (id, code) in enumerate(codes)], 0, "park")))
+    by_fate = {(was, now, gained): messages for (was, now, gained, _), messages in changes.items()}
     assert by_fate == {(0, 300, 0): 1, (600, 600, 0): 1, (440, 600, 0): 1, (0, 600, 1): 1}
-    signature = {(was, now): number for was, now, _, number in told}
+    signature = {(was, now): number for was, now, _, number in changes}
     assert signature[0, 300] == signature[600, 600] != signature[440, 600]
 
 

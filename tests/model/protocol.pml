@@ -128,7 +128,7 @@ Transaction orphan;                 /* its connection is gone, its backend lives
 #define UNSYNCED 0                  /* LANE_DOWN too: a new connection has nothing else to do than to read positions */
 #define READING 1
 #define READY 2
-#define IN_FLIGHT 3                 /* sent, not executed yet */
+#define FLYING 3                    /* sent, not executed yet */
 #define HALFWAY 4                   /* some mutants: in the middle of a transaction */
 #define COMMITTED 5                 /* the result is on its way */
 #define FENCED 6
@@ -143,7 +143,7 @@ typedef Lane {                      /* struct lane, struct lane_position */
 #define IDLE 0
 #define PINNED 1                    /* M_twolooks: pins are read, rows are not */
 #define READ 2                      /* rows are read, the engine does not have them yet (src/core/assignment.c) */
-#define BOOTING 3                   /* there were no rows at the reading */
+#define BOOTING 3                   /* there were no rows when we looked */
 #define ASSIGNED 4
 
 typedef Slot {                      /* struct slot: a partition in an instance, and librdkafka's view of it */
@@ -268,7 +268,7 @@ inline copy_tables(target, source) {
     next_partition
 }
 
-/* Choice 1: the WAL is flushed up to here before the next commit; 2: it is not. Nothing reads the disk after the last
+/* Choice 1: the WAL is flushed up to here before the next commit; 2: it is not. No process reads the disk after the last
  * crash. */
 #define flushed choice = 1
 #if CRASHES > 0
@@ -436,7 +436,7 @@ inline admit_to_lane(offset) {
     :: else -> good = good || (events(m) & each(offset)) != 0; m = m + width[i]
     od;
     good = good || ((UNDECODABLE & each(offset)) != 0 && l == letter_lane(i, width[i]));
-#ifdef M_halfadmit  /* F19: no capacity in the second lane */
+#ifdef M_halfadmit  /* F19: no room in the second lane */
     good = good && l == 0;
 #endif
     LANE.queue[p] = LANE.queue[p] + (good -> each(offset) : 0);
@@ -446,7 +446,7 @@ inline admit_to_lane(offset) {
     fi
 }
 
-/* While a rewind is under way nothing above the record that was asked for is taken until that one came (F5): what comes first may have
+/* While a rewind is under way nothing above the requested record is taken until that one came (F5): what comes first may have
  * been fetched before, or stem from an earlier rewind. */
 #ifdef M_rewindbelow                /* until any record below the old position came */
 #define is_dropped(offset) (SLOT.rewinding && offset >= SLOT.rewind_from)
@@ -519,7 +519,7 @@ inline assign_again() {
     end_rewind()
 }
 
-/* Rows of all lanes in one reading, with the pins that allow them; kept in `expected` until the engine gets them. */
+/* Rows of all lanes in one query, with the pins that allow them; kept in `expected` until the engine gets them. */
 inline read_rows() {
     for_each_lane
         LANE.expected[p] = now.next[p * LANES + l];
@@ -613,7 +613,7 @@ end:do
     :: d_step { MINE.state != IDLE && owner[part] != i -> partition_says("is revoked\n"); p = part; revoke() }
     /* Pins differ from the configuration: it refuses to go on, and is started with the new one. */
     :: d_step { MINE.state == IDLE && owner[part] == i && part < now.partitions && width[i] != now.layout &&
-                width[i] != configured -> partition_says("is refused: the instance starts again\n"); restart() }
+                width[i] != configured -> partition_says("is refused: the instance starts anew\n"); restart() }
 #if BOOTED < PARTITIONS
     :: d_step { MINE.state == IDLE && owner[part] == i && part == now.partitions ->
            partition_says("has no rows\n"); MINE.state = BOOTING }
@@ -670,7 +670,7 @@ inline ask() {
     next_partition
 }
 
-/* [resync_row]: one row against what the lane believes. Own, never sent and of another instance are one case (F3). */
+/* [resync_row]: one row against what the lane believes. Our batch, none and another owner's are one case (F3). */
 inline resync_row(current) {
     if
     :: current >= LANE.expected[p] ->
@@ -707,7 +707,7 @@ inline on_positions() {
         :: else ->
            if
            :: LANE.sent.batch[p] || LANE.sent.generation[p] != SLOT.generation ->
-              if                    /* it must have been deleted */
+              if                    /* for an operator must have deleted it */
               :: LANE.sent.batch[p] && width[i] == now.layout -> wrong("wrong: an instance stops for a missing row\n")
               :: else -> skip
               fi;
@@ -782,11 +782,11 @@ inline fly(kind_of) {
 #ifdef M_badlane
     LANE.sent.maker = i;
 #endif
-    LANE.state = IN_FLIGHT
+    LANE.state = FLYING
 }
 
-/* [lane_requeue]: raw events return to the queue, except those of ended epochs; the next batch is built from them (F3). */
-inline requeue() {
+/* [lane_unfly]: raw events go back to the queue, but for those of ended epochs; the batch is rebuilt from them (F3). */
+inline requeue_in_flight() {
     for_each_partition
         if
 #ifdef M_reassignfilter
@@ -819,7 +819,7 @@ inline on_committed() {
 
 inline on_fenced() {
 #if defined(M_whole)                /* sends the same batch again */
-    LANE.state = IN_FLIGHT
+    LANE.state = FLYING
 #elif defined(M_foldkeep)           /* takes rows that have moved out of the fence, and sends the same content again */
     for_each_partition
         if
@@ -831,17 +831,17 @@ inline on_fenced() {
         :: else -> skip
         fi;
     next_partition;
-    LANE.state = IN_FLIGHT
+    LANE.state = FLYING
 #else
-    requeue();
+    requeue_in_flight();
     LANE.state = UNSYNCED
 #endif
 }
 
 /* The connection is gone: committed or not. */
 inline on_unknown() {
-    again = (LANE.state >= IN_FLIGHT);
-    requeue();
+    again = (LANE.state >= FLYING);
+    requeue_in_flight();
 #ifdef M_noidle     /* F4: only a lane that had something in flight reads its positions again */
     LANE.state = (again || LANE.state < READY -> UNSYNCED : READY)
 #else
@@ -884,7 +884,7 @@ inline say_batch(tx) {
 /* One lane of one instance, and the backend that serves it. */
 proctype LaneOf(byte i; byte lane) {
 end:do
-    /* A new connection, or [verify]: an idle lane asks every progress.verify_interval; here whenever there is something to
+    /* A new connection, or [verify]: an idle lane compares every progress.verify_interval; here whenever there is something to
      * see, and LOOKS times when there is not. */
     :: d_step { MINE.state == UNSYNCED && lane < width[i] && any(is_assigned) || finds_difference ->
            lane_says("asks for its positions\n"); l = lane; ask() }
@@ -916,13 +916,13 @@ end:do
 
     /* -- the backend -- */
 #ifdef M_twosnapshots               /* R8: parks what a later snapshot does not find */
-    :: d_step { MINE.state == IN_FLIGHT && MINE.sent.kind == APPLY ->
+    :: d_step { MINE.state == FLYING && MINE.sent.kind == APPLY ->
            lane_says("looks for messages\n"); MINE.sent.maker = now.born; MINE.state = HALFWAY }
-    :: atomic { MINE.state == HALFWAY || MINE.state == IN_FLIGHT && MINE.sent.kind != APPLY -> flushed;
+    :: atomic { MINE.state == HALFWAY || MINE.state == FLYING && MINE.sent.kind != APPLY -> flushed;
 #elif defined(M_datafirst) || defined(M_positionfirst)
-    :: atomic { MINE.state == IN_FLIGHT || MINE.state == HALFWAY -> flushed;
+    :: atomic { MINE.state == FLYING || MINE.state == HALFWAY -> flushed;
 #else
-    :: atomic { MINE.state == IN_FLIGHT -> flushed_or_not;
+    :: atomic { MINE.state == FLYING -> flushed_or_not;
 #endif
            d_step {
                execute(MINE.sent);
@@ -932,15 +932,15 @@ end:do
            } }
 
     /* -- results -- */
-    :: d_step { MINE.state == COMMITTED -> lane_says("gets the commit\n"); l = lane; on_committed() }
-    :: d_step { MINE.state == FENCED -> lane_says("gets the fence\n"); l = lane; on_fenced() }
+    :: d_step { MINE.state == COMMITTED -> lane_says("hears of the commit\n"); l = lane; on_committed() }
+    :: d_step { MINE.state == FENCED -> lane_says("hears of the fence\n"); l = lane; on_fenced() }
 
     /* -- faults -- */
 #if LOSSES > 0
     :: atomic { MINE.state != UNSYNCED && losses > 0 ->
            if
            :: choice = 0
-           :: MINE.state == IN_FLIGHT && orphan.kind == NONE -> choice = 1
+           :: MINE.state == FLYING && orphan.kind == NONE -> choice = 1
            fi;
            d_step {
                losses--;
@@ -955,7 +955,7 @@ end:do
            } }
 #endif
 #if RETRIES > 0
-    :: d_step { MINE.state == IN_FLIGHT && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue(); LANE.state = READY }
+    :: d_step { MINE.state == FLYING && retries > 0 -> lane_says("is to try again\n"); retries--; l = lane; requeue_in_flight(); LANE.state = READY }
 #endif
     od
 }
@@ -994,7 +994,7 @@ inline crash() {
     clear(orphan);
     if
     :: crashes == 0 ->
-       disk.layout = 0;             /* from here on it is never read */
+       disk.layout = 0;             /* from here on no process reads it */
        disk.generation = 0;
        disk.partitions = 0;
        disk.born = 0;
@@ -1022,7 +1022,7 @@ inline connections_end() {
        :: l == LANES -> break
        :: else ->
           if
-          :: LANE.state == IN_FLIGHT || LANE.state == HALFWAY || (choice == 0 && LANE.state != UNSYNCED) -> on_unknown()
+          :: LANE.state == FLYING || LANE.state == HALFWAY || (choice == 0 && LANE.state != UNSYNCED) -> on_unknown()
           :: else -> skip
           fi;
           l++

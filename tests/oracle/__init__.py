@@ -1,1 +1,1 @@
-"""The independent oracle: what receiptd has to arrive at, computed from the definition and from nothing else."""
+"""The independent oracle: the result that receiptd must reach, computed from the definition and from nothing else."""

@@ -108,7 +108,7 @@ class Sender:
                 return
             except BufferError:
                 producer.poll(0.1)
-            except KafkaException as error:  # a partition that was added and that this producer has not heard of
+            except KafkaException as error:  # a new partition that this producer does not know yet
                 if error.args[0].name() != "_UNKNOWN_PARTITION" or time.monotonic() > deadline:
                     raise
                 producer.list_topics(self.topic, timeout=10)

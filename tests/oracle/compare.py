@@ -91,7 +91,7 @@ def read_funnel(connection, schema):
 
 
 def compare_funnel(report, connection, ledger, states, schema):
-    """The counters against the ledger, and against the rows that are really there."""
+    """The counters against the ledger, and against the present rows."""
     there = read_funnel(connection, schema)
     expected = {
         (campaign or "", code): cell for campaign, codes in ledger.funnel().items() for code, cell in codes.items()
@@ -166,7 +166,7 @@ def compare_parked(report, connection, ledger, schema):
 
 
 def compare(connection, ledger, lanes=8, schema="receiptd", inbox=OWN_INBOX):
-    """Everything. What changes meanwhile is seen in part: the caller waits until nothing does."""
+    """Compares everything. Concurrent changes are seen in part: the caller first waits until nothing changes."""
     report = Report()
     states = compare_inbox(report, connection, ledger, inbox)
     compare_funnel(report, connection, ledger, states, schema)

@@ -1,4 +1,4 @@
-"""The exact ledger: from every record of the log and every row of the platform to what the database has to hold.
+"""The exact ledger: computes what the database must hold from every record of the log and every row of the platform.
 
 Pure and independent of order. Decoding here is Python's json with strict rules, not the daemon's decoder.
 """
@@ -45,13 +45,13 @@ def depth_of(container):
     return 1 + max([depth_of(child) for child in children if type(child) in (dict, list)], default=0)
 
 
-# Stands for a byte that is not UTF-8: no character of Unicode, so no sender's text has it by chance.
+# Stands for a byte that is not UTF-8. It is no character of Unicode, so no sender's text has it by chance.
 BROKEN = "\U0010fffe"
 BROKEN_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), BROKEN)
 
 
 def text_of(value):
-    """The record's text; bytes that are not UTF-8 cost the event that they are in, so they are kept as marks."""
+    """The record's text. Bytes that are not UTF-8 make their event invalid, so they are kept as marks."""
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError:
@@ -174,9 +174,9 @@ def marks_of(element, code):
 
 
 class Ledger:
-    """What has to be in the database once everything is consumed.
+    """What the database must hold once everything is consumed.
 
-    platform: {message_id: Row} of every row that was ever inserted. `unknown`: what becomes of receipts whose message
+    platform: {message_id: Row} of every row that was ever inserted. `unknown`: the fate of receipts whose message
     never appears: "park", "aged_out" (parked longer than allowed), "dead-letter" or "insert". `refused`: ids that the
     database does not accept.
     """

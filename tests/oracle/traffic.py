@@ -1,6 +1,6 @@
-"""A seeded stream of receipts with everything in it that gateways, producers and accidents do.
+"""A seeded stream of receipts with everything that gateways, producers and accidents cause.
 
-Records are bytes made by formatting. What they mean is decided by the ledger alone, which reads the topic back; so the
+Records are bytes made by formatting. Only the ledger, which reads the topic back, decides what they mean; so the
 generator keeps no expectation of its own.
 """
 
@@ -100,7 +100,7 @@ BAD_ELEMENTS = (
     '[{"message_id":{id},"status":"SENT"}]',
     '{}',
 )
-# What an event may say under "flags"; what is no flag's name says nothing.
+# Values of an event's "flags"; a name that is no flag is ignored.
 FLAG_LISTS = (
     '["MACHINE_OPEN"]',
     '["BOT_CLICK","MACHINE_OPEN"]',
@@ -114,7 +114,7 @@ FLAG_LISTS = (
     '["REPLIED"],"flags":["AUTORESPONDED"]',
     '["REPL\\u0049ED"]',
 )
-# A good event in odd clothes.
+# A good event in an unusual form.
 ODD_ELEMENTS = (
     '{"message_id":{id},"status":"SENT","events":{"a":1},"extra":[1,2,{"message_id":"no","status":"CLICKED"}]}',
     ' {\n\t"status" : "DELIVERED" ,\r\n "message_id" : {id} } ',
@@ -260,7 +260,7 @@ class Traffic:
         return {**self.early, **self.late}
 
     def shuffle(self):
-        """Everything is displaced a little, a tenth a lot, one in a hundred anywhere."""
+        """Moves every receipt a little, a tenth of them far, one in a hundred anywhere."""
         chance, total, window = self.random.random, len(self.happenings), self.disorder
         keys = []
         for index in range(total):
@@ -311,7 +311,7 @@ class Traffic:
         return ' {"source":{"events":[1,2]},"v":2, "events" : [\n' + " ,\n".join(elements) + ' ] , "n":null}\n'
 
     def accidents(self):
-        """Every way to spoil a record, in a seeded order, again and again."""
+        """Every way to spoil a record, in a seeded order, repeatedly."""
         ways = [lambda good, value=value: value for value in BAD_RECORDS + EMPTY_RECORDS]
         ways += [lambda good, end=end: good + end for end in (b"x", b"]", b"}", b"{}", b"\x00", b"\xff")]
         ways += [lambda good: good[: self.random.randrange(1, len(good.rstrip()))] if len(good) > 1 else good] * 4

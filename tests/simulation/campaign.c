@@ -1,6 +1,5 @@
-/* Plays many seeds side by side and sums up what they found; shrinks the first seed that fails to
- * its fewest faults. Called by cli.c.
- */
+/* Many seeds, in several processes, and the smallest world in which a seed still fails. Called by
+ * cli.c and test_simulation.c. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,6 +1,4 @@
-/* The command line of the simulator: which seeds, in how many processes, one seed in detail. Called
- * by main of test_simulation.c.
- */
+/* The command line of the simulator (scripts/campaign simulate). Called by test_simulation.c. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>

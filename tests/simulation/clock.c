@@ -1,6 +1,4 @@
-/* Virtual time: a heap of tasks. Tasks of the same time run in the order in which they were added,
- * so a seed always plays the same schedule.
- */
+/* Virtual time: the heap of tasks. Every part of the simulation schedules its work here. */
 #include "clock.h"
 
 #include <stdlib.h>

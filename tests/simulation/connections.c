@@ -1,4 +1,4 @@
-/* The instance's end of its connections, as src/receipts/lanes.c and src/postgres behave. */
+/* The instance's end of its connections: behaves as src/receipts/lanes.c and src/postgres do. */
 #include <string.h>
 
 #include "instance.h"
@@ -198,8 +198,7 @@ static void answer_lost(struct sim *sim, struct sim_instance *instance,
     }
 }
 
-/* As src/postgres does it: what is pending is answered as lost, then the connection is down.
- */
+/* As src/postgres does: pending requests are answered as lost, then the connection is down. */
 static void on_lost(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];

@@ -3,7 +3,7 @@
 #include "instance.h"
 #include "traffic.h"
 
-#define POLL_US       20000 /* a partition that the engine does not take is polled again after this */
+#define POLL_US       20000 /* until a partition that is not polled is checked again */
 #define BURST_RECORDS 12
 #define STALE_RECORDS 6
 
@@ -55,7 +55,7 @@ static void deliver_one(struct sim *sim, struct sim_instance *instance, uint32_t
                              sim_now_ms(sim));
 }
 
-/* A seek that is under way lets what was fetched before it through. */
+/* Until a seek takes effect, records that were fetched before it still come. */
 static void count_down_seek(struct sim_session *session)
 {
     if (session->seek_after > 0 && --session->seek_after == 0)
@@ -126,10 +126,10 @@ static void on_deliver(struct sim *sim, const struct sim_task *task)
     rcpt_engine_tick(instance->engine, sim_now_ms(sim));
     if (session->epoch != task->b)
         return;
-    bool taken = rcpt_engine_wants(instance->engine, sim_slot(instance, task->a));
-    if (more || !taken)
+    bool wanted = rcpt_engine_wants(instance->engine, sim_slot(instance, task->a));
+    if (more || !wanted)
         deliver_soon(sim, instance, task->a,
-                     taken ? sim_random_delay(&sim->kafka_random, 10000) : POLL_US);
+                     wanted ? sim_random_delay(&sim->kafka_random, 10000) : POLL_US);
 }
 
 static void deliver_soon(struct sim *sim, struct sim_instance *instance, uint32_t part,
@@ -187,7 +187,7 @@ static void on_moved(struct sim *sim, const struct sim_task *task)
         begin_at(sim, instance, task->a, session->position);
 }
 
-/* Un-assigned and assigned: nothing that was fetched before can come any more. */
+/* Un-assigned and assigned: records that were fetched before can no longer come. */
 void sim_consumer_reassign(struct sim *sim, struct sim_instance *instance, uint32_t part,
                            int64_t offset)
 {

@@ -1,14 +1,13 @@
-/* Counts which kind of fault met a lane in which state: a combination that no seed reaches is a
- * hole in the simulation. Called by play.c for each fault, and by campaign.c for the sums.
- */
+/* Which kind of fault met a lane in which state or phase: the counts and their table. Called by
+ * play.c, campaign.c and cli.c. */
 #include "coverage.h"
 
-/* The states of a lane are private to the core; they are read here to know what a fault has met,
- * and for nothing else. */
+/* The states of a lane are private to the core. This file reads them only to know which state a
+ * fault has met. */
 #include "core/engine_internal.h"
 
 static const char *const phase_names[PHASE__COUNT] = {
-    "down",      "unsynced", "reading", "ready",  "in_flight", "waiting",
+    "down",      "unsynced", "reading", "ready",  "flying",    "waiting",
     "searching", "waking",   "queued",  "rewind", "comparing", "held",
 };
 
@@ -20,9 +19,9 @@ uint32_t sim_phases_of_lane(const struct rcpt_engine *engine, uint32_t index)
     uint32_t phases = 1u << lane->state;
     if (search_is_on(&lane->search) || lane->search.refusal_count > 0)
         phases |= 1u << PHASE_SEARCHING;
-    if (lane->state == LANE_IN_FLIGHT && lane->batch.kind >= RCPT_BATCH_WAKE)
+    if (lane->state == LANE_FLYING && lane->batch.kind >= RCPT_BATCH_WAKE)
         phases |= 1u << PHASE_WAKING;
-    if (lane->count > lane->in_flight)
+    if (lane->count > lane->flying)
         phases |= 1u << PHASE_QUEUED;
     for (uint32_t slot = 0; slot < engine->slot_count; slot++) {
         if (slot_is_rewinding(&engine->slots[slot]))

@@ -8,7 +8,7 @@
 
 #include "plan.h"
 
-enum sim_phase { /* first the states of a lane, then what else it can be in the middle of */
+enum sim_phase { /* first the states of a lane, then other phases that it can be in */
                  PHASE_DOWN,
                  PHASE_UNSYNCED,
                  PHASE_READING,
@@ -28,8 +28,7 @@ struct sim_coverage {
     uint64_t hits[FAULT__COUNT][PHASE__COUNT];
 };
 
-/* The phases of one lane as a bit mask (without PHASE_HELD). Looks into the engine, changes
- * nothing. */
+/* The phases of one lane as a bit mask (without PHASE_HELD). Reads the engine, changes nothing. */
 uint32_t sim_phases_of_lane(const struct rcpt_engine *engine, uint32_t lane);
 
 /* Why this cell cannot be hit; NULL if it can. */

@@ -32,14 +32,14 @@ struct sim_counter {
     int64_t messages, events;
 };
 
-/* ---- requests: what a client sends, what it gets back ---- */
+/* ---- requests of a client, and their answers ---- */
 
 enum sim_request_kind {
     REQUEST_BATCH,
     REQUEST_POSITIONS,
     REQUEST_PINS,      /* pins and rows for an assignment */
     REQUEST_BOOTSTRAP, /* rows for new partitions, synchronously */
-    REQUEST_PROBE,     /* are there parked rows to wake? */
+    REQUEST_PROBE,     /* poll of parked rows */
 };
 
 struct sim_move {
@@ -147,7 +147,7 @@ struct sim_database {
     struct sim_backend backends[SIM_BACKENDS];
     int64_t down_until_us, slow_until_us;
     bool row_deleted[SIM_PARTS];  /* by an operator: a legal reason to halt */
-    bool records_gone[SIM_PARTS]; /* retention has made an instance stand still, rightly */
+    bool records_gone[SIM_PARTS]; /* retention has stopped an instance, rightly */
     uint64_t path[SIM_ENTRIES];   /* bit e: entry e is on the way from the root to this status */
     uint8_t entry_of[SIM_CODES];
 };
@@ -175,9 +175,9 @@ uint32_t sim_server_connect(struct sim *sim, uint32_t instance, uint32_t life, u
                             uint32_t epoch);
 void sim_server_send(struct sim *sim, uint32_t backend, struct sim_request *request,
                      int64_t arrives_us);
-/* The client's end is gone: how much of what it sent arrives is the fault's kind. */
+/* The client's end is gone: the kind of fault says how much of its requests arrives. */
 void sim_server_hang_up(struct sim *sim, uint32_t backend, enum sim_fault how);
-/* Of what was sent only a part has arrived (the client stands still); and now the rest has. */
+/* Only a part of the requests has arrived (the client is stopped); and now the rest has. */
 void sim_server_hold_back(struct sim *sim, uint32_t backend);
 void sim_server_rest(struct sim *sim, uint32_t backend);
 /* Ends clients of ours that block these backends for too long. */
@@ -185,14 +185,14 @@ void sim_server_evict(struct sim *sim, const uint32_t *own, uint32_t own_count);
 void sim_server_crash(struct sim *sim, bool pooled, uint32_t lost, int64_t down_us);
 void sim_server_make_victim(struct sim *sim, uint32_t choice);
 bool sim_server_is_down(const struct sim *sim);
-/* Somebody else takes and frees the lock of a message's row. */
+/* Another client takes and frees the lock of a message's row. */
 bool sim_server_lock_message(struct sim *sim, uint32_t message);
 void sim_server_free(struct sim *sim, uint32_t *lock);
 
 /* ---- statements.c ---- */
 enum sim_statement_end { STATEMENT_DONE, STATEMENT_REFUSED };
 bool sim_fence_holds(const struct sim *sim, const struct sim_request *request, uint32_t move);
-/* Takes the statement's snapshot: what is known, what will change, which parked rows are taken. */
+/* Takes the statement's snapshot: known messages, coming changes, parked rows that it takes. */
 void sim_statement_snapshot(struct sim *sim, struct sim_request *request);
 /* With the lock of a message's row in hand: does PostgreSQL refuse to change it? */
 bool sim_statement_refuses(const struct sim *sim, const struct sim_request *request, uint32_t fold);

@@ -1,6 +1,5 @@
-/* Breaks things at random times, by the plan, until the load is over; then mends all of them, so
- * that the end can be judged. Called by play.c.
- */
+/* The faults of a schedule: when each strikes is drawn from the plan; what it does is done by the
+ * part that it hits. Started by play.c; ends with the load, and repairs everything. */
 #include "faults.h"
 
 #include "instance.h"
@@ -95,7 +94,7 @@ static void retain(struct sim *sim, bool unapplied)
     }
     if (unapplied)
         low = sim_random_between(dice(sim), log->low, log->high);
-    /* Of a log that was made again the record that shows it must stay: nothing else can show it. */
+    /* The record that identifies a re-created log must stay: no consumer could tell it without. */
     if (low <= log->low || log->made_anew > 0)
         return;
     cover_all(sim, unapplied ? FAULT_GAP : FAULT_RETENTION);
@@ -113,8 +112,7 @@ static bool has_anchors(const struct sim *sim, uint32_t part)
     return true;
 }
 
-/* Only where every row knows a record that it can be told by, and for good: otherwise nobody could
- * tell. */
+/* Only where every row has a durable anchor: otherwise no consumer could notice. */
 static void recreate(struct sim *sim)
 {
     uint32_t part = any_part(sim);
@@ -122,7 +120,7 @@ static void recreate(struct sim *sim)
         return;
     sim->database->durable = sim->database->transaction_count;
     cover_all(sim, FAULT_RECREATE);
-    sim_say(sim, "kafka: part %u is made again", part);
+    sim_say(sim, "kafka: part %u is made anew", part);
     sim_traffic_recreate(sim, part);
     for (uint32_t number = 0; number < sim->plan.instances; number++)
         sim_group_lose(sim, number);
@@ -166,8 +164,8 @@ static void crash(struct sim *sim, enum sim_fault how)
     if (sim_server_is_down(sim))
         return;
     uint32_t lost = database->transaction_count - database->durable;
-    /* The replica lags behind what was flushed here, too; but never so far that nothing is left to
-     * tell a topic by. */
+    /* The replica lags behind this server's flushed WAL too; but never so far that no anchor of a
+     * topic is left. */
     if (how == FAULT_FAILOVER && sim->plan.fault_ms[FAULT_RECREATE] == 0)
         lost = database->transaction_count < 30 ? database->transaction_count : 30;
     lost = (uint32_t)sim_random_between(dice(sim), 0, lost);

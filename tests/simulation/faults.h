@@ -1,5 +1,5 @@
-/* Things go wrong at random times, by the plan, until the load is over. Then everything that was
- * broken is mended. */
+/* Injects faults at random times, by the plan, until the load is over. Then repairs everything that
+ * was broken. */
 #ifndef SIMULATION_FAULTS_H
 #define SIMULATION_FAULTS_H
 

@@ -26,7 +26,7 @@ uint32_t sim_group_owned(const struct sim *sim, uint32_t number)
     return sim->group->owned[number];
 }
 
-/* ---- what the member does with it ---- */
+/* ---- the member's side ---- */
 
 static size_t slots_of(struct sim_instance *instance, uint32_t parts, uint32_t slots[SIM_PARTS])
 {
@@ -82,7 +82,7 @@ static void handle(struct sim *sim, struct sim_instance *instance, struct sim_gr
         revoke(sim, instance, parts);
 }
 
-/* What is held must be answered first, or taken away as a whole. */
+/* A held assignment must be answered first, or revoked as a whole. */
 static bool may_go_on(const struct sim_instance *instance)
 {
     const struct sim_group_event *next = &instance->events[0];
@@ -105,10 +105,10 @@ static void on_told(struct sim *sim, const struct sim_task *task)
 {
     struct sim_instance *instance = sim->instances[task->instance - 1];
     struct sim_group_event event = {(enum sim_group_kind)(task->a & 0xff), task->b};
-    /* What was said to the member before it joined again is void. */
+    /* Messages to the member from before it joined again are void. */
     if (task->a >> 8 != sim->group->joins[instance->number])
         return;
-    if (event.kind == GROUP_LOST) { /* does not wait for anything; what was said before is void */
+    if (event.kind == GROUP_LOST) { /* does not wait for anything; earlier messages are void */
         instance->event_count = 0;
         handle(sim, instance, event);
         return;
@@ -216,7 +216,7 @@ static void on_left(struct sim *sim, const struct sim_task *task)
     sim->group->joined[task->a] = false;
     sim->group->owned[task->a] = 0;
     sim_group_rebalance(sim);
-    /* A member that was only silent finds out when it speaks again, and joins a second time. */
+    /* A member that was only silent finds out with its next request, and joins again. */
     if (instance->alive && instance->life == task->b)
         sim_group_lose(sim, task->a);
 }

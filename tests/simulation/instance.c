@@ -1,6 +1,5 @@
-/* One instance of the daemon: the real engine and assignment machine, with ports into the simulated
- * world; its start, its crash, its end. Called by play.c and faults.c.
- */
+/* The life of an instance: start, drain, kill -9, stop and wake, with its timers and the ports of
+ * the engine that are no requests. Called by play.c, faults.c and the parts of an instance. */
 #include "instance.h"
 
 #include <stdlib.h>
@@ -73,7 +72,7 @@ static void port_halt(void *context, const struct rcpt_error *error)
 {
     struct sim_instance *instance = context;
     instance->halted_for_good = true;
-    /* The text names topic and partition; every partition that it can mean is asked for. */
+    /* The text names topic and partition; the rows of every partition it can mean are requested. */
     for (uint32_t part = 0; part < SIM_PARTS; part++) {
         char name[64];
         snprintf(name, sizeof(name), "topic %s partition %d ", sim_topic_name(part),
@@ -208,7 +207,7 @@ void sim_instance_check_drain(struct sim *sim, struct sim_instance *instance)
     sim_instance_kill(sim, instance->number, FAULT_CUT_AFTER);
 }
 
-/* ---- standing still ---- */
+/* ---- stopped (SIGSTOP) ---- */
 
 static void on_resume(struct sim *sim, const struct sim_task *task)
 {
@@ -221,7 +220,7 @@ static void on_resume(struct sim *sim, const struct sim_task *task)
         if (sim_connection_is_up(instance, connection))
             sim_server_rest(sim, instance->connections[connection].backend);
     }
-    /* In the order in which it came; a task may make it stand still again, or end it. */
+    /* In the order of arrival; a task may stop the instance again, or end it. */
     uint32_t done = 0;
     while (instance->alive && !instance->paused && done < instance->deferred_count) {
         struct sim_task next = instance->deferred[done++];
@@ -271,8 +270,8 @@ void sim_instance_run(struct sim *sim, const struct sim_task *task)
     }
     task->run(sim, task);
     /* Ticks that change nothing are many, and the check walks all queues. */
-    bool skipped = task->run == on_tick && instance->checks++ % 8 != 0;
-    if (instance->alive && !skipped)
+    bool quiet = task->run == on_tick && instance->checks++ % 8 != 0;
+    if (instance->alive && !quiet)
         rcpt_engine_check(instance->engine);
 }
 

@@ -1,5 +1,5 @@
 /* One instance of the daemon: the real engine, assignment machine and decoder, and ports in place
- * of src/app (consume.c, lanes.c, positions.c, receipts.c). */
+ * of src/receipts (consume.c, lanes.c, positions.c, receipts.c). */
 #ifndef SIMULATION_INSTANCE_H
 #define SIMULATION_INSTANCE_H
 
@@ -38,7 +38,7 @@ struct sim_instance {
     uint32_t number, life;
     bool alive, paused, stopping;
     int64_t stop_by_us;
-    struct sim_task *deferred; /* what came while it stood still */
+    struct sim_task *deferred; /* tasks that came while it was stopped */
     uint32_t deferred_count, deferred_capacity;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
@@ -50,7 +50,7 @@ struct sim_instance {
     uint32_t held;  /* partitions that the group gave and that wait for their offsets */
     struct sim_group_event events[SIM_GROUP_EVENTS];
     uint32_t event_count;
-    uint32_t halted; /* partitions that stand still by app_halt */
+    uint32_t halted; /* partitions that app_halt has stopped */
     bool probing, halted_for_good;
     uint32_t checks;
 };
@@ -59,7 +59,7 @@ struct sim_instance {
 void sim_instances_init(struct sim *sim);
 void sim_instances_fini(struct sim *sim);
 void sim_instance_start(struct sim *sim, uint32_t number);
-/* kill -9: what it sent lives on as `how` says. */
+/* kill -9: its requests live on as `how` says. */
 void sim_instance_kill(struct sim *sim, uint32_t number, enum sim_fault how);
 void sim_instance_pause(struct sim *sim, uint32_t number, int64_t for_us);
 void sim_instance_stop(struct sim *sim, uint32_t number);
@@ -91,7 +91,7 @@ void sim_port_read_positions(void *context, uint32_t lane);
 
 /* ---- positions.c ---- */
 void sim_positions_start(struct sim *sim, struct sim_instance *instance);
-/* Looks at how many partitions the topics have. */
+/* Polls how many partitions the topics have. */
 void sim_positions_learn(struct sim *sim, struct sim_instance *instance);
 void sim_positions_on_answer(struct sim *sim, struct sim_instance *instance,
                              const struct sim_request *request, bool lost);
@@ -116,7 +116,7 @@ void sim_group_leave(struct sim *sim, uint32_t number, int64_t after_us);
 void sim_group_rebalance(struct sim *sim);
 void sim_group_lose(struct sim *sim, uint32_t number);
 uint32_t sim_group_owned(const struct sim *sim, uint32_t number);
-/* Works off what the group said; an assignment that is not answered holds up the rest. */
+/* Handles the group's messages in turn; an unanswered assignment holds up the rest. */
 void sim_group_step(struct sim *sim, struct sim_instance *instance);
 
 #endif

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proves that the simulator has teeth: plants one defect at a time into src/core and demands that some seed finds it.
+"""Proves that the simulator finds defects: plants one at a time into src/core and demands that some seed finds it.
 
 usage: scripts/campaign simulate --mutants [--seeds N] [--only NAME]
 """
@@ -137,7 +137,7 @@ def build(name, compile_line, link_line):
     path, edits = MUTANTS[name]
     text = (ROOT / path).read_text()
     for old, new in edits:
-        # Where a line is broken is the formatter's matter.
+        # The formatter decides where lines break, so white space does not count.
         found = list(re.finditer(r"\s+".join(re.escape(word) for word in old.split()), text))
         if len(found) != 1:
             raise SystemExit(f"mutants: {name}: {path} has this text {len(found)} times, not once: {old}")

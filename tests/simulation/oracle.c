@@ -1,6 +1,5 @@
-/* The ledger: judges every commit and the end of a schedule by the log alone, written without the
- * code of src/core. Called by the simulated database and by play.c.
- */
+/* The ledger: checks each batch, each commit, each halt and the end of a schedule against the log.
+ * Called by the parts in which these happen, and by play.c. */
 #include "oracle.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 
 #define RECOUNT_EVERY 64
 
-/* ---- what a batch holds, when it is submitted ---- */
+/* ---- the content of a batch, when it is submitted ---- */
 
 static uint32_t part_of(const char *topic, int32_t partition)
 {
@@ -231,7 +230,7 @@ void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request
         sim_anomaly(sim, "lane", "lane %u does not exist", request->lane);
 }
 
-/* Retention has taken the record, and the configuration says that consuming goes on behind it. */
+/* Retention has deleted the record, and by the configuration consuming goes on behind it. */
 static bool may_skip(const struct sim *sim, uint32_t part, int64_t offset)
 {
     return sim->plan.skip_gaps && offset < sim->traffic.logs[part].low;
@@ -341,8 +340,7 @@ void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why)
         legal = sim->database->row_deleted[part];
     else if (strcmp(why, "retention") == 0)
         legal |= lowest_row(sim, part) < log->low || sim->database->records_gone[part];
-    if (legal &&
-        strcmp(why, "retention") == 0) /* a partition that stands still does not ask again */
+    if (legal && strcmp(why, "retention") == 0) /* a stopped partition is not polled again */
         sim->database->records_gone[part] = true;
     if (!legal)
         sim_anomaly(sim, "halted", "part %u stands still without reason: %s", part, why);
@@ -373,7 +371,7 @@ void sim_oracle_after_going_back(struct sim *sim)
 static int64_t log_end(const struct sim *sim, uint32_t part)
 {
     const struct sim_log *log = &sim->traffic.logs[part];
-    int64_t end = log->high; /* nothing tells a consumer of offsets without records at the end */
+    int64_t end = log->high; /* a consumer does not learn of offsets without records at the end */
     while (end > log->low && sim_traffic_at(sim, part, end - 1) == NULL)
         end--;
     return end;
@@ -398,7 +396,7 @@ static bool waits_for_good(const struct sim *sim, const struct sim_item *item)
     return !message->exists && message->insert_at_us < 0 && sim->plan.parked_max_age_ms > 1000000;
 }
 
-/* The record to compare with is not there yet. */
+/* The anchor's record does not exist yet. */
 static bool waits_for_more(const struct sim *sim, uint32_t part, int64_t anchor_offset)
 {
     const struct sim_log *log = &sim->traffic.logs[part];
@@ -412,8 +410,8 @@ static bool waits_for_more(const struct sim *sim, uint32_t part, int64_t anchor_
     return false;
 }
 
-/* Of a log that was made again: an instance noticed, or it is so short that it cannot be distinguished from the old one's
- * end yet. */
+/* Of a re-created log: an instance noticed, or the log is still too short to differ from the old
+ * one's end. */
 static bool is_told(const struct sim *sim, uint32_t part)
 {
     const struct sim_row *rows = sim->database->rows[part];
@@ -434,7 +432,7 @@ const char *sim_oracle_unfinished(const struct sim *sim)
         if (is_halted(sim, part))
             continue;
         if (sim->traffic.logs[part].made_anew > 0 && !is_told(sim, part))
-            return "a topic that was made again is taken for the old one";
+            return "a topic made anew is taken for the old one";
         if (sim->traffic.logs[part].made_anew == 0 && !is_at_end(sim, part))
             return "a lane has not reached the end of a log";
     }

@@ -1,5 +1,5 @@
-/* The ledger: what must hold after every commit, and what the end must look like. Computed from the
- * log, never from what the daemon believes. */
+/* The ledger: what must hold after every commit and at the end. Computed from the log, never from
+ * the daemon's own state. */
 #ifndef SIMULATION_ORACLE_H
 #define SIMULATION_ORACLE_H
 
@@ -16,11 +16,11 @@ void sim_oracle_before_commit(struct sim *sim, const struct sim_request *request
 void sim_oracle_after_commit(struct sim *sim, const struct sim_request *request);
 /* Counters against a recount of everything. */
 void sim_oracle_recount(struct sim *sim);
-/* The database went back: what it lost may be gone from the log. */
+/* The database went back: the log may no longer have the records that it lost. */
 void sim_oracle_after_going_back(struct sim *sim);
 /* An instance stopped for good: was there a reason? */
 void sim_oracle_on_halt(struct sim *sim, uint32_t part, const char *why);
-/* The end: what is still open that can be closed; NULL: nothing. */
+/* The end: names work that is still open and could be done; NULL: none. */
 const char *sim_oracle_unfinished(const struct sim *sim);
 void sim_oracle_check_end(struct sim *sim);
 

@@ -1,6 +1,4 @@
-/* Draws what one seed plays: sizes, settings, and which kinds of faults happen how often. A pure
- * function of the seed and the limits.
- */
+/* Draws a plan from a seed: sizes, settings of the engine, and the faults with their rates. */
 #include "plan.h"
 
 #include <string.h>
@@ -79,7 +77,7 @@ static void draw_traffic(struct sim_plan *plan, struct sim_random *random)
     plan->reject_percent = (uint32_t)PICK(random, 0, 2, 10);
     plan->gap_percent = (uint32_t)PICK(random, 0, 5, 25);
     plan->poison_percent = (uint32_t)PICK(random, 0, 0, 1, 5);
-    if (plan->messages < 30) /* one of five receipts refused takes longer than anybody waits */
+    if (plan->messages < 30) /* with one of five receipts refused a schedule takes too long */
         plan->poison_percent = 0;
     plan->late_percent = (uint32_t)PICK(random, 0, 10, 40);
     plan->load_ms = PICK(random, 2000, 6000, 15000);
@@ -96,7 +94,7 @@ static void draw_platform(struct sim_plan *plan, struct sim_random *random)
     plan->parked_poll_ms = PICK(random, 100, 300, 1000);
     plan->parked_max_rows = (uint32_t)PICK(random, 20, 1000000, 1000000);
     if (plan->parked_max_age_ms >
-        60000) /* a full backlog that never ages stands still for good, as it should */
+        60000) /* a full backlog that never ages stops the instance for good, as it should */
         plan->parked_max_rows = 1000000;
     plan->lock_timeout_ms = PICK(random, 500, 2000);
     plan->zombie_timeout_ms = PICK(random, 2000, 4000);
@@ -105,8 +103,7 @@ static void draw_platform(struct sim_plan *plan, struct sim_random *random)
     plan->hold_us = PICK(random, 500, 5000, 50000);
 }
 
-/* Ends that need an operator come seldom, and at most one kind in a schedule: they take liveness
- * with them. */
+/* Ends that need an operator come seldom, and at most one kind in a schedule: they end liveness. */
 static void draw_ends(struct sim_plan *plan, struct sim_random *random)
 {
     static const enum sim_fault ends[] = {FAULT_RECREATE, FAULT_ROW_DELETED, FAULT_GAP};
@@ -124,8 +121,8 @@ static void draw_faults(struct sim_plan *plan, struct sim_random *random)
         plan->fault_ms[fault] = sim_random_chance(random, share) ? mean_ms : 0;
     }
     draw_ends(plan, random);
-    /* Only what a new connection tells is left where time tells nothing, and the other way round.
-     */
+    /* Without periodic verification only a new connection shows that the database went back. So
+     * verification stays on where a pooler hides the crash, or a row was deleted. */
     bool hidden = plan->fault_ms[FAULT_POOLED_CRASH] > 0 || plan->fault_ms[FAULT_ROW_DELETED] > 0;
     if (!hidden && sim_random_chance(random, 40))
         plan->engine.verify_interval_ms = INT64_MAX / 4;

@@ -11,7 +11,7 @@
 
 enum sim_fault {
     FAULT_KILL,      /* kill -9 of an instance; its transactions in flight live on at the server */
-    FAULT_PAUSE,     /* an instance stands still and wakes later, others own its partitions then */
+    FAULT_PAUSE,     /* an instance is stopped and wakes later; others own its partitions then */
     FAULT_LEAVE,     /* an instance drains and leaves; it comes back later */
     FAULT_REBALANCE, /* partitions change owners */
     FAULT_LATE_REVOKE,  /* … and the old owner learns of it late */
@@ -22,7 +22,7 @@ enum sim_fault {
     FAULT_RANGE,        /* a broker says "out of range" although the offset is there */
     FAULT_RETENTION,    /* the log's beginning goes, up to what was applied */
     FAULT_GAP,          /* the log's beginning goes, unapplied records too */
-    FAULT_RECREATE,     /* a topic is deleted and made again */
+    FAULT_RECREATE,     /* a topic is deleted and created again */
     FAULT_PARTITIONS,   /* a topic gets more partitions */
     FAULT_CUT_BEFORE,   /* a connection breaks before the server got anything */
     FAULT_CUT_HALF,     /* … when it has half of the pipeline and holds locks */
@@ -32,7 +32,7 @@ enum sim_fault {
     FAULT_POOLED_CRASH, /* the same behind a pooler that keeps idle connections open */
     FAULT_FAILOVER,     /* a replica that lags takes over */
     FAULT_DEADLOCK,     /* a transaction is chosen as victim */
-    FAULT_LOCKER,       /* another session holds rows of messages for a while */
+    FAULT_LOCKER,       /* another client holds rows of messages for a while */
     FAULT_SLOW,         /* the server is slow for a while */
     FAULT_GENERATION,   /* an operator raises the generation */
     FAULT_ROW_DELETED,  /* an operator deletes a row of consumer_progress */
@@ -41,7 +41,7 @@ enum sim_fault {
 
 enum sim_unknown { UNKNOWN_PARK, UNKNOWN_INSERT, UNKNOWN_DEAD_LETTER };
 
-struct sim_limits {   /* what shrinking takes away; 0 or empty: nothing */
+struct sim_limits {   /* what shrinking removes; 0 or empty: nothing */
     uint32_t without; /* bit mask of faults */
     uint32_t instances, topics, partitions, records, lanes;
     int64_t load_ms;

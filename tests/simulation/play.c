@@ -1,6 +1,5 @@
-/* Plays one seed from start to end: makes the world, runs the clock, lets the ledger judge, and
- * reports. Called by campaign.c.
- */
+/* One schedule from its beginning to its end: builds the world, lets the clock run, stops the
+ * faults, and waits until everything is settled. Called by campaign.c. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -15,7 +14,7 @@
 #include "traffic.h"
 
 #define SETTLE_US INT64_C(240000000) /* after the faults everything is done within this */
-#define CHECK_US  500000             /* and is checked for this often */
+#define LOOK_US   500000             /* and that is checked this often */
 #define MAX_STEPS 20000000
 
 /* An assertion of the core aborts; here it ends the schedule and is reported as an anomaly. */
@@ -66,8 +65,8 @@ void sim_cover(struct sim *sim, enum sim_fault fault, const struct sim_instance 
         if (connection >= instance->control || lane % instance->control == connection)
             phases |= sim_phases_of_lane(instance->engine, lane);
     }
-    /* Without a lane's connection of its own the control connection counts only for what the
-     * instance does. */
+    /* The control connection serves no lane. A fault of it counts only for what the instance does:
+     * reading positions of an assignment. */
     if (connection == instance->control)
         phases &= 1u << PHASE_HELD;
     for (uint32_t phase = 0; phase < PHASE__COUNT; phase++)
@@ -139,7 +138,7 @@ static void settle(struct sim *sim)
     int64_t until_us = sim->clock.now_us + SETTLE_US;
     sim_faults_stop(sim);
     while (sim->anomaly == NULL && sim->clock.now_us < until_us) {
-        run_until(sim, sim->clock.now_us + CHECK_US);
+        run_until(sim, sim->clock.now_us + LOOK_US);
         /* Some time must pass: instances come back, the group settles. */
         if (sim->clock.now_us > until_us - SETTLE_US + 20000000 &&
             sim_oracle_unfinished(sim) == NULL)

@@ -1,5 +1,5 @@
-/* Ports of the core's assignment machine (core/assignment.h): its questions become
- * requests to the simulated PostgreSQL and Kafka. Where src/receipts/positions.c and consume.c stand. */
+/* Ports of the core's assignment machine (core/assignment.h): its requests go to the simulated
+ * PostgreSQL and Kafka. In place of src/receipts/positions.c and consume.c. */
 #include <string.h>
 
 #include "instance.h"

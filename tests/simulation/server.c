@@ -8,7 +8,7 @@
 #include "oracle.h"
 
 #define NOTICE_US 20000000 /* until the server sees that a client is gone, at the most */
-#define AGAIN     40       /* one of so many batches lacks something and has to come again */
+#define AGAIN     40       /* one of so many batches lacks something and must be sent again */
 
 static void step(struct sim *sim, uint32_t number);
 
@@ -374,7 +374,7 @@ static bool is_under_way(const struct sim *sim, const struct sim_backend *backen
            request->arrives_us <= sim->clock.now_us;
 }
 
-/* Requests that have not arrived are cut off behind the first `kept` of them. */
+/* Of the requests that have not arrived, all behind the first `kept` are cut off. */
 static void drop_unarrived(struct sim *sim, struct sim_backend *backend, uint32_t kept)
 {
     struct sim_request **place = &backend->queue;
@@ -419,7 +419,7 @@ void sim_server_hold_back(struct sim *sim, uint32_t number)
     for (struct sim_request *request = backend->queue; request != NULL;
          request = request->next_of_server)
         last = request;
-    /* What is sent last is what may be in the socket's buffer still. */
+    /* The last request may still be in the socket's buffer. */
     if (last != NULL && last->kind == REQUEST_BATCH && !is_under_way(sim, backend, last))
         last->half = true;
 }

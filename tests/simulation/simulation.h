@@ -23,7 +23,7 @@ struct sim_campaign {
     uint64_t from, seeds;
     uint32_t jobs;
     bool stop_at_first;
-    bool witnesses; /* tell each seed where a fault met a state for the first time */
+    bool witnesses; /* print each seed in which a fault met a state for the first time */
     struct sim_limits limits;
     struct sim_coverage coverage;
     uint64_t receipts, anomalies;

@@ -38,7 +38,7 @@ static bool is_refused(const struct sim *sim, const struct sim_item *item)
            (entry->top > message->status || (entry->mask & ~message->flags) != 0);
 }
 
-/* A discard tries again whether the row is refused: others may have become applicable since the
+/* A discard checks again whether the row is refused: others may have become applicable since the
  * wake that failed. */
 static bool takes(const struct sim *sim, const struct sim_request *request,
                   const struct sim_item *item)

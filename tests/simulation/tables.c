@@ -1,6 +1,5 @@
-/* The tables of the simulated PostgreSQL with an undo log, so that the database can go back by some
- * transactions, as asynchronous commit allows.
- */
+/* The committed state of the simulated PostgreSQL, its undo log, and the platform that inserts
+ * rows. Called by server.c and statements.c. */
 #include <stdlib.h>
 #include <string.h>
 

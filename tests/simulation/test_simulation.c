@@ -1,5 +1,5 @@
-/* The simulations of every test run. With arguments it is the simulator itself (scripts/campaign simulate).
- */
+/* The simulations of every test run. With arguments it is the simulator itself (scripts/campaign
+ * simulate). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 
 #define SEEDS 2000
 /* Two things that are rare at the same time, such as a second seek lost while a search goes on, do
- * not meet in 2 000 seeds. These are seeds where they do. Whoever changes src/core or the simulator
- * changes the course of seeds, and asks for new ones: scripts/campaign simulate --seeds 40000 --witnesses */
+ * not meet in 2 000 seeds. These are seeds where they do. A change of src/core or of the simulator
+ * changes the course of seeds; new ones: scripts/campaign simulate --seeds 40000 --witnesses */
 static const uint64_t witnesses[] = {2559, 2887, 3247, 3566, 4565, 4637, 12063, 14979, 18706};
 
 static struct sim_campaign campaign = {.from = 1, .seeds = SEEDS, .jobs = 1};

@@ -1,6 +1,5 @@
-/* The producer and the logs: records of real JSON, good and bad, and what each of them means for
- * the ledger; retention and topics that are made again.
- */
+/* The producer: makes records with real JSON in every allowed form, remembers what each means, and
+ * keeps the logs of the partitions. */
 #include "traffic.h"
 
 #include <stdarg.h>
@@ -14,7 +13,7 @@
 #define NOTHING     UINT32_MAX
 #define VALUE_BYTES 12000
 #define FIRST_AT_MS INT64_C(1600000000000)
-#define BURST_TIMES 100000 /* distinct event times: collisions are intended */
+#define BURST_TIMES 100000 /* distinct event times: few, so that they collide */
 
 static const char *const topic_names[SIM_TOPICS] = {"receipts", "webhooks"};
 
@@ -236,7 +235,7 @@ static void set_lane(const struct sim *sim, const struct sim_record *record, str
     item->lane = (uint8_t)(hash & (sim->plan.engine.lanes - 1));
 }
 
-/* A record of which nothing can be understood. */
+/* A record that cannot be decoded at all. */
 static void fill_undecodable(struct sim *sim, struct sim_record *record, struct writer *writer)
 {
     static const struct {

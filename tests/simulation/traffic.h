@@ -9,7 +9,7 @@ void sim_traffic_fini(struct sim *sim);
 
 /* Appends one record (or a gap) to the partition's log. */
 void sim_traffic_produce(struct sim *sim, uint32_t part);
-/* The log starts again, as another incarnation. */
+/* The log begins again, with another incarnation. */
 void sim_traffic_recreate(struct sim *sim, uint32_t part);
 /* The next record at or above the offset; NULL if there is none yet. */
 const struct sim_record *sim_traffic_next(const struct sim *sim, uint32_t part, int64_t offset);

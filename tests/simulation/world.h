@@ -2,7 +2,7 @@
  * ledger over all of it.
  *
  * One thread, virtual time in microseconds, everything a function of the plan. The parts call each
- * other directly; what takes time goes through the clock. Whoever finds something that must not be
+ * other directly; everything that takes time goes through the clock. A part that finds an anomaly
  * calls sim_anomaly: the schedule ends there.
  */
 #ifndef SIMULATION_WORLD_H
@@ -24,11 +24,11 @@
 #define SIM_FIRST_TIMESTAMP                                                                        \
     INT64_C(1700000000000) /* of record 0; each record has a millisecond of its own */
 
-/* ---- what was produced: the truth that everything is compared with ---- */
+/* ---- produced records: the truth that everything is compared with ---- */
 
 enum sim_fate { FATE_NONE, FATE_APPLIED, FATE_PARKED, FATE_LETTER, FATE_SKIPPED };
 
-struct sim_item { /* an event of a record, or what is to become a dead letter of it */
+struct sim_item { /* an event of a record, or its part that becomes a dead letter */
     int64_t at_us;
     uint32_t record, message; /* message SIM_NO_MESSAGE: cannot be understood */
     uint32_t next_of_message; /* chain over the message's items; UINT32_MAX ends it */

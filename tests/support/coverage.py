@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sums up what gcov has counted: lines and functions per room, error branches that no test has reached.
+"""Sums up gcov's counts: lines and functions per folder, error branches that no test has reached.
 
 usage: coverage.py BUILD (scripts/coverage calls it)
 
@@ -43,7 +43,7 @@ def gcov(build):
             for function in part["functions"]:
                 name_of = function["name"]
                 file.functions[name_of] = file.functions.get(name_of, 0) + function["execution_count"]
-    for source in ROOT.glob("src/**/*.c"):  # what no program was linked with
+    for source in ROOT.glob("src/**/*.c"):  # functions that no program was linked with
         if str(source.relative_to(ROOT)) not in files:
             print(f"coverage: nothing was counted for {source.relative_to(ROOT)}", file=sys.stderr)
     return files

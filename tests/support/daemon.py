@@ -11,7 +11,7 @@ from pathlib import Path
 from support.services import ROOT
 from support.wait import wait_for
 
-# Workers of pytest-xdist share a broker: a group with members of several tests would be rebalanced by each of them.
+# Workers of pytest-xdist share a broker. A group with members of several tests would be rebalanced by each of them.
 GROUP = "receiptd" + os.environ.get("PYTEST_XDIST_WORKER", "").replace("gw", "_")
 SANITIZER = re.compile(r"(ERROR|WARNING|SUMMARY): \w+Sanitizer|runtime error: |AddressSanitizer:DEADLYSIGNAL")
 
@@ -23,7 +23,7 @@ def binary():
 
 @functools.lru_cache
 def migrate_options(program):
-    """Tests migrate as the superuser that made their databases, unless they say otherwise; the release before asks for nothing."""
+    """Tests migrate as the superuser that made their databases, unless they say otherwise; the previous release has no such option."""
     shown = subprocess.run([program, "migrate", "--help"], text=True, capture_output=True, check=True).stdout
     return ("--as-superuser",) if "--as-superuser" in shown else ()
 
@@ -103,8 +103,8 @@ class Process:
             raise AssertionError(f"receiptd did not end within {timeout:g} s\n{self.log_tail()}") from None
 
     def catches(self, number):
-        """Whether it has its handler by now: whoever comes before ends it as any process that has just begun. Valgrind has one of
-        its own from the first moment on; then a second line in the log has to do."""
+        """Whether it has its signal handler by now; an earlier signal ends it like any process that has just begun. Valgrind has a
+        handler of its own from the first moment on; then a second line in the log must do."""
         if "valgrind" in str(binary()) and self.log().count("\n") < 2:
             return False
         try:
@@ -130,7 +130,7 @@ class Process:
         self._process.wait()
 
     def close(self):
-        """End of the test: nothing goes on running, and a crash nobody looked at is a failure."""
+        """End of the test: no process stays, and a crash that the test did not check is a failure."""
         crashed = None
         if self.running:
             self._process.kill()
@@ -152,7 +152,7 @@ class Receiptd:
             "kafka": {"brokers": brokers, "topics": [str(topic) for topic in topics], "group": GROUP},
             "postgres": {"dsn": dsn},
             "http": {"listen": "127.0.0.1:0"},  # several run at once
-            "control": {"socket": ""},  # support/operations.py has one where it is wanted
+            "control": {"socket": ""},  # support/operations.py sets one for tests that need it
         }
         self.configure()
 
@@ -188,7 +188,7 @@ class Receiptd:
     def start(self, name="a", config=None, environment=None, output=None, command="run"):
         """`receiptd run` (or intake) as process; `name` tells log files of several instances apart."""
         log_path = self.directory / f"receiptd-{name}.log"
-        # Tests look at /proc of a process of their own user: only root may where a crash leaves no core file.
+        # Tests read /proc of the process. For a process that may not dump core only root may do that.
         arguments = [binary(), command, "--config", config or self.config_path, *(["--core-dumps"] if os.geteuid() else [])]
         process = Process(arguments, log_path, self._environment(environment), output)
         self.processes.append(process)

@@ -1,5 +1,5 @@
-"""A day of five gateways, in seconds: each sends in its own form, signs as it does, repeats by its own schedule what was not answered
-with 2xx, copies and reorders as gateways do. Every receipt arrives in the end, so what the database must hold is known beforehand."""
+"""A day of five gateways, in seconds: each sends in its own form, signs as it does, repeats by its own schedule requests that were not answered
+with 2xx, copies and reorders as gateways do. Every receipt arrives in the end, so the final content of the database is known beforehand."""
 
 import base64
 import hashlib
@@ -51,7 +51,7 @@ def sendgrid(receipts):
 
 
 def whatsapp(receipts):
-    """Our id is not in it: an alias tells."""
+    """Our id is not in it: an alias maps the gateway's."""
     statuses = [{"id": f"wamid.{message}", "status": word, "timestamp": "1760789440"} for message, word in receipts]
     body = json.dumps({"object": "whatsapp_business_account", "entry": [{"id": "1", "changes": [
         {"field": "messages", "value": {"messaging_product": "whatsapp", "statuses": statuses}}]}]}).encode()
@@ -85,7 +85,7 @@ ACCOUNTS = [{"name": name, "org_id": "o1", "secrets": [SECRET], "public_url": f"
 
 
 class Sender(threading.Thread):
-    """One gateway's day: requests in the order of their time, those that fail again and again until they do not."""
+    """One gateway's day: requests in the order of their time; failed ones are repeated until they succeed."""
 
     def __init__(self, name, port, seed):
         super().__init__(daemon=True)

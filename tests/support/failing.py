@@ -1,4 +1,4 @@
-"""Statements that fail now and then, as they do where a lock is not to be had in time: whoever sent one has to go on."""
+"""Statements that fail now and then, as when a lock is not granted in time: their senders must go on."""
 
 from contextlib import contextmanager
 
@@ -20,8 +20,8 @@ def drop(database, tables):
 
 @contextmanager
 def failing(database, tables, share, writes="INSERT OR UPDATE OR DELETE", each="STATEMENT"):
-    """Such writes to these tables of receiptd fail with this probability while the block runs, whole transactions with them. With each="ROW" only what
-    finds a row."""
+    """Such writes to these tables of receiptd fail with this probability while the block runs, whole transactions with them. With each="ROW" only writes
+    that find a row."""
     database.execute(FUNCTION)
     for table in tables:
         database.execute(f"CREATE TRIGGER fail_at_random AFTER {writes} ON receiptd.{table}"

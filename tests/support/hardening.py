@@ -1,4 +1,4 @@
-"""What a built program has against those who find a mistake in it, read from the file itself."""
+"""Which defences against exploits a built program has, read from the file itself."""
 
 import platform
 import re
@@ -10,7 +10,7 @@ def tool(*command):
 
 
 def complaints(program):
-    """What is missing, by name; an empty list: nothing."""
+    """The names of missing defences; an empty list: none is missing."""
     head = tool("readelf", "--file-header", "--program-headers", "--wide", program)
     dynamic = tool("readelf", "--dynamic", "--wide", program)
     symbols = set(re.findall(r"\b(__\w+_chk|__stack_chk_fail)@", tool("readelf", "--dyn-syms", "--wide", program)))

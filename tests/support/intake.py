@@ -1,4 +1,4 @@
-"""The intake as process, gateways that call it, and what Kafka has afterwards."""
+"""The intake as process, gateways that call it, and the content of Kafka afterwards."""
 
 import json
 import random
@@ -95,7 +95,7 @@ def sendgrid(events):
 
 
 def read_topic(topic):
-    """[(value, headers)…] of everything that is there now."""
+    """[(value, headers)…] of all present records."""
     consumer = Consumer({"bootstrap.servers": topic.services.brokers, "group.id": "read", "enable.auto.commit": False,
                          "log_level": 2, "fetch.message.max.bytes": 16777216})
     marks = topic.watermarks()
@@ -123,9 +123,9 @@ def read_events(topic):
 
 
 class Gateway(threading.Thread):
-    """Sends receipts one request after the other, each until it is answered with 2xx, over whatever goes wrong.
+    """Sends receipts one request after the other, each until it is answered with 2xx, through every fault.
 
-    `batch`: so many messages a request, in SendGrid's form; `impatience`: how often it hangs up before the answer, and asks again."""
+    `batch`: so many messages a request, in SendGrid's form; `impatience`: how often it hangs up before the answer, and repeats the request."""
 
     def __init__(self, port, name, count=10**9, account="acme", statuses=("sent", "delivered"), pause=0.0, batch=1, impatience=0.0):
         super().__init__(daemon=True)
@@ -204,7 +204,7 @@ class Gateway(threading.Thread):
 
 
 def missing(gateways, topic):
-    """What was acknowledged and is not in the topic."""
+    """The receipts that were acknowledged but are not in the topic."""
     there = {(event["message_id"], event["gateway_status"]) for event in read_events(topic)}
     return [receipt for gateway in gateways for receipt in gateway.acknowledged if receipt not in there]
 

@@ -1,7 +1,7 @@
 """A machine with a real systemd as PID 1: systemd-nspawn over an overlay of this machine's own files.
 
-What it writes goes to a tmpfs of its own mount namespace, so its end takes everything along. It shares the network: servers on
-loopback can be reached. Needs root.
+Its writes go to a tmpfs of its own mount namespace, which disappears with the machine. It shares the network: it can reach servers on
+loopback. Needs root.
 """
 
 import os
@@ -16,8 +16,8 @@ from support.wait import wait_for
 
 HIERARCHIES = ("systemd", "unified")  # where the machine's processes make cgroups of their own
 
-# $1 where to put it, $2 its cgroup, $3 this checkout, $4… the hierarchies. Services that this machine has enabled are none of our business: only
-# a target of our own is reached, and what it needs.
+# $1 where to put it, $2 its cgroup, $3 this checkout, $4… the hierarchies. Services that this machine has enabled do not start: only
+# a target of our own is reached, with its dependencies.
 BOOT = r"""
 where=$1 group=$2
 bind= # it has a /tmp of its own
@@ -46,7 +46,7 @@ exec systemd-nspawn --quiet --register=no --keep-unit --link-journal=no --consol
 
 
 def obstacle():
-    """Why no machine can be made here, or None."""
+    """The reason why no machine can be made here, or None."""
     if os.geteuid() != 0:
         return "needs root"
     if shutil.which("systemd-nspawn") is None:
@@ -114,7 +114,7 @@ class Machine:
         place.chmod(mode)
 
     def close(self):
-        """Nothing of it has to be brought to an end in order."""
+        """Kills the machine: it needs no orderly shutdown."""
         for hierarchy in self.hierarchies:
             _kill_all(hierarchy / self.group)
         if self._process.poll() is None:
@@ -142,7 +142,7 @@ def _pids(processes):
 
 
 def _remove(group):
-    """A cgroup can go when its last process has been reaped."""
+    """A cgroup can be removed when its last process has been reaped."""
     deadline = time.monotonic() + 30
     while group.exists():
         for directory in sorted((path for path in [group, *group.rglob("*")] if path.is_dir()), reverse=True):

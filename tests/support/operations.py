@@ -1,4 +1,4 @@
-"""What the person on call sees of a running receiptd: its pages, its figures, its control socket."""
+"""The operator's view of a running receiptd: its pages, its metrics, its control socket."""
 
 import json
 import re

@@ -9,7 +9,7 @@ given = set()  # a server that gets its port now may start much later
 
 
 def own_range():
-    """Tests that run beside each other take theirs from ranges of their own: a server that restarts has left its port for a
+    """The range of this worker. Tests that run side by side need ranges of their own: a server that restarts leaves its port for a
     moment. RECEIPTD_TEST_PORTS is shared out among the workers of pytest-xdist."""
     first, end = (int(number) for number in os.environ.get("RECEIPTD_TEST_PORTS", "20000-32000").split("-"))
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -21,7 +21,7 @@ RANGE = own_range()
 
 
 def free_ports(count):
-    """Numbers that nobody listens on: below those that the kernel gives to clients, one of which could take a port between
+    """Numbers on which no process listens. They lie below those that the kernel gives to clients, for a client could take a port between
     its being found and the server's start. None is given twice."""
     found = set()
     if len(given) > len(RANGE) // 2:

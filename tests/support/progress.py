@@ -19,7 +19,7 @@ def missing(database, topic, schema="receiptd"):
 
 
 def wait_until_consumed(database, topic, process=None, timeout=60.0, schema="receiptd"):
-    """Until every lane of every partition stands at the topic's end as it is now (nobody may write meanwhile)."""
+    """Until every lane of every partition stands at the topic's end as it is now (the topic must not grow meanwhile)."""
     ends = {partition: high for partition, (low, high) in topic.watermarks().items() if high > low}
 
     def consumed():

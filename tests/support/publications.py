@@ -1,4 +1,4 @@
-"""What folds have published: the topic read back as consumers see it, and compared with what was counted."""
+"""The publications of folds: the topic read back as consumers see it, and compared with the counters."""
 
 import collections
 import json
@@ -9,7 +9,7 @@ from support.services import watermarks
 
 
 def read(brokers, topic, partitions, with_times=False):
-    """All committed publications, in the order of each partition, as dicts; with the time of their record if wanted."""
+    """All committed publications, in the order of each partition, as dicts; with the time of their record on request."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": "nobody", "isolation.level": "read_committed",
                          "enable.auto.commit": False, "auto.offset.reset": "earliest", "enable.partition.eof": True})
     try:
@@ -63,7 +63,7 @@ def funnel(database):
 
 
 def is_quiet(database):
-    """Everything appended is gathered, every group published, and Kafka's answer taken down."""
+    """Waits until everything appended is gathered, every group published, and Kafka's answer stored."""
     return database.query(
         "SELECT NOT EXISTS (SELECT FROM receiptd.fold_event)"
         " AND NOT EXISTS (SELECT FROM receiptd.fold_group WHERE due_at IS NOT NULL)"

@@ -1,4 +1,4 @@
-"""An endpoint for webhooks that writes down every call, and the promises that calls have to keep."""
+"""An endpoint for webhooks that writes down every call, and the promises that calls must keep."""
 
 import collections
 import dataclasses
@@ -59,7 +59,7 @@ class Receiver:
                 if seconds:
                     time.sleep(seconds)
                 text = receiver.body(status)
-                # What is written next is what the caller hears: an end is an answer that was given.
+                # The caller sees the next write. So a call that has ended was answered.
                 call.ended, call.status = time.monotonic(), status
                 try:
                     self.send_response(status)
@@ -103,7 +103,7 @@ class Receiver:
     # ---- promises
 
     def assert_tokens_grow(self):
-        """Per subject in the order of arrival: whoever comes with an older token is a zombie."""
+        """Per subject in the order of arrival: a call with an older token comes from a zombie."""
         last = collections.defaultdict(int)
         for call in self.seen():
             assert call.token > last[call.subject], f"{call.subject}: token {call.token} after {last[call.subject]}"

@@ -5,7 +5,7 @@ import subprocess
 
 
 def commit_of(root):
-    """The commit the working tree stands at, with a + when something is changed."""
+    """The working tree's commit, with a + if files have changed."""
     def git(*arguments):
         return subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True).stdout.strip()
 
@@ -14,7 +14,7 @@ def commit_of(root):
 
 
 def replace_between(path, begin, end, lines):
-    """What stands from `begin` to `end`, both included, becomes these lines; a page without them stays as it is (ValueError)."""
+    """Replaces the text from `begin` to `end`, both included, by these lines; a page without them stays unchanged (ValueError)."""
     before, found, rest = path.read_text().partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
@@ -35,7 +35,7 @@ def read_section(root, name):
 
 
 def write_section(root, name, text):
-    """Replaces what lies between the markers of a section; a section that is not there yet is put at the end."""
+    """Replaces the text between the markers of a section; a missing section is appended."""
     path = root / "docs/proof.md"
     page = path.read_text() if path.exists() else "# Proof\n"
     begin, end = markers(name)

@@ -13,7 +13,7 @@ FIXTURES = ROOT / "tests/fixtures"
 
 
 def newest():
-    """The folder of the release that the present code has to follow."""
+    """The folder of the previous release, which the present code must be able to follow."""
     return max(FIXTURES.glob("release-*"), key=lambda path: int(path.name.removeprefix("release-")))
 
 
@@ -40,7 +40,7 @@ def _build(archive, folder, stamp, wanted):
 
 @contextlib.contextmanager
 def running(program):
-    """Commands and processes that are started meanwhile are of this binary."""
+    """Commands and processes that start meanwhile use this binary."""
     before = os.environ.get("RECEIPTD_BINARY")
     os.environ["RECEIPTD_BINARY"] = str(program)
     try:

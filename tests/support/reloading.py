@@ -1,5 +1,5 @@
-"""Reloads of a running receiptd under load, by signal and by socket in turn, good configurations and bad ones; nothing may be lost,
-nothing may stand still afterwards, and nothing may pile up."""
+"""Reloads of a running receiptd under load, by signal and by socket in turn, good configurations and bad ones. Nothing may be lost,
+stand still afterwards, or pile up."""
 
 import signal
 import statistics
@@ -13,7 +13,7 @@ from support.world import Feeder
 EX_CONFIG = 78
 CONNECTIONS = (2, 5, 1, 8, 3)  # the first one is what it begins with
 BUDGETS = ("2MiB", "1MiB", "5MiB")
-# What is wrong with a file, as text behind a good configuration; None: there is no file.
+# Mistakes of a file, as text behind a good configuration; None: there is no file.
 BROKEN = (
     "batch: {max_events: 5, linger: never}\n",
     "no such key: 1\n",
@@ -43,7 +43,7 @@ class Reloading:
         world.wait_for_progress(self.process, 60)
 
     def records(self):
-        """The stream, again and again: however long the reloads take, receipts come in."""
+        """Repeats the stream: however long the reloads take, receipts come in."""
         while True:
             yield from self.world.stream.records()
 
@@ -73,7 +73,7 @@ class Reloading:
 
     @staticmethod
     def without(text, key):
-        """The lines of a block of YAML without one of its sections, which comes anew."""
+        """The lines of a block of YAML without one of its sections, which the caller writes again."""
         inside = False
         for line in text.splitlines():
             if not line.startswith(" "):
@@ -99,7 +99,7 @@ class Reloading:
         return found == [self.applied, self.refused]
 
     def reload(self, turn):
-        """One reload: told as it was meant, and positions move after it."""
+        """One reload: the answer is the intended one, and positions move after it."""
         good = self.write(turn)
         self.applied, self.refused = self.applied + good, self.refused + (not good)
         began = time.monotonic()
@@ -127,6 +127,6 @@ class Reloading:
         self.process.stop(60)
 
     def growth(self):
-        """How much more memory it had in the last fifth of the looks than in the second one, in bytes (medians)."""
+        """How much more memory it had in the last fifth of the samples than in the second one, in bytes (medians)."""
         fifth = max(1, len(self.resident) // 5)
         return statistics.median(self.resident[-fifth:]) - statistics.median(self.resident[fifth:2 * fifth])

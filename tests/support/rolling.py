@@ -15,7 +15,7 @@ SIZES = (1, 1, 2, 5, 10)  # receipts in a record: few, so that every partition g
 
 
 class Watcher(threading.Thread):
-    """Looks at the positions all the time. Every partition always gets new records, so one that does not move stands still."""
+    """Polls the positions all the time. Every partition always gets new records, so one that does not move stands still."""
 
     QUERY = "SELECT partition, sum(next_offset)::int8 FROM receiptd.consumer_progress WHERE topic = %s GROUP BY partition"
 
@@ -44,13 +44,13 @@ class Watcher(threading.Thread):
                 self.longest[partition] = max(stood, self.longest.get(partition, 0.0))
 
     def take(self):
-        """The longest that any partition stood still since this was asked last; what still lasts counts so far."""
+        """The longest time that any partition stood still since the last call; a standstill that still lasts counts."""
         with self.lock:
             longest, self.longest = max(self.longest.values(), default=0.0), {}
             return longest
 
     def still(self):
-        """Partitions that have not moved since they were looked at first."""
+        """Partitions that have not moved since the first poll."""
         with self.lock:
             return {partition: now for partition, now in self.position.items()}
 
@@ -85,7 +85,7 @@ class Rolling:
         self.watcher.take()
 
     def records(self):
-        """The stream, again and again: however long the restarts take, receipts come in."""
+        """Repeats the stream: however long the restarts take, receipts come in."""
         while True:
             yield from self.world.stream.records()
 
@@ -106,7 +106,7 @@ class Rolling:
                         details=lambda: "\n".join(process.log_tail(12) for process in self.processes.values()))
 
     def restart(self, number, name):
-        """One instance ends and comes again; the next one's turn begins when this one is ready and all partitions move."""
+        """One instance ends and starts again; the next one's turn begins when this one is ready and all partitions move."""
         process = self.processes[name]
         if number == signal.SIGTERM:
             process.stop(60)

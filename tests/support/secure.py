@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Kafka that ask for TLS and passwords, with certificates of an authority of the test's own."""
+"""A PostgreSQL and a Kafka that require TLS and passwords, with certificates of an authority of the test's own."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from support.ports import free_ports
 from support.services import Services
 from support.wait import wait_for
 
-# None of them may ever be seen outside the files that hold them: see Watch.
+# None of them may ever appear outside the files that hold them: see Watch.
 USERS = {"admin": "the-admins-own-password", "receiptd": "kafka-pass-7f3b-never-shown"}
 ROLE, ROLE_PASSWORD = "worker", "database-pass-91c2-never-shown"
 WRONG_PASSWORD = "wrong-pass-55aa-never-shown"
@@ -46,7 +46,7 @@ class Authority:
 
 
 class SecurePostgres(Postgres):
-    """TLS and SCRAM for everybody who comes over the network; the test itself comes by the socket."""
+    """TLS and SCRAM for every client over the network; the test itself connects by the socket."""
 
     def create(self, authority, host="127.0.0.1"):
         authority.issue("postgres", "postgres", f"DNS:localhost,IP:127.0.0.1,IP:{host}")
@@ -58,7 +58,7 @@ class SecurePostgres(Postgres):
             conf.write(f"listen_addresses = 'localhost,{host}'\nssl = on\nssl_cert_file = '{self.directory}/postgres.crt'\n"
                        f"ssl_key_file = '{self.directory}/postgres.key'\nssl_ca_file = '{authority.path}'\n")
         (self.data / "pg_hba.conf").write_text(
-            "local all all trust\nhostssl all certified 0.0.0.0/0 cert\nhostssl all all 0.0.0.0/0 scram-sha-256\n")
+            "local all all trust\nhostssl all certified all cert\nhostssl all all all scram-sha-256\n")
         self.start()
         with self.connect() as connection:
             connection.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD '{ROLE_PASSWORD}'")
@@ -71,7 +71,7 @@ class SecurePostgres(Postgres):
 
 
 class SecureBroker(Server):
-    """PLAINTEXT for the test's own look at the log; SASL_SSL with PLAIN and SCRAM, SSL with a certificate of the client, and
+    """PLAINTEXT for the test, to read the log; SASL_SSL with PLAIN and SCRAM, SSL with a certificate of the client, and
     ELSEWHERE, which presents the certificate of another host, for receiptd."""
 
     def __init__(self, directory, name, authority, older=False, host="127.0.0.1"):
@@ -148,7 +148,7 @@ log.cleaner.dedupe.buffer.size=8388608
             return False
 
     def allow(self, user, topic, group):
-        """What receiptd needs of Kafka: to read the topic and to be a member of the group."""
+        """The rights that receiptd needs in Kafka: to read the topic and to be a member of the group."""
         subprocess.run(["java", "-XX:TieredStopAtLevel=1", "-cp", self.class_path, "org.apache.kafka.tools.AclCommand",
                         "--bootstrap-server", self.address["PLAINTEXT"], "--add", "--allow-principal", f"User:{user}",
                         "--consumer", "--topic", topic, "--group", group],
@@ -167,7 +167,7 @@ class SecurePair(Services):
 
 
 class Watch:
-    """Whatever receiptd says goes through here; the end of the test looks for secrets in all of it."""
+    """All output of receiptd goes through here; the end of the test searches it for secrets."""
 
     def __init__(self, *secrets):
         self.secrets, self.heard = secrets, []

@@ -1,4 +1,4 @@
-"""Stopping, killing and starting the session's own PostgreSQL and Kafka under the feet of receiptd."""
+"""Stopping, killing and starting the session's own PostgreSQL and Kafka while receiptd uses them."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from support.wait import wait_for
 
 
 def own_directory(services):
-    """Servers that are somebody else's are not stopped, nor are those that tests of other workers use at the same time."""
+    """Refuses servers that the environment has given, and servers that tests of other workers use at the same time."""
     assert "PYTEST_XDIST_WORKER" not in os.environ, "a test that stops the session's servers needs the mark alone"
     if services.directory is None:
         pytest.skip("RECEIPTD_TEST_SERVICES is not set: the servers are not ours to stop")
@@ -21,7 +21,7 @@ def own_directory(services):
 
 
 def command_of(pid):
-    """What has to be run to have this process again: argv, directory, user."""
+    """How to start this process again: argv, directory, user."""
     process = Path(f"/proc/{pid}")
     return {
         "args": [os.fsdecode(argument) for argument in process.joinpath("cmdline").read_bytes().split(b"\0")[:-1]],
@@ -52,7 +52,7 @@ class Postgres:
         return int((self.data / "postmaster.pid").read_text().split()[0])
 
     def stop_immediately(self):
-        """As a crash: what is not written to the log is lost. Waits for the last process."""
+        """Ends PostgreSQL as a crash would: commits that are not in the flushed WAL are lost. Waits for the last process."""
         pid = self.pid()
         os.kill(pid, signal.SIGQUIT)
         wait_for(lambda: is_gone(pid), 30, "PostgreSQL is down")

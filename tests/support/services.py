@@ -34,7 +34,7 @@ def watermarks(consumer, place, timeout=30.0):
 
 
 class Services:
-    """Where the two servers are. `directory` is None when somebody else's are used."""
+    """Where the two servers are. `directory` is None when the environment has given them."""
 
     def __init__(self, dsn, tcp_dsn, brokers, directory=None):
         self.dsn = dsn
@@ -44,11 +44,11 @@ class Services:
         self.admin = AdminClient({"bootstrap.servers": brokers, "log_level": 2})
 
     def postgres(self, action):
-        """start, or fast, immediate, kill: stops it that way. Only for servers nobody else uses (own_services)."""
+        """start, or fast, immediate, kill: stops it that way. Only for servers of this test alone (own_services)."""
         self._control("postgres", action)
 
     def kafka(self, action):
-        """start, or term, kill. Only for servers nobody else uses (own_services)."""
+        """start, or term, kill. Only for servers of this test alone (own_services)."""
         self._control("kafka", action)
 
     def _control(self, server, action):
@@ -56,7 +56,7 @@ class Services:
         subprocess.run([ROOT / "scripts/services", "--name", self.directory.name, server, action], check=True)
 
     def create_database(self, name=None, template=None):
-        """`template`: a database that nobody is connected to, but for its own lasting connection, which is closed."""
+        """`template`: a database without sessions; its own lasting connection is closed."""
         name = name or f"t_{secrets.token_hex(6)}"
         if template is not None:
             template.close()

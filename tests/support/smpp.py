@@ -55,7 +55,7 @@ def fetch():
 
 
 def get(port, path, **query):
-    """The answer's text; None while nobody answers."""
+    """The answer's text; None without an answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}?{urlencode(query)}", timeout=10) as answer:
             return answer.read().decode()
@@ -64,7 +64,7 @@ def get(port, path, **query):
 
 
 class Smsc:
-    """`with Smsc(directory) as smsc: smsc.send(…)`. Its clock is in a zone of its own, as those of customers are."""
+    """`with Smsc(directory) as smsc: smsc.send(…)`. Its clock is in a zone of its own, as clocks of customers are."""
 
     def __init__(self, directory):
         self.directory, self.processes = Path(directory), []
@@ -111,7 +111,7 @@ class Smsc:
         return "\n".join(f"{path.name}:\n{path.read_text(errors='replace')[-1500:]}" for path in sorted(self.directory.glob("*.log")))
 
     def send(self, text, callback):
-        """Submits a message; Kannel calls `callback`, with its % letters filled in, when it hears of it."""
+        """Submits a message; Kannel calls `callback`, with its % letters filled in, when it gets the receipt."""
         answer = get(self.ports["send"], "/cgi-bin/sendsms", username="u", password="p", **{"from": "S"}, to="491701234567", text=text,
                      **{"dlr-mask": "31", "dlr-url": callback})
         assert answer is not None and "Accepted" in answer, f"{answer}\n{self.logs()}"

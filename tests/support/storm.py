@@ -1,4 +1,4 @@
-"""Gateways that call an intake which is killed, again and again, and the judgement over what Kafka and the funnel have then."""
+"""Gateways that call an intake which is killed repeatedly, and the judgement over Kafka and the funnel afterwards."""
 
 import random
 import time
@@ -55,7 +55,7 @@ class Storm:
         """One kill under load; the kind is drawn unless it is given. Returns it."""
         kind = kind or self.random.choice(KINDS)
         self.wait_for_receipts()
-        time.sleep(self.random.uniform(0, 0.1))  # so that it is anywhere in what it does
+        time.sleep(self.random.uniform(0, 0.1))  # so that the kill hits any step
         if kind in ("intake", "both"):
             self.process.kill()
         if kind in ("broker", "both"):
@@ -85,7 +85,7 @@ class Storm:
                        doubled=sum(there.values()) - len(there))
 
     def judge_funnel(self, acknowledged):
-        """Consumed whole, the database equals the ledger of the log, and its `messages` are what the gateways meant."""
+        """Consumed whole, the database equals the ledger of the log, and its `messages` are those that the gateways meant."""
         self.world.insert({message_id: Row("o1", "c") for message_id in sorted({message_id for message_id, _ in acknowledged})})
         run = self.installation.start("run")
         self.world.finish(run, timeout=120)

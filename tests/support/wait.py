@@ -2,7 +2,7 @@
 
 import time
 
-PATIENCE = 3  # limits are those of a quiet machine; one that is shared may take longer, and nothing is proven by that
+PATIENCE = 3  # limits are those of an idle machine; a shared one may take longer, which proves nothing
 
 
 class Timeout(AssertionError):
@@ -12,7 +12,7 @@ class Timeout(AssertionError):
 def wait_for(condition, timeout=30.0, what="the condition", interval=0.02, details=None):
     """Calls `condition` until it returns something true, and returns that.
 
-    `details` is called for the message when time is up: it should say what is there instead.
+    `details` is called for the message when time is up: it should describe the present state.
     """
     deadline = time.monotonic() + timeout * PATIENCE
     while True:

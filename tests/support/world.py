@@ -1,4 +1,4 @@
-"""A stream, a topic, a database and an installation of receiptd, with the ledger as judge over all of them."""
+"""A stream, a topic, a database and an installation of receiptd, and the ledger that judges all of them."""
 
 import itertools
 import random
@@ -20,7 +20,7 @@ ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 class Feeder(threading.Thread):
-    """Produces in the background; join() raises what went wrong there."""
+    """Produces in the background; join() raises the error that occurred there."""
 
     def __init__(self, work):
         super().__init__(daemon=True)
@@ -53,7 +53,7 @@ class World:
     # ---- the platform
 
     def insert(self, rows):
-        """As the platform does: sometimes by COPY, sometimes by INSERT, many rows at a time or one by one."""
+        """Inserts rows as the platform does: sometimes by COPY, sometimes by INSERT, many rows at a time or one by one."""
         left = iter(rows.items())
         with self.database.connect() as connection:
             for turn in itertools.count():
@@ -136,7 +136,7 @@ class World:
         )
 
     def wait_until_woken(self, process=None, timeout=30.0):
-        """Until nothing is parked whose message is there."""
+        """Waits until no receipt is parked whose message has a row."""
         query = (
             "SELECT count(*) FROM receiptd.parked_event p WHERE EXISTS"
             f" (SELECT FROM {self.inbox.table} m WHERE m.{self.inbox.message_id} = p.message_id)"
@@ -146,12 +146,12 @@ class World:
     # ---- the judgement
 
     def audit(self):
-        """Zero drift, now, whatever goes on."""
+        """Asserts that there is no drift now, whatever else runs."""
         result = self.installation.command("audit", check=False)
         assert result.returncode == 0, f"audit: status {result.returncode}\n{result.stdout}{result.stderr}"
 
     def differences(self, **options):
-        """Reads the log back, computes what should be there and compares."""
+        """Reads the log back, computes the expected rows and compares."""
         records, ends = broker.read_log(self.brokers, str(self.topic))
         expected = ledger.ledger_of(records, self.platform, ends, **options)
         with self.database.connect() as connection:
@@ -163,7 +163,7 @@ class World:
         assert not report, f"the database differs from the ledger\n{report}\n{tail}"
 
     def finish(self, process=None, timeout=60.0, **options):
-        """Everything consumed, everything woken, everything right."""
+        """Waits until everything is consumed and woken, then compares."""
         self.wait_until_consumed(process, timeout)
         self.wait_until_woken(process, timeout)
         self.audit()

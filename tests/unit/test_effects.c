@@ -59,7 +59,7 @@ static void gateways_are_read_from_lines_and_damaged_ones_left_out(void **state)
 static void a_statement_that_nobody_looks_at_is_not_read(void **state)
 {
     (void)state;
-    rcpt_effects_tell(NULL, NULL, 0, RCPT_BATCH_APPLY, NULL);
+    rcpt_effects_report(NULL, NULL, 0, RCPT_BATCH_APPLY, NULL);
 }
 
 int main(void)

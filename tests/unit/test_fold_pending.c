@@ -13,6 +13,11 @@
 
 #define WINDOW 1000
 
+static size_t count_of(struct rcpt_fold_pending *pending)
+{
+    return rcpt_fold_pending_list_all(pending).count;
+}
+
 static struct rcpt_fold_transition transition(const char *campaign, int16_t new, int64_t count,
                                               int64_t at_us)
 {
@@ -63,9 +68,9 @@ static size_t flush(struct rcpt_fold_pending *pending)
     return list.known;
 }
 
-static struct rcpt_fold_heat heat(struct rcpt_fold_pending *pending, const char *campaign)
+static struct rcpt_fold_recency recency(struct rcpt_fold_pending *pending, const char *campaign)
 {
-    return rcpt_fold_pending_heat(pending, RCPT_TEXT("r"), rcpt_text_of(campaign));
+    return rcpt_fold_pending_recency(pending, RCPT_TEXT("r"), rcpt_text_of(campaign));
 }
 
 static void sums_are_by_kind(void **state)
@@ -97,9 +102,9 @@ static void sums_are_by_kind(void **state)
     other[5].columns = RCPT_TEXT("");
     for (size_t index = 0; index < 6; index++) {
         rcpt_fold_pending_add(pending, &other[index]);
-        assert_int_equal(rcpt_fold_pending_count(pending), 2 + index);
+        assert_int_equal(count_of(pending), 2 + index);
         rcpt_fold_pending_add(pending, &other[index]);
-        assert_int_equal(rcpt_fold_pending_count(pending), 2 + index);
+        assert_int_equal(count_of(pending), 2 + index);
     }
     rcpt_fold_pending_free(pending);
 }
@@ -136,7 +141,7 @@ static void what_is_handed_over_is_not_there_any_more(void **state)
     add(pending, "a", 300, 2, 50);
     add(pending, "b", 300, 3, 60);
     assert_int_equal(flush(pending), 0);
-    assert_int_equal(rcpt_fold_pending_count(pending), 0);
+    assert_int_equal(count_of(pending), 0);
     assert_true(rcpt_fold_pending_since_us(pending) == INT64_MAX);
     assert_int_equal(rcpt_fold_pending_quiet(pending, INT64_MAX / 2, 0), RCPT_FOLD_ALL_BUSY);
     add(pending, "c", 300, 1, 70);
@@ -184,14 +189,14 @@ static void heat_is_of_the_last_transition_handed_over_or_not(void **state)
     (void)state;
     struct rcpt_fold_pending *pending = rcpt_fold_pending_new();
     add(pending, "a", 300, 1, 50);
-    assert_true(heat(pending, "a").last_us == INT64_MIN); /* unknown */
+    assert_true(recency(pending, "a").last_us == INT64_MIN); /* unknown */
     flush(pending);
-    assert_true(heat(pending, "a").last_us == 50 && !heat(pending, "a").has_sum);
+    assert_true(recency(pending, "a").last_us == 50 && !recency(pending, "a").has_sum);
     add(pending, "a", 300, 1, 90);
     add(pending, "a", 300, 1, 80);
-    assert_true(heat(pending, "a").last_us == 90 && heat(pending, "a").has_sum);
-    assert_true(heat(pending, "b").last_us == INT64_MIN && !heat(pending, "b").has_sum);
-    assert_true(rcpt_fold_pending_heat(pending, RCPT_TEXT("s"), RCPT_TEXT("a")).last_us ==
+    assert_true(recency(pending, "a").last_us == 90 && recency(pending, "a").has_sum);
+    assert_true(recency(pending, "b").last_us == INT64_MIN && !recency(pending, "b").has_sum);
+    assert_true(rcpt_fold_pending_recency(pending, RCPT_TEXT("s"), RCPT_TEXT("a")).last_us ==
                 INT64_MIN);
     rcpt_fold_pending_free(pending);
 }
@@ -206,7 +211,7 @@ static void an_entry_of_no_group_keeps_nobody_waiting(void **state)
     rcpt_fold_pending_learnt(pending);
     add(pending, "a", 300, 1, 60);
     assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 1000000, 0));
-    assert_int_equal(rcpt_fold_pending_count(pending), 1); /* its row has to go some time */
+    assert_int_equal(count_of(pending), 1); /* its row has to go some time */
     rcpt_fold_pending_free(pending);
 }
 
@@ -219,13 +224,13 @@ static void with_other_rules_nothing_is_known_but_the_sums(void **state)
     flush(pending);
     add(pending, "a", 300, 2, 60);
     rcpt_fold_pending_unlearn(pending);
-    assert_true(heat(pending, "a").last_us == INT64_MIN);
+    assert_true(recency(pending, "a").last_us == INT64_MIN);
     assert_int_equal(RCPT_FOLD_UNKNOWN_QUIET, rcpt_fold_pending_quiet(pending, 60, 0));
     list = rcpt_fold_pending_list_all(pending);
     assert_int_equal(list.known, 0);
     assert_true(list.count == 1 && list.entries[0]->count == 2);
     assert_int_equal(flush(pending), 0);
-    assert_true(heat(pending, "a").last_us == 60);
+    assert_true(recency(pending, "a").last_us == 60);
     rcpt_fold_pending_free(pending);
 }
 
@@ -239,11 +244,11 @@ static void what_is_forgotten_leaves_nothing(void **state)
     assert_true(rcpt_fold_pending_bytes(pending) > 0);
     rcpt_fold_pending_forget(pending);
     assert_int_equal(rcpt_fold_pending_bytes(pending), 0);
-    assert_int_equal(rcpt_fold_pending_count(pending), 0);
+    assert_int_equal(count_of(pending), 0);
     assert_true(rcpt_fold_pending_since_us(pending) == INT64_MAX);
-    assert_true(heat(pending, "a").last_us == INT64_MIN);
+    assert_true(recency(pending, "a").last_us == INT64_MIN);
     add(pending, "a", 300, 1, 70);
-    assert_int_equal(rcpt_fold_pending_count(pending), 1);
+    assert_int_equal(count_of(pending), 1);
     rcpt_fold_pending_free(pending);
 }
 
@@ -260,8 +265,8 @@ static void what_is_quiet_goes_and_the_others_stay(void **state)
     add(pending, "wanted", 300, 4, 2000);
     add(pending, "busy", 300, 8, 1500);
     add(pending, "busy", 300, 8, 2000);
-    rcpt_fold_pending_want(pending, RCPT_TEXT("r"), RCPT_TEXT("wanted"));
-    rcpt_fold_pending_want(pending, RCPT_TEXT("r"), RCPT_TEXT("nobody"));
+    rcpt_fold_pending_select(pending, RCPT_TEXT("r"), RCPT_TEXT("wanted"));
+    rcpt_fold_pending_select(pending, RCPT_TEXT("r"), RCPT_TEXT("nobody"));
     struct rcpt_fold_list list = rcpt_fold_pending_list_quiet(pending, 20 + WINDOW);
     assert_int_equal(list.known, 2);
     assert_int_equal(list.count, 3);
@@ -269,9 +274,9 @@ static void what_is_quiet_goes_and_the_others_stay(void **state)
     assert_int_equal(list.entries[2]->count, 2);
     assert_true(rcpt_text_is(list.others[0]->campaign, "busy") && list.others[0]->count == 16);
     hand_over(pending, &list);
-    assert_int_equal(rcpt_fold_pending_count(pending), 1);
+    assert_int_equal(count_of(pending), 1);
     assert_int_equal(rcpt_fold_pending_since_us(pending), 1500);
-    assert_true(heat(pending, "busy").has_sum && !heat(pending, "wanted").has_sum);
+    assert_true(recency(pending, "busy").has_sum && !recency(pending, "wanted").has_sum);
     list = rcpt_fold_pending_list_quiet(pending, 2500); /* nobody is wanted any more */
     assert_true(list.count == 0 && list.other_count == 1);
     rcpt_fold_pending_free(pending);
@@ -345,16 +350,16 @@ static void what_is_asked_about_keeps_its_sum(void **state)
     add(pending, "b", 300, 1, 60);
     assert_int_equal(ask(pending), 2);
     assert_int_equal(ask(pending), 0);
-    assert_int_equal(rcpt_fold_pending_count(pending), 2);
+    assert_int_equal(count_of(pending), 2);
     assert_int_equal(rcpt_fold_pending_since_us(pending), 50);
-    assert_true(heat(pending, "a").has_sum && heat(pending, "a").last_us == 50);
+    assert_true(recency(pending, "a").has_sum && recency(pending, "a").last_us == 50);
     add(pending, "a", 600, 1, 70);
     assert_int_equal(ask(pending), 1);
-    assert_int_equal(heat(pending, "a").last_us, 70);
+    assert_int_equal(recency(pending, "a").last_us, 70);
     assert_int_equal(rcpt_fold_pending_quiet(pending, 59 + WINDOW, WINDOW), RCPT_FOLD_ALL_BUSY);
     assert_int_equal(rcpt_fold_pending_quiet(pending, 60 + WINDOW, WINDOW), RCPT_FOLD_QUIET);
     assert_int_equal(flush(pending), 3);
-    assert_false(heat(pending, "a").has_sum);
+    assert_false(recency(pending, "a").has_sum);
     rcpt_fold_pending_free(pending);
 }
 

@@ -49,7 +49,7 @@ static const struct form forms[] = {
     {"GET /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, false, NULL},
     {"nonsense\r\n\r\n", 400, true, NULL},
     {"\x16\x03\x01\x02", 400, true, NULL},
-    {"GET /echo HTTP/1.1\r\nHost: h\r\nBad Header: x\r\n\r\n", 400, false, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nBad Header: x\r\n\r\n", 400, true, NULL},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400,
      true, NULL},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: "
@@ -94,6 +94,25 @@ static const struct form forms[] = {
     {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nT: a\r\n "
      "b\r\n\r\n",
      400, true, NULL},
+    /* Line ends, names and versions: */
+    {"GET /echo HTTP/1.1\nHost: h\n\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\nX: a\r\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX:\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX: a\r\n\n", 400, true, NULL},
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nX:\rTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, true,
+     NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nX: a\rY: b\r\n\r\n", 400, true, NULL},
+    {CHUNKED "0\r\nT: a\n\r\n", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\nContent-Length : 1\r\n\r\nx", 400, true, NULL},
+    {"GET /echo HTTP/1.1\r\nHost: h\r\n: a\r\n\r\n", 400, true, NULL},
+    {"GET /echo RTSP/1.0\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"SOURCE /echo ICE/1.0\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, true, NULL},
+    {"GET /echo\tx HTTP/1.1\r\nHost: h\r\n\r\n", 400, true, NULL},
+    {"GET http:///echo HTTP/1.1\r\nHost: h\r\n\r\n", 400, false, NULL},
+    {"\r\n\r\nGET /echo?#f HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, "|||0:]"},
+    {"GET /echo?\xc3\xa4 HTTP/1.1\r\nHost: h\r\n\r\n", 200, false, "||\xc3\xa4|0:]"},
     /* Chunks: */
     {CHUNKED "3;a=b\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
     {CHUNKED "3;a\nb\r\nhel\r\n0\r\n\r\n", 400, true, NULL},
@@ -114,7 +133,7 @@ static const struct form forms[] = {
     {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
      "chunked\r\n\r\n0\r\n\r\n",
      400, true, NULL},
-    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", 501,
+    {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n", 400,
      true, NULL},
     {"POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 501, true,
      NULL},

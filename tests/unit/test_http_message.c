@@ -109,11 +109,11 @@ static void what_is_no_request_is_said(void **state)
         const char *text, *problem;
     } examples[] = {
         {"", "it ends before the empty line behind the headers"},
-        {"{\"a\":1}", "invalid HTTP method"},
+        {"{\"a\":1}", "invalid method encountered"},
         {"GET /a HTTP/1.1\nHost: h\n", "it ends before the empty line behind the headers"},
-        {"GET /a HTTP/1.1\nno colon\n\n", "invalid character in header"},
+        {"GET /a HTTP/1.1\nno colon\n\n", "invalid header token"},
         {"POST /a HTTP/1.1\nTransfer-Encoding: chunked\n\nzz\r\n",
-         "invalid character in chunk size header"},
+         "invalid character in chunk size"},
     };
     (void)state;
     for (size_t index = 0; index < sizeof(examples) / sizeof(examples[0]); index++) {

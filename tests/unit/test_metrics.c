@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/metrics.h"
+#include "host/metrics.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -19,9 +19,9 @@ static const double bounds[] = {0.005, 1, 2.5, 0};
 static const struct rcpt_metric_row rows[ROWS] = {
     [RUNS] = {"runs_total", RCPT_METRIC_COUNTER, .labels = {"who", "how"}, .most = 3,
               .help = "Runs"},
-    [HEAT] = {"heat_celsius", RCPT_METRIC_GAUGE, .unit = "celsius", .help = "Heat"},
+    [HEAT] = {"heat_celsius", RCPT_METRIC_GAUGE, .unit = "celsius", .part = 1, .help = "Heat"},
     [TIMES] = {"took_seconds", RCPT_METRIC_HISTOGRAM, .unit = "seconds", .bounds = bounds,
-               .help = "Times"},
+               .part = 1, .help = "Times"},
     [PLACES] = {"place", RCPT_METRIC_GAUGE, .labels = {"name"}, .most = 100, .help = "Places"},
     [BUILD] = {"build_info", RCPT_METRIC_INFO, .labels = {"version"}, .help = "Build"},
 };
@@ -186,13 +186,13 @@ static void what_a_process_does_not_have_is_not_shown(void **state)
 {
     (void)state;
     struct rcpt_metrics *metrics = filled();
-    rcpt_metrics_hide(metrics, HEAT, PLACES);
+    rcpt_metrics_hide(metrics, 1);
     char *page = page_of(metrics, RCPT_METRICS_TEXT);
     assert_null(strstr(page, "heat_celsius"));
     assert_null(strstr(page, "took_seconds"));
     assert_non_null(strstr(page, SAMPLES_OF_RUNS));
     free(page);
-    rcpt_metrics_hide(metrics, RUNS, ROWS);
+    rcpt_metrics_hide(metrics, 0);
     page = page_of(metrics, RCPT_METRICS_TEXT);
     assert_string_equal(page, "");
     free(page);

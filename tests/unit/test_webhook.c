@@ -1,5 +1,4 @@
 /* The webhook client against the project's own HTTP server on the same loop. */
-#include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/network.h"
+#include "http/client.h"
 #include "http/http.h"
 #include "http/webhook.h"
 
@@ -100,12 +101,9 @@ static void the_receiver_is_given_the_time_it_asks_for(void **state)
 
 static bool is_public(const char *text)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
-    if (inet_pton(AF_INET, text, &v4.sin_addr) == 1)
-        return rcpt_webhook_address_is_public((const struct sockaddr *)&v4);
-    assert_int_equal(inet_pton(AF_INET6, text, &v6.sin6_addr), 1);
-    return rcpt_webhook_address_is_public((const struct sockaddr *)&v6);
+    struct rcpt_address address;
+    assert_true(rcpt_address_parse(text, strlen(text), &address));
+    return rcpt_address_is_public(&address);
 }
 
 static void addresses_inside_are_told_from_those_outside(void **state)
@@ -127,7 +125,8 @@ static void addresses_inside_are_told_from_those_outside(void **state)
         assert_false(is_public(inside[i]));
     for (size_t i = 0; i < COUNT(outside); i++)
         assert_true(is_public(outside[i]));
-    assert_false(rcpt_webhook_address_is_public(&(struct sockaddr){.sa_family = AF_UNIX}));
+    struct rcpt_address local = rcpt_address_of(&(struct sockaddr){.sa_family = AF_UNIX});
+    assert_false(rcpt_address_is_public(&local));
 }
 
 static void urls_and_headers_that_say_more_than_they_seem_are_refused(void **state)
@@ -168,6 +167,7 @@ struct fixture {
     size_t kept_count;
     unsigned answers, closed;
     struct rcpt_webhook_answer answer;
+    enum rcpt_client_failure failure;
     char body[64], error[256];
 };
 
@@ -319,7 +319,6 @@ static enum rcpt_webhook_class ask(struct fixture *fixture, const char *path)
     send_one(fixture, endpoint);
     assert_int_equal(fixture->answers, answers); /* never from inside */
     wait_for_answers(fixture, answers + 1);
-    rcpt_webhook_endpoint_drop(endpoint);
     return fixture->answer.class;
 }
 
@@ -411,11 +410,6 @@ static void inside_addresses_are_not_called_unless_allowed(void **state)
     struct fixture *fixture = begin(false);
     assert_int_equal(ask(fixture, "/hook/200"), RCPT_WEBHOOK_FORBIDDEN);
     assert_int_equal(rcpt_http_stats(fixture->server)->accepted, 0);
-    rcpt_webhooks_set_allow_private(fixture->webhooks, true);
-    assert_int_equal(ask(fixture, "/hook/200"), RCPT_WEBHOOK_DELIVERED);
-    rcpt_webhooks_set_allow_private(fixture->webhooks, false); /* its connection is still open */
-    assert_int_equal(ask(fixture, "/hook/200"), RCPT_WEBHOOK_FORBIDDEN);
-    assert_int_equal(rcpt_http_stats(fixture->server)->requests, 1);
     end(fixture);
 }
 
@@ -429,25 +423,46 @@ static bool has_ipv6(void)
     return has;
 }
 
-static void inside_addresses_of_ipv6_are_known_on_kept_connections_too(void **state)
+static void on_client_answer(void *context, const struct rcpt_client_answer *answer)
 {
-    (void)state;
+    struct fixture *fixture = context;
+    fixture->answers++;
+    fixture->failure = answer->failure;
+    snprintf(fixture->error, sizeof(fixture->error), "%s", answer->error);
+}
+
+/* A call that may reach any address leaves its connection to one that may not. */
+static void check_kept_connections(const char *listen, const char *host)
+{
     char url[64];
-    if (!has_ipv6())
-        skip(); /* this machine has no ::1 */
-    struct fixture *fixture = begin_at("[::1]:0", true);
-    snprintf(url, sizeof(url), "http://[::1]:%d/hook/200", rcpt_http_port(fixture->server));
-    struct rcpt_webhook_endpoint *endpoint = endpoint_at(fixture, url, 60000, 1);
-    send_one(fixture, endpoint);
+    struct fixture *fixture = begin_at(listen, true);
+    struct rcpt_client *client = rcpt_client_new(&fixture->loop, NULL);
+    snprintf(url, sizeof(url), "http://%s:%d/hook/200", host, rcpt_http_port(fixture->server));
+    struct rcpt_client_request request = {.url = url,
+                                          .schemes = "http",
+                                          .body = "",
+                                          .timeout_ms = 60000,
+                                          .max_answer_bytes = 1000,
+                                          .direct = true};
+    rcpt_client_send(client, &request, on_client_answer, fixture);
     wait_for_answers(fixture, 1);
-    assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_DELIVERED);
-    rcpt_webhooks_set_allow_private(fixture->webhooks, false);
-    send_one(fixture, endpoint);
+    assert_int_equal(fixture->failure, RCPT_CLIENT_ANSWERED);
+    request.public_only = true;
+    rcpt_client_send(client, &request, on_client_answer, fixture);
     wait_for_answers(fixture, 2);
-    assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_FORBIDDEN);
+    assert_int_equal(fixture->failure, RCPT_CLIENT_FORBIDDEN);
     assert_string_equal(fixture->error, "its address is not public");
     assert_int_equal(rcpt_http_stats(fixture->server)->requests, 1);
+    rcpt_client_close(client, NULL, NULL);
     end(fixture);
+}
+
+static void inside_addresses_are_known_on_kept_connections_too(void **state)
+{
+    (void)state;
+    check_kept_connections("127.0.0.1:0", "127.0.0.1");
+    if (has_ipv6())
+        check_kept_connections("[::1]:0", "[::1]");
 }
 
 static void what_an_endpoint_lacks_is_named(void **state)
@@ -523,14 +538,13 @@ static void an_answer_ends_its_own_call_only(void **state)
     send_one(fixture, slow);
     wait_for_answers(fixture, 1);
     assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_DELIVERED);
-    assert_int_equal(rcpt_webhook_room(quick), 1);
-    assert_int_equal(rcpt_webhook_room(slow), 0);
-    rcpt_webhook_endpoint_drop(quick);
+    assert_int_equal(rcpt_webhook_capacity(quick), 1);
+    assert_int_equal(rcpt_webhook_capacity(slow), 0);
     while (fixture->kept_count == 0)
         uv_run(&fixture->loop, UV_RUN_ONCE);
     rcpt_http_answer_text(fixture->kept[--fixture->kept_count], 200, "at last");
     wait_for_answers(fixture, 2);
-    assert_int_equal(rcpt_webhook_room(slow), 1);
+    assert_int_equal(rcpt_webhook_capacity(slow), 1);
     end(fixture);
 }
 
@@ -569,16 +583,14 @@ static void an_endpoint_takes_as_many_calls_as_it_may(void **state)
     struct rcpt_webhook_endpoint *endpoint = endpoint_of(fixture, "/silent", 60000, 2);
     send_one(fixture, endpoint);
     send_one(fixture, endpoint);
-    assert_int_equal(rcpt_webhook_room(endpoint), 0);
+    assert_int_equal(rcpt_webhook_capacity(endpoint), 0);
     struct rcpt_webhook_call call = {.id = "x", .body = "", .size = 0};
     assert_false(rcpt_webhook_send(endpoint, &call, on_answer, fixture));
     while (fixture->kept_count < 2)
         uv_run(&fixture->loop, UV_RUN_ONCE);
     rcpt_http_answer_text(fixture->kept[--fixture->kept_count], 200, "done");
     wait_for_answers(fixture, 1);
-    assert_int_equal(rcpt_webhook_room(endpoint), 1);
-    /* A dropped endpoint takes nothing more and lets the other call come to its end. */
-    rcpt_webhook_endpoint_drop(endpoint);
+    assert_int_equal(rcpt_webhook_capacity(endpoint), 1);
     rcpt_http_answer_text(fixture->kept[--fixture->kept_count], 200, "done");
     wait_for_answers(fixture, 2);
     assert_int_equal(fixture->answer.class, RCPT_WEBHOOK_DELIVERED);
@@ -620,7 +632,7 @@ int main(void)
         cmocka_unit_test(who_does_not_answer_is_given_up),
         cmocka_unit_test(failures_below_http_have_classes),
         cmocka_unit_test(inside_addresses_are_not_called_unless_allowed),
-        cmocka_unit_test(inside_addresses_of_ipv6_are_known_on_kept_connections_too),
+        cmocka_unit_test(inside_addresses_are_known_on_kept_connections_too),
         cmocka_unit_test(what_an_endpoint_lacks_is_named),
         cmocka_unit_test(without_a_secret_a_call_has_its_id_and_no_signature),
         cmocka_unit_test(an_answer_ends_its_own_call_only),

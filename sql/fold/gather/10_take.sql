@@ -2,7 +2,7 @@
 -- folder, joined in their order, are the statement; `receiptd generate sql` prints it.
 --
 -- Of transitions: what the publisher has read (events.sql) and summed up in its memory. $1 int8[] the rows that it stems from, which
--- are deleted; one entry for each sum, told apart by the first six arrays: $2 text[] orgs, $3 text[] campaigns, $4 int2[] old, $5 int2[]
+-- are deleted; one entry for each sum, keyed by the first six arrays: $2 text[] orgs, $3 text[] campaigns, $4 int2[] old, $5 int2[]
 -- new, $6 int4[] gained, $7 text[] columns (JSON or NULL), $8 int8[] transitions, $9 int8[] first and $10 int8[] last (microseconds
 -- since 1970), $11 text[] a traceparent or NULL. $12 int4 the entry (1-based) from which on the answer says which groups they belong
 -- to; an entry of 0 transitions only asks that.

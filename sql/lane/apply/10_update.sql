@@ -9,17 +9,19 @@
 -- $11 timestamptz[] time, $12 int4[] record (1-based), $13 int4[] index in the record, $14 int4[] first payload byte
 -- (1-based, one more), $15 bytea all payloads. Only unknown messages need them: without them (all but $9 and $12 are empty)
 -- the batch is rolled back with RD004 if there are some.
--- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 text[] traceparent (NULL: none).
+-- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 bytea traceparents: 55 bytes for each record, blanks
+-- for one without; empty if no record has one.
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
 -- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does. $23 text[] gateway of each signature.
 -- Only with 91_unsubscribed.sql: $24 int2[] statuses of $2, each once, $25 int4 all flags of $3.
+-- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.
 WITH
 -- The old values are written by the statement itself (both, on every update) and come back by RETURNING: taken from a join
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
 -- key, never by ctid: after such a wait the row is elsewhere. Generic plan: nested loop in the order of the array, which is
--- the order in which everybody locks.
+-- the order in which all transactions lock messages. wake/10_apply.sql has the same UPDATE: change both.
 u AS (
     UPDATE message_inbox m
     SET prev_status = m.status,

@@ -9,18 +9,17 @@
     WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
 ),
 same AS MATERIALIZED (
-    SELECT r.campaign, r.status, r.signature, count(*)::int4 AS n
-    FROM r
-    WHERE r.known
-    GROUP BY r.campaign, r.status, r.signature
+    SELECT r.campaign, r.status, r.signature, count(*)::int4 AS n FROM r WHERE r.known GROUP BY r.campaign, r.status, r.signature
+),
+-- All groups of known messages, changed or not.
+known AS NOT MATERIALIZED (
+    SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c
+    UNION ALL
+    SELECT s.campaign, s.status, s.status, 0, s.signature, s.n FROM same s
 ),
 -- Few kinds of groups differ in more than their campaign: what a kind of transition does to the counters is looked up once.
 kinds AS MATERIALIZED (
-    SELECT g.old, g.new, g.gained, g.signature, sum(g.n) AS n
-    FROM (SELECT c.old, c.new, c.gained, c.signature, c.n FROM changed c
-          UNION ALL
-          SELECT s.status, s.status, 0, s.signature, s.n FROM same s) g
-    GROUP BY g.old, g.new, g.gained, g.signature
+    SELECT g.old, g.new, g.gained, g.signature, sum(g.n) AS n FROM known g GROUP BY g.old, g.new, g.gained, g.signature
 ),
 steps AS MATERIALIZED (
     SELECT d.old, d.new, d.code, d.delta
@@ -39,9 +38,7 @@ counts AS (
     WHERE c.gained <> 0 AND (c.gained >> b.bit) & 1 = 1
     UNION ALL
     SELECT g.campaign, s.code, 0, g.n * s.count
-    FROM (SELECT c.campaign, c.signature, c.n FROM changed c UNION ALL
-          SELECT s.campaign, s.signature, s.n FROM same s) g
-         JOIN named s ON s.signature = g.signature
+    FROM known g JOIN named s ON s.signature = g.signature
 ),
 -- One appended row for the whole transaction, none if there is nothing to count: no counter is ever waited for.
 delta AS (

@@ -7,35 +7,30 @@
       ON (t.code >= 9001 AND (g.gained >> (t.code - 9001)) & 1 = 1)
          OR EXISTS (SELECT FROM path_delta d WHERE d.old = g.old AND d.new = g.new AND d.code = t.code AND d.delta > 0)
 ),
--- Organisations with much of the batch get rows of their own, so that they can be made to wait for each other.
-action_large AS MATERIALIZED (
-    SELECT c.org FROM changed c GROUP BY c.org HAVING sum(c.n) >= 50
-),
--- The runs themselves are made by actions_begin(): here they would cost more than the receipts.
+-- actions_begin() makes the runs themselves: here they would cost more than the receipts. Organisations with much of the batch get rows
+-- of their own, so that they can be made to wait for each other.
 action_intent AS (
     INSERT INTO run_intent (org_id, pipeline_id, messages, orgs, campaigns)
     SELECT w.large, w.pipeline_id, array_agg(w.id), array_agg(w.org) FILTER (WHERE w.large = ''), array_agg(w.campaign)
-    FROM (SELECT CASE WHEN u.org IN (SELECT l.org FROM action_large l) THEN u.org ELSE '' END AS large, h.pipeline_id, u.id, u.org,
-                 u.campaign
+    FROM (SELECT CASE WHEN u.org IN (SELECT c.org FROM changed c GROUP BY c.org HAVING sum(c.n) >= 50) THEN u.org ELSE '' END AS large,
+                 h.pipeline_id, u.id, u.org, u.campaign
           FROM action_hit h
           JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
           WHERE NOT h.wakes AND (h.orgs IS NULL OR u.org = ANY (h.orgs))
             AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))) w
     GROUP BY w.large, w.pipeline_id
 ),
--- A look-up by message, always: a join with what waits would sooner or later be planned as a scan of all of it.
-action_reached_now AS MATERIALIZED (
-    SELECT w.id
-    FROM action_hit h
-    JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
-    CROSS JOIN LATERAL (SELECT a.id, a.pipeline_id, a.awaits FROM action a
-                        WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
-    WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id
-),
--- By key, whatever the planner believes: in a plan made while the table was empty, a scan of an index of all pending actions looks as
--- cheap, and stays for as long as the plan is kept, however many wait by then. COALESCE keeps the status from proving such an index.
+-- A look-up by message, always (OFFSET 0): a join with what waits would sooner or later be planned as a scan of all of it. Then by key,
+-- whatever the planner believes: in a plan made while the table was empty, a scan of an index of all pending actions looks as cheap,
+-- and stays for as long as the plan is kept, however many wait by then. COALESCE keeps the status from proving such an index.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
-    WHERE a.id = ANY (ARRAY(SELECT w.id FROM action_reached_now w))
+    WHERE a.id = ANY (ARRAY(
+              SELECT w.id
+              FROM action_hit h
+              JOIN u ON u.old = h.old AND u.new = h.new AND u.gained = h.gained
+              CROSS JOIN LATERAL (SELECT a.id, a.pipeline_id, a.awaits FROM action a
+                                  WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
+              WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id))
       AND COALESCE(a.status, '') = 'pending' AND a.perform_at > clock_timestamp()
 )

@@ -1,7 +1,7 @@
-"""Two instances, one receiver that writes down every call, and faults without end: see scripts/campaign actions.
+"""Two instances, one receiver that writes down every call, and repeated faults: see scripts/campaign actions.
 
-Every cycle sends receipts that begin runs, does something to a process or to the database, and after some cycles all has to
-come to rest: each run ended once, each step done once, tokens in the order of the calls, nothing begun twice for one person.
+Every cycle sends receipts that begin runs and disturbs a process or the database. After some cycles everything must settle: each
+run ended once, each step done once, tokens in the order of the calls, nothing begun twice for one person.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from support.wait import wait_for
 
 SUBJECTS = 40
 PER_CYCLE = 60
-REST = 180.0  # seconds in which everything has to come to its end
+REST = 180.0  # seconds within which everything must end
 
 STAGES = [{"name": "s", "actions": [{"webhook": "crm"}, {"await": {"status": "DELIVERED", "within": "300ms"}},
                                     {"webhook": "crm"}]}]
@@ -87,7 +87,7 @@ class Campaign:
         self.processes[index] = self.start()
 
     def freeze(self):
-        """For longer than leases: what it holds is done by the other one."""
+        """Stopped for longer than leases: the other instance takes over its actions."""
         process = self.processes[self.random.randrange(2)]
         process.signal(signal.SIGSTOP)
         time.sleep(self.random.choice((0.3, 1.0, 2.2)))
@@ -99,7 +99,7 @@ class Campaign:
                               " AND application_name LIKE 'receiptd/%'")
 
     def crash_database(self):
-        """What was committed asynchronously last is rolled back with it."""
+        """The crash rolls back the last asynchronous commits."""
         self.pair.postgres("immediate")
         self.pair.postgres("start")
 
@@ -146,7 +146,7 @@ class Campaign:
 
 
 def play(campaign, options):
-    """Cycles until there were enough, or until the time is over. What was done, how long it took, what came of it."""
+    """Runs cycles until there were enough, or until the time is over. Returns what was done, how long it took, the result."""
     faults = [campaign.kill, campaign.replace, campaign.freeze, campaign.disconnect, campaign.crash_database,
               campaign.restart_database, campaign.nothing]
     counts, took, begun, cycle, repeated = collections.Counter(), collections.Counter(), time.monotonic(), 0, 0
@@ -171,7 +171,7 @@ def play(campaign, options):
 
 
 def write(record):
-    """One line for each campaign, added up by whoever reads them."""
+    """Appends one line for each campaign; its readers add them up."""
     directory = ROOT / "build/actions"
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "campaigns.jsonl", "a") as out:

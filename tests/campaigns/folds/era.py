@@ -1,7 +1,7 @@
 """One stream of receipts and one of events, two instances, one database; cycles until the streams are over, then the judgement.
 
-The oracle knows nothing of folds: the ledger replays the log of receipts and says what the funnel must be, and the log of events
-is added up by itself. What was published must tell the same, each number of each group once.
+The oracle knows nothing of folds: the ledger replays the log of receipts and says what the funnel must be; the log of events
+is added up separately. The publications must give the same sums, each number of each group once.
 """
 
 import collections
@@ -28,7 +28,7 @@ BACKENDS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE applica
 
 
 class EventFeeder(threading.Thread):
-    """JSON events of 30 accounts, and now and then something that is none, until it is stopped."""
+    """Produces JSON events of 30 accounts, and now and then a record that is no event, until it is stopped."""
 
     def __init__(self, brokers, topic, seed):
         super().__init__(daemon=True)
@@ -78,7 +78,7 @@ class Era:
     def cycle(self):
         name, kind = self.random.choice("ab"), self.random.choice(KINDS)
         process = self.running[name]
-        time.sleep(self.random.random())  # so that it is anywhere in what it does
+        time.sleep(self.random.random())  # so that the fault hits any step
         if kind == "crash":
             self.crash()
         elif kind == "terminate":
@@ -107,7 +107,7 @@ class Era:
         self.world.wait(lambda: publications.is_quiet(self.database), None, 180, "all folds are published")
 
     def replay(self):
-        """Of the topic of events: account -> (events, sum), and the places of what is no event."""
+        """Of the topic of events: account -> (events, sum), and the positions of records that are no events."""
         accounts, bad = collections.defaultdict(lambda: (0, 0)), set()
         for record in broker.read_log(self.world.brokers, str(self.events))[0]:
             try:

@@ -1,4 +1,4 @@
-"""What was tried, an era a line in campaigns.jsonl, and as a table in docs/folds.md."""
+"""Records campaigns: one line for each era in campaigns.jsonl, and the table in docs/folds.md."""
 
 import collections
 import json

@@ -78,7 +78,7 @@ def main():
             print(f"{sum(kinds.values()):5} cycles, {figures['receipts']} receipts, {anomalies} anomalies,"
                   f" {time.monotonic() - begun:.0f} s", flush=True)
             if not more:
-                break  # nothing can be started: the reason has been told
+                break  # nothing can be started: the reason has been printed
     finally:
         service_pairs.stop(name)
     if options.record and not anomalies:

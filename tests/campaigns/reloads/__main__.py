@@ -1,4 +1,4 @@
-"""The long form of the reloads in tests/integration/test_reload.py: a thousand under load, the ledger as judge."""
+"""The long form of the reloads in tests/integration/test_reload.py: a thousand under load; the ledger judges."""
 
 import argparse
 import statistics

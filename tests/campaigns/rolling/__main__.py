@@ -1,4 +1,4 @@
-"""The long form of tests/integration/test_rolling.py: restarts under load, the ledger as judge, and how long partitions stood still."""
+"""The long form of tests/integration/test_rolling.py: restarts under load; the ledger judges, and the time that partitions stood still is measured."""
 
 import argparse
 import sys

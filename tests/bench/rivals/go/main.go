@@ -49,7 +49,7 @@ func check(err error) {
 	}
 }
 
-// Highest status per message, in the order of the ids: the order in which everybody locks.
+// Highest status per message, in the order of the ids: the order in which every rival locks.
 func fold(parser *fastjson.Parser, b batch) ([]string, []int16, []time.Time) {
 	messages := make(map[string]event, b.events)
 	for _, record := range b.records {

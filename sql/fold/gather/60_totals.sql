@@ -1,16 +1,11 @@
 -- The counts, in rows of the lane that does the work.
-, events AS (
-    SELECT n.rule, sum(n.events)::int8 AS n FROM grouped n GROUP BY n.rule
-),
-groups AS (
-    SELECT o.rule, count(*) FILTER (WHERE o.fresh) AS n,
-           count(*) FILTER (WHERE o.fresh AND o.since < r."window") AS avoidable
-    FROM opened o JOIN fold_rule r USING (rule)
-    GROUP BY o.rule
-),
-total AS (
+, total AS (
     INSERT INTO fold_total AS t (rule, lane, events, groups, avoidable)
-    SELECT e.rule, 0, e.n, g.n, g.avoidable FROM events e JOIN groups g USING (rule)
+    SELECT e.rule, 0, e.n, g.n, g.avoidable
+    FROM (SELECT n.rule, sum(n.events)::int8 AS n FROM grouped n GROUP BY n.rule) e
+    JOIN (SELECT o.rule, count(*) FILTER (WHERE o.fresh) AS n, count(*) FILTER (WHERE o.fresh AND o.since < r."window") AS avoidable
+          FROM opened o JOIN fold_rule r USING (rule)
+          GROUP BY o.rule) g USING (rule)
     ON CONFLICT (rule, lane) DO UPDATE
     SET events = t.events + EXCLUDED.events, groups = t.groups + EXCLUDED.groups,
         avoidable = t.avoidable + EXCLUDED.avoidable

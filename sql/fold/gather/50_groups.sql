@@ -9,12 +9,7 @@
     FROM parts p
     GROUP BY p.rule, p.key
     UNION ALL
-    SELECT p.rule, p.key, sum(p.n)::int8, min(p.first_at), max(p.last_at),
-           jsonb_build_object('v', COALESCE(jsonb_object_agg(p.name, p.value) FILTER (WHERE p.value IS NOT NULL), '{}'),
-                              'o', COALESCE(jsonb_object_agg(p.name, p.overflow) FILTER (WHERE p.overflow IS NOT NULL),
-                                            '{}'))
-    FROM merged p
-    GROUP BY p.rule, p.key
+    SELECT m.* FROM given g CROSS JOIN LATERAL fold_merge_parts(g.rules, g.keys, g.parts, g.counts, g.times) m
 ),
 opened AS MATERIALIZED (
     INSERT INTO fold_group AS g (rule, key, lane, number, events, first_at, last_at, due_at, collected, opened_at)
@@ -28,8 +23,7 @@ opened AS MATERIALIZED (
     ORDER BY n.rule COLLATE "C", n.key COLLATE "C"
     ON CONFLICT (rule, key) DO UPDATE
     SET events = g.events + EXCLUDED.events,
-        first_at = LEAST(g.first_at, EXCLUDED.first_at),
-        last_at = GREATEST(g.last_at, EXCLUDED.last_at),
+        first_at = LEAST(g.first_at, EXCLUDED.first_at), last_at = GREATEST(g.last_at, EXCLUDED.last_at),
         due_at = CASE WHEN g.due_at IS NULL THEN EXCLUDED.due_at
                       WHEN g.events + EXCLUDED.events >= (SELECT r.max_events FROM fold_rule r WHERE r.rule = g.rule)
                       THEN LEAST(g.due_at, now())

@@ -1,0 +1,228 @@
+/* Which groups the entries belong to, as the database has answered, and the lists of entries that
+ * are to be flushed. The sums of a group are flushed together or not at all, so that the database
+ * knows everything of it or nothing new. Called by gather.c and flush.c. */
+#include "pending_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/hash.h"
+
+#define NEVER_US (INT64_MAX / 2) /* the window of an entry that belongs to no group */
+
+/* ---- lists ---- */
+
+static bool is_quiet(const struct pending_group *group, int64_t now_us)
+{
+    return group->has_sum && group->last_us + group->window_us <= now_us;
+}
+
+enum part { KNOWN, UNKNOWN, STAYS };
+
+static enum part part_of(const struct rcpt_fold_pending *pending, const struct pending_entry *entry)
+{
+    if (!entry->listed)
+        return STAYS;
+    return folds_pending_is_known(pending, entry) ? KNOWN : UNKNOWN;
+}
+
+static size_t put_part(struct rcpt_fold_pending *pending, size_t at, enum part part)
+{
+    for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
+        if (entry->sum.count > 0 && part_of(pending, entry) == part)
+            pending->list[at++] = &entry->sum;
+    return at;
+}
+
+static struct rcpt_fold_list make_list(struct rcpt_fold_pending *pending)
+{
+    if (pending->list_capacity < pending->count || pending->list == NULL) {
+        pending->list_capacity = 2 * pending->count + 1;
+        free(pending->list);
+        pending->list = rcpt_calloc(pending->list_capacity, sizeof(*pending->list));
+    }
+    size_t known = put_part(pending, 0, KNOWN);
+    pending->list_count = put_part(pending, known, UNKNOWN);
+    size_t all = put_part(pending, pending->list_count, STAYS);
+    RCPT_ASSERT(all == pending->count);
+    return (struct rcpt_fold_list){.entries = pending->list,
+                                   .others = pending->list + pending->list_count,
+                                   .count = pending->list_count,
+                                   .known = known,
+                                   .other_count = all - pending->list_count};
+}
+
+struct rcpt_fold_list rcpt_fold_pending_list_all(struct rcpt_fold_pending *pending)
+{
+    for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
+        entry->listed = true;
+    return make_list(pending);
+}
+
+struct rcpt_fold_list rcpt_fold_pending_list_unknown(struct rcpt_fold_pending *pending)
+{
+    for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
+        entry->listed = !folds_pending_is_known(pending, entry);
+    return make_list(pending);
+}
+
+static bool is_selected(const struct pending_entry *entry)
+{
+    for (const struct pending_membership *of = entry->groups; of != NULL; of = of->next)
+        if (of->group->selected)
+            return true;
+    return false;
+}
+
+struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
+                                                   int64_t now_us)
+{
+    bool more = true;
+    folds_pending_sweep(pending);
+    for (struct pending_group *group = pending->first_group; group != NULL; group = group->next)
+        group->selected |= is_quiet(group, now_us);
+    for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
+        entry->listed = !folds_pending_is_known(pending, entry);
+    while (more) {
+        more = false;
+        for (struct pending_entry *entry = pending->first_entry; entry != NULL;
+             entry = entry->next) {
+            if (entry->listed || entry->sum.count == 0 || !is_selected(entry))
+                continue;
+            entry->listed = true;
+            for (struct pending_membership *of = entry->groups; of != NULL; of = of->next) {
+                more |= !of->group->selected;
+                of->group->selected = true;
+            }
+        }
+    }
+    return make_list(pending);
+}
+
+void rcpt_fold_pending_flushed(struct rcpt_fold_pending *pending)
+{
+    folds_pending_sweep(pending);
+    pending->since_us = INT64_MAX;
+    pending->busy_until_us = INT64_MIN;
+    pending->largest = 0;
+    for (struct pending_group *group = pending->first_group; group != NULL; group = group->next)
+        group->has_sum = group->selected = false;
+    for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next) {
+        if (entry->listed)
+            entry->sum.count = 0;
+        if (entry->sum.count == 0)
+            continue;
+        if (entry->sum.first_us < pending->since_us)
+            pending->since_us = entry->sum.first_us;
+        if (entry->sum.count > pending->largest)
+            pending->largest = entry->sum.count;
+        for (struct pending_membership *of = entry->groups; of != NULL; of = of->next)
+            of->group->has_sum = true;
+    }
+    pending->count -= pending->list_count;
+}
+
+static struct pending_group *find_group(const struct rcpt_fold_pending *pending, uint64_t hash,
+                                        struct rcpt_text rule, struct rcpt_text key)
+{
+    const struct pending_table *table = &pending->groups;
+    size_t slot = hash & (table->size - 1);
+    for (; table->slots[slot].item != NULL; slot = (slot + 1) & (table->size - 1)) {
+        struct pending_group *found = table->slots[slot].item;
+        if (table->slots[slot].hash == hash && rcpt_text_equal(found->key, key) &&
+            rcpt_text_equal(found->rule, rule))
+            return found;
+    }
+    return NULL;
+}
+
+static uint64_t hash_of_group(struct rcpt_text rule, struct rcpt_text key)
+{
+    return rcpt_hash_text_extended(key.at, key.size,
+                                   rcpt_hash_text_extended(rule.at, rule.size, 0));
+}
+
+static struct pending_group *group_of(struct rcpt_fold_pending *pending, struct rcpt_text rule,
+                                      struct rcpt_text key)
+{
+    uint64_t hash = hash_of_group(rule, key);
+    struct pending_group *group = find_group(pending, hash, rule, key);
+    if (group != NULL)
+        return group;
+    group = folds_pending_take(pending, sizeof(*group));
+    *group = (struct pending_group){.next = pending->first_group,
+                                    .hash = hash,
+                                    .rule = folds_pending_keep(pending, rule),
+                                    .key = folds_pending_keep(pending, key),
+                                    .last_us = INT64_MIN};
+    pending->first_group = group;
+    if (!folds_pending_table_grow(&pending->groups)) {
+        folds_pending_table_put(&pending->groups, hash, group);
+        return group;
+    }
+    for (struct pending_group *each = group; each != NULL; each = each->next)
+        folds_pending_table_put(&pending->groups, each->hash, each);
+    return group;
+}
+
+/* Its transition is the first member. */
+static struct pending_entry *listed(const struct rcpt_fold_pending *pending, size_t index)
+{
+    RCPT_ASSERT(index < pending->list_count);
+    return (struct pending_entry *)(uintptr_t)pending->list[index];
+}
+
+void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, struct rcpt_text rule,
+                             struct rcpt_text key, int64_t window_us)
+{
+    struct pending_entry *entry = listed(pending, index);
+    struct pending_group *group = group_of(pending, rule, key);
+    struct pending_membership *of = folds_pending_take(pending, sizeof(*of));
+    group->window_us = window_us;
+    if (entry->sum.last_us > group->last_us)
+        group->last_us = entry->sum.last_us;
+    *of = (struct pending_membership){entry->groups, group};
+    entry->window_us =
+        entry->groups == NULL ? window_us : folds_pending_smaller(entry->window_us, window_us);
+    entry->groups = of;
+}
+
+void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
+{
+    pending->busy_until_us = INT64_MIN;
+    pending->swept = false; /* what was only asked about still has its sum */
+    for (size_t index = 0; index < pending->list_count; index++) {
+        struct pending_entry *entry = listed(pending, index);
+        entry->learnt = pending->generation;
+        if (entry->groups == NULL)
+            entry->window_us = NEVER_US;
+    }
+}
+
+struct rcpt_fold_recency rcpt_fold_pending_recency(struct rcpt_fold_pending *pending,
+                                                   struct rcpt_text rule, struct rcpt_text key)
+{
+    folds_pending_sweep(pending);
+    const struct pending_group *group = find_group(pending, hash_of_group(rule, key), rule, key);
+    return group == NULL ? (struct rcpt_fold_recency){INT64_MIN, false}
+                         : (struct rcpt_fold_recency){group->last_us, group->has_sum};
+}
+
+void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_text rule,
+                              struct rcpt_text key)
+{
+    struct pending_group *group = find_group(pending, hash_of_group(rule, key), rule, key);
+    if (group != NULL)
+        group->selected = true;
+}
+
+void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
+{
+    pending->generation++;
+    pending->busy_until_us = INT64_MIN;
+    for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
+        entry->groups = NULL;
+    memset(pending->groups.slots, 0, pending->groups.size * sizeof(struct pending_slot));
+    pending->groups.count = 0;
+    pending->first_group = NULL;
+}

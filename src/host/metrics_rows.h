@@ -1,0 +1,277 @@
+/* The metrics of receiptd, one row each: METRIC(NAME, fields of struct rcpt_metric_row). The enum,
+ * the table, docs/metrics.md and a test come from here. Included several times, by metrics.h and
+ * metrics.c. */
+METRIC(BUILD, "receiptd_build_info", .type = RCPT_METRIC_INFO,
+       LABELS("version", "librdkafka", "config_hash"), .most = 4, OF_ALL,
+       .help = "Versions, and the hash of the configuration that is in effect")
+METRIC(READY, "receiptd_ready", GAUGE, OF_ALL,
+       .help = "1 while consuming with all connections, as /readyz says")
+METRIC(HALTED, "receiptd_halted", GAUGE,
+       .help = "1 while some of the work stands still until a person decides")
+METRIC(PAUSED, "receiptd_paused", GAUGE,
+       .help = "1 while an operator has paused or drained the instance")
+
+/* what came in */
+METRIC(RECORDS_RECEIVED, "receiptd_records_received_total", COUNTER,
+       .help = "Records that were taken in from Kafka")
+METRIC(RECORDS_DROPPED, "receiptd_records_dropped_total", COUNTER, LABELS("cause"), .most = 2,
+       .help = "Records that Kafka delivered and that were not taken in: old (applied already) or "
+               "rewinding (above a position that is read again)")
+METRIC(OFFSETS_SKIPPED, "receiptd_offsets_skipped_total", COUNTER,
+       .help = "Offsets that the log does not have: retention, compaction, aborted transactions")
+METRIC(EVENTS_RECEIVED, "receiptd_events_received_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS,
+       .help = "Valid receipts in the records received, by the `gateway` that they name")
+
+/* what became of it */
+METRIC(EVENTS_APPLIED, "receiptd_events_applied_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS, .help = "Receipts that changed their message's row")
+METRIC(EVENTS_STALE, "receiptd_events_stale_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS, .help = "Receipts of a stage that the message has passed")
+METRIC(EVENTS_DUPLICATE, "receiptd_events_duplicate_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS, .help = "Receipts of the status or flag that the message has")
+METRIC(EVENTS_CONTRADICTION, "receiptd_events_contradiction_total", COUNTER,
+       LABELS("gateway", "side"), .most = 2 * MOST_GATEWAYS,
+       .help = "Receipts of another branch of the ladder than the message stood in: side won (they "
+               "moved it across; counted as applied too) or lost")
+METRIC(EVENTS_UNCLASSIFIED, "receiptd_events_unclassified_total", COUNTER,
+       .help = "Receipts of batches too diverse to tell applied, stale and duplicate apart")
+METRIC(EVENTS_PARKED, "receiptd_events_parked_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS, .help = "Receipts parked until their message's row exists")
+METRIC(EVENTS_WOKEN, "receiptd_events_woken_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS, .help = "Parked receipts that were applied since")
+METRIC(EVENTS_AGED_OUT, "receiptd_events_aged_out_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS,
+       .help = "Parked receipts that became dead letters after parked.max_age")
+METRIC(EVENTS_DEAD, "receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
+       .most = 16 * MOST_GATEWAYS,
+       .help = "Dead letters written, by reason; gateway as far as the letter names one")
+METRIC(STATUSES_IMPLIED, "receiptd_statuses_implied_total", COUNTER, LABELS("gateway"),
+       .most = MOST_GATEWAYS,
+       .help = "Stages counted because a later one was reported and they were not")
+METRIC(MESSAGES_CHANGED, "receiptd_messages_changed_total", COUNTER,
+       .help = "Message rows that were updated")
+METRIC(TRANSITIONS, "receiptd_transitions_total", COUNTER, LABELS("status"), .most = 128,
+       .help = "Messages that came to stand in the status")
+
+/* transactions */
+METRIC(TRANSACTIONS, "receiptd_transactions_total", COUNTER, LABELS("kind", "outcome"), .most = 40,
+       .help = "Transactions of lanes by kind and outcome (unknown: the connection was lost; "
+               "again: the raw events were needed)")
+METRIC(BATCH_EVENTS, "receiptd_batch_events", HISTOGRAM, .bounds = event_bounds,
+       .help = "Receipts of a committed batch")
+METRIC(BATCH_BYTES, "receiptd_batch_payload_bytes_total", COUNTER, BYTES,
+       .help = "Payload of the receipts in committed batches")
+METRIC(TRANSACTION_SECONDS, "receiptd_transaction_seconds", HISTOGRAM, SECONDS,
+       .bounds = second_bounds, .help = "From sending a lane's transaction to its answer")
+METRIC(RETRIES, "receiptd_retries_total", COUNTER,
+       .help = "Transactions rolled back for a passing reason")
+METRIC(FENCE_CONFLICTS, "receiptd_fence_conflicts_total", COUNTER,
+       .help = "Transactions that found another position than they expected")
+METRIC(EXCLUSIVITY_CONFLICTS, "receiptd_exclusivity_conflicts_total", COUNTER,
+       .help = "Positions that another owner had moved while this instance owned the partition")
+METRIC(EXCLUSIVITY_MESSAGES, "receiptd_exclusivity_messages_total", COUNTER,
+       .help = "Messages that transactions of two instances had in hand: those of a transaction "
+               "that the fence rolled back because another owner had moved its positions")
+METRIC(RESYNCS, "receiptd_resyncs_total", COUNTER, LABELS("direction"), .most = 3,
+       .help = "Positions compared with the database: same, ahead (others moved it) or back")
+METRIC(EVENTS_ROLLED_BACK, "receiptd_events_rolled_back_total", COUNTER, LABELS("outcome"),
+       .most = 8, .help = "Receipts of transactions that did not commit, or whose answer was lost")
+METRIC(RECORDS_REPLAYED, "receiptd_records_replayed_total", COUNTER,
+       .help = "Offsets that are read again because the database went back")
+METRIC(REWINDS, "receiptd_rewinds_total", COUNTER, .help = "Times that a partition was set back")
+METRIC(EVICTIONS, "receiptd_evictions_total", COUNTER,
+       .help = "Stalled sessions that were ended for blocking a lane")
+METRIC(LAST_COMMIT, "receiptd_last_commit_timestamp_seconds", GAUGE, SECONDS,
+       .help = "When a lane's transaction was committed last")
+
+/* how far it is */
+METRIC(PARTITION_POSITION, "receiptd_partition_position", GAUGE, LABELS("topic", "partition"),
+       .most = MOST_PARTITIONS, .help = "Everything below this offset is applied")
+METRIC(PARTITION_LAG_RECORDS, "receiptd_partition_lag_records", GAUGE, LABELS("topic", "partition"),
+       .most = MOST_PARTITIONS, .help = "Records in the log that are not applied")
+METRIC(PARTITION_LAG_SECONDS, "receiptd_partition_lag_seconds", GAUGE, SECONDS,
+       LABELS("topic", "partition"), .most = MOST_PARTITIONS,
+       .help = "Age of the oldest record that is not applied; 0 without any")
+METRIC(PARTITION_SHOWS, "receiptd_partition_applied_timestamp_seconds", GAUGE, SECONDS,
+       LABELS("topic", "partition"), .most = MOST_PARTITIONS,
+       .help = "The database shows this partition as of this time")
+METRIC(OLDEST_UNAPPLIED, "receiptd_oldest_unapplied_seconds", GAUGE, SECONDS,
+       .help = "Age of the oldest record that is not applied, over all partitions")
+METRIC(PARKED, "receiptd_parked_events", GAUGE,
+       .help = "Receipts that wait for their message's row")
+METRIC(PARKED_OLDEST, "receiptd_parked_oldest_seconds", GAUGE, SECONDS,
+       .help = "Age of the oldest parked receipt")
+METRIC(QUEUE_BYTES, "receiptd_queue_bytes", GAUGE, BYTES,
+       .help = "Memory of records that are queued or in flight")
+METRIC(QUEUE_BUDGET, "receiptd_queue_budget_bytes", GAUGE, BYTES,
+       .help = "Limit of that memory, memory.budget")
+METRIC(LANES, "receiptd_lanes", GAUGE, LABELS("state"), .most = 8, .help = "Lanes in each state")
+METRIC(LANE_RECORDS, "receiptd_lane_queued_records", GAUGE, LABELS("lane"), .most = 256,
+       .help = "Records that the lane holds")
+
+/* Kafka and PostgreSQL */
+METRIC(PARTITIONS_ASSIGNED, "receiptd_partitions_assigned", GAUGE,
+       .help = "Partitions that this instance consumes")
+METRIC(REBALANCES, "receiptd_rebalances_total", COUNTER, LABELS("kind"), .most = 3,
+       .help = "Times that the group gave partitions (assigned) or took them (revoked, lost)")
+METRIC(KAFKA_UP, "receiptd_kafka_up", GAUGE, .help = "1 while the brokers answer")
+METRIC(CONNECTION_UP, "receiptd_postgres_connection_up", GAUGE, LABELS("connection"),
+       .most = MOST_CONNECTIONS,
+       .help = "1 while the connection is ready: control, or the lanes' by number")
+METRIC(CONNECTION_FAILURES, "receiptd_postgres_connection_failures_total", COUNTER,
+       LABELS("connection"), .most = MOST_CONNECTIONS,
+       .help = "Times that the connection was lost or could not be made")
+METRIC(SNAPSHOT_AGE, "receiptd_postgres_oldest_xmin_age_seconds", GAUGE, SECONDS,
+       .help = "Age of the oldest transaction that keeps dead rows alive (backend_xmin)")
+METRIC(BACKENDS, "receiptd_postgres_server_connections", GAUGE,
+       .help = "Client connections that the server has")
+METRIC(BACKENDS_MOST, "receiptd_postgres_server_connections_max", GAUGE,
+       .help = "Its max_connections")
+
+/* the intake */
+METRIC(INTAKE_ACCOUNT, "receiptd_intake_account_info", .type = RCPT_METRIC_INFO,
+       LABELS("account", "gateway"), .most = MOST_ACCOUNTS, OF_INTAKE,
+       .help = "Accounts of the intake and their adapters")
+METRIC(INTAKE_REQUESTS, "receiptd_intake_requests_total", COUNTER, LABELS("account"),
+       .most = MOST_ACCOUNTS, OF_INTAKE, .help = "Webhooks that came for an account")
+METRIC(INTAKE_ANSWERS, "receiptd_intake_answers_total", COUNTER, LABELS("account", "code"),
+       .most = 12 * MOST_ACCOUNTS, OF_INTAKE, .help = "Their answers by HTTP status")
+METRIC(INTAKE_VERIFICATIONS, "receiptd_intake_verifications_total", COUNTER,
+       LABELS("account", "verdict"), .most = 6 * MOST_ACCOUNTS, OF_INTAKE,
+       .help = "What their signatures were found to be: verified, unverified (and that is "
+               "allowed), missing, bad, stale, needs_certificate")
+METRIC(INTAKE_REFUSED, "receiptd_intake_refused_total", COUNTER, LABELS("account", "cause"),
+       .most = 3 * MOST_ACCOUNTS, OF_INTAKE,
+       .help = "Webhooks that were to come again: rate (429), unavailable (Kafka away or memory "
+               "full), unacknowledged (Kafka did not confirm in time)")
+METRIC(INTAKE_COPIES, "receiptd_intake_copies_total", COUNTER, LABELS("account"),
+       .most = MOST_ACCOUNTS, OF_INTAKE, .help = "Signed webhooks that had been answered before")
+METRIC(INTAKE_EVENTS, "receiptd_intake_events_total", COUNTER, LABELS("account", "id"),
+       .most = 3 * MOST_ACCOUNTS, OF_INTAKE,
+       .help = "Receipts sent to Kafka, by where their message id came from: request, alias, "
+               "gateway (its own id, for there was no alias)")
+METRIC(INTAKE_DROPS, "receiptd_intake_drops_total", COUNTER, LABELS("account", "cause"),
+       .most = 3 * MOST_ACCOUNTS, OF_INTAKE,
+       .help = "What became no receipt: ignored (of no interest), unmapped (a status that no table "
+               "knows), rejected (not understood)")
+METRIC(INTAKE_UNMAPPED_STATUS, "receiptd_intake_unmapped_status_info", .type = RCPT_METRIC_INFO,
+       LABELS("account", "status"), .most = MOST_ACCOUNTS, OF_INTAKE,
+       .help = "The last status of the account that no table knew; other: more than a word")
+METRIC(INTAKE_DEAD_LETTERS, "receiptd_intake_dead_letters_total", COUNTER, LABELS("account"),
+       .most = MOST_ACCOUNTS, OF_INTAKE, .help = "Records sent to intake.dead_letter_topic")
+METRIC(INTAKE_ACK_SECONDS, "receiptd_intake_ack_seconds", HISTOGRAM, SECONDS, LABELS("account"),
+       .most = MOST_ACCOUNTS, .bounds = ack_bounds, OF_INTAKE,
+       .help = "From the complete webhook to its answer, behind Kafka's acknowledgement")
+METRIC(INTAKE_REQUEST_EVENTS, "receiptd_intake_request_events", HISTOGRAM, LABELS("account"),
+       .most = MOST_ACCOUNTS, .bounds = size_bounds, OF_INTAKE, .help = "Receipts in a webhook")
+METRIC(INTAKE_RECORDS, "receiptd_intake_records_total", COUNTER, LABELS("result"), .most = 2,
+       OF_INTAKE, .help = "Records given to Kafka (sent), and those that it did not take (failed)")
+METRIC(INTAKE_RECORD_BYTES, "receiptd_intake_record_bytes_total", COUNTER, BYTES, OF_INTAKE,
+       .help = "Their sizes")
+METRIC(INTAKE_RECORD_EVENTS, "receiptd_intake_record_events", HISTOGRAM, .bounds = size_bounds,
+       OF_INTAKE, .help = "Receipts that were aggregated into a record")
+METRIC(
+    INTAKE_ALIASES, "receiptd_intake_alias_lookups_total", COUNTER, LABELS("result"), .most = 3,
+    OF_INTAKE,
+    .help = "Ids of gateways that PostgreSQL was asked for: found, missing, failed (the queries)")
+METRIC(INTAKE_WAITING_REQUESTS, "receiptd_intake_waiting_requests", GAUGE, OF_INTAKE,
+       .help = "Webhooks that wait for their answer")
+METRIC(INTAKE_WAITING_BYTES, "receiptd_intake_waiting_bytes", GAUGE, BYTES, OF_INTAKE,
+       .help = "Receipts on their way to Kafka; intake.memory is the limit")
+METRIC(INTAKE_CONNECTIONS, "receiptd_intake_connections", GAUGE, OF_INTAKE,
+       .help = "Connections of gateways")
+METRIC(INTAKE_CLOSED, "receiptd_intake_connections_closed_total", COUNTER, LABELS("cause"),
+       .most = 4, OF_INTAKE,
+       .help = "Connections that the intake ended: evicted (for a new one), refused (at the "
+               "limit), timeout (too slow), tls (no handshake)")
+
+/* folds */
+METRIC(FOLD_EVENTS, "receiptd_fold_events_total", COUNTER, LABELS("rule"), .most = 100,
+       .help = "Events that a rule took into groups; like all of folds from the database, the same "
+               "on every instance")
+METRIC(FOLD_GROUPS, "receiptd_fold_groups_total", COUNTER, LABELS("rule"), .most = 100,
+       .help = "Groups that were opened")
+METRIC(FOLD_FOLDED, "receiptd_fold_folded_total", COUNTER, LABELS("rule"), .most = 100,
+       .help = "Events that found their group open: no publication of their own")
+METRIC(FOLD_PUBLISHED, "receiptd_fold_published_total", COUNTER, LABELS("rule", "cause"),
+       .most = 400,
+       .help = "Publications claimed: the group was quiet, on hold for too long, full, or its rule "
+               "removed")
+METRIC(FOLD_AVOIDABLE, "receiptd_fold_avoidable_total", COUNTER, LABELS("rule"), .most = 100,
+       .help = "Groups that opened again within the window after their publication")
+METRIC(FOLD_OPEN, "receiptd_fold_open_groups", GAUGE, LABELS("rule"), .most = 100,
+       .help = "Groups that wait to be published")
+METRIC(FOLD_RATIO, "receiptd_fold_ratio", GAUGE, LABELS("rule"), .most = 100,
+       .help = "Share of the events that were folded")
+METRIC(
+    FOLD_SKIPPED, "receiptd_fold_skipped_total", COUNTER, LABELS("topic"), .most = 100,
+    .help =
+        "Records of topics that are no JSON object, or lack a group key of a rule that they match")
+METRIC(FOLD_CALLS, "receiptd_fold_calls_total", COUNTER, LABELS("rule", "outcome"), .most = 1000,
+       .help = "Attempts to publish by webhook, of this instance")
+
+/* actions */
+METRIC(PIPELINE_RUNS, "receiptd_pipeline_runs_total", COUNTER, LABELS("pipeline"), .most = 200,
+       .help = "Runs that began, over all instances")
+METRIC(PIPELINE_REPEATED, "receiptd_pipeline_repeated_total", COUNTER, LABELS("pipeline"),
+       .most = 200, .help = "Runs that did not begin because of once_per, over all instances")
+METRIC(PIPELINE_BEGIN_LAG, "receiptd_pipeline_begin_lag_seconds", GAUGE,
+       .help = "Age of what this instance made runs of last: how far that is behind receipts")
+METRIC(ACTIONS, "receiptd_actions", GAUGE, LABELS("status"), .most = 3,
+       .help = "Actions that are held, running or dead, over all instances")
+METRIC(ACTIONS_IN_FLIGHT, "receiptd_actions_in_flight", GAUGE,
+       .help = "Actions that this instance carries out")
+METRIC(ACTION_LANES, "receiptd_action_lanes", GAUGE,
+       .help = "Lanes of actions that this instance schedules")
+METRIC(ACTION_LATE_SECONDS, "receiptd_action_late_seconds", HISTOGRAM, SECONDS,
+       .bounds = second_bounds,
+       .help = "How long after it was due an action was claimed for the first time")
+METRIC(ACTION_ATTEMPTS, "receiptd_action_attempts_total", COUNTER, LABELS("target", "class"),
+       .most = MOST_TARGETS, .help = "Webhooks and records by receiver and outcome")
+METRIC(ACTION_CALL_SECONDS, "receiptd_action_call_seconds", HISTOGRAM, SECONDS, LABELS("target"),
+       .most = MOST_TARGETS, .bounds = second_bounds,
+       .help = "Webhooks from their start to the end of the answer")
+METRIC(ACTIONS_DECIDED, "receiptd_actions_decided_total", COUNTER,
+       .help = "Waits that were over and steps that were passed over")
+METRIC(ACTIONS_DEFERRED, "receiptd_actions_deferred_total", COUNTER,
+       .help = "How often a due action had to wait for a limit")
+METRIC(ACTIONS_DEAD_TOTAL, "receiptd_actions_dead_total", COUNTER,
+       .help = "Actions that were given up")
+METRIC(ACTION_OVERLAPS, "receiptd_action_overlaps_total", COUNTER,
+       .help = "Results that came after their action had been claimed again, over all instances: "
+               "none of them counted")
+METRIC(ENDPOINTS_DISABLED, "receiptd_endpoints_disabled", GAUGE,
+       .help = "Receivers of webhooks that are disabled")
+
+/* the process */
+METRIC(LOOP_DELAY, "receiptd_loop_delay_seconds", HISTOGRAM, SECONDS, .bounds = delay_bounds,
+       .help = "How late the loop's 50 ms timer comes")
+METRIC(SCRAPE, "receiptd_scrape_seconds", GAUGE, SECONDS, OF_ALL,
+       .help = "How long the loop took to make the page before this one")
+METRIC(RELOADS, "receiptd_reloads_total", COUNTER, LABELS("result"), .most = 2,
+       .help = "Reloads of the configuration: applied or refused")
+METRIC(LAST_RELOAD, "receiptd_last_reload_timestamp_seconds", GAUGE, SECONDS,
+       .help = "When the configuration in effect was read")
+METRIC(LOG_LINES, "receiptd_log_lines_total", COUNTER, LABELS("level"), .most = 4, OF_ALL,
+       .help = "Log lines written")
+METRIC(LOG_SUPPRESSED, "receiptd_log_lines_suppressed_total", COUNTER, OF_ALL,
+       .help = "Log lines above log.burst of one kind")
+METRIC(LOG_DROPPED, "receiptd_log_lines_dropped_total", COUNTER, OF_ALL,
+       .help = "Log lines lost because the error output was not read")
+METRIC(HTTP_REQUESTS, "receiptd_http_requests_total", COUNTER, LABELS("code"), .most = 32, OF_ALL,
+       .help = "Answers of the HTTP server by status")
+METRIC(SPANS_EXPORTED, "receiptd_spans_exported_total", COUNTER, OF_ALL,
+       .help = "Spans that the collector has taken")
+METRIC(SPANS_DROPPED, "receiptd_spans_dropped_total", COUNTER, LABELS("reason"), .most = 3, OF_ALL,
+       .help = "Spans dropped: the queue was full (full), the collector refused them (refused), or "
+               "did not answer (lost)")
+METRIC(SPANS_QUEUE_BYTES, "receiptd_spans_queue_bytes", GAUGE, BYTES, OF_ALL,
+       .help = "Memory of spans that wait for the collector")
+METRIC(PROCESS_CPU, "process_cpu_seconds_total", COUNTER, SECONDS, OF_ALL,
+       .help = "Processor time, user and system")
+METRIC(PROCESS_RSS, "process_resident_memory_bytes", GAUGE, BYTES, OF_ALL,
+       .help = "Resident memory")
+METRIC(PROCESS_START, "process_start_time_seconds", GAUGE, SECONDS, OF_ALL,
+       .help = "When the process started")
+METRIC(PROCESS_FDS, "process_open_fds", GAUGE, OF_ALL, .help = "Open file descriptors")

@@ -1,0 +1,174 @@
+/* Properties of the clients that send: the intake's producer and the folds' transactor. Both take
+ * the user's kafka.properties, which were written for the consumer, as far as they apply.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sysexits.h>
+
+#include "internal.h"
+#include "producer.h"
+#include "transactor.h"
+
+/* ---- the producer ---- */
+
+static const struct rcpt_kafka_property fixed[] = {
+    {"enable.idempotence", "true"},
+    {"acks", "all"},
+    {"allow.auto.create.topics", "false"},
+    /* Whatever waits is sent: batches are made before they come here. */
+    {"linger.ms", "0"},
+    {"queue.buffering.max.messages", "1000000"},
+    {"socket.nagle.disable", "true"},
+};
+
+static const struct rcpt_kafka_property defaults[] = {
+    {"client.id", "receiptd-intake"}, {"socket.keepalive.enable", "true"},
+    {"reconnect.backoff.ms", "50"},   {"reconnect.backoff.max.ms", "2000"},
+    {"retry.backoff.ms", "50"},       {"topic.metadata.refresh.interval.ms", "30000"},
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The properties of kafka.properties that would take the promise away. */
+static bool is_ours(const char *name, struct rcpt_error *error)
+{
+    static const char *const also[] = {"request.required.acks", "message.timeout.ms",
+                                       "delivery.timeout.ms",   "queue.buffering.max.kbytes",
+                                       "message.max.bytes",     "compression.codec",
+                                       "compression.type",      "transactional.id"};
+    bool ours = false;
+    for (size_t i = 0; i < LENGTH(fixed); i++)
+        ours = ours || strcasecmp(name, fixed[i].name) == 0;
+    for (size_t i = 0; i < LENGTH(also); i++)
+        ours = ours || strcasecmp(name, also[i]) == 0;
+    if (ours) {
+        rcpt_error_fatal(error, EX_CONFIG, "kafka property %s cannot be set: the intake needs it",
+                         name);
+        rcpt_error_hint(error, "remove it; see the intake section");
+    }
+    return ours;
+}
+
+static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
+                      struct rcpt_error *error)
+{
+    for (size_t i = 0; i < settings->property_count; i++) {
+        const struct rcpt_kafka_property *property = &settings->properties[i];
+        if (is_ours(property->name, error) ||
+            !rcpt_kafka_check_property(property->name, property->value, error) ||
+            !rcpt_kafka_set_property(conf, property->name, property->value, error))
+            return false;
+    }
+    return true;
+}
+
+static bool set_sizes(rd_kafka_conf_t *conf, const struct rcpt_producer_settings *settings,
+                      struct rcpt_error *error)
+{
+    char kbytes[32], record[32], timeout[32];
+    snprintf(kbytes, sizeof(kbytes), "%zu", settings->budget_bytes / 1024 * 2 + 1024);
+    snprintf(record, sizeof(record), "%zu", settings->max_record_bytes + 65536);
+    snprintf(timeout, sizeof(timeout), "%lld", (long long)settings->delivery_timeout_ms);
+    return rcpt_kafka_set_property(conf, "queue.buffering.max.kbytes", kbytes, error) &&
+           rcpt_kafka_set_property(conf, "message.max.bytes", record, error) &&
+           rcpt_kafka_set_property(conf, "message.timeout.ms", timeout, error) &&
+           rcpt_kafka_set_property(conf, "compression.type", settings->compression, error);
+}
+
+/* From librdkafka's own threads. Its warnings about the consumer's properties are expected. */
+static void log_line(const char *client, int level, const char *facility, const char *text)
+{
+    if (strcmp(facility, "CONFWARN") != 0)
+        rcpt_log_debug("kafka", "%s: %s (%s, level %d)", client, text, facility, level);
+}
+
+static void on_producer_log(const rd_kafka_t *handle, int level, const char *facility,
+                            const char *text)
+{
+    (void)handle;
+    log_line("producer", level, facility, text);
+}
+
+static void on_transactor_log(const rd_kafka_t *handle, int level, const char *facility,
+                              const char *text)
+{
+    (void)handle;
+    log_line("folds", level, facility, text);
+}
+
+rd_kafka_conf_t *rcpt_producer_conf_new(const struct rcpt_producer_settings *settings,
+                                        struct rcpt_error *error)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    if (!rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
+        !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
+        !set_users(conf, settings, error) ||
+        !rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
+        !set_sizes(conf, settings, error)) {
+        rd_kafka_conf_destroy(conf);
+        return NULL;
+    }
+    rd_kafka_conf_set_events(conf, RD_KAFKA_EVENT_DR | RD_KAFKA_EVENT_ERROR);
+    rd_kafka_conf_set_log_cb(conf, on_producer_log);
+    return conf;
+}
+
+/* ---- the transactor ---- */
+
+static const struct rcpt_kafka_property transactional[] = {
+    {"client.id", "receiptd-folds"},
+    {"compression.type", "lz4"},
+    {"linger.ms", "5"},
+    {"message.timeout.ms", "15000"},
+    {"topic.metadata.propagation.max.ms", "5000"}, /* then a topic does not exist */
+    {"enable.idempotence", "true"},
+    {"socket.keepalive.enable", "true"},
+    {"reconnect.backoff.max.ms", "2000"},
+    {"transaction.timeout.ms", "20000"},
+};
+
+/* What a producer has no use for, among what kafka.properties may hold. */
+static bool is_of_the_consumer(const char *name)
+{
+    static const char *const prefixes[] = {"fetch.",  "session.",      "heartbeat.", "max.poll.",
+                                           "queued.", "check.",        "isolation.", "partition.",
+                                           "group.",  "max.partition."};
+    for (size_t index = 0; index < LENGTH(prefixes); index++)
+        if (strncasecmp(name, prefixes[index], strlen(prefixes[index])) == 0)
+            return true;
+    return false;
+}
+
+static bool set_transactors(rd_kafka_conf_t *conf, const struct rcpt_transactor_settings *settings,
+                            bool producer, struct rcpt_error *error)
+{
+    for (size_t index = 0; index < settings->property_count; index++) {
+        const struct rcpt_kafka_property *property = &settings->properties[index];
+        if (producer && is_of_the_consumer(property->name))
+            continue;
+        if (!rcpt_kafka_check_property(property->name, property->value, error) ||
+            !rcpt_kafka_set_property(conf, property->name, property->value, error))
+            return false;
+    }
+    return true;
+}
+
+rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings *settings,
+                                          bool producer, struct rcpt_error *error)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    bool good = rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) &&
+                set_transactors(conf, settings, producer, error);
+    if (good && producer)
+        good = rcpt_kafka_set_properties(conf, transactional, LENGTH(transactional), error) &&
+               rcpt_kafka_set_property(conf, "transactional.id", settings->id, error);
+    else if (good)
+        good = rcpt_kafka_set_property(conf, "group.id", settings->id, error) &&
+               rcpt_kafka_set_property(conf, "isolation.level", "read_committed", error);
+    rd_kafka_conf_set_log_cb(conf, on_transactor_log);
+    if (good)
+        return conf;
+    rd_kafka_conf_destroy(conf);
+    return NULL;
+}

@@ -1,0 +1,238 @@
+/* The life of a reader of topics: its consumer, its group, its connection. The states are enum
+ * topics_state; topics_set_state is their only setter. The connection lives from topics_new to
+ * topics_close, consumers come and go in between. Called by src/folds and src/actions. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "internal.h"
+
+#define COMMIT_MS 5000
+#define CLOSE_MS  5000
+
+/* ---- states ---- */
+
+void topics_set_state(struct topics_reader *reader, enum topics_state state, const char *reason)
+{
+    static const char *const names[TOPICS_STATE__COUNT] = {
+        [TOPICS_CLOSED] = "CLOSED", [TOPICS_WAITING] = "WAITING", [TOPICS_READING] = "READING",
+        [TOPICS_READY] = "READY",   [TOPICS_LEAVING] = "LEAVING", [TOPICS_CLOSING] = "CLOSING",
+    };
+    static const bool legal[TOPICS_STATE__COUNT][TOPICS_STATE__COUNT] = {
+        [TOPICS_CLOSED] = {[TOPICS_WAITING] = true},
+        [TOPICS_WAITING] =
+            {[TOPICS_READING] = true, [TOPICS_READY] = true, [TOPICS_LEAVING] = true},
+        [TOPICS_READING] =
+            {[TOPICS_WAITING] = true, [TOPICS_READY] = true, [TOPICS_LEAVING] = true},
+        [TOPICS_READY] =
+            {[TOPICS_WAITING] = true, [TOPICS_READING] = true, [TOPICS_LEAVING] = true},
+        [TOPICS_LEAVING] = {[TOPICS_CLOSING] = true},
+        [TOPICS_CLOSING] = {[TOPICS_CLOSED] = true},
+    };
+    if (state == reader->state)
+        return;
+    RCPT_ASSERT(legal[reader->state][state]);
+    rcpt_log_debug(reader->settings.name, "%s: reader of topics %s -> %s: %s",
+                   reader->settings.name, names[reader->state], names[state], reason);
+    reader->state = state;
+}
+
+static bool is_leaving(const struct topics_reader *reader)
+{
+    return reader->state == TOPICS_LEAVING || reader->state == TOPICS_CLOSING;
+}
+
+/* ---- the group ---- */
+
+static void on_cluster(void *context, const char *cluster_id,
+                       const struct rcpt_kafka_topic_info *topics, size_t count)
+{
+    struct topics_reader *reader = context;
+    (void)cluster_id;
+    for (size_t index = 0; index < count; index++)
+        if (topics[index].partition_count == 0)
+            rcpt_log_warn("kafka", "%s: there is no topic %s yet", reader->settings.name,
+                          topics[index].topic);
+    if (reader->subscribed || is_leaving(reader))
+        return;
+    reader->subscribed = true;
+    rcpt_kafka_subscribe(reader->kafka);
+}
+
+/* An assignment that comes while leaving stays held; closing the consumer withdraws it. */
+static void on_assigned(void *context, const struct rcpt_kafka_partition *partitions, size_t count)
+{
+    struct topics_reader *reader = context;
+    if (is_leaving(reader))
+        return;
+    topics_positions_set(reader, partitions, count);
+    rcpt_log_info("kafka", "%s: assigned %zu partitions", reader->settings.name, count);
+    if (count > 0) {
+        topics_positions_read(reader);
+        return;
+    }
+    topics_set_state(reader, TOPICS_READY, "no partition is assigned");
+    topics_positions_assign(reader);
+}
+
+/* Eager groups give up all partitions at once. */
+static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
+                       bool lost)
+{
+    struct topics_reader *reader = context;
+    (void)partitions;
+    rcpt_log_info("kafka", "%s: %s %zu partitions", reader->settings.name,
+                  lost ? "lost" : "revoked", count);
+    topics_positions_forget(reader);
+    if (!is_leaving(reader))
+        topics_set_state(reader, TOPICS_WAITING, "partitions are revoked");
+}
+
+static void on_health(void *context, bool healthy, const struct rcpt_error *error)
+{
+    const struct topics_reader *reader = context;
+    if (!healthy && error->decision == RCPT_DECISION_FATAL && !is_leaving(reader))
+        app_fail(reader->settings.context, error);
+}
+
+/* ---- the consumer ---- */
+
+static void on_kafka_closed(void *context)
+{
+    struct topics_reader *reader = context;
+    reader->kafka = NULL;
+    reader->subscribed = false;
+    topics_positions_forget(reader);
+    topics_set_state(reader, TOPICS_CLOSED, "the consumer is closed");
+    reader->settings.on_left(reader->settings.owner);
+}
+
+void topics_open(struct topics_reader *reader, const char *const *topics, size_t count)
+{
+    struct app_context *context = reader->settings.context;
+    const struct rcpt_config *config = context->config;
+    struct rcpt_error error;
+    size_t property_count;
+    struct rcpt_kafka_property *properties = app_kafka_reader_properties(config, &property_count);
+    char group[300];
+    snprintf(group, sizeof(group), "%.250s-%s", config->kafka.group, reader->settings.name);
+    const struct rcpt_kafka_settings settings = {
+        .loop = context->loop,
+        .brokers = config->kafka.brokers,
+        .group = group,
+        .instance_id = config->kafka.instance_id,
+        .topics = topics,
+        .topic_count = count,
+        .properties = properties,
+        .property_count = property_count,
+        .fetch_budget_bytes = reader->settings.fetch_budget_bytes,
+        .commit_interval_ms = COMMIT_MS,
+        .callbacks = {.context = reader,
+                      .on_cluster = on_cluster,
+                      .on_assigned = on_assigned,
+                      .on_revoked = on_revoked,
+                      .wants = topics_batch_wants,
+                      .on_message = topics_batch_on_message,
+                      .on_round = topics_batch_on_round,
+                      .on_out_of_range = topics_positions_on_out_of_range,
+                      .on_health = on_health,
+                      .on_closed = on_kafka_closed},
+    };
+    reader->kafka = rcpt_kafka_new(&settings, &error);
+    free(properties);
+    if (reader->kafka != NULL)
+        topics_set_state(reader, TOPICS_WAITING, "a consumer joins the group");
+    else
+        app_fail(context, &error);
+}
+
+bool topics_is_open(const struct topics_reader *reader)
+{
+    return reader->state != TOPICS_CLOSED;
+}
+
+void topics_leave_if_settled(struct topics_reader *reader)
+{
+    if (reader->state != TOPICS_LEAVING || reader->in_flight)
+        return;
+    topics_set_state(reader, TOPICS_CLOSING, "nothing is in flight");
+    rcpt_kafka_close(reader->kafka, CLOSE_MS);
+}
+
+void topics_leave(struct topics_reader *reader)
+{
+    if (is_leaving(reader))
+        return;
+    topics_set_state(reader, TOPICS_LEAVING, "the owner leaves");
+    rcpt_kafka_stop_polling(reader->kafka);
+    topics_leave_if_settled(reader);
+}
+
+void topics_tick(struct topics_reader *reader)
+{
+    if (!topics_is_open(reader) || is_leaving(reader))
+        return;
+    topics_positions_tick(reader);
+    topics_batch_send(reader);
+    topics_batch_continue(reader);
+}
+
+/* ---- the connection ---- */
+
+/* The database may have gone back while it was away: what was read since is dropped. */
+static void on_ready(void *context, struct rcpt_pg *pg)
+{
+    struct topics_reader *reader = context;
+    (void)pg;
+    reader->up = true;
+    rcpt_log_info("postgres", "%s is connected", reader->settings.connection);
+    if (topics_is_open(reader) && !is_leaving(reader))
+        topics_positions_resync(reader);
+}
+
+static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    struct topics_reader *reader = context;
+    (void)pg;
+    reader->up = false;
+    rcpt_metrics_add(reader->settings.context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
+                     RCPT_LABELS(reader->settings.connection), 1);
+    rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "%s is not connected",
+                     reader->settings.connection);
+}
+
+struct topics_reader *topics_new(const struct topics_settings *settings)
+{
+    struct topics_reader *reader = rcpt_calloc(1, sizeof(*reader));
+    struct rcpt_pg_settings connection = app_pg_settings(settings->context, settings->connection);
+    reader->settings = *settings;
+    connection.context = reader;
+    connection.on_ready = on_ready;
+    connection.on_down = on_down;
+    connection.statements = settings->statements;
+    connection.statement_count = settings->statement_count;
+    reader->pg = rcpt_pg_new(&connection);
+    rcpt_pg_start(reader->pg);
+    return reader;
+}
+
+void topics_set_dsn(struct topics_reader *reader, const char *dsn)
+{
+    rcpt_pg_set_dsn(reader->pg, dsn);
+}
+
+static void on_pg_closed(void *context)
+{
+    struct topics_reader *reader = context;
+    void (*on_closed)(void *closed_context) = reader->on_closed;
+    void *closed_context = reader->closed_context;
+    free(reader);
+    on_closed(closed_context);
+}
+
+void topics_close(struct topics_reader *reader, void (*on_closed)(void *context), void *context)
+{
+    reader->on_closed = on_closed;
+    reader->closed_context = context;
+    rcpt_pg_close(reader->pg, on_pg_closed, reader);
+}
