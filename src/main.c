@@ -1,3 +1,4 @@
+/* The process begins here; command.c finds the command that the arguments name. */
 #include <openssl/crypto.h>
 
 #include "commands/command.h"

@@ -408,3 +408,25 @@ void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *pa
     range_set(query, 0, partition->topic, partition->partition);
     rcpt_kafka_workers_start(kafka->workers, &query->job, RANGE_ALLOWANCE_MS);
 }
+
+/* One topic that does not exist does not hide the others; brokers that do not answer end it. */
+void rcpt_kafka_count_partitions(rd_kafka_t *handle, rd_kafka_topic_t *const *topics, size_t count,
+                                 const char *brokers, int32_t *counts, struct rcpt_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct rd_kafka_metadata *metadata;
+        rd_kafka_resp_err_t code =
+            rd_kafka_metadata(handle, 0, topics[i], &metadata, LOOKUP_TIMEOUT_MS);
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
+            code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
+            counts[i] = code == RD_KAFKA_RESP_ERR_NO_ERROR ? metadata->topics[0].partition_cnt : 0;
+            rd_kafka_metadata_destroy(metadata);
+        }
+        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
+            continue;
+        bool silent = code == RD_KAFKA_RESP_ERR__TRANSPORT || code == RD_KAFKA_RESP_ERR__TIMED_OUT;
+        rcpt_kafka_describe(error, code, silent ? brokers : rd_kafka_topic_name(topics[i]), NULL);
+        if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
+            break;
+    }
+}

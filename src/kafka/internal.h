@@ -245,6 +245,9 @@ void rcpt_kafka_probe_again(struct rcpt_kafka *kafka, struct partition *partitio
 void rcpt_kafka_tick_search(struct rcpt_kafka *kafka, struct partition *partition);
 
 /* cluster.c */
+/* Blocks; for a worker. Counts of topics that do not exist are 0, those that were not answered stay. */
+void rcpt_kafka_count_partitions(rd_kafka_t *handle, rd_kafka_topic_t *const *topics, size_t count,
+                                 const char *brokers, int32_t *counts, struct rcpt_error *error);
 /* Starts a look-up if one is due. `handle` NULL: one is made. */
 void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
 void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka);

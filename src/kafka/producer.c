@@ -15,7 +15,6 @@
 #include "internal.h"
 
 #define TICK_MS             10 /* bounds what a wake-up that librdkafka did not send costs */
-#define LOOKUP_TIMEOUT_MS   5000
 #define LOOKUP_ALLOWANCE_MS 12000
 #define LOOKUP_AGAIN_MS     1000
 #define LOOKUP_STEADY_MS    30000
@@ -210,31 +209,12 @@ struct lookup {
     struct rcpt_error error; /* decision NONE: all counts are known */
 };
 
-/* In the thread. One topic that does not exist does not hide the others. */
+/* In the thread. */
 static void lookup_work(struct rcpt_kafka_job *job)
 {
     struct lookup *lookup = (struct lookup *)job;
-    for (size_t i = 0; i < lookup->topic_count; i++) {
-        const struct rd_kafka_metadata *metadata;
-        rd_kafka_resp_err_t code =
-            rd_kafka_metadata(lookup->handle, 0, lookup->topics[i], &metadata, LOOKUP_TIMEOUT_MS);
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR) {
-            code = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR__FAIL;
-            lookup->counts[i] =
-                code == RD_KAFKA_RESP_ERR_NO_ERROR ? metadata->topics[0].partition_cnt : 0;
-            rd_kafka_metadata_destroy(metadata);
-        }
-        if (code == RD_KAFKA_RESP_ERR_NO_ERROR)
-            continue;
-        rcpt_kafka_describe(&lookup->error, code,
-                            code == RD_KAFKA_RESP_ERR__TRANSPORT ||
-                                    code == RD_KAFKA_RESP_ERR__TIMED_OUT
-                                ? lookup->brokers
-                                : rd_kafka_topic_name(lookup->topics[i]),
-                            NULL);
-        if (code != RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)
-            break;
-    }
+    rcpt_kafka_count_partitions(lookup->handle, lookup->topics, lookup->topic_count,
+                                lookup->brokers, lookup->counts, &lookup->error);
 }
 
 /* On the loop. Late: the thread may still use the handle, which therefore is never destroyed. */

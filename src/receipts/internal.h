@@ -79,6 +79,9 @@ bool lanes_are_up(const struct lanes *lanes);
 bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_connection_view *view);
 /* Ports of the engine; their context is that of the receipts. */
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
+/* lanes_log.c; at level debug also how long it took. */
+void lane_log_answer(uint32_t lane, const struct lane_flight *flight,
+                     const struct rcpt_engine_result *result, const struct rcpt_error *error);
 void lanes_port_read_positions(void *context, uint32_t lane);
 
 /* ---- subscribers.c ---- */

@@ -52,52 +52,6 @@ static struct connection *connection_of(const struct lanes *lanes, uint32_t lane
     return &lanes->connections[lane % connection_count(lanes)];
 }
 
-/* An operator finds a batch's lines by its number, and by the trace of its first record. */
-static void log_outcome(const struct lanes *lanes, uint32_t lane,
-                        const struct rcpt_engine_result *result, const struct rcpt_error *error)
-{
-    const struct rcpt_batch *batch = lanes->flights[lane].batch;
-    const struct rcpt_log_fields fields = {
-        .batch = batch->number,
-        .trace = batch->record_count > 0 ? batch->records[0]->traceparent : NULL,
-    };
-    switch (result->outcome) {
-    case RCPT_ENGINE_COMMITTED:
-    case RCPT_ENGINE_PROBED:
-    case RCPT_ENGINE_UNKNOWN: /* on_down says it for the whole connection */
-        break;
-    case RCPT_ENGINE_FENCED:
-        rcpt_log_with(RCPT_LOG_INFO, "receipts", &fields,
-                      "lane %u: %s; reading its positions again", lane, error->text);
-        break;
-    case RCPT_ENGINE_DATA:
-        rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
-                      "lane %u: a row is refused (%s); searching for it", lane, error->code);
-        break;
-    case RCPT_ENGINE_AGAIN:
-        rcpt_log_with(RCPT_LOG_DEBUG, "receipts", &fields,
-                      "lane %u: rolled back, goes again: %s (%s)", lane, error->text, error->code);
-        break;
-    default:
-        rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
-                      "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
-                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
-        break;
-    }
-}
-
-/* The response time of a batch is from its submission, so the wait behind others on the connection
- * counts. */
-static void log_response(const struct lanes *lanes, uint32_t lane)
-{
-    if (!rcpt_log_enabled(RCPT_LOG_DEBUG))
-        return;
-    const struct lane_flight *flight = &lanes->flights[lane];
-    rcpt_log_debug("receipts", "lane %u: batch %llu of %u messages, %u events answered in %llu us",
-                   lane, (unsigned long long)flight->number, flight->messages, flight->events,
-                   (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
-}
-
 /* ---- statements by subscribers ---- */
 
 /* For connections that are about to be made: the texts must outlive them. */
@@ -148,8 +102,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct lanes *lanes = connection->lanes;
     struct receipts *receipts = lanes->receipts;
     struct lane_flight *flight = &lanes->flights[lane];
-    log_outcome(lanes, lane, result, error);
-    log_response(lanes, lane);
+    lane_log_answer(lane, flight, result, error);
     if (result->outcome == RCPT_ENGINE_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
         subscribers_on_committed(receipts, flight, result->messages_changed);
