@@ -57,7 +57,7 @@ static bool is_on_path(const struct walk *walk, int16_t code)
     return status == code;
 }
 
-/* False: that contradicts the status, or what was assumed before. */
+/* False: that contradicts the status, or an earlier assumption. */
 static bool assume(struct walk *walk, int16_t code, bool reached)
 {
     const struct rcpt_ladder_entry *entry = entry_of(walk, code);

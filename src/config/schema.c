@@ -9,6 +9,7 @@
 #include "table.h"
 #include "yaml.h"
 
+/* Both are asserted while the schema is built; raise them when a table outgrows them. */
 #define MAX_RECORDS 16u
 #define MAX_FIELDS  48
 
@@ -40,6 +41,7 @@ static const cyaml_config_t settings = {
     .flags = CYAML_CFG_NO_ALIAS,
 };
 
+/* Length and contents have been checked by now, so the schema bounds nothing. */
 static cyaml_schema_value_t text_value(void)
 {
     return (cyaml_schema_value_t){
@@ -136,6 +138,7 @@ static void build_fields(struct schema *schema, const struct rcpt_config_table *
     }
 }
 
+/* Takes some 80 KiB of the caller's stack. A schema is needed for loading and for freeing only. */
 static void build(struct schema *schema)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -166,6 +169,8 @@ struct rcpt_config *rcpt_config_load_normal(const char *name, const char *normal
     return NULL;
 }
 
+/* libcyaml frees what it has allocated by walking the same schema. Values that a reload exchanged
+ * are of the same types, so they are freed here too. */
 void rcpt_config_free_loaded(struct rcpt_config *config)
 {
     struct schema schema;
