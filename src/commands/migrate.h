@@ -1,4 +1,4 @@
-/* What a migration has to do: steps of plain words and SQL, from looking at the database only.
+/* What a migration has to do: steps of plain words and SQL, from reading the database only.
  * Private to this folder. */
 #ifndef RECEIPTD_COMMANDS_MIGRATE_H
 #define RECEIPTD_COMMANDS_MIGRATE_H
@@ -36,7 +36,7 @@ void migrate_plan_init(struct migrate_plan *plan, struct command_context *contex
                        const struct command_call *call, bool dry_run);
 void migrate_plan_fini(struct migrate_plan *plan);
 
-/* Looks at the database and fills the steps. Within the migration's transaction, after its lock;
+/* Reads the database's state and fills the steps. Within the migration's transaction, after its lock;
  * for a dry run within a read-only one. False with the error in the context. */
 RCPT_MUST_CHECK bool migrate_plan_make(struct migrate_plan *plan);
 

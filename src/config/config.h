@@ -39,7 +39,7 @@ struct rcpt_fold_collect_config { /* an entry of folds.collect */
 #define RCPT_FOLD_COLUMN_PREFIX                                                                    \
     "inbox." /* of fields of transitions that the platform's table has */
 
-struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
+struct rcpt_fold_config { /* an entry of folds (folds.c) */
     char *name;
     enum rcpt_fold_source source;
     char *topic;                    /* that is read; NULL unless source is topic */

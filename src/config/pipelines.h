@@ -1,5 +1,5 @@
-/* `pipelines` of the configuration: checked, and turned into the steps that sql/migrate/005
- * stores. Private to this folder. */
+/* `pipelines` of the configuration: checked, and turned into the steps that pipelines_store()
+ * (sql/functions) stores. Private to this folder. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_H
 #define RECEIPTD_CONFIG_PIPELINES_H
 
