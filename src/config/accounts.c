@@ -100,18 +100,18 @@ static const struct rcpt_config_row rows[] = {
     /* These two weaken the verification, so both are off unless the operator accepts the risk;
      * check-config prints a note for unsigned_ids. */
     {"plivo_v2", RCPT_CONFIG_CHOICE, 0, FIELD(plivo_v2), .initial = "false", CHOICES(booleans),
-     .doc = "also Plivo's V2 signature, which covers none of the parameters: whoever has captured "
-            "one can write any receipt"},
+     .doc = "also Plivo's V2 signature, which covers none of the parameters: a captured one is "
+            "good for any receipt"},
     {"unsigned_ids", RCPT_CONFIG_CHOICE, 0, FIELD(unsigned_ids), .initial = "false",
      CHOICES(booleans),
-     .doc = "URL and headers count also where the signature covers the body alone: whoever has "
-            "captured a request can name any message"},
+     .doc = "URL and headers count also where the signature covers the body alone: a captured "
+            "request can then name any message"},
     {"allow", RCPT_CONFIG_LIST, 0, LIST(allow, allow_count), .initial = "[]", .max = 200,
      .doc = "addresses or networks that may send; empty: all"},
     {"max_age", RCPT_CONFIG_DURATION, 0, FIELD(max_age_ms), .initial = "48h", .min = 0,
      .max = 365LL * 24 * 3600 * 1000,
      .doc = "signatures that carry a time are good for so long, and numbers used once are "
-            "remembered; longer than the gateway retries; 0: for ever"},
+            "remembered; longer than the gateway retries; 0: without limit"},
     TEMPLATE("message_id", message_id, "template of our own message id, where requests carry it"),
     TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),
     {"channel", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(channel), .min = 1, .max = 63,

@@ -305,7 +305,7 @@ void rcpt_config_write_example(FILE *out)
     size_t count;
     const struct rcpt_config_section *sections = rcpt_config_sections(&count);
     fputs("# receiptd.yaml: the smallest configuration, and every other key with its default.\n"
-          "# Take away a # to change a setting. docs/configuration.md tells more.\n"
+          "# Take away a # to change a setting. docs/configuration.md says more.\n"
           "# Made by scripts/update-docs from src/config/table.c.\n",
           out);
     for (size_t index = 0; index < count; index++)

@@ -123,8 +123,8 @@ static const struct rcpt_config_row rows[] = {
      * the lock for longer than zombie_timeout is ended by the control connection. */
     {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
      .initial = "5s", .min = 10, .max = 10 * MINUTE,
-     .doc = "a transaction that waits longer for a lock is rolled back, and who blocks it is "
-            "looked at"},
+     .doc = "a transaction that waits longer for a lock is rolled back, and the sessions that "
+            "block it are examined"},
     {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
      .initial = "30s", .min = 100, .max = HOUR,
      .doc = "a statement that runs longer is cancelled by the server"},
@@ -161,8 +161,8 @@ static const struct rcpt_config_row rows[] = {
     {"batch.catch_up", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.catch_up), .initial = "2",
      .min = 1, .max = 16,
      .doc = "how many times as many receipts a transaction may have while every partition is two "
-            "seconds behind or more: then nobody waits for it, and more receipts of a message meet "
-            "in it; 1: no more than ever"},
+            "seconds behind or more: then no fresh receipt waits for it, and more receipts of a "
+            "message meet in it; 1: no more than ever"},
     {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
      .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
 
@@ -222,7 +222,7 @@ static const struct rcpt_config_row rows[] = {
                 "TARGETED uncounted"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
-     .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "
+     .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
             "each row, so that updates need no new index entries"},
 
     /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
@@ -470,7 +470,7 @@ static const struct rcpt_config_row rows[] = {
     {"actions.once_retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.once_retention_ms),
      .initial = "0s", .min = 0, .max = 3650 * DAY,
      .doc = "how long once_per remembers a run that is done, at least actions.retention; then its "
-            "values may begin another; 0s: for ever"},
+            "values may begin another; 0s: without limit"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,
