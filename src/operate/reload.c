@@ -7,6 +7,8 @@
 
 #include "reload.h"
 
+/* One reload from its beginning to its result. The worker owns `fresh` and `error` until
+ * on_worked(). */
 struct attempt {
     uv_work_t work;
     struct reload *reload;
@@ -44,6 +46,7 @@ static bool concerns_actions(const struct rcpt_config_changes *changes)
     return false;
 }
 
+/* Some modules start anew at a change of their keys, so they need to know it. */
 static bool has_changed(const struct rcpt_config_changes *changes, const char *path)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)
