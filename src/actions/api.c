@@ -15,6 +15,7 @@
 #define NAME_BYTES    128
 #define MOST_BYTES    1000u /* of a text, which is a key of an index */
 
+/* A request that waits for its commit. The HTTP server keeps the request until it is answered. */
 struct api_call {
     struct app_actions *actions;
     struct rcpt_http_request *request;
@@ -142,6 +143,7 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
 
 /* ---- the answer ---- */
 
+/* Fewer runs may begin than were taken: once_per may have seen their values. */
 static void answer_count(struct api_call *call, int64_t began)
 {
     char text[80];

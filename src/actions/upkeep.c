@@ -4,6 +4,7 @@
 
 #include "internal.h"
 
+/* Housekeeping must not disturb claims: small portions, seldom. */
 #define TIDY_MS   5000
 #define TIDY_ROWS 5000 /* that one statement deletes */
 #define COUNT_MS  2000
