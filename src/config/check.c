@@ -22,8 +22,7 @@ static yaml_node_t *node_of(const struct checker *checker, int index)
     return yaml_document_get_node(&checker->file->document, index);
 }
 
-/* What a list, a mapping or a single value is called in errors follows libyaml's order of node
- * types. */
+/* The words for the type of a node, in the order of libyaml's node types. */
 static bool fail_type(struct checker *checker, const struct value *value)
 {
     static const char *const found[] = {"nothing", "a single value", "a list", "a mapping"};

@@ -1,5 +1,5 @@
-/* Single values of the file against their rows: expansion, length, range, choice. Writes what is
- * good to the normal form. Called by check.c. */
+/* Single values of the file against their rows: expansion, length, range, choice. Writes good
+ * values to the normal form. Called by check.c. */
 #include "check_internal.h"
 
 #include <inttypes.h>

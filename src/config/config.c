@@ -199,8 +199,8 @@ static bool check_folds(struct loading *loading)
 
 /* ---- actions ---- */
 
-/* Errors of an endpoint name it by its name and give the place of the list: the fields' places are
- * gone by then. */
+/* Errors of an endpoint have its name and the place of the list: the places of its fields are not
+ * kept. */
 static bool check_endpoint(struct loading *loading, size_t index)
 {
     const struct rcpt_config_endpoint *endpoints = loading->config->actions.endpoints;
@@ -316,8 +316,8 @@ static bool set_unreadable(struct rcpt_error *error, const char *path, int code)
     return false;
 }
 
-/* The buffer has one byte more than the limit: a full buffer tells rcpt_config_read_yaml() that the
- * file is too large. */
+/* The buffer has one byte more than the limit: rcpt_config_read_yaml() then sees that the file is
+ * too large. */
 static char *read_file(const char *path, size_t *size, struct rcpt_error *error)
 {
     FILE *file = fopen(path, "re");

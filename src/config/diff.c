@@ -124,8 +124,8 @@ static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config
                  row->count_size);
 }
 
-/* Compiled pipelines always change hands: they belong to the text in effect, and those of before
- * may be taken already. */
+/* Compiled pipelines are always exchanged: they belong to the text in effect, and the actions may
+ * have taken the earlier ones already. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes)
 {

@@ -144,7 +144,7 @@ static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *ma
     return true;
 }
 
-/* All that is missing at once; the hint shows how the first of them looks. */
+/* One error names all missing keys; the hint shows an example of the first. */
 static bool check_missing(const struct rcpt_config_keys *keys, const yaml_node_t *mapping,
                           struct rcpt_error *error)
 {

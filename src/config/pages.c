@@ -94,7 +94,7 @@ static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "`%s`", row->initial);
 }
 
-/* What limits a value depends on its type: a range, a list of names, a length, a count. */
+/* The limit of a value depends on its type: a range, a list of names, a length, a count. */
 static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];

@@ -131,7 +131,7 @@ bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t 
         return pipelines_fail(compiler, mapping, "%s needs either status or flag", what);
     if (!pipelines_read_code(compiler, given, code))
         return false;
-    /* Codes of flags begin above those of all statuses, so the code tells which one a name is. */
+    /* Codes of flags begin above those of all statuses, so the code shows which one a name is. */
     if ((*code >= RCPT_LADDER_FIRST_FLAG_CODE) != (given == flag))
         return pipelines_fail(compiler, given, "\"%.63s\" is a %s", rcpt_config_scalar(given),
                               given == flag ? "status" : "flag");

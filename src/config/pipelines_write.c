@@ -1,6 +1,6 @@
-/* What a compiled pipeline looks like in the database: steps with their exits and delays, and a
- * hash by which pipelines_store() sees that the wording has changed. Called by pipelines.c; the
- * order of members is part of the hash. */
+/* A compiled pipeline as the database stores it: steps with their exits and delays, and a hash by
+ * which pipelines_store() sees that the wording has changed. Called by pipelines.c; the order of
+ * members is part of the hash. */
 #include "pipelines_internal.h"
 
 #include <inttypes.h>
@@ -136,7 +136,7 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
-/* FNV-1a over the members; it tells wordings apart and is no protection. */
+/* FNV-1a over the members; it distinguishes wordings and is no protection. */
 static void hash_of(struct compiler *compiler, char text[17])
 {
     char *members = NULL;

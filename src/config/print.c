@@ -148,7 +148,8 @@ static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_co
         rcpt_config_write_plain(writer, "null");
         return;
     }
-    /* A connection string tells more than its password; other secrets are nothing but secret. */
+    /* The parts of a connection string beside its password help the reader; other secrets have no
+     * such parts. */
     bool is_dsn = rcpt_config_is_dsn(row->path);
     char *redacted = is_dsn ? rcpt_config_redact_dsn(text) : rcpt_strdup(RCPT_CONFIG_REDACTED);
     write_escaped(writer, redacted);

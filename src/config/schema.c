@@ -54,8 +54,8 @@ static cyaml_schema_value_t text_value(void)
 
 static cyaml_schema_value_t number_value(const struct rcpt_config_row *row)
 {
-    /* What is never negative fits either type; unsigned members of four bytes hold no more than
-     * INT32_MAX here. */
+    /* Signed for all members: no value is negative, and unsigned members of four bytes hold no more
+     * than INT32_MAX here. */
     return (cyaml_schema_value_t){.type = CYAML_INT, .data_size = (uint32_t)row->size};
 }
 
@@ -120,7 +120,8 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
     }
 }
 
-/* What has no default may be missing from the normal form: it stays NULL, 0 or false. */
+/* Keys without a default may be missing from the normal form: their members stay NULL, 0 or
+ * false. */
 static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
                          cyaml_schema_field_t *fields)
 {

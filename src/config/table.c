@@ -297,8 +297,7 @@ static const struct rcpt_config_row rows[] = {
     {"intake.tls.key", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_key), .min = 1, .max = 4096,
      .example = "/etc/receiptd/tls/key.pem",
      .doc = "file with the private key (PEM); not set: that of the certificate"},
-    /* What one client may cost. The intake faces the Internet, so nothing here is without a
-     * limit. */
+    /* Limits of one client's cost: the intake faces the Internet. */
     {"intake.limits.body", RCPT_CONFIG_SIZE, 0, AT(intake.limits.body_bytes), .initial = "1MiB",
      .min = KIB, .max = 8 * MIB, .doc = "bytes of a request, sent and decompressed: 413 above"},
     {"intake.limits.headers", RCPT_CONFIG_SIZE, 0, AT(intake.limits.header_bytes),

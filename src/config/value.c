@@ -157,7 +157,7 @@ int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *b
     }
 }
 
-/* What an error says after "is not" or "expected". */
+/* The words of an error after "is not" or "expected". */
 const char *rcpt_config_expected(enum rcpt_config_type type)
 {
     static const char *const expected[RCPT_CONFIG_TYPE__COUNT] = {
