@@ -1,5 +1,5 @@
-/* `receiptd actions`: lists what is not over, or shows, retries, cancels and imports. All of it
- * goes to the database, where the daemon's schedulers find it; the daemon itself is not asked.
+/* `receiptd actions`: lists, shows, retries and cancels actions, and imports runs. All verbs work
+ * on the database, where the daemon's schedulers see the change; the daemon itself is not asked.
  * Verbs and options are rows of the table in command.c. */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "report.h"
 
 #define LIST_DEFAULT 100
-/* What one answer may hold in memory. */
+/* Bounds the memory of one answer. */
 #define LIST_MOST 1000000
 /* Lines of one transaction, as the limit of POST /runs. */
 #define IMPORT_ROWS 1000
@@ -129,7 +129,7 @@ static bool is_known(const char *title)
            strcmp(title, "campaign_id") == 0 || strcmp(title, "message_id") == 0;
 }
 
-/* An empty field is the same as a missing one: CSV cannot tell them apart. */
+/* An empty field is the same as a missing one: CSV does not distinguish them. */
 static const char *value_of(const struct import *import, const char *title)
 {
     for (size_t index = 0; index < import->title_count && index < import->csv.count; index++)

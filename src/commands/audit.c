@@ -152,7 +152,7 @@ static void print_summary(const struct audit *audit, FILE *out)
     fputc('\n', out);
 }
 
-/* Keys are part of the interface: docs/operations.md and tests read them. */
+/* Keys are part of the interface: tools and tests read them. */
 static void print_json(const struct audit *audit)
 {
     struct rcpt_json json;

@@ -19,7 +19,7 @@ static const struct command commands[] = {
         .doc = "Runs in the foreground until SIGTERM or SIGINT, which drain and leave the group "
                "within\n"
                "shutdown.deadline; a second one ends it at once. Logs go to stderr.",
-        /* command_protect() looks for this option by its name. */
+        /* command_protect() finds this option by its name. */
         .options = {{"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_run,
     },

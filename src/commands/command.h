@@ -32,7 +32,7 @@ struct command {
     int (*run)(const struct command_call *call);
 };
 
-/* What the command line asked for. */
+/* One call, as the command line gives it. */
 struct command_call {
     const struct command *command;
     const char *config_path;

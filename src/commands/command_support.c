@@ -1,4 +1,4 @@
-/* What several commands need: how they fail, protect their memory, connect, and end their
+/* Parts that several commands share: errors, protection of memory, sessions, the end of the
  * output. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ void command_protect(const struct command_call *call)
 /* An error without an exit code is a bug or a lost server: 70. */
 int command_fail(const struct rcpt_error *error)
 {
-    fflush(stdout); /* so that a terminal shows what was printed before the error above it */
+    fflush(stdout); /* so that a terminal shows earlier output above the error */
     fprintf(stderr, "receiptd: %s\n", error->text);
     if (error->hint[0] != '\0')
         fprintf(stderr, "HINT: %s\n", error->hint);

@@ -27,7 +27,7 @@ static void write_option_values(const struct command *command, FILE *out)
     }
 }
 
-/* What may follow the command's name: its verbs, its options. */
+/* The words behind the command's name: its verbs and options. */
 static void write_words(const struct command *command, FILE *out)
 {
     fprintf(out, "        %s) words='", command->name);
@@ -82,7 +82,7 @@ static void write_quoted(const char *text, FILE *out)
     }
 }
 
-/* zsh wants choices as (a b c); the table separates them by | or by blanks. */
+/* zsh takes choices as (a b c); the table separates them by | or by blanks. */
 static void write_zsh_choices(const char *choices, char between, FILE *out)
 {
     fputc('(', out);

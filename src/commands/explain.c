@@ -83,7 +83,7 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
         rcpt_outcome_of(ladder, old, new, (uint32_t)rcpt_session_rows_int(rows, row, "gained"),
                         (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
     const char *from = status_name(ladder, old, old_text), *to = status_name(ladder, new, new_text);
-    /* The default is LOST: a terminal status of higher priority stands already. */
+    /* The default is LOST: the message has a status of higher priority on another branch. */
     switch (outcome) {
     case RCPT_OUTCOME_APPLIED:
         if (old == new)

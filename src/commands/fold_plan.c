@@ -16,8 +16,7 @@
 #define MOST_WINDOWS 16u
 #define MOST_EVENTS  20000000 /* 16 bytes each */
 
-/* What is gathered while the topic is read. command_fold_plan() frees the events and the collector,
- * plan() nothing. */
+/* The state of one run. command_fold_plan() frees events and collector. */
 struct planning {
     const struct rcpt_fold_config *fold;
     struct rcpt_arena arena;

@@ -32,7 +32,8 @@ struct intake_process {
     int exit_code;
 };
 
-/* The intake calls this when it becomes ready or ceases to be. Service manager and pages show the same state. */
+/* The intake calls this when its readiness changes. Service manager and pages show the same
+ * state. */
 static void on_ready(void *context, bool ready, const char *reason)
 {
     struct intake_process *process = context;

@@ -42,7 +42,7 @@ static char *read_input(size_t *size)
     return text;
 }
 
-/* What follows /dlr/NAME; a sample whose path is another is taken as if it came there. */
+/* The path behind /dlr/NAME. A sample with another path is read as if it had come to /dlr/NAME. */
 static struct rcpt_text tail_of(struct rcpt_text path, const char *account)
 {
     size_t size = strlen(PREFIX) + strlen(account);
@@ -98,7 +98,7 @@ static bool report_drops(const struct rcpt_intake_result *result)
     return lost;
 }
 
-/* Exit codes tell apart: refused, something lost, all fine. */
+/* Exit codes distinguish three ends: refused (77), something lost (65), all fine. */
 static int report(const struct rcpt_intake_account *account,
                   const struct rcpt_intake_result *result, struct rcpt_arena *arena)
 {

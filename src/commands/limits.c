@@ -75,7 +75,7 @@ static bool read_number(const struct command_call *call, const char *name, int64
     return true;
 }
 
-/* What is not given stays as it is. */
+/* Limits without an option keep their values: their parameters are NULL. */
 static int set(const struct command_call *call, const char *org)
 {
     char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER];

@@ -107,8 +107,7 @@ static void write_common(FILE *out)
     write_option("help", NULL, "print the help of the command", out);
 }
 
-/* roff, not plain text: it goes out unescaped. Exit codes and files are described in
- * docs/operations.md too. */
+/* roff, not plain text: it goes out unescaped. */
 static const char ending[] =
     ".SH EXIT STATUS\n"
     "0 done; 1 the answer is no, such as drift found by an audit; otherwise those of sysexits.h:\n"

@@ -1,5 +1,5 @@
-/* What a migration has to do: steps of plain words and SQL, from reading the database only.
- * Private to this folder. */
+/* The plan of a migration: steps of plain words and SQL. Making it only reads the database. Private
+ * to this folder. */
 #ifndef RECEIPTD_COMMANDS_MIGRATE_H
 #define RECEIPTD_COMMANDS_MIGRATE_H
 
@@ -29,7 +29,7 @@ struct migrate_plan {
     size_t step_count;
     bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
     bool hands_over[MIGRATE_DEFINERS]; /* a function gets its owner, after it was made */
-    char note[256];                    /* what is left to an administrator; "": nothing */
+    char note[256];                    /* a task that is left to an administrator; "": none */
 };
 
 void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
