@@ -149,7 +149,7 @@ static void close_rest(struct app *app)
     folds_close(app->folds);
 }
 
-/* What is left of shutdown.deadline; at least 1, since 0 would mean no limit. */
+/* The rest of shutdown.deadline; at least 1, since 0 would mean no limit. */
 static int64_t remaining_ms(const struct app *app)
 {
     uint64_t due = uv_timer_get_due_in(&app->deadline);
