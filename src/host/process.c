@@ -1,5 +1,5 @@
-/* What the two processes, `run` and `intake`, have in common before anything starts: bounds of
- * glibc's heap, and the name of the instance. */
+/* The start that the two processes, `run` and `intake`, have in common: bounds of glibc's heap, and
+ * the name of the instance. */
 #include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
