@@ -19,7 +19,7 @@
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */
 
-/* What a client awaits, in this order. */
+/* A client awaits, in this order: */
 enum client_state {
     CLIENT_READING,   /* its line; deadline_ms */
     CLIENT_DRAINING,  /* the end of the drain; deadline_ms */

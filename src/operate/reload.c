@@ -36,7 +36,8 @@ static void list(FILE *out, const char *what, const char *const *paths, unsigned
     fputc('\n', out);
 }
 
-/* Actions are replaced as a whole, so only when something of theirs has changed. */
+/* A reload replaces the whole set of actions, so it does so only where one of their keys has
+ * changed. */
 static bool concerns_actions(const struct rcpt_config_changes *changes)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)

@@ -159,7 +159,7 @@ static void write_connections(const struct status *status, struct rcpt_json *jso
     rcpt_json_end_array(json);
 }
 
-/* The cluster id tells installations apart that share broker names. */
+/* Installations may share broker names; the cluster id distinguishes them. */
 static void write_kafka(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "kafka");
@@ -309,7 +309,7 @@ static void print_connections(const struct status *status, FILE *out)
             control.up ? "up" : "down", up, count);
 }
 
-/* What fits a screen; everything else is in the JSON. */
+/* One screen; everything else is in the JSON. */
 void status_print(const struct status *status, FILE *out)
 {
     const char *reasons[APP_MOST_REASONS];
