@@ -52,7 +52,7 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-/* What is wrong with the run, and in which field; NULL: nothing. A subject is needed: runs of one
+/* The fault of the run, and the name of its field; NULL: none. A subject is needed: runs of one
  * subject follow each other. */
 static const char *fault_of(const struct rcpt_node *run, const char **name)
 {

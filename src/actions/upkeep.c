@@ -17,7 +17,7 @@ static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
         actions->tidy.at_ms = 0;
 }
 
-/* Deletes what is past its retention; the owner of shard 0 does it for all. */
+/* Deletes rows past their retention; the owner of shard 0 does it for all instances. */
 static void tidy(struct app_actions *actions)
 {
     const struct rcpt_config *config = actions->context->config;
