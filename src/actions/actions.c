@@ -14,6 +14,7 @@
 
 #include "postgres/sql.h"
 
+/* At most this long between two renewals of the shards' lease. */
 #define OWN_MS         2000
 #define STORE_MS       1000  /* after a failure */
 #define STORE_AGAIN_MS 30000 /* after a refusal */
@@ -70,7 +71,8 @@ static void on_owned(void *context, const struct rcpt_pg_rows *rows)
                      (double)rcpt_pg_rows_count(rows));
 }
 
-/* Renews the lease at least five times within it; the answer is the fair share of this instance. */
+/* Renews the lease at least five times within it; the answer is the fair share of this instance,
+ * which changes when instances come and go. */
 static void own_shards(struct app_actions *actions)
 {
     int64_t lease = actions->context->config->actions.lane_lease_ms;
@@ -174,6 +176,7 @@ static void on_part_closed(void *context)
     app_check_drain(module->context);
 }
 
+/* The timer is one of the parts that count in `open`. */
 static void on_timer_closed(uv_handle_t *handle)
 {
     on_part_closed(handle->data);

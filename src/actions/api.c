@@ -15,6 +15,7 @@
 #define NAME_BYTES    128
 #define MOST_BYTES    1000u /* of a text, which is a key of an index */
 
+/* A request that waits for its commit. The HTTP server keeps the request until it is answered. */
 struct api_call {
     struct app_actions *actions;
     struct rcpt_http_request *request;
@@ -51,7 +52,7 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-/* What is wrong with the run, and in which field; NULL: nothing. A subject is needed: runs of one
+/* The fault of the run, and the name of its field; NULL: none. A subject is needed: runs of one
  * subject follow each other. */
 static const char *fault_of(const struct rcpt_node *run, const char **name)
 {
@@ -142,6 +143,7 @@ static bool read_name(const struct rcpt_http_request *request, char *name, size_
 
 /* ---- the answer ---- */
 
+/* Fewer runs may begin than were taken: once_per may have seen their values. */
 static void answer_count(struct api_call *call, int64_t began)
 {
     char text[80];

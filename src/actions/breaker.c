@@ -2,6 +2,7 @@
  * Pure. Called by call.c before a claim and after each answer. */
 #include "breaker.h"
 
+/* The longest pause is 16 times actions.breaker_open. */
 #define MOST_DOUBLINGS 4u
 
 enum rcpt_breaker_state rcpt_breaker_advance(struct rcpt_breaker *breaker, int64_t now_ms)
@@ -11,6 +12,7 @@ enum rcpt_breaker_state rcpt_breaker_advance(struct rcpt_breaker *breaker, int64
     return breaker->state;
 }
 
+/* One success closes the breaker and forgets all failures. */
 bool rcpt_breaker_succeeded(struct rcpt_breaker *breaker)
 {
     bool changed = breaker->state != RCPT_BREAKER_CLOSED;

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "internal.h"
 
+/* Records that the producer holds until Kafka acknowledges them; further actions go back. */
 #define PRODUCE_BUDGET_BYTES (16u << 20)
 #define PRODUCE_MAX_BYTES    (1u << 20)
 #define HEADER_BYTES         64
@@ -326,6 +327,7 @@ static bool start_endpoints(struct app_actions *actions, struct rcpt_error *erro
     return true;
 }
 
+/* Records to a missing topic fail and are retried, so the topic may be created later. */
 static void on_partitions(void *context, size_t topic, int32_t count)
 {
     const struct app_actions *actions = context;
@@ -373,6 +375,7 @@ static bool start_producer(struct app_actions *actions, struct rcpt_error *error
     return actions->producer != NULL;
 }
 
+/* After a failure the caller stops the set, which closes what has been opened. */
 bool actions_call_start(struct app_actions *actions, struct rcpt_error *error)
 {
     return start_endpoints(actions, error) && start_producer(actions, error);
@@ -385,6 +388,7 @@ static void on_producer_closed(void *context)
     actions->on_part_closed(actions);
 }
 
+/* The producer gets at most a second (1000 ms) to deliver its rest. */
 void actions_call_close(struct app_actions *actions, void (*on_closed)(void *context))
 {
     actions->on_part_closed = on_closed;

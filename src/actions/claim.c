@@ -35,6 +35,7 @@ enum {
     DRAINED /* shards of which every due row was read */
 };
 
+/* Keys are NULL for webhooks. */
 static char *copy(const char *text)
 {
     return text != NULL ? rcpt_strdup(text) : NULL;
@@ -85,6 +86,8 @@ static void take_claimed(struct app_actions *actions, const struct rcpt_pg_rows 
     for (size_t row = 0; claimed && row < rcpt_pg_rows_count(rows); row++) {
         struct actions_item *item = make_item(actions, rows, row);
         actions->in_flight++;
+        /* How late an action runs is measured once, at its first attempt; retries are late on
+         * purpose. */
         if (item->attempt == 1)
             rcpt_metrics_observe(context->metrics, RCPT_METRIC_ACTION_LATE_SECONDS, RCPT_NO_LABELS,
                                  (double)rcpt_pg_rows_int(rows, row, LATE_MS) / 1000);

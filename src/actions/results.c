@@ -78,6 +78,7 @@ static void on_finish_failed(void *context, const struct rcpt_error *error)
     requeue(context, error->decision == RCPT_DECISION_REJECT);
 }
 
+/* Empty is not the same as missing: an answer may have no text. */
 static void put_text(struct rcpt_pg_encoder *encoder, const char *text)
 {
     if (text == NULL)

@@ -9,6 +9,8 @@
 #include "internal.h"
 #include "topics/topics.h"
 
+/* A batch is sent when the connection is free, with whatever came until then, up to these
+ * limits. */
 #define BATCH_RECORDS 1000u
 #define BATCH_BYTES   (4u * 1024 * 1024)
 #define FETCH_BYTES   (8u * 1024 * 1024)
@@ -34,6 +36,7 @@ struct actions_topic {
 
 /* ---- records in ---- */
 
+/* False stops polling the topics; the records stay with Kafka. */
 static bool has_capacity(void *owner)
 {
     const struct actions_topic *topic = owner;
@@ -64,6 +67,7 @@ static void on_message(void *owner, const struct rcpt_kafka_message *message)
         topic->bytes += message->value_size;
 }
 
+/* The batch is encoded, or its partitions were revoked: their positions bring the records again. */
 static void forget(void *owner)
 {
     struct actions_topic *topic = owner;
@@ -76,6 +80,7 @@ static void forget(void *owner)
 
 /* ---- the transaction ---- */
 
+/* Not before the pipelines are stored, and not while receipts have their turn. */
 static bool may_send(void *owner)
 {
     const struct actions_topic *topic = owner;
@@ -98,6 +103,7 @@ static void put_places(const struct actions_topic *topic, struct rcpt_pg_encoder
         rcpt_pg_put_int8(encoder, record->offset);
 }
 
+/* NULL stands for a value that PostgreSQL cannot hold. */
 static void put_values(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
 {
     const struct record *end = topic->records + topic->count;
@@ -152,6 +158,7 @@ static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
 
 /* ---- life ---- */
 
+/* The set counts this part in `open`, so it comes last, when nothing refers to this one. */
 static void on_closed(void *context)
 {
     struct actions_topic *topic = context;
@@ -163,6 +170,7 @@ static void on_closed(void *context)
     on_stopped(actions);
 }
 
+/* The consumer has left its group; the reader's connection closes now. */
 static void on_left(void *owner)
 {
     struct actions_topic *topic = owner;

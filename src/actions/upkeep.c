@@ -4,6 +4,7 @@
 
 #include "internal.h"
 
+/* Housekeeping must not disturb claims: small portions, seldom. */
 #define TIDY_MS   5000
 #define TIDY_ROWS 5000 /* that one statement deletes */
 #define COUNT_MS  2000
@@ -16,7 +17,7 @@ static void on_tidied(void *context, const struct rcpt_pg_rows *rows)
         actions->tidy.at_ms = 0;
 }
 
-/* Deletes what is past its retention; the owner of shard 0 does it for all. */
+/* Deletes rows past their retention; the owner of shard 0 does it for all instances. */
 static void tidy(struct app_actions *actions)
 {
     const struct rcpt_config *config = actions->context->config;

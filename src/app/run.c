@@ -41,9 +41,9 @@ struct app { /* what the process owns */
     struct measure_source intake_metrics;
     struct app_ticker log_flush;
     int64_t log_flush_at_ms;
-    bool intake_wanted, intake_ready;
+    bool intake_enabled, intake_ready;
     char halt_reason[APP_REASON_BYTES];
-    char said_reason[APP_REASON_BYTES]; /* what the last readiness line gave */
+    char logged_reason[APP_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
 
@@ -59,7 +59,7 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     if (app->context.halted)
         reasons[count++] = app->halt_reason;
     count += receipts_reasons(app->receipts, reasons + count);
-    if (app->intake_wanted && !app->intake_ready)
+    if (app->intake_enabled && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
         reasons[count++] = "an operator has asked to take in nothing more (receiptd ctl resume)";
@@ -75,11 +75,11 @@ static void host_update_readiness(void *owner)
     const char *reasons[APP_MOST_REASONS];
     const char *reason = host_reasons(app, reasons) > 0 ? reasons[0] : NULL;
     const char *text = reason != NULL ? reason : "";
-    if (context->ready == (reason == NULL) && strcmp(app->said_reason, text) == 0)
+    if (context->ready == (reason == NULL) && strcmp(app->logged_reason, text) == 0)
         return;
     context->ready = reason == NULL;
     context->was_ready |= context->ready;
-    snprintf(app->said_reason, sizeof(app->said_reason), "%s", text);
+    snprintf(app->logged_reason, sizeof(app->logged_reason), "%s", text);
     if (context->ready)
         rcpt_log_info("app", "ready");
     else
@@ -130,7 +130,8 @@ static void close_signals(struct app *app)
     supervisor_signals_leave(app->exit_code);
 }
 
-/* Everything closes at once; the loop ends when the last handle has closed. */
+/* All closes are asynchronous and begin at once; the loop ends behind the last of them. Metrics and
+ * status answer until here, so that an operator can watch the drain. */
 static void close_rest(struct app *app)
 {
     status_log_counts(app->status);
@@ -148,14 +149,15 @@ static void close_rest(struct app *app)
     folds_close(app->folds);
 }
 
-/* What is left of shutdown.deadline; at least 1, since 0 would mean no limit. */
+/* The rest of shutdown.deadline; at least 1, since 0 would mean no limit. */
 static int64_t remaining_ms(const struct app *app)
 {
     uint64_t due = uv_timer_get_due_in(&app->deadline);
     return due > 0 ? (int64_t)due : 1;
 }
 
-/* Each module calls this when it has settled something; the process goes on when all have. */
+/* Each module calls this when it has settled something; the process goes on when all have. The
+ * consumer leaves its group last, so that the next owner finds the final positions. */
 static void host_check_drain(void *owner)
 {
     struct app *app = owner;
@@ -170,13 +172,11 @@ static void host_check_drain(void *owner)
     close_rest(app);
 }
 
-/* What is not settled was acknowledged nowhere and its positions have not moved, so the next owner
- * replays it. */
+/* Transactions that are not settled were acknowledged nowhere, and their positions have not moved:
+ * the next owner replays them. */
 static void on_deadline(uv_timer_t *timer)
 {
     struct app *app = timer->data;
-    /* What is not settled was not acknowledged anywhere: its positions have not moved, the next
-     * owner replays it. */
     rcpt_log_warn(
         "app",
         "the drain took longer than shutdown.deadline; transactions in flight are abandoned");
@@ -203,7 +203,7 @@ static void begin_stop(struct app *app, const char *why)
     host_check_drain(app);
 }
 
-/* The first failure decides the exit code. */
+/* A module cannot go on: the process ends in order. The first failure decides the exit code. */
 static void host_fail(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
@@ -219,6 +219,7 @@ static void host_fail(void *owner, const struct rcpt_error *error)
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct app *app = handle->data;
+    /* The intake reads its certificates again even where the reload is refused. */
     if (number == SIGHUP) {
         if (app->intake != NULL)
             rcpt_intake_reload(app->intake);
@@ -229,14 +230,11 @@ static void on_signal(uv_signal_t *handle, int number)
     }
     if (app_is_stopping(&app->context)) {
         rcpt_log_warn(
-            "app",
-            "second signal: leaving at once; what was in flight is replayed by the next owner");
+            "app", "second signal: leaving at once; the next owner replays transactions in flight");
         _exit(app->exit_code != 0 ? app->exit_code : EX_TEMPFAIL);
     }
     begin_stop(app, number == SIGTERM ? "SIGTERM" : "SIGINT");
 }
-
-/* ---- start ---- */
 
 /* 0, or libuv's error: the first signal takes a pair of descriptors. */
 static int start_signals(struct app *app)
@@ -261,14 +259,14 @@ static bool open_loop(struct app *app)
         uv_loop_close(&app->loop);
     if (failure != 0)
         rcpt_log_error("app",
-                       "the event loop cannot be made: %s; HINT: look at the limits of open files "
+                       "the event loop cannot be made: %s; HINT: check the limits of open files "
                        "and of memory",
                        uv_strerror(failure));
     return failure == 0;
 }
 
-/* ---- the intake, where it runs in this process ---- */
-
+/* Where the intake runs in this process, the instance is ready only if the intake is, although it
+ * may apply receipts meanwhile. */
 static void on_intake_ready(void *context, bool ready, const char *reason)
 {
     struct app *app = context;
@@ -285,6 +283,7 @@ static void on_intake_closed(void *context)
     host_check_drain(app);
 }
 
+/* A source of measure.c, which does not know the intake; called for each page. */
 static void collect_intake(void *context, struct rcpt_metrics *metrics)
 {
     const struct app *app = context;
@@ -312,14 +311,12 @@ static bool start_intake(struct app *app, struct rcpt_error *error)
         .on_ready = on_intake_ready,
         .on_closed = on_intake_closed,
     };
-    app->intake_wanted = app->context.config->intake.enabled;
-    if (!app->intake_wanted)
+    app->intake_enabled = app->context.config->intake.enabled;
+    if (!app->intake_enabled)
         return true;
     app->intake = rcpt_intake_start(&settings, error);
     return app->intake != NULL;
 }
-
-/* ---- the service manager ---- */
 
 /* For the watchdog: the loop turns and the work goes on. */
 static bool is_alive(void *context)
@@ -328,6 +325,7 @@ static bool is_alive(void *context)
     return measure_turns(app->measure) && measure_works(app->measure);
 }
 
+/* The line that `systemctl status` shows. */
 static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
 {
     const struct app *app = context;
@@ -341,8 +339,7 @@ static void start_supervisor(struct app *app)
     supervisor_start(&app->supervisor, &settings);
 }
 
-/* ---- the modules ---- */
-
+/* Before the receipts start: their batches make spans. NULL without tracing.endpoint. */
 static void start_tracer(struct app *app)
 {
     const struct rcpt_config *config = app->context.config;
@@ -407,13 +404,12 @@ static void make_context(struct app *app, struct rcpt_config *config, const char
 /* Endpoints, reload and control see all other modules, so they start last. */
 static void start_operation(struct app *app)
 {
-    struct app_context *context = &app->context;
-    app->endpoints = endpoints_new(&(struct endpoints_settings){.context = context,
+    app->endpoints = endpoints_new(&(struct endpoints_settings){.context = &app->context,
                                                                 .measure = app->measure,
                                                                 .status = app->status,
                                                                 .begin_runs = actions_on_request,
                                                                 .runs = app->actions});
-    app->reload = reload_new(&(struct reload_settings){.context = context,
+    app->reload = reload_new(&(struct reload_settings){.context = &app->context,
                                                        .receipts = app->receipts,
                                                        .folds = app->folds,
                                                        .actions = app->actions,
@@ -422,7 +418,7 @@ static void start_operation(struct app *app)
                                                        .supervisor = &app->supervisor,
                                                        .apply_intake = apply_intake,
                                                        .intake_context = app});
-    app->control = control_new(&(struct control_settings){.context = context,
+    app->control = control_new(&(struct control_settings){.context = &app->context,
                                                           .receipts = app->receipts,
                                                           .status = app->status,
                                                           .reload = app->reload});
@@ -446,6 +442,7 @@ static void start(struct app *app)
     receipts_start(app->receipts);
     folds_start(app->folds);
     start_operation(app);
+    /* Consumption begins last: by then all exists that a first receipt may reach. */
     if (!receipts_consume(app->receipts, &error) || !start_intake(app, &error) ||
         !actions_start(app->actions, &error))
         app_fail(context, &error);
@@ -458,6 +455,7 @@ static void finish(struct app *app)
 {
     RCPT_ASSERT(app->context.open == 0);
     app_enter(&app->context, APP_CLOSED, "all handles are closed");
+    /* A handle that is open here is a bug; the process ends all the same. */
     int busy = uv_loop_close(&app->loop);
     if (busy != 0)
         rcpt_log_warn("app", "the event loop still has open handles: %s", uv_strerror(busy));
@@ -472,6 +470,7 @@ static void finish(struct app *app)
     rcpt_metrics_free(app->context.metrics);
 }
 
+/* Limits of memory come before anything allocates, the log before its first line. */
 int rcpt_app_run(struct rcpt_config *config, const char *config_path)
 {
     struct app *app = rcpt_calloc(1, sizeof(*app));
@@ -492,6 +491,7 @@ int rcpt_app_run(struct rcpt_config *config, const char *config_path)
     finish(app);
     int exit_code = app->exit_code;
     rcpt_log_info("app", "stopped, exit code %d", exit_code);
+    /* librdkafka's threads may outlive its consumers; exit() would free what they use. */
     if (rcpt_kafka_has_threads())
         _exit(exit_code);
     free(app);

@@ -1,5 +1,5 @@
-/* `receiptd actions`: lists what is not over, or shows, retries, cancels and imports. All of it
- * goes to the database, where the daemon's schedulers find it; the daemon itself is not asked.
+/* `receiptd actions`: lists, shows, retries and cancels actions, and imports runs. All verbs work
+ * on the database, where the daemon's schedulers see the change; the daemon itself is not asked.
  * Verbs and options are rows of the table in command.c. */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,8 +16,10 @@
 #include "report.h"
 
 #define LIST_DEFAULT 100
-#define LIST_MOST    1000000
-#define IMPORT_ROWS  1000
+/* Bounds the memory of one answer. */
+#define LIST_MOST 1000000
+/* Lines of one transaction, as the limit of POST /runs. */
+#define IMPORT_ROWS 1000
 
 /* ---- list, show ---- */
 
@@ -108,6 +110,8 @@ static int change(const struct command_call *call, const char *file, const char 
 
 /* ---- import ---- */
 
+/* An import under way: the file, its titles, and the session. The pipeline and --org are borrowed
+ * from the call. */
 struct import {
     const struct command_call *call;
     struct command_context context;
@@ -125,6 +129,7 @@ static bool is_known(const char *title)
            strcmp(title, "campaign_id") == 0 || strcmp(title, "message_id") == 0;
 }
 
+/* An empty field is the same as a missing one: CSV does not distinguish them. */
 static const char *value_of(const struct import *import, const char *title)
 {
     for (size_t index = 0; index < import->title_count && index < import->csv.count; index++)
@@ -133,6 +138,7 @@ static const char *value_of(const struct import *import, const char *title)
     return NULL;
 }
 
+/* 65 with the number of the line, so that the rest can be imported after it is mended. */
 static bool refuse_line(struct import *import, const char *text)
 {
     return rcpt_error_fatal(&import->context.error, EX_DATAERR, "line %u: %s", import->csv.line,
@@ -171,6 +177,7 @@ static bool read_titles(struct import *import)
     return false;
 }
 
+/* Members without a value are left out of the object. */
 static void write_text(struct rcpt_json *json, const char *name, const char *value)
 {
     if (value == NULL)
@@ -250,7 +257,7 @@ static bool import_some(struct import *import, bool *at_end)
     return true;
 }
 
-/* What was imported before an error stays; the hint says so. */
+/* Lines before an error stay imported; the hint says so. */
 static int import_open(struct import *import)
 {
     bool at_end = false, good = read_titles(import);
@@ -302,6 +309,8 @@ static bool is_number(const char *text)
     return size > 0 && size < 19 && strspn(text, "0123456789") == size;
 }
 
+/* show needs one number; retry and cancel also take `all`, bounded by --org, --pipeline and
+ * --limit. */
 static int with_action(const struct command_call *call, const char *verb, const char *argument,
                        int64_t limit, enum command_format format)
 {
@@ -316,6 +325,7 @@ static int with_action(const struct command_call *call, const char *verb, const 
     return change(call, "command/actions_cancel", "runs cancelled", argument, limit);
 }
 
+/* Without a verb: list. Arguments are checked before the database is opened. */
 int command_actions(const struct command_call *call)
 {
     enum command_format format;

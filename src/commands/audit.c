@@ -34,6 +34,7 @@ static struct rcpt_session_rows *recount(const struct audit *audit, const char *
                               values, &audit->context->error);
 }
 
+/* Each row is one cell: a status or flag of the campaign's funnel. */
 static int64_t count_drift(const struct rcpt_session_rows *rows)
 {
     int64_t drift = 0;
@@ -96,6 +97,8 @@ static bool repair_campaign(struct audit *audit, const char *campaign, int64_t *
     return true;
 }
 
+/* Three steps: recount, repair if asked, recount. Drift that is left at the end decides the exit
+ * code. */
 static bool audit_campaign(struct audit *audit, const char *campaign)
 {
     struct rcpt_session_rows *rows = recount(audit, campaign);
@@ -124,6 +127,7 @@ static bool audit_all(struct audit *audit)
     return good;
 }
 
+/* A campaign without rows and without counters does not exist: exit code 66. */
 static bool audit_one(struct audit *audit, const char *campaign)
 {
     if (!audit_campaign(audit, campaign))
@@ -148,6 +152,7 @@ static void print_summary(const struct audit *audit, FILE *out)
     fputc('\n', out);
 }
 
+/* Keys are part of the interface: tools and tests read them. */
 static void print_json(const struct audit *audit)
 {
     struct rcpt_json json;
@@ -169,6 +174,7 @@ static void print_json(const struct audit *audit)
     putchar('\n');
 }
 
+/* A table and its summary go to one stream: both are for the reader. */
 static void print(const struct audit *audit, enum command_format format)
 {
     if (format == COMMAND_FORMAT_JSON) {
@@ -182,6 +188,7 @@ static void print(const struct audit *audit, enum command_format format)
     }
 }
 
+/* Without --repair the session is read-only, so that an audit can change nothing by mistake. */
 int command_audit(const struct command_call *call)
 {
     enum command_format format;

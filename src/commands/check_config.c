@@ -25,6 +25,7 @@ static bool check_properties(const struct rcpt_config *config, const char *path,
     return true;
 }
 
+/* Notes go to stderr: --print writes a file to stdout that can be used as it is. */
 static void print_note(void *context, const char *key, const char *what, const char *hint)
 {
     (void)context;

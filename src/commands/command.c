@@ -1,12 +1,17 @@
-/* The table of commands: parsing, help, the manual page and completion come from it. A new command
- * is a row here (docs/contributing.md). */
+/* The table of commands: parsing, help, the manual page and completion come from it. A row has a
+ * name, an optional argument, options and a function; command.h explains the members. A new command
+ * is a row here (docs/contributing.md). Texts have their own line breaks, for a terminal; the
+ * manual page fills them again, except where two blanks in a row mark columns. */
 #include "command.h"
 
+/* Words separated by | are choices: completion offers them. */
 #define FORMAT_OPTION                                                                              \
     {                                                                                              \
         "format", "table|json|csv", "how to print (default: table)"                                \
     }
 
+/* The order is that of --help: the two daemons, the schema, the configuration, then the
+ * questions. */
 static const struct command commands[] = {
     {
         .name = "run",
@@ -14,12 +19,15 @@ static const struct command commands[] = {
         .doc = "Runs in the foreground until SIGTERM or SIGINT, which drain and leave the group "
                "within\n"
                "shutdown.deadline; a second one ends it at once. Logs go to stderr.",
+        /* command_protect() finds this option by its name. */
         .options = {{"core-dumps", NULL, "let a crash leave a core file, which holds secrets"}},
         .run = command_run,
     },
     {
         .name = "intake",
         .summary = "take webhooks of gateways and send their receipts to Kafka",
+        /* With --try the command is a test of an account and no process of its own:
+         * intake_try.c. */
         .doc = "Runs in the foreground until SIGTERM or SIGINT, which answer what is there and end "
                "within\n"
                "shutdown.deadline. SIGHUP reads the TLS certificate again. Each request is "
@@ -36,6 +44,7 @@ static const struct command commands[] = {
         .run = command_intake,
     },
     {
+        /* Changes the database; --dry-run prints the same steps as SQL. */
         .name = "migrate",
         .summary = "create or update the schema, the inbox and the ladder in PostgreSQL",
         .doc =
@@ -78,6 +87,7 @@ static const struct command commands[] = {
         .run = command_funnel,
     },
     {
+        /* Exit code 1 is for scripts: drift is an answer and no failure. */
         .name = "audit",
         .summary = "recount the funnels from the messages and compare",
         .doc = "Goes campaign by campaign in short snapshots, while the daemon works. Exit code 0: "
@@ -89,6 +99,7 @@ static const struct command commands[] = {
         .run = command_audit,
     },
     {
+        /* One command lists and moves, since both choose by the same options. */
         .name = "dead-letters",
         .summary = "list what could not be applied, or give it another chance",
         .doc = "Lists the newest first. --redrive decodes the stored payloads again with the "
@@ -115,6 +126,7 @@ static const struct command commands[] = {
         .run = command_explain,
     },
     {
+        /* Reads Kafka alone; no rule needs to be in effect. */
         .name = "fold-plan",
         .summary = "say what a rule of folds would publish with other windows",
         .doc =
@@ -133,6 +145,7 @@ static const struct command commands[] = {
         .run = command_fold_plan,
     },
     {
+        /* The verbs are an argument, not options, so that completion can offer them (`choices`). */
         .name = "actions",
         .argument = "[VERB [ARGUMENT]]",
         .choices = "list show retry cancel import",
@@ -156,6 +169,8 @@ static const struct command commands[] = {
         .run = command_actions,
     },
     {
+        /* Verbs of the daemon are in operate/control.c; org and pipeline go to the database
+         * (limits.c). */
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
         .choices = "status lanes pause resume drain log-level resync reload org pipeline",
@@ -184,6 +199,8 @@ static const struct command commands[] = {
         .run = command_ctl,
     },
     {
+        /* Packages call it while they are built, so it needs neither a configuration nor a
+         * server. */
         .name = "generate",
         .argument = "man|config-man|bash|zsh|sql",
         .choices = "man config-man bash zsh sql",

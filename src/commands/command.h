@@ -32,7 +32,7 @@ struct command {
     int (*run)(const struct command_call *call);
 };
 
-/* What the command line asked for. */
+/* One call, as the command line gives it. */
 struct command_call {
     const struct command *command;
     const char *config_path;
@@ -75,7 +75,7 @@ struct command_context {
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
 void command_close(struct command_context *context);
-/* Flushes stdout; `exit_code`, or EX_IOERR if what was printed did not get through. */
+/* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
 
 /* ---- the commands ---- */

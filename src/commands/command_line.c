@@ -19,6 +19,7 @@
 
 /* ---- suggestions ---- */
 
+/* NULL: no command is near enough to be a likely mistake. */
 static const char *nearest_command(const char *word)
 {
     const char *nearest = NULL;
@@ -40,6 +41,7 @@ static const char *nearest_option(const struct command *command, const char *wor
 
 /* ---- help ---- */
 
+/* The width of 14 fits the longest name. */
 static void print_help(FILE *out)
 {
     size_t count;
@@ -58,6 +60,7 @@ static void print_help(FILE *out)
           out);
 }
 
+/* Names longer than 26 columns push their text to the right, which no option does today. */
 static void print_option(FILE *out, const char *name, const char *argument, const char *doc)
 {
     char left[64];
@@ -66,6 +69,7 @@ static void print_option(FILE *out, const char *name, const char *argument, cons
     fprintf(out, "  %-26s%s\n", left, doc);
 }
 
+/* --config and --help belong to every command, so no row of the table has them. */
 static void print_command_help(const struct command *command, FILE *out)
 {
     fprintf(out, "receiptd %s: %s\n\nUsage: receiptd %s [OPTIONS]", command->name, command->summary,
@@ -120,8 +124,11 @@ static int parse(int argc, char **argv, struct command_call *call, bool *help)
 {
     struct option table[COMMAND_MAX_OPTIONS + 3];
     fill_getopt_table(call->command, table);
+    /* getopt's own messages are turned off; refuse_option() words them. */
     opterr = 0;
     for (;;) {
+        /* optind moves on only when a whole word is read; `at` finds the word that a refusal is
+         * about. */
         int at = optind > 0 ? optind : 1;
         int option = getopt_long(argc, argv, ":hc:", table, NULL);
         if (option == -1)
@@ -146,6 +153,7 @@ static int parse(int argc, char **argv, struct command_call *call, bool *help)
     return EX_OK;
 }
 
+/* Names match in full; abbreviations would break when a command is added. */
 static const struct command *find_command(const char *name)
 {
     size_t count;
@@ -157,6 +165,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
+/* The word may be anything, so it is quoted; the hint leads to the list. */
 static int refuse_command(const char *word)
 {
     const char *meant = nearest_command(word);
@@ -196,7 +205,7 @@ int command_main(int argc, char **argv)
     return call.command->run(&call);
 }
 
-/* ---- what was given ---- */
+/* ---- options and formats ---- */
 
 /* Asking for an option that the row does not have is a bug of the command. */
 const char *command_option(const struct command_call *call, const char *name)
@@ -210,6 +219,7 @@ const char *command_option(const struct command_call *call, const char *name)
     return NULL;
 }
 
+/* A command that has no CSV refuses it by itself. */
 bool command_format(const struct command_call *call, enum command_format *format)
 {
     static const char *const names[] = {[COMMAND_FORMAT_TABLE] = "table",

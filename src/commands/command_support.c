@@ -1,4 +1,4 @@
-/* What several commands need: how they fail, protect their memory, connect, and end their
+/* Parts that several commands share: errors, protection of memory, sessions, the end of the
  * output. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "command.h"
 
-/* LeakSanitizer looks at its own process as a debugger does. */
+/* LeakSanitizer attaches to its own process as a debugger does, which command_protect() forbids. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define IS_SANITIZED 1
 #elif defined(__has_feature)
@@ -21,6 +21,8 @@
 #define IS_SANITIZED 0
 #endif
 
+/* Without a core file and without ptrace by the same user, no other process can read the secrets in
+ * memory. PR_SET_DUMPABLE covers both; the limit holds for children too. */
 void command_protect(const struct command_call *call)
 {
     const struct rlimit none = {0, 0};
@@ -37,15 +39,17 @@ void command_protect(const struct command_call *call)
     }
 }
 
+/* An error without an exit code is a bug or a lost server: 70. */
 int command_fail(const struct rcpt_error *error)
 {
-    fflush(stdout); /* so that a terminal shows what was printed before the error above it */
+    fflush(stdout); /* so that a terminal shows earlier output above the error */
     fprintf(stderr, "receiptd: %s\n", error->text);
     if (error->hint[0] != '\0')
         fprintf(stderr, "HINT: %s\n", error->hint);
     return error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
 }
 
+/* The hint leads to the command's help, which lists what is allowed. */
 int command_usage(const struct command_call *call, const char *format, ...)
 {
     va_list arguments;

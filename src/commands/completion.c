@@ -27,7 +27,7 @@ static void write_option_values(const struct command *command, FILE *out)
     }
 }
 
-/* What may follow the command's name: its verbs, its options. */
+/* The words behind the command's name: its verbs and options. */
 static void write_words(const struct command *command, FILE *out)
 {
     fprintf(out, "        %s) words='", command->name);
@@ -39,6 +39,8 @@ static void write_words(const struct command *command, FILE *out)
     fputs("--config --help' ;;\n", out);
 }
 
+/* The script first completes the value of an option, then the command's name, then its words. One
+ * `case` over "COMMAND OPTION" is enough for the values. */
 void completion_write_bash(FILE *out)
 {
     size_t count;
@@ -80,6 +82,7 @@ static void write_quoted(const char *text, FILE *out)
     }
 }
 
+/* zsh takes choices as (a b c); the table separates them by | or by blanks. */
 static void write_zsh_choices(const char *choices, char between, FILE *out)
 {
     fputc('(', out);
@@ -88,6 +91,8 @@ static void write_zsh_choices(const char *choices, char between, FILE *out)
     fputc(')', out);
 }
 
+/* A value without choices and files still needs a message, a blank, or zsh would complete options
+ * there. */
 static void write_zsh_option(const struct command_option *option, FILE *out)
 {
     fprintf(out, "            '--%s[", option->name);
@@ -107,6 +112,7 @@ static void write_zsh_option(const struct command_option *option, FILE *out)
     fputs("' \\\n", out);
 }
 
+/* _arguments reads one specification for each option, and one for the first word. */
 static void write_zsh_command(const struct command *command, FILE *out)
 {
     fprintf(out, "        %s)\n            _arguments \\\n", command->name);
@@ -123,6 +129,7 @@ static void write_zsh_command(const struct command *command, FILE *out)
           out);
 }
 
+/* The command's name is shifted away, so that _arguments counts words from it. */
 void completion_write_zsh(FILE *out)
 {
     size_t count;

@@ -1,11 +1,13 @@
 /* `receiptd generate config-man`: receiptd.yaml(5), made from the table of keys like the pages of
- * config/pages.c. */
+ * config/pages.c. Called by generate.c. Texts of the table have backticks for code; manual_text()
+ * turns them into bold. */
 #include <string.h>
 
 #include "config/print.h"
 #include "config/value.h"
 #include "manual.h"
 
+/* An empty default (`control.socket: ""`) means "none" and is left out. */
 static void write_initial(const struct rcpt_config_row *row, FILE *out)
 {
     if (row->flags & RCPT_CONFIG_REQUIRED)
@@ -24,6 +26,8 @@ static void write_choices(const struct rcpt_config_row *row, FILE *out)
     }
 }
 
+/* Lengths of texts and counts of lists are in docs/configuration.md only: here they would hide the
+ * meaning. */
 static void write_range(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
@@ -35,6 +39,7 @@ static void write_range(const struct rcpt_config_row *row, FILE *out)
     fprintf(out, "; %s to %s", min, max);
 }
 
+/* One paragraph for each key: its meaning, then type, default, range and flags in parentheses. */
 static void write_row(const struct rcpt_config_row *row, bool field, FILE *out)
 {
     fputs(".TP\n.B ", out);
@@ -65,6 +70,7 @@ static void write_fields(const struct rcpt_config_row *row, FILE *out)
     fputs(".RE\n", out);
 }
 
+/* Sections stand in the table's order, and fields of records after the keys of their section. */
 static void write_section(const struct rcpt_config_section *section, FILE *out)
 {
     const struct rcpt_config_table *table = rcpt_config_table();

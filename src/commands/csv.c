@@ -10,6 +10,7 @@ void csv_init(struct csv *csv, FILE *in)
     csv->count = 0;
 }
 
+/* REJECT says that the file is at fault; the caller turns it into its own exit code. */
 static bool refuse(const struct csv *csv, const char *text, struct rcpt_error *error)
 {
     return rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "line %u: %s", csv->line, text);
@@ -44,6 +45,7 @@ static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_erro
             return refuse(csv, "a quote is not closed", error);
         if (byte == '\0')
             return refuse(csv, "there is a NUL byte", error);
+        /* Lines may end with CR LF; a CR elsewhere outside of quotes is dropped too. */
         if (!quoted && byte == '\r')
             continue;
         if (*used + 1 >= CSV_MAX_BYTES)

@@ -1,6 +1,6 @@
 /* `receiptd ctl`: one line to the daemon's control socket, its answer to stdout. Verbs are the
- * daemon's (operate/control.c), except `org` and `pipeline`, which go to the database
- * (limits.c). */
+ * daemon's (operate/control.c), except `org` and `pipeline`, which go to the database (limits.c).
+ * The request is "json VERB ARGUMENT…" or "text …"; the daemon closes after its answer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +91,8 @@ static int ask(const char *path, const struct command_call *call, bool json)
     return command_printed(exit_code);
 }
 
+/* --socket needs no configuration: it works when the file is broken, or unreadable for this
+ * user. */
 int command_ctl(const struct command_call *call)
 {
     enum command_format format;

@@ -12,9 +12,11 @@
 #include "redrive.h"
 #include "report.h"
 
+/* Letters may have 64 KiB of payload each, so a list is bounded by default. */
 #define LIST_DEFAULT 100
 #define LIST_MOST    100000
 
+/* The names are those of the metric and of the column. */
 static bool is_reason(const char *name)
 {
     for (int reason = 0; reason < RCPT_REJECT_REASON__COUNT; reason++) {
@@ -53,6 +55,7 @@ static void print_letters(const struct rcpt_session_rows *rows, bool payload,
     report_fini(&report);
 }
 
+/* Newest first, as the statement orders them. */
 static int list(const struct command_call *call, enum command_format format, int64_t limit)
 {
     struct command_context context;
@@ -119,6 +122,7 @@ static int move(const struct command_call *call, enum command_format format, int
     return exit_code;
 }
 
+/* A list has a default limit, since a table of millions helps no reader; a redrive has none. */
 int command_dead_letters(const struct command_call *call)
 {
     enum command_format format;

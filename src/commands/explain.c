@@ -13,15 +13,18 @@
 #include "postgres/sql.h"
 #include "report.h"
 
+/* Results of the three queries; freed by command_explain(). */
 struct explanation {
     const struct rcpt_ladder *ladder;
     struct rcpt_session_rows *message, *receipts, *letters;
 };
 
+/* Long enough for two names of statuses. */
 #define WHY_BYTES 160
 
 /* ---- why ---- */
 
+/* A ladder that lost a status since then still has rows with its code. */
 static const char *status_name(const struct rcpt_ladder *ladder, int64_t code, char text[16])
 {
     int index = rcpt_ladder_find_code(ladder, code, NULL, 0);
@@ -31,7 +34,8 @@ static const char *status_name(const struct rcpt_ladder *ladder, int64_t code, c
     return text;
 }
 
-/* Whether it is the first of its status in its transaction: the others are its duplicates. */
+/* Whether the receipt is the first of its status in its transaction: the others are its duplicates.
+ * Rows of one transaction have the same recorded_at and stand together. */
 static bool is_first(const struct rcpt_session_rows *rows, size_t row)
 {
     for (size_t other = row; other-- > 0;) {
@@ -69,6 +73,8 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
     const struct rcpt_session_rows *rows = explanation->receipts;
     const struct rcpt_ladder *ladder = explanation->ladder;
     char old_text[16], new_text[16];
+    /* The timeline has the status before and after its transaction, not the outcome: the outcome
+     * follows from both, and from the receipt's own status. */
     if (rcpt_session_rows_text(rows, row, "old") == NULL)
         return explain_unknown(rows, row, why);
     int16_t old = (int16_t)rcpt_session_rows_int(rows, row, "old");
@@ -77,6 +83,7 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
         rcpt_outcome_of(ladder, old, new, (uint32_t)rcpt_session_rows_int(rows, row, "gained"),
                         (int16_t)rcpt_session_rows_int(rows, row, "status"), is_first(rows, row));
     const char *from = status_name(ladder, old, old_text), *to = status_name(ladder, new, new_text);
+    /* The default is LOST: the message has a status of higher priority on another branch. */
     switch (outcome) {
     case RCPT_OUTCOME_APPLIED:
         if (old == new)
@@ -100,6 +107,7 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
 
 /* ---- as JSON ---- */
 
+/* Missing values are null in the JSON; rcpt_json_text() writes NULL so. */
 static void put(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
                 const char *column)
 {
@@ -114,6 +122,7 @@ static void put_number(struct rcpt_json *json, const struct rcpt_session_rows *r
     rcpt_json_int(json, rcpt_session_rows_int(rows, row, column));
 }
 
+/* The database joins names by blanks, which no name of the ladder has. */
 static void put_words(struct rcpt_json *json, const char *name, const char *words)
 {
     rcpt_json_key(json, name);
@@ -135,6 +144,7 @@ static void put_place(struct rcpt_json *json, const struct rcpt_session_rows *ro
     put_number(json, rows, row, "index");
 }
 
+/* null says that the message has no row, which is not the same as an empty one. */
 static void write_message(struct rcpt_json *json, const struct rcpt_session_rows *rows)
 {
     rcpt_json_key(json, "message");
@@ -156,6 +166,7 @@ static void write_message(struct rcpt_json *json, const struct rcpt_session_rows
     rcpt_json_end_object(json);
 }
 
+/* `effect` is a word for tools, `why` a sentence for people. */
 static void write_receipt(struct rcpt_json *json, const struct explanation *explanation, size_t row)
 {
     const struct rcpt_session_rows *rows = explanation->receipts;
@@ -203,6 +214,7 @@ static void write_json(const struct explanation *explanation)
 
 /* ---- for people ---- */
 
+/* For people a dash says "none"; the JSON has null. */
 static const char *or_dash(const char *text)
 {
     return text != NULL && text[0] != '\0' ? text : "-";
@@ -234,6 +246,7 @@ static void print_message(const struct rcpt_session_rows *rows)
     }
 }
 
+/* topic/partition@offset[index], as log lines and dead letters name a record's event. */
 static void print_place(const struct rcpt_session_rows *rows, size_t row)
 {
     print_text(rcpt_session_rows_text(rows, row, "topic"));
@@ -241,6 +254,7 @@ static void print_place(const struct rcpt_session_rows *rows, size_t row)
            rcpt_session_rows_int(rows, row, "offset"), rcpt_session_rows_int(rows, row, "index"));
 }
 
+/* Without timeline.retention only parked receipts are known; the line says how to keep more. */
 static void print_receipts(const struct explanation *explanation)
 {
     const struct rcpt_session_rows *rows = explanation->receipts;
@@ -315,6 +329,7 @@ static bool read_all(struct command_context *context, const char *id,
 /* Nothing known is an answer with its own exit code. */
 static int print(const struct explanation *explanation, enum command_format format)
 {
+    /* A message may be known by its row alone, or by a dead letter alone. */
     size_t known = rcpt_session_rows_count(explanation->message) +
                    rcpt_session_rows_count(explanation->receipts) +
                    rcpt_session_rows_count(explanation->letters);
@@ -330,6 +345,7 @@ static int print(const struct explanation *explanation, enum command_format form
     return command_printed(known > 0 ? EX_OK : EX_NOINPUT);
 }
 
+/* Read-only: nothing here can change the message. */
 int command_explain(const struct command_call *call)
 {
     enum command_format format;

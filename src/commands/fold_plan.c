@@ -1,5 +1,6 @@
 /* `receiptd fold-plan`: reads the history of a topic and says what a fold rule would publish with
- * other windows (folds/plan.c computes). Joins no group and changes nothing. */
+ * other windows (folds/plan.c computes). Joins no group and changes nothing. All events are kept in
+ * memory, as a group's hash and a time, and each window is computed over the same events. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #define MOST_WINDOWS 16u
 #define MOST_EVENTS  20000000 /* 16 bytes each */
 
+/* The state of one run. command_fold_plan() frees events and collector. */
 struct planning {
     const struct rcpt_fold_config *fold;
     struct rcpt_arena arena;
@@ -52,6 +54,7 @@ static bool read_windows(const struct command_call *call, struct planning *plann
     return planning->row_count > 0;
 }
 
+/* The rule may be new: nothing in the database is asked. */
 static const struct rcpt_fold_config *find_rule(const struct rcpt_config *config, const char *name)
 {
     for (size_t index = 0; index < config->folds_count; index++)
@@ -72,6 +75,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
         planning->skipped++;
         return true;
     }
+    /* Doubling keeps copies few; the limit of --limit bounds the whole. */
     if (planning->count == planning->capacity) {
         planning->capacity = planning->capacity > 0 ? 2 * planning->capacity : 65536;
         planning->events =
@@ -82,6 +86,7 @@ static bool on_message(void *context, const struct rcpt_kafka_message *message)
     return planning->count < planning->limit;
 }
 
+/* Reads to the end that the topic has now, and blocks until then, which a command may do. */
 static bool read_topic(const struct rcpt_config *config, struct planning *planning,
                        struct rcpt_error *error)
 {
@@ -117,6 +122,7 @@ static int write_picture(const char *path, const struct planning *planning)
     return command_fail(&error);
 }
 
+/* --topic replaces the rule's topic, so that a rule can be tried on a copy of production. */
 static int plan(const struct command_call *call, const struct rcpt_config *config,
                 struct planning *planning)
 {
@@ -127,6 +133,8 @@ static int plan(const struct command_call *call, const struct rcpt_config *confi
     planning->spec.topic = topic != NULL ? topic : planning->spec.topic;
     if (planning->spec.topic == NULL)
         return command_usage(call, "the rule reads no topic: name one with --topic");
+    /* The same collector as the daemon's: it decides which records are events of the rule, and
+     * their group. */
     planning->collector = rcpt_fold_collector_new(&planning->spec, 1);
     if (!read_topic(config, planning, &error))
         return command_fail(&error);

@@ -19,11 +19,13 @@ struct section {
     size_t begin, end;
 };
 
+/* One campaign at a time, moved on by next_funnel(). */
 struct funnel {
     const char *campaign;
     struct section counts, kpis;
 };
 
+/* Columns are read by name; NULL is SQL's null. */
 static const char *text(const struct section *section, size_t row, const char *column)
 {
     return rcpt_session_rows_text(section->rows, row, column);
@@ -97,6 +99,7 @@ static void write_kpis(const struct section *section, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
+/* Keys are part of the interface, as are those of the CSV. */
 static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
@@ -138,6 +141,7 @@ static void print_share(int64_t part, int64_t whole)
     report_print_padded(stdout, share, 11, true);
 }
 
+/* Linear: a funnel has some twenty rows. */
 static bool find_status(const struct section *section, const char *status, size_t *found)
 {
     for (size_t row = section->begin; row < section->end && status != NULL; row++) {
@@ -200,6 +204,7 @@ static void print_counts(const struct section *section)
     }
 }
 
+/* A rate without a denominator is not printed at all: a dash would look like a fault. */
 static void print_kpis(const struct section *section)
 {
     for (size_t row = section->begin; row < section->end; row++) {
@@ -214,6 +219,7 @@ static void print_kpis(const struct section *section)
     }
 }
 
+/* Messages without a campaign form a funnel with an empty name. */
 static void print_funnel(const struct funnel *funnel)
 {
     printf("campaign ");
@@ -227,6 +233,7 @@ static void print_funnel(const struct funnel *funnel)
 
 /* ---- CSV ---- */
 
+/* Rates are left out: they follow from the counts. */
 static void add_csv_rows(const struct section *section, struct report *report)
 {
     static const char *const columns[] = {"campaign_id", "status", "name",   "parent",
@@ -250,6 +257,7 @@ static bool next_funnel(struct funnel *funnel)
     return true;
 }
 
+/* One table over all campaigns, for a spreadsheet. */
 static void print_csv(struct funnel *funnel)
 {
     static const struct report_column columns[] = {
@@ -311,6 +319,7 @@ static bool read_funnels(struct command_context *context, const char *campaign,
     return *kpis != NULL && rcpt_session_commit(session, error);
 }
 
+/* A campaign that no message and no receipt has named does not exist: exit code 66. */
 int command_funnel(const struct command_call *call)
 {
     enum command_format format;

@@ -16,12 +16,12 @@ int command_generate(const struct command_call *call)
                  {"bash", completion_write_bash},
                  {"zsh", completion_write_zsh},
                  {"sql", generate_sql}};
-    const char *wanted = call->argument != NULL ? call->argument : "";
+    const char *name = call->argument != NULL ? call->argument : "";
     for (size_t index = 0; index < sizeof(pages) / sizeof(pages[0]); index++) {
-        if (strcmp(pages[index].name, wanted) != 0)
+        if (strcmp(pages[index].name, name) != 0)
             continue;
         pages[index].write(stdout);
         return command_printed(EX_OK);
     }
-    return command_usage(call, "\"%s\" cannot be made: man, config-man, bash, zsh or sql", wanted);
+    return command_usage(call, "\"%s\" cannot be made: man, config-man, bash, zsh or sql", name);
 }

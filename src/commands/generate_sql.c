@@ -7,6 +7,7 @@
 #include "manual.h"
 #include "postgres/statements.h"
 
+/* A file ends with a semicolon and a line feed, which PREPARE puts itself. */
 static void write_statement(FILE *out, const char *folder, const char *variant,
                             const struct rcpt_pg_statement *statement)
 {
@@ -17,6 +18,7 @@ static void write_statement(FILE *out, const char *folder, const char *variant,
             statement->sql);
 }
 
+/* Statements outside of the lanes have one form each. */
 static void write_list(FILE *out, const char *folder,
                        const struct rcpt_pg_statement *(*list_of)(size_t *count))
 {
@@ -28,16 +30,17 @@ static void write_list(FILE *out, const char *folder,
 
 /* By name and by text: only statements that differ are printed again. */
 static bool is_among(const struct rcpt_lane_statements *statements,
-                     const struct rcpt_pg_statement *wanted)
+                     const struct rcpt_pg_statement *statement)
 {
     size_t count;
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
-        if (strcmp(list[index].name, wanted->name) == 0)
-            return strcmp(list[index].sql, wanted->sql) == 0;
+        if (strcmp(list[index].name, statement->name) == 0)
+            return strcmp(list[index].sql, statement->sql) == 0;
     return false;
 }
 
+/* The files that subscribers name (transition_subscriber.file). */
 #define FOLDS         "lane/subscribers/folds"
 #define FOLDS_COLUMNS "lane/subscribers/folds_columns"
 #define ACTIONS       "lane/subscribers/actions"

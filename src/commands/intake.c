@@ -27,11 +27,13 @@ struct intake_process {
     struct intake_endpoints endpoints;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced, or closed */
     char instance[APP_INSTANCE_BYTES];
-    uint64_t told_records, told_ns; /* acknowledged by the last status line, for its rate */
+    uint64_t status_records, status_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
 };
 
+/* The intake calls this when its readiness changes. Service manager and pages show the same
+ * state. */
 static void on_ready(void *context, bool ready, const char *reason)
 {
     struct intake_process *process = context;
@@ -47,10 +49,10 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
     uint64_t now = uv_hrtime();
     if (process->intake != NULL)
         rcpt_intake_totals(process->intake, &totals);
-    double seconds = process->told_ns > 0 ? (double)(now - process->told_ns) / 1e9 : 0;
-    double rate = seconds > 0 ? (double)(totals.records - process->told_records) / seconds : 0;
-    process->told_records = totals.records;
-    process->told_ns = now;
+    double seconds = process->status_ns > 0 ? (double)(now - process->status_ns) / 1e9 : 0;
+    double rate = seconds > 0 ? (double)(totals.records - process->status_records) / seconds : 0;
+    process->status_records = totals.records;
+    process->status_ns = now;
     if (process->stopping || process->intake == NULL)
         snprintf(text, SUPERVISOR_STATUS_BYTES, process->stopping ? "stopping" : "starting");
     else if (!process->endpoints.ready)
@@ -60,6 +62,7 @@ static void describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
                  totals.waiting_requests);
 }
 
+/* The supervisor's last callback: the process has nothing left to wait for. */
 static void on_nothing(void *context)
 {
     (void)context;
@@ -77,6 +80,7 @@ static void close_handles(struct intake_process *process)
     supervisor_close(&process->supervisor, on_nothing);
 }
 
+/* The endpoints read the tracer's figures, so they lose their pointer first. */
 static void on_tracer_closed(void *context)
 {
     struct intake_process *process = context;
@@ -99,7 +103,7 @@ static void on_closed(void *context)
     close_rest(context);
 }
 
-/* What was not acknowledged by Kafka was not answered with 2xx: the gateways send it again. */
+/* A request gets 2xx only after Kafka's acknowledgement, so gateways send the others again. */
 static void on_deadline(uv_timer_t *timer)
 {
     const struct intake_process *process = timer->data;
@@ -115,6 +119,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct intake_process *process = handle->data;
     if (process->intake == NULL)
         return; /* all that is left are spans on their way */
+    /* Only TLS certificates are read again: accounts need a restart of this process. */
     if (number == SIGHUP) {
         supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
@@ -134,6 +139,7 @@ static void on_signal(uv_signal_t *handle, int number)
     rcpt_intake_drain(process->intake);
 }
 
+/* A client that closes its connection must not end the process, so SIGPIPE is ignored. */
 static void start_signals(struct intake_process *process)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
@@ -145,6 +151,7 @@ static void start_signals(struct intake_process *process)
     }
 }
 
+/* NULL without tracing.endpoint: nothing is traced then. */
 static struct rcpt_tracer *start_tracer(struct intake_process *process)
 {
     const struct rcpt_config *config = process->config;
@@ -206,6 +213,8 @@ static int run(const struct rcpt_config *config)
     return exit_code;
 }
 
+/* Order: memory limits before anything allocates, the log before the first line, warnings before
+ * the first request. */
 int command_intake(const struct command_call *call)
 {
     if (command_option(call, "try") != NULL)

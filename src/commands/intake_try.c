@@ -13,6 +13,7 @@
 #define MAX_INPUT_BYTES (64u << 20)
 #define PREFIX          "/dlr/"
 
+/* Accounts are few, and the search runs once. */
 static const struct rcpt_intake_account_config *find_account(const struct rcpt_config *config,
                                                              const char *name)
 {
@@ -33,6 +34,7 @@ static int fail_account(const struct rcpt_config *config, const char *name)
     return EX_NOINPUT;
 }
 
+/* The bound is far above any body that the intake takes. */
 static char *read_input(size_t *size)
 {
     char *text = rcpt_malloc(MAX_INPUT_BYTES);
@@ -40,7 +42,7 @@ static char *read_input(size_t *size)
     return text;
 }
 
-/* What follows /dlr/NAME; a sample whose path is another is taken as if it came there. */
+/* The path behind /dlr/NAME. A sample with another path is read as if it had come to /dlr/NAME. */
 static struct rcpt_text tail_of(struct rcpt_text path, const char *account)
 {
     size_t size = strlen(PREFIX) + strlen(account);
@@ -53,6 +55,7 @@ static struct rcpt_text tail_of(struct rcpt_text path, const char *account)
     return (struct rcpt_text){path.at + size, path.size - size};
 }
 
+/* The time of receipt, for events that carry none. */
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -95,7 +98,7 @@ static bool report_drops(const struct rcpt_intake_result *result)
     return lost;
 }
 
-/* Exit codes tell apart: refused, something lost, all fine. */
+/* Exit codes distinguish three ends: refused (77), something lost (65), all fine. */
 static int report(const struct rcpt_intake_account *account,
                   const struct rcpt_intake_result *result, struct rcpt_arena *arena)
 {
@@ -130,6 +133,8 @@ static int try_request(const struct rcpt_intake_account_config *config,
         headers[index].value =
             (struct rcpt_text){message->headers[index].value, message->headers[index].value_size};
     }
+    /* The source is loopback: an account with `allow` refuses the sample unless it lists
+     * 127.0.0.1. */
     struct rcpt_intake_request request = {
         .method = {message->method, strlen(message->method)},
         .tail = tail_of((struct rcpt_text){message->path, message->path_size}, config->name),
@@ -151,6 +156,7 @@ static int try_request(const struct rcpt_intake_account_config *config,
     return command_printed(exit_code);
 }
 
+/* Loads partially: a laptop with accounts only, without brokers and database, is enough. */
 int command_intake_try(const struct command_call *call)
 {
     const char *name = command_option(call, "try");

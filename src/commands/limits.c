@@ -11,7 +11,8 @@
 #include "report.h"
 
 #define MINUTE_US 60000000
-#define NUMBER    24
+/* Bytes of a number's text. */
+#define NUMBER 24
 
 /* Runs one statement. With `pipeline` the statement says whether such a pipeline exists. */
 static int run(const struct command_call *call, const char *file, size_t count,
@@ -34,6 +35,7 @@ static int run(const struct command_call *call, const char *file, size_t count,
     return exit_code;
 }
 
+/* Lists read only, in a read-only session. */
 static int list(const struct command_call *call, const char *file,
                 const struct report_column *columns, size_t count, enum command_format format)
 {
@@ -73,7 +75,7 @@ static bool read_number(const struct command_call *call, const char *name, int64
     return true;
 }
 
-/* What is not given stays as it is. */
+/* Limits without an option keep their values: their parameters are NULL. */
 static int set(const struct command_call *call, const char *org)
 {
     char rate[NUMBER], burst[NUMBER], concurrency[NUMBER], weight[NUMBER];
@@ -88,6 +90,8 @@ static int set(const struct command_call *call, const char *org)
     return run(call, "command/org_set", 6, values, NULL);
 }
 
+/* The columns show limits, then how far they are used; `*` is the row of all organisations
+ * together. */
 int command_org(const struct command_call *call, enum command_format format)
 {
     static const struct report_column columns[] = {
@@ -104,8 +108,10 @@ int command_org(const struct command_call *call, enum command_format format)
         return command_usage(call, "which organisation? * stands for all together");
     if (strcmp(verb, "set") == 0)
         return set(call, org);
+    /* The organisation falls back to the configuration's limits. */
     if (strcmp(verb, "clear") == 0)
         return run(call, "command/org_clear", 1, &org, NULL);
+    /* A pause is one more value of the organisation's row; the limits stay. */
     bool pause = strcmp(verb, "pause") == 0;
     if (!pause && strcmp(verb, "resume") != 0)
         return command_usage(call, "unknown verb \"%.40s\": list, set, clear, pause or resume",
@@ -114,6 +120,7 @@ int command_org(const struct command_call *call, enum command_format format)
     return run(call, "command/org_set", 6, values, NULL);
 }
 
+/* A pause stops claims of all instances with their next round; calls in flight end as usual. */
 int command_pipeline(const struct command_call *call, enum command_format format)
 {
     static const struct report_column columns[] = {

@@ -7,6 +7,7 @@
 #include "base/version.h"
 #include "command.h"
 
+/* No date: builds of one version must be equal byte by byte. */
 void manual_title(const char *name, int section, FILE *out)
 {
     fprintf(out,
@@ -18,6 +19,7 @@ void manual_title(const char *name, int section, FILE *out)
 /* Escapes what roff would read as a request or a font; backticks become bold. */
 void manual_text(const char *text, FILE *out)
 {
+    /* `fresh`: at the beginning of a line, where roff takes a dot for a request. */
     bool bold = false, fresh = true;
     for (; *text != '\0'; text++) {
         if (fresh && (*text == '.' || *text == '\''))
@@ -49,6 +51,7 @@ static void write_paragraph(const char *text, size_t size, FILE *out)
     fputs(columns ? "\n.fi\n" : "\n", out);
 }
 
+/* An empty line in a text of the table begins a new paragraph. */
 static void write_paragraphs(const char *text, FILE *out)
 {
     for (;;) {
@@ -60,6 +63,7 @@ static void write_paragraphs(const char *text, FILE *out)
     }
 }
 
+/* Names are bold, arguments italic, as manual pages have it. */
 static void write_option(const char *name, const char *argument, const char *doc, FILE *out)
 {
     fputs(".TP\n\\fB\\-\\-", out);
@@ -75,6 +79,7 @@ static void write_option(const char *name, const char *argument, const char *doc
     fputc('\n', out);
 }
 
+/* A subsection for each command, with its options below. */
 static void write_command(const struct command *command, FILE *out)
 {
     fputs(".SS \"receiptd ", out);
@@ -94,6 +99,7 @@ static void write_command(const struct command *command, FILE *out)
                      command->options[index].doc, out);
 }
 
+/* The two options that no row has. */
 static void write_common(FILE *out)
 {
     fputs(".SH OPTIONS\nEvery command takes:\n", out);
@@ -101,6 +107,7 @@ static void write_common(FILE *out)
     write_option("help", NULL, "print the help of the command", out);
 }
 
+/* roff, not plain text: it goes out unescaped. */
 static const char ending[] =
     ".SH EXIT STATUS\n"
     "0 done; 1 the answer is no, such as drift found by an audit; otherwise those of sysexits.h:\n"

@@ -6,7 +6,7 @@
 
 /* ---- manual.c ---- */
 void manual_title(const char *name, int section, FILE *out);
-/* A text of a table as man(7) wants it: nothing in it is taken for a request, `words` are bold. */
+/* A text of a table, escaped for man(7): nothing in it is taken for a request, `words` are bold. */
 void manual_text(const char *text, FILE *out);
 /* receiptd(1) */
 void manual_write_commands(FILE *out);

@@ -75,7 +75,7 @@ static bool lock(struct migrate_plan *plan)
 
 /* An existing table may hold statuses that the ladder does not have, and rows that no trigger has
  * counted. */
-static bool look_at_mapped_rows(struct migrate_plan *plan, bool *has_rows)
+static bool check_mapped_rows(struct migrate_plan *plan, bool *has_rows)
 {
     if (!plan->maps_inbox)
         return true;
@@ -105,9 +105,10 @@ static bool apply(struct migrate_plan *plan, bool *has_rows)
         if (!rcpt_session_execute(session, plan->steps[index].sql, error))
             return false;
     }
-    return look_at_mapped_rows(plan, has_rows) && rcpt_session_commit(session, error);
+    return check_mapped_rows(plan, has_rows) && rcpt_session_commit(session, error);
 }
 
+/* All or nothing: DDL of PostgreSQL is transactional, so a failure leaves the schema as it was. */
 static bool migrate(struct migrate_plan *plan)
 {
     bool has_rows = false;
@@ -129,6 +130,7 @@ static bool migrate(struct migrate_plan *plan)
     return true;
 }
 
+/* A dry run's session is read-only, so it needs fewer rights. */
 int command_migrate(const struct command_call *call)
 {
     struct command_context context;

@@ -1,5 +1,5 @@
-/* What a migration has to do: steps of plain words and SQL, from looking at the database only.
- * Private to this folder. */
+/* The plan of a migration: steps of plain words and SQL. Making it only reads the database. Private
+ * to this folder. */
 #ifndef RECEIPTD_COMMANDS_MIGRATE_H
 #define RECEIPTD_COMMANDS_MIGRATE_H
 
@@ -29,14 +29,14 @@ struct migrate_plan {
     size_t step_count;
     bool maps_inbox; /* an existing table comes in: its rows were not seen by the ladder's check */
     bool hands_over[MIGRATE_DEFINERS]; /* a function gets its owner, after it was made */
-    char note[256];                    /* what is left to an administrator; "": nothing */
+    char note[256];                    /* a task that is left to an administrator; "": none */
 };
 
 void migrate_plan_init(struct migrate_plan *plan, struct command_context *context,
                        const struct command_call *call, bool dry_run);
 void migrate_plan_fini(struct migrate_plan *plan);
 
-/* Looks at the database and fills the steps. Within the migration's transaction, after its lock;
+/* Reads the database's state and fills the steps. Within the migration's transaction, after its lock;
  * for a dry run within a read-only one. False with the error in the context. */
 RCPT_MUST_CHECK bool migrate_plan_make(struct migrate_plan *plan);
 

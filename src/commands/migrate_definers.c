@@ -104,12 +104,12 @@ static bool plan_definer(struct migrate_plan *plan, const struct rcpt_session_ro
                          size_t row)
 {
     /* The trigger's function may be missing where nothing is counted. */
-    bool wanted = row == MIGRATE_WATCHER || plan->context->config->inbox.count_targeted ||
+    bool needed = row == MIGRATE_WATCHER || plan->context->config->inbox.count_targeted ||
                   rcpt_session_rows_bool(state, row, "function_exists");
     migrate_bind(plan, definers[row].variable, rcpt_session_rows_text(state, row, "role"));
     if (rcpt_session_rows_text(state, row, "problem") != NULL)
         return refuse_problem(plan, state, row);
-    plan->hands_over[row] = wanted && !rcpt_session_rows_bool(state, row, "settled");
+    plan->hands_over[row] = needed && !rcpt_session_rows_bool(state, row, "settled");
     return !plan->hands_over[row] || plan_role(plan, state, row);
 }
 

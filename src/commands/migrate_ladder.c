@@ -26,11 +26,13 @@ enum {
 };
 static const char *const array_names[ARRAYS] = {"1", "2", "3", "4", "5", "6", "7", "8", "9"};
 
+/* Arrays are texts in PostgreSQL's own form, since a dry run prints them into a script. */
 static void add_text(struct rcpt_array_text *array, const char *text)
 {
     rcpt_array_text_add(array, text, strlen(text));
 }
 
+/* Parents of roots, bits of statuses and implied statuses of most flags do not exist: null. */
 static void add_int_or_null(struct rcpt_array_text *array, bool is_null, int64_t value)
 {
     if (is_null)
@@ -39,6 +41,7 @@ static void add_int_or_null(struct rcpt_array_text *array, bool is_null, int64_t
         rcpt_array_text_add_int(array, value);
 }
 
+/* One element in each of the six arrays of statuses and flags, in the ladder's order. */
 static void add_entry(struct rcpt_array_text arrays[ARRAYS], const struct rcpt_ladder_entry *entry)
 {
     rcpt_array_text_add_int(&arrays[CODES], entry->code);
@@ -139,6 +142,7 @@ bool migrate_check_callers(struct migrate_plan *plan)
     return good;
 }
 
+/* Every status that a message has must be in the new ladder, with the same code and parent. */
 bool migrate_ladder_check(struct migrate_plan *plan)
 {
     if (!migrate_check_callers(plan))
@@ -173,7 +177,8 @@ struct ladder_state { /* columns of ladder_state.sql */
     int64_t pins;
 };
 
-/* Where the ladder only grows, running daemons stay right: no batch is waited for, no daemon is fenced off. */
+/* Where the ladder only grows, running daemons stay right: the migration waits for no batch and
+ * fences off no daemon. */
 static bool plan_change(struct migrate_plan *plan, const struct ladder_state *state)
 {
     size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);

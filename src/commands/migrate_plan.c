@@ -26,6 +26,7 @@ static const struct {
 
 /* ---- bindings and steps ---- */
 
+/* The plan owns copies: values come from the configuration, from arrays and from the stack. */
 void migrate_bind(struct migrate_plan *plan, const char *name, const char *value)
 {
     RCPT_ASSERT(plan->binding_count < MIGRATE_MAX_BINDINGS);
@@ -34,6 +35,7 @@ void migrate_bind(struct migrate_plan *plan, const char *name, const char *value
     plan->bindings[plan->binding_count++] = (struct rcpt_pg_binding){.name = name, .value = copy};
 }
 
+/* A missing name is a bug, so it is asserted. */
 const char *migrate_binding(const struct migrate_plan *plan, const char *name)
 {
     size_t index = 0;
@@ -146,6 +148,7 @@ static void bind_inbox(struct migrate_plan *plan)
     migrate_bind(plan, "mapping", mapping);
 }
 
+/* NULL: the view or trigger has no comment, so receiptd did not make it. */
 static bool is_mapping(const struct migrate_plan *plan, const char *stored)
 {
     return stored != NULL && strcmp(stored, migrate_binding(plan, "mapping")) == 0;
@@ -173,6 +176,8 @@ static bool refuse_kind(struct migrate_plan *plan, bool is_view)
     return false;
 }
 
+/* `kind` is PostgreSQL's relkind: r a table, p a partitioned one, v a view; NULL: there is nothing
+ * yet. */
 static bool plan_own_inbox(struct migrate_plan *plan, const char *kind, int64_t fillfactor)
 {
     if (kind != NULL && strcmp(kind, "v") == 0)
@@ -235,6 +240,7 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
 
 /* ---- the trigger ---- */
 
+/* Whether the trigger's table is the inbox of today. */
 static bool is_base(const struct migrate_plan *plan, const struct rcpt_session_rows *triggers,
                     size_t row)
 {
@@ -255,14 +261,14 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
 /* At most one trigger stays: on the table of today, if new rows are to be counted. */
 static bool plan_triggers(struct migrate_plan *plan)
 {
-    bool wanted = config_of(plan)->inbox.count_targeted, found = false, good = true;
+    bool counts = config_of(plan)->inbox.count_targeted, found = false, good = true;
     const char *const values[] = {config_of(plan)->postgres.schema};
     struct rcpt_session_rows *rows = rcpt_session_query(
         plan->context->session, rcpt_sql("migrate/triggers"), 1, values, &plan->context->error);
     if (rows == NULL)
         return false;
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
-        bool keep = wanted && is_base(plan, rows, row);
+        bool keep = counts && is_base(plan, rows, row);
         if (keep)
             found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
                     !migrate_part_changes(plan, "functions/install_inbox_trigger");
@@ -270,7 +276,7 @@ static bool plan_triggers(struct migrate_plan *plan)
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
     }
-    if (good && wanted && !found)
+    if (good && counts && !found)
         good = migrate_add(plan, "migrate/inbox_trigger",
                            "create the trigger that counts TARGETED on %s.%s",
                            migrate_binding(plan, "inbox_schema"),
@@ -325,6 +331,8 @@ static bool read_version(struct migrate_plan *plan, int64_t *version)
     return true;
 }
 
+/* Versions count up and are never changed after a release; functions and views have hashes instead
+ * (migrate_parts.c). */
 static bool plan_versions(struct migrate_plan *plan, int64_t version)
 {
     bool good = true;
@@ -383,8 +391,6 @@ static bool check_session(struct migrate_plan *plan, const struct rcpt_session_r
  * for a check of a partition. */
 bool migrate_plan_make(struct migrate_plan *plan)
 {
-    /* A policy is a function of the table's owner: rather an error than his function. So is a check
-     * of a partition, which need not be looked at. */
     if (!rcpt_session_execute(plan->context->session,
                               "SET LOCAL row_security = off; SET LOCAL constraint_exclusion = off",
                               &plan->context->error))

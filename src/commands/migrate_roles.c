@@ -8,6 +8,8 @@
 
 #define ROLE_NAME_MAX 63u /* PostgreSQL cuts longer ones off */
 
+/* The option, the variable of the SQL files that holds its value, and the file that gives the
+ * rights. */
 static const struct {
     const char *name, *variable, *file;
 } options[] = {
@@ -24,7 +26,6 @@ static bool check_name(struct migrate_plan *plan, const char *option, const char
         return rcpt_error_fatal(&plan->context->error, EX_USAGE,
                                 "--%s: a name has 1 to %u bytes, this has %zu", option,
                                 ROLE_NAME_MAX, size);
-    /* What is granted to it would go to all who are members, or take away what it has to have. */
     const char *whose = strncmp(name, "pg_", 3) == 0 ? "of PostgreSQL's own"
                         : strcmp(name, migrate_binding(plan, "counter_role")) == 0 ||
                                 strcmp(name, migrate_binding(plan, "watcher_role")) == 0
@@ -73,6 +74,7 @@ static bool plan_creation(struct migrate_plan *plan, const char *name,
                              "create role %s, without a password", name);
 }
 
+/* The state is read before the plan runs: a role that this plan creates is not there yet. */
 static bool plan_role(struct migrate_plan *plan, const char *option, const char *variable,
                       const char *file)
 {
@@ -95,6 +97,7 @@ static bool plan_role(struct migrate_plan *plan, const char *option, const char 
                                role, plan->context->config->postgres.schema);
 }
 
+/* Roles without an option are left alone, also their rights. */
 bool migrate_roles_plan(struct migrate_plan *plan)
 {
     bool good = true;

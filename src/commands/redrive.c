@@ -14,6 +14,7 @@
 #include "postgres/array_text.h"
 #include "postgres/sql.h"
 
+/* Texts, since they are parameters. Both bound a transaction: whichever is reached first. */
 #define PAGE_LETTERS "500"
 #define PAGE_BYTES   "16777216"
 
@@ -138,6 +139,7 @@ static bool park(const struct redriver *redriver, const struct letter *letter,
     return true;
 }
 
+/* Events of one letter are parked by one statement, which also deletes the letter. */
 static bool move_letter(const struct redriver *redriver, const struct letter *letter,
                         const struct rcpt_record *record, struct redrive_counts *counts)
 {

@@ -8,7 +8,7 @@ struct redrive_counts {
     int64_t moved;    /* letters */
     int64_t receipts; /* of them, parked */
     int64_t left;     /* letters that are not valid today either */
-    int64_t cut;      /* of these, letters that hold only the first bytes of what was refused */
+    int64_t cut;      /* of these, letters that hold only the first bytes of the refused payload */
 };
 
 /* Goes through the letters with this reason (NULL: all) once, in the order of their positions,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 
+/* The columns are borrowed and must outlive the report. */
 void report_init(struct report *report, const struct report_column *columns, size_t column_count)
 {
     memset(report, 0, sizeof(*report));
@@ -22,6 +23,8 @@ void report_fini(struct report *report)
     free(report->cells);
 }
 
+/* Cells come row by row, in the order of the columns. The report keeps a copy; NULL is a missing
+ * value. */
 void report_add(struct report *report, const char *text)
 {
     if (report->cell_count == report->capacity) {
@@ -38,12 +41,14 @@ void report_add_int(struct report *report, int64_t value)
     report_add(report, text);
 }
 
+/* A row that is not complete is a bug of the caller. */
 size_t report_row_count(const struct report *report)
 {
     RCPT_ASSERT(report->cell_count % report->column_count == 0);
     return report->cell_count / report->column_count;
 }
 
+/* Cells of a row are adjacent. */
 static const char *cell(const struct report *report, size_t row, size_t column)
 {
     return report->cells[row * report->column_count + column];
@@ -59,6 +64,7 @@ size_t report_width(const char *text)
     return width;
 }
 
+/* Control bytes would move the cursor or hide text, so each becomes a question mark. */
 void report_print_padded(FILE *out, const char *text, size_t width, bool right)
 {
     size_t used = report_width(text);
@@ -75,6 +81,7 @@ void report_print_padded(FILE *out, const char *text, size_t width, bool right)
         fprintf(out, "%*s", blanks, "");
 }
 
+/* Two passes over the rows: the first finds widths, the second prints. */
 static size_t column_width(const struct report *report, size_t column)
 {
     size_t width = report_width(report->columns[column].name);
@@ -96,6 +103,7 @@ static void print_table_cell(const struct report *report, size_t column, size_t 
     fputs(last ? "\n" : "  ", out);
 }
 
+/* Numbers are set to the right, texts to the left; a dash stands for a missing value. */
 void report_print_table(const struct report *report, FILE *out)
 {
     size_t rows = report_row_count(report);
@@ -167,6 +175,7 @@ void report_write_json(const struct report *report, struct rcpt_json *json)
     rcpt_json_end_array(json);
 }
 
+/* Rows of a query are read by the names of the report's columns. */
 void report_add_rows(struct report *report, const struct rcpt_session_rows *rows)
 {
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
@@ -174,6 +183,7 @@ void report_add_rows(struct report *report, const struct rcpt_session_rows *rows
             report_add(report, rcpt_session_rows_text(rows, row, report->columns[column].name));
 }
 
+/* JSON and CSV stay empty tables without rows; only a reader gets a sentence. */
 void report_print(const struct report *report, enum command_format format, const char *none)
 {
     struct rcpt_json json;

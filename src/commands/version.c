@@ -10,6 +10,7 @@
 #include "command.h"
 #include "kafka/consumer.h"
 
+/* Clang also defines __VERSION__ and __GNUC__, so it is asked first. */
 #ifdef __clang__
 #define COMPILER "clang"
 #else

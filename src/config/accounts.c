@@ -1,20 +1,27 @@
-/* The fields of an entry of intake.accounts. What they mean together is checked when the account is
- * made (gateways/account.c). */
+/* The fields of an entry of intake.accounts; table.c names this list as the record of that key.
+ * What the fields mean together is checked when the account is made (gateways/account.c), because
+ * templates and statuses must be compiled for it. */
 #include "rows.h"
 
 #define FIELD(member)       MEMBER(struct rcpt_intake_account_config, member)
 #define LIST(member, count) MEMBER_LIST(struct rcpt_intake_account_config, member, count)
+/* A text that gateways/template.c compiles: it says where in a request a value stands. The limit of
+ * 500 bytes bounds the compiled form. */
 #define TEMPLATE(path, member, meaning)                                                            \
     {                                                                                              \
         (path), RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(member), .min = 1, .max = 500,       \
                                                                        .doc = (meaning)            \
     }
 
+/* The names of choices. libcyaml writes the number beside the name into the member, which has the
+ * size of an int for an enum and of a byte for a bool. */
 static const cyaml_strval_t verify_modes[] = {
     {"required", RCPT_INTAKE_VERIFY_REQUIRED},
     {"optional", RCPT_INTAKE_VERIFY_OPTIONAL},
     {"off", RCPT_INTAKE_VERIFY_OFF},
 };
+/* weak.c takes SHARED to QUERY as the methods that send the secret itself, so their enum values
+ * must stay neighbours. */
 static const cyaml_strval_t auths[] = {
     {"gateway", RCPT_INTAKE_AUTH_GATEWAY},
     {"shared", RCPT_INTAKE_AUTH_SHARED},
@@ -38,12 +45,13 @@ static const cyaml_strval_t digests[] = {
     {"md5", RCPT_INTAKE_DIGEST_MD5},       {"sha1", RCPT_INTAKE_DIGEST_SHA1},
     {"sha256", RCPT_INTAKE_DIGEST_SHA256}, {"sha512", RCPT_INTAKE_DIGEST_SHA512},
 };
+/* A choice of two that is stored as a bool: the names say more than true and false would. */
 static const cyaml_strval_t machine_opens[] = {
     {"count", true},
     {"flag", false},
 };
 
-/* The entries of custom.statuses after the check: what was a map is a list by then. */
+/* The entries of custom.statuses after the check, which has turned the map into a list. */
 #define PAIR(member)                                                                               \
     .offset = offsetof(struct rcpt_intake_pair, member),                                           \
     .size = sizeof(((struct rcpt_intake_pair *)NULL)->member)
@@ -57,6 +65,8 @@ static const struct rcpt_config_row mapping_rows[] = {
 static const struct rcpt_config_table mapping_record = {mapping_rows, COUNT_OF(mapping_rows),
                                                         sizeof(struct rcpt_intake_pair)};
 
+/* The order is that of the reference page. Each row is REQUIRED or NULLABLE, or has a default;
+ * lists and maps begin empty. */
 static const struct rcpt_config_row rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
      .doc = "the gateway calls `/dlr/NAME`; letters, digits, `-` and `_`"},
@@ -87,19 +97,21 @@ static const struct rcpt_config_row rows[] = {
     {"digest", RCPT_CONFIG_CHOICE, 0, FIELD(digest), .initial = "any", CHOICES(digests),
      .doc = "the one signature of Vonage SMS that counts, as Vonage's dashboard has it; `md5hash` "
             "and `md5` are weak"},
+    /* These two weaken the verification, so both are off unless the operator accepts the risk;
+     * check-config prints a note for unsigned_ids. */
     {"plivo_v2", RCPT_CONFIG_CHOICE, 0, FIELD(plivo_v2), .initial = "false", CHOICES(booleans),
-     .doc = "also Plivo's V2 signature, which covers none of the parameters: whoever has captured "
-            "one can write any receipt"},
+     .doc = "also Plivo's V2 signature, which covers none of the parameters: a captured one is "
+            "good for any receipt"},
     {"unsigned_ids", RCPT_CONFIG_CHOICE, 0, FIELD(unsigned_ids), .initial = "false",
      CHOICES(booleans),
-     .doc = "URL and headers count also where the signature covers the body alone: whoever has "
-            "captured a request can name any message"},
+     .doc = "URL and headers count also where the signature covers the body alone: a captured "
+            "request can then name any message"},
     {"allow", RCPT_CONFIG_LIST, 0, LIST(allow, allow_count), .initial = "[]", .max = 200,
      .doc = "addresses or networks that may send; empty: all"},
     {"max_age", RCPT_CONFIG_DURATION, 0, FIELD(max_age_ms), .initial = "48h", .min = 0,
      .max = 365LL * 24 * 3600 * 1000,
      .doc = "signatures that carry a time are good for so long, and numbers used once are "
-            "remembered; longer than the gateway retries; 0: for ever"},
+            "remembered; longer than the gateway retries; 0: without limit"},
     TEMPLATE("message_id", message_id, "template of our own message id, where requests carry it"),
     TEMPLATE("campaign_id", campaign_id, "template of the campaign's id"),
     {"channel", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(channel), .min = 1, .max = 63,
@@ -110,6 +122,8 @@ static const struct rcpt_config_row rows[] = {
      CHOICES(machine_opens),
      .doc = "an open that the gateway ascribes to a machine: `count` as OPENED with the flag "
             "MACHINE_OPEN, or `flag` alone"},
+    /* The keys of custom count for `gateway: custom` only: they describe a format for which no
+     * adapter is written. */
     TEMPLATE("custom.id", custom.id, "template of the gateway's message id"),
     TEMPLATE("custom.message_id", custom.message_id, "template of our message id"),
     TEMPLATE("custom.status", custom.status, "template of the gateway's word for the status"),

@@ -1,5 +1,7 @@
 /* The check of a file against the table: which keys there are, lists, maps and records, and the
- * normal form of the whole. Single values are checked by check_value.c. Called by config.c. */
+ * normal form of the whole (check.h says why there is one). The order is: collect the nodes of all
+ * rows (keys.c), then check and write row by row. The first mistake ends the check, since a later
+ * one may be its consequence. Single values are checked by check_value.c. Called by config.c. */
 #include "check_internal.h"
 
 #include <inttypes.h>
@@ -12,6 +14,7 @@
 #include "tree.h"
 #include "value.h"
 
+/* Lists and records contain values, which may be lists and records again. */
 static bool check_value(struct checker *checker, struct value *value);
 
 static yaml_node_t *node_of(const struct checker *checker, int index)
@@ -19,8 +22,7 @@ static yaml_node_t *node_of(const struct checker *checker, int index)
     return yaml_document_get_node(&checker->file->document, index);
 }
 
-/* What a list, a mapping or a single value is called in errors follows libyaml's order of node
- * types. */
+/* The words for the type of a node, in the order of libyaml's node types. */
 static bool fail_type(struct checker *checker, const struct value *value)
 {
     static const char *const found[] = {"nothing", "a single value", "a list", "a mapping"};
@@ -47,6 +49,7 @@ static bool fail_empty(struct checker *checker, const struct value *value)
 
 /* ---- lists and maps ---- */
 
+/* For lists, min and max of the row count entries, not bytes. */
 static bool check_count(struct checker *checker, const struct value *value, int64_t count)
 {
     const struct rcpt_config_row *row = value->row;
@@ -162,6 +165,8 @@ static bool check_property(struct checker *checker, const struct value *map, con
     return good;
 }
 
+/* The document keeps both of two equal keys; without this check the later one would win
+ * silently. */
 static bool check_property_name(struct checker *checker, const struct value *map,
                                 const yaml_node_pair_t *pair)
 {
@@ -218,6 +223,8 @@ static void write_default(struct checker *checker, const struct rcpt_config_row 
     }
 }
 
+/* An explicit null means "not set" where that is a state of the key. For other keys it is a
+ * mistake: fail_empty() says so. */
 static bool is_unset(const struct rcpt_config_row *row, const yaml_node_t *node)
 {
     if (node == NULL)
@@ -307,6 +314,7 @@ static bool check_named_records(struct checker *checker, const struct value *val
     return true;
 }
 
+/* Records come as a list of mappings, or, where the row is NAMED, as one mapping. */
 static bool check_records(struct checker *checker, const struct value *value)
 {
     if (value->node->type == YAML_MAPPING_NODE)
@@ -323,7 +331,8 @@ static bool check_records(struct checker *checker, const struct value *value)
     return true;
 }
 
-/* Its meaning is checked when the rest of the configuration is known. */
+/* The grammar of a tree needs the ladder and the endpoints, so pipelines.c checks it after the
+ * rest. Here the node becomes text, which the configuration keeps for comparing and printing. */
 static bool check_tree(struct checker *checker, const struct value *value)
 {
     const yaml_node_item_t *items = value->node->data.sequence.items.start;
@@ -338,18 +347,18 @@ static bool check_tree(struct checker *checker, const struct value *value)
 /* The type of the node first, then the value: an error about the type is easier to understand. */
 static bool check_value(struct checker *checker, struct value *value)
 {
-    yaml_node_type_t wanted = YAML_SCALAR_NODE;
+    yaml_node_type_t expected = YAML_SCALAR_NODE;
     if (value->row->type == RCPT_CONFIG_TOPICS || value->row->type == RCPT_CONFIG_LIST ||
         value->row->type == RCPT_CONFIG_RECORDS || value->row->type == RCPT_CONFIG_TREE)
-        wanted = YAML_SEQUENCE_NODE;
+        expected = YAML_SEQUENCE_NODE;
     else if (value->row->type == RCPT_CONFIG_MAP)
-        wanted = YAML_MAPPING_NODE;
+        expected = YAML_MAPPING_NODE;
     if (rcpt_config_is_null(value->node))
         return fail_empty(checker, value);
     if (value->row->type == RCPT_CONFIG_RECORDS && value->row->flags & RCPT_CONFIG_NAMED &&
         value->node->type == YAML_MAPPING_NODE)
-        wanted = YAML_MAPPING_NODE;
-    if (value->node->type != wanted)
+        expected = YAML_MAPPING_NODE;
+    if (value->node->type != expected)
         return fail_type(checker, value);
     switch (value->row->type) {
     case RCPT_CONFIG_TOPICS:
@@ -369,8 +378,8 @@ static bool check_value(struct checker *checker, struct value *value)
 
 /* ---- the whole ---- */
 
-/* A ladder in the file replaces the default one as a whole, so its three lists are looked at
- * together. */
+/* A ladder in the file replaces the default one as a whole: a list that the file leaves out is
+ * empty then, and not the default list. */
 static bool check_ladder(struct checker *checker, const struct rcpt_config_row *row,
                          yaml_node_t *node, bool given)
 {
@@ -384,6 +393,7 @@ static bool check_ladder(struct checker *checker, const struct rcpt_config_row *
     return true;
 }
 
+/* One of the three lists is enough. */
 static bool is_ladder_given(yaml_node_t *const *nodes)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -410,7 +420,8 @@ static bool check_rows(struct checker *checker)
     return true;
 }
 
-/* Rows of the ladder share one place: they are checked together. */
+/* An error of the ladder often concerns two of its lists, so it gets the place of the key `ladder`
+ * above all three. */
 struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file, const char *path)
 {
     int row = rcpt_config_find(rcpt_config_table(), path);
@@ -426,6 +437,8 @@ struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file,
     }
 }
 
+/* The writer may fail only when memory or disk is full; `normal` is memory, so a failure is a
+ * bug. */
 bool rcpt_config_check(struct rcpt_config_file *file, FILE *normal)
 {
     struct rcpt_config_keys keys = {file->name, &file->document, rcpt_config_table(),

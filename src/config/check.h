@@ -25,7 +25,7 @@ struct rcpt_config_file {
  * the file does not give it. */
 struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file, const char *path);
 
-/* Notes where the secret `text` of `key` came from, unless it is known; config_weak.c. */
+/* Notes where the secret `text` of `key` came from, unless it is known; weak.c. */
 void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
                              enum rcpt_secret_source source, const char *text);
 

@@ -23,8 +23,7 @@ struct value {
 
 /* "FILE:LINE:COLUMN: LABEL: text". Returns false. */
 bool rcpt_config_fail_value(struct checker *checker, const struct value *value, const char *text);
-/* What an error may show: the text as it stands in the file, since an expanded one may hold
- * anything. */
+/* The text that an error may show: the one of the file, since an expanded one may be secret. */
 const char *rcpt_config_value_shown(const struct value *value, char out[64]);
 /* Sets value->text: the environment and files of secrets are put in. */
 RCPT_MUST_CHECK bool rcpt_config_resolve(struct checker *checker, struct value *value);

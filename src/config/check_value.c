@@ -1,5 +1,5 @@
-/* Single values of the file against their rows: expansion, length, range, choice. Writes what is
- * good to the normal form. Called by check.c. */
+/* Single values of the file against their rows: expansion, length, range, choice. Writes good
+ * values to the normal form. Called by check.c. */
 #include "check_internal.h"
 
 #include <inttypes.h>
@@ -17,6 +17,8 @@ bool rcpt_config_fail_value(struct checker *checker, const struct value *value, 
                              rcpt_config_place_of(value->node), "%s: %s", value->label, text);
 }
 
+/* The raw text of the file is shown, never the expanded one: a variable may hold a password
+ * although its key is no secret. */
 const char *rcpt_config_value_shown(const struct value *value, char out[64])
 {
     return value->secret ? "<redacted>" : rcpt_config_shown(rcpt_config_scalar(value->node), out);
@@ -60,6 +62,7 @@ static bool check_length(struct checker *checker, const struct value *value)
     return rcpt_config_fail_value(checker, value, text);
 }
 
+/* Identifiers and table names have their own grammar, which bounds their length too. */
 static bool check_text(struct checker *checker, const struct value *value)
 {
     char text[256], part[64];
@@ -79,6 +82,8 @@ static bool check_text(struct checker *checker, const struct value *value)
     return true;
 }
 
+/* The normal form has plain integers in base units (bytes, milliseconds, millionths), since
+ * libcyaml knows no units. */
 void rcpt_config_write_number(struct checker *checker, int64_t number)
 {
     char text[RCPT_CONFIG_NUMBER_BYTES];
@@ -97,6 +102,7 @@ static bool check_number(struct checker *checker, const struct value *value)
                  rcpt_config_expected(row->type));
         return rcpt_config_fail_value(checker, value, text);
     }
+    /* The range is checked after the unit is applied, so that 1d and 86400s are one value. */
     if (number < row->min || number > row->max) {
         rcpt_config_format_number(row->type, row->min, min);
         rcpt_config_format_number(row->type, row->max, max);
@@ -132,6 +138,7 @@ static bool check_choice(struct checker *checker, const struct value *value)
     return false;
 }
 
+/* The text is freed here; topics keep theirs longer and call rcpt_config_resolve() themselves. */
 bool rcpt_config_check_scalar(struct checker *checker, struct value *value)
 {
     if (!rcpt_config_resolve(checker, value))

@@ -1,7 +1,8 @@
 /* Loading a configuration: file → nodes (yaml.c) → check and normal form (check.c) → struct
  * (schema.c, libcyaml) → checks over several keys → ladder, accounts, fold rules, pipelines. The
  * nodes live until the last check, so that every error has its line and column. Called by commands,
- * and by a reload in a worker thread: no state outlives the call. */
+ * and by a reload in a worker thread: no state outlives the call. The result belongs to the caller.
+ * Only rcpt_config_take_over() and pipelines_take() change it later. */
 #include "config.h"
 
 #include <errno.h>
@@ -121,6 +122,8 @@ static bool check_tls(struct loading *loading)
                              "http.tls_certificate and http.tls_key go together: one is not set");
 }
 
+/* Checks that need the values of several rows. They run on the loaded struct, where defaults are
+ * filled in. */
 static bool check_together(struct loading *loading)
 {
     const struct rcpt_config *config = loading->config;
@@ -145,7 +148,8 @@ static bool make_ladder(struct loading *loading)
     return false;
 }
 
-/* An account is made and thrown away: what makes it checks its templates, statuses and secrets. */
+/* The account is made and freed again, because its constructor is the check: it compiles templates
+ * and parses statuses and secrets. The intake makes its own when it starts. */
 static bool check_account(struct loading *loading, size_t index)
 {
     const struct rcpt_intake_account_config *accounts = loading->config->intake.accounts;
@@ -167,7 +171,7 @@ static bool check_account(struct loading *loading, size_t index)
     return account != NULL;
 }
 
-/* What the fields of an account mean together, its templates and its statuses. */
+/* All accounts use the ladder of this configuration, so make_ladder() runs first. */
 static bool check_accounts(struct loading *loading)
 {
     for (size_t index = 0; index < loading->config->intake.accounts_count; index++)
@@ -195,8 +199,8 @@ static bool check_folds(struct loading *loading)
 
 /* ---- actions ---- */
 
-/* Errors of an endpoint name it by its name and give the place of the list: the fields' places are
- * gone by then. */
+/* Errors of an endpoint have its name and the place of the list: the places of its fields are not
+ * kept. */
 static bool check_endpoint(struct loading *loading, size_t index)
 {
     const struct rcpt_config_endpoint *endpoints = loading->config->actions.endpoints;
@@ -218,6 +222,7 @@ static bool check_endpoint(struct loading *loading, size_t index)
                                      "actions.endpoints: secret %u of %.63s is not whsec_ and the "
                                      "base64 of 24 to 64 bytes",
                                      at + 1, endpoint->name);
+    /* A header of the operator must not replace one that receiptd signs or sets itself. */
     for (unsigned at = 0; at < endpoint->headers_count; at++) {
         const char *header = endpoint->headers[at];
         if (!rcpt_webhook_header_is_valid(header))
@@ -230,6 +235,8 @@ static bool check_endpoint(struct loading *loading, size_t index)
                                      "%.*s from receiptd; remove it",
                                      at + 1, endpoint->name, (int)strcspn(header, ":"), header);
     }
+    /* A call must end, and its result be stored, before another worker may claim the action. Half
+     * of the lease is left for storing the result. */
     if (endpoint->timeout_ms * 2 <= loading->config->actions.lease_ms)
         return true;
     return rcpt_config_error(loading->file.error, loading->file.name, place,
@@ -238,7 +245,8 @@ static bool check_endpoint(struct loading *loading, size_t index)
                              endpoint->name);
 }
 
-/* Pipelines are compiled once, here: the actions take the result when they start. */
+/* Pipelines are compiled once, here. The actions take the result over when they start
+ * (pipelines_take), so it is NULL afterwards. */
 static bool check_actions(struct loading *loading)
 {
     struct rcpt_config *config = loading->config;
@@ -308,7 +316,8 @@ static bool set_unreadable(struct rcpt_error *error, const char *path, int code)
     return false;
 }
 
-/* The text is bounded before it is parsed. */
+/* The buffer has one byte more than the limit: rcpt_config_read_yaml() then sees that the file is
+ * too large. */
 static char *read_file(const char *path, size_t *size, struct rcpt_error *error)
 {
     FILE *file = fopen(path, "re");
@@ -327,6 +336,7 @@ static char *read_file(const char *path, size_t *size, struct rcpt_error *error)
     return text;
 }
 
+/* The text may hold literal secrets, so it is wiped before it is freed. */
 static struct rcpt_config *load(const char *path, bool partial, struct rcpt_error *error)
 {
     size_t size;
@@ -344,11 +354,14 @@ struct rcpt_config *rcpt_config_load(const char *path, struct rcpt_error *error)
     return load(path, false, error);
 }
 
+/* Only `intake --try` loads partially: it needs no brokers and no database. */
 struct rcpt_config *rcpt_config_load_for_try(const char *path, struct rcpt_error *error)
 {
     return load(path, true, error);
 }
 
+/* The compiled parts go first: they are not members of the table, so libcyaml does not know
+ * them. */
 void rcpt_config_free(struct rcpt_config *config)
 {
     if (config == NULL)

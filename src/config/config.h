@@ -39,7 +39,7 @@ struct rcpt_fold_collect_config { /* an entry of folds.collect */
 #define RCPT_FOLD_COLUMN_PREFIX                                                                    \
     "inbox." /* of fields of transitions that the platform's table has */
 
-struct rcpt_fold_config { /* an entry of folds (config_folds.c) */
+struct rcpt_fold_config { /* an entry of folds (folds.c) */
     char *name;
     enum rcpt_fold_source source;
     char *topic;                    /* that is read; NULL unless source is topic */
@@ -275,7 +275,7 @@ struct rcpt_config_changes { /* paths of keys whose values differ, in the order 
 };
 
 /* Exchanges the values of all keys that differ and may change while running; `config` then holds
- * what is in effect, `fresh` what is to be freed. */
+ * the values in effect, and the caller frees `fresh`. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes);
 

@@ -1,5 +1,6 @@
-/* Compares configurations, row by row of the table: a reload takes over what differs and may change
- * (operate/reload.c); the hash tells instances that are set differently. */
+/* Compares configurations, row by row of the table: a reload takes over the values that differ and
+ * may change (operate/reload.c); the hash shows whether instances have the same settings. Both
+ * configurations stay owned by the caller. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static bool same_text(const char *left, const char *right)
     return left == right || (left != NULL && right != NULL && strcmp(left, right) == 0);
 }
 
+/* Counts are unsigned or size_t, as libcyaml fills either. */
 static size_t count_of(const struct rcpt_config_row *row, const void *base)
 {
     unsigned count;
@@ -38,6 +40,8 @@ static size_t count_of(const struct rcpt_config_row *row, const void *base)
     return count;
 }
 
+/* Types up to TABLE are texts behind a pointer; all others stand in the member itself. The order of
+ * the enum in table.h makes this one comparison. */
 static bool same_single(const struct rcpt_config_row *row, const void *left, const void *right)
 {
     if (row->type <= RCPT_CONFIG_TABLE)
@@ -66,6 +70,7 @@ static bool same_pairs(const struct rcpt_config_pair *left, const struct rcpt_co
     return true;
 }
 
+/* Lists of different length differ; otherwise entry by entry. */
 static bool same_value(const struct rcpt_config_row *row, const void *left, const void *right);
 
 /* Records are compared in order: order may mean something, as in the ladder. */
@@ -99,7 +104,8 @@ static bool same_value(const struct rcpt_config_row *row, const void *left, cons
     return same_records(row->record, ours, theirs, count);
 }
 
-/* Members are at most two pointers wide. */
+/* Exchanging instead of copying keeps ownership simple: freeing `fresh` later frees the old values.
+ * Members are at most two pointers wide. */
 static void exchange(void *left, void *right, size_t size)
 {
     char kept[16];
@@ -118,8 +124,8 @@ static void exchange_value(const struct rcpt_config_row *row, struct rcpt_config
                  row->count_size);
 }
 
-/* Compiled pipelines always change hands: they belong to the text in effect, and those of before
- * may be taken already. */
+/* Compiled pipelines are always exchanged: they belong to the text in effect, and the actions may
+ * have taken the earlier ones already. */
 void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh,
                            struct rcpt_config_changes *changes)
 {

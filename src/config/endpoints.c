@@ -1,4 +1,5 @@
-/* The fields of an entry of actions.endpoints. */
+/* The fields of an entry of actions.endpoints. config.c checks them together (URL, secrets,
+ * headers, time-out against the lease); src/actions uses them. */
 #include "rows.h"
 
 #define FIELD(member)       MEMBER(struct rcpt_config_endpoint, member)
@@ -7,6 +8,8 @@
 static const struct rcpt_config_row rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
      .doc = "what pipelines call it"},
+    /* A URL often contains a token in its path or query. So it counts as a secret, and logs and
+     * errors name the endpoint instead. */
     {"url", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED | RCPT_CONFIG_SECRET, FIELD(url), .min = 8,
      .max = 4000, .doc = "where to POST; http or https; it may hold a secret, so it is not shown"},
     {"secrets", RCPT_CONFIG_LIST, RCPT_CONFIG_SECRET, LIST(secrets, secrets_count), .initial = "[]",

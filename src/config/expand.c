@@ -53,6 +53,7 @@ static const char *expand_one(struct rcpt_buffer *out, const char *at, char prob
         snprintf(problem, 160, "environment variable %s is not set", name);
         return NULL;
     }
+    /* As in a shell, `:-` also replaces an empty variable. */
     bool done = value == NULL || (value[0] == '\0' && fallback != NULL)
                     ? append(out, fallback, (size_t)(end - fallback))
                     : append(out, value, strlen(value));
@@ -63,6 +64,8 @@ static const char *expand_one(struct rcpt_buffer *out, const char *at, char prob
     return end + 1;
 }
 
+/* One pass, without recursion: a variable's value that itself contains ${ is not expanded again.
+ * UTF-8 is checked at the end, because the environment may hold any bytes. */
 char *rcpt_config_expand(const char *text, char problem[160])
 {
     struct rcpt_buffer out = {0};
@@ -122,7 +125,7 @@ static char *absolute_path(const char *path, const char *config_name)
     return joined;
 }
 
-/* Without O_NONBLOCK a named pipe would hold up the start for ever. */
+/* Without O_NONBLOCK a named pipe would block the start until a writer opens it. */
 static int open_regular(const char *path, bool *is_open, const char **problem)
 {
     struct stat status;
@@ -166,6 +169,7 @@ static char *read_secret(int fd, const char **problem)
     return bytes;
 }
 
+/* The file's mode is reported, not refused: check-config prints a note for it. */
 char *rcpt_config_read_secret(const char *path, const char *config_name, bool *is_open,
                               char problem[160])
 {

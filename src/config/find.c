@@ -1,4 +1,5 @@
-/* Look-ups in a table of keys: by path, by section, and what a name says about its value. */
+/* Look-ups in a table of keys: by path, by section, and what a name says about its value. All are
+ * linear: a table has some 130 rows, and only loading looks keys up. */
 #include <string.h>
 #include <strings.h>
 
@@ -12,6 +13,7 @@ int rcpt_config_find(const struct rcpt_config_table *where, const char *path)
     return -1;
 }
 
+/* Sections have no rows of their own: a path is one if some row continues it with a dot. */
 bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *path)
 {
     size_t size = strlen(path);
@@ -22,11 +24,14 @@ bool rcpt_config_is_section(const struct rcpt_config_table *where, const char *p
     return false;
 }
 
+/* ladder.statuses, ladder.flags and ladder.overrides make one object. */
 bool rcpt_config_is_ladder(const struct rcpt_config_row *row)
 {
     return strncmp(row->path, "ladder.", 7) == 0;
 }
 
+/* librdkafka does not say which of its properties are secret, so the name decides. A word too many
+ * hides a harmless value; a word too few would print a password. */
 bool rcpt_config_is_secret_property(const char *name)
 {
     static const char *const words[] = {"password", "secret", "key", "token", "jaas", "oauth"};
@@ -36,6 +41,7 @@ bool rcpt_config_is_secret_property(const char *name)
     return false;
 }
 
+/* The section without a name holds the keys at the top of the file. */
 bool rcpt_config_is_in(const struct rcpt_config_row *row, const struct rcpt_config_section *section)
 {
     size_t size = strlen(section->path);

@@ -1,6 +1,7 @@
-/* Fold rules in the configuration: the fields of an entry of `folds`, and what they mean together:
- * fields that transitions or topics have, statuses of the ladder, where publications go. Called by
- * config.c. */
+/* Fold rules in the configuration: the fields of an entry of `folds`, and what they mean
+ * together: fields that transitions or topics have, statuses of the ladder, the target of
+ * publications. A rule's mistake would otherwise show only when its first group is published.
+ * Called by config.c. */
 #include "folds.h"
 
 #include <string.h>
@@ -17,12 +18,14 @@ static const cyaml_strval_t sources[] = {
     {"transitions", RCPT_FOLD_TRANSITIONS},
     {"topic", RCPT_FOLD_TOPIC},
 };
+/* What a group keeps of a field's values; core/fold_kind.h explains each kind. */
 static const cyaml_strval_t kinds[] = {
     {"set", RCPT_FOLD_SET},   {"sum", RCPT_FOLD_SUM},     {"min", RCPT_FOLD_MIN},
     {"max", RCPT_FOLD_MAX},   {"count", RCPT_FOLD_COUNT}, {"first", RCPT_FOLD_FIRST},
     {"last", RCPT_FOLD_LAST},
 };
 
+/* An entry of collect. */
 #define COLLECT(member) MEMBER(struct rcpt_fold_collect_config, member)
 static const struct rcpt_config_row collect_rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, COLLECT(name), .min = 1, .max = 63,
@@ -37,7 +40,7 @@ static const struct rcpt_config_table collect_record = {collect_rows, COUNT_OF(c
 
 static const struct rcpt_config_row rows[] = {
     {"name", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(name), .min = 1, .max = 63,
-     .doc = "name of the rule, for ever: groups belong to it"},
+     .doc = "name of the rule, never changed: groups belong to it"},
     {"source", RCPT_CONFIG_CHOICE, 0, FIELD(source), .initial = "transitions", CHOICES(sources),
      .doc = "what the core changed, or events of a topic"},
     {"topic", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(topic), .min = 1, .max = 249,
@@ -92,6 +95,8 @@ const struct rcpt_config_table rcpt_config_fold_record = {rows, COUNT_OF(rows),
 
 /* ---- what they mean together ---- */
 
+/* All errors name the rule. The places of its fields are gone by now, so config.c adds the place of
+ * `folds`. */
 static bool fail(struct rcpt_error *error, const struct rcpt_fold_config *fold, const char *what,
                  const char *value)
 {
@@ -107,6 +112,7 @@ enum field { /* of a transition */
              FIELD_MOVING,     /* a column that the transition itself changes */
 };
 
+/* Linear: the lists are short, and only loading searches them. */
 static bool is_one_of(const char *name, const char *const *names, size_t count)
 {
     for (size_t index = 0; index < count; index++)
@@ -138,7 +144,7 @@ static enum field transition_field(const char *name)
                                                                         : FIELD_KNOWN;
 }
 
-/* Three mistakes look alike and need different answers. */
+/* Three similar mistakes need different answers. */
 static bool check_field(const struct rcpt_fold_config *fold, const char *where, const char *name,
                         struct rcpt_error *error)
 {
@@ -158,6 +164,7 @@ static bool check_field(const struct rcpt_fold_config *fold, const char *where, 
     return false;
 }
 
+/* A publication has only the fields of its group key, besides what it collects. */
 static bool is_key_field(const struct rcpt_fold_config *fold, const char *name)
 {
     for (size_t index = 0; index < fold->group_key_count; index++)
@@ -172,8 +179,9 @@ static bool check_statuses(const struct rcpt_fold_config *fold,
                            struct rcpt_error *error)
 {
     const char *values = match->value;
-    bool wants_flag = strcmp(match->name, "flags") == 0;
-    bool wants_status = strcmp(match->name, "prev_status") == 0;
+    /* A match of `status` takes both kinds: a flag's receipt is a transition too. */
+    bool needs_flag = strcmp(match->name, "flags") == 0;
+    bool needs_status = strcmp(match->name, "prev_status") == 0;
     for (;;) {
         size_t size = strcspn(values, "|");
         char name[64];
@@ -182,9 +190,9 @@ static bool check_statuses(const struct rcpt_fold_config *fold,
         bool is_flag = entry >= 0 && rcpt_ladder_entry(ladder, (size_t)entry)->is_flag;
         if (entry < 0)
             return fail(error, fold, "match: the ladder has no status", name);
-        if ((wants_flag && !is_flag) || (wants_status && is_flag))
+        if ((needs_flag && !is_flag) || (needs_status && is_flag))
             return fail(error, fold,
-                        wants_flag ? "match: flags: a status, not a flag:"
+                        needs_flag ? "match: flags: a status, not a flag:"
                                    : "match: prev_status: a flag, not a status:",
                         name);
         if (values[size] == '\0')
@@ -193,12 +201,14 @@ static bool check_statuses(const struct rcpt_fold_config *fold,
     }
 }
 
+/* These three fields have values that the ladder names; others take any text. */
 static bool is_of_ladder(const char *name)
 {
     return strcmp(name, "status") == 0 || strcmp(name, "prev_status") == 0 ||
            strcmp(name, "flags") == 0;
 }
 
+/* A value outside of the ladder would never match, and the rule would never publish. */
 static bool check_matches(const struct rcpt_fold_config *fold, const struct rcpt_ladder *ladder,
                           struct rcpt_error *error)
 {
@@ -247,6 +257,7 @@ static bool check_topic(const struct rcpt_fold_config *fold, struct rcpt_error *
     return true;
 }
 
+/* Two collected values under one name would overwrite each other in the publication. */
 static bool check_collect(const struct rcpt_fold_config *fold, struct rcpt_error *error)
 {
     for (size_t index = 0; index < fold->collect_count; index++) {
@@ -259,6 +270,8 @@ static bool check_collect(const struct rcpt_fold_config *fold, struct rcpt_error
     return true;
 }
 
+/* A mistake here would show only at the first call, hours later perhaps, so URL and keys are parsed
+ * now. */
 static bool check_webhook(const struct rcpt_fold_config *fold, struct rcpt_error *error)
 {
     struct rcpt_webhook_secret secret;
@@ -277,6 +290,7 @@ static bool check_webhook(const struct rcpt_fold_config *fold, struct rcpt_error
 /* Exactly one way out: a topic or a webhook. */
 static bool check_publish(const struct rcpt_fold_config *fold, struct rcpt_error *error)
 {
+    /* The key decides the partition, so publications of one group stay in order by default. */
     const char *key = fold->publish.kafka.key;
     if ((fold->publish.kafka.topic == NULL) == (fold->publish.webhook.url == NULL))
         return fail(error, fold, "publish is either kafka with a topic or webhook with a url",
@@ -293,11 +307,13 @@ static bool check_publish(const struct rcpt_fold_config *fold, struct rcpt_error
     }
     if (fold->funnel && !is_key_field(fold, "campaign_id"))
         return fail(error, fold, "funnel needs campaign_id in group_key", NULL);
+    /* The window could never end by itself: max_hold would close every group first. */
     if (fold->max_hold_ms < fold->window_ms)
         return fail(error, fold, "max_hold is less than window", NULL);
     return true;
 }
 
+/* The name is the key of the rule's groups in the database, so two rules must not share it. */
 bool rcpt_config_check_fold(const struct rcpt_fold_config *folds, size_t index,
                             const struct rcpt_ladder *ladder, struct rcpt_error *error)
 {

@@ -76,6 +76,8 @@ static bool fail_unknown(const struct rcpt_config_keys *keys, const char *sectio
     return false;
 }
 
+/* Both places help: the error points to the second one, the hint to the first. 0: the key is
+ * new. */
 unsigned rcpt_config_first_line(yaml_document_t *document, const yaml_node_t *mapping,
                                 const yaml_node_pair_t *pair)
 {
@@ -88,6 +90,7 @@ unsigned rcpt_config_first_line(yaml_document_t *document, const yaml_node_t *ma
     return 0;
 }
 
+/* Sections nest: inbox.columns.status is two deep. */
 static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                             const char *section, struct rcpt_error *error);
 
@@ -123,6 +126,7 @@ static bool collect_pair(const struct rcpt_config_keys *keys, yaml_node_t *mappi
     return true;
 }
 
+/* A section without keys ("kafka:" with all lines below commented out) is empty and no mistake. */
 static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                             const char *section, struct rcpt_error *error)
 {
@@ -140,7 +144,7 @@ static bool collect_section(const struct rcpt_config_keys *keys, yaml_node_t *ma
     return true;
 }
 
-/* All that is missing at once; the hint shows how the first of them looks. */
+/* One error names all missing keys; the hint shows an example of the first. */
 static bool check_missing(const struct rcpt_config_keys *keys, const yaml_node_t *mapping,
                           struct rcpt_error *error)
 {
@@ -169,6 +173,8 @@ static bool check_missing(const struct rcpt_config_keys *keys, const yaml_node_t
     return false;
 }
 
+/* Missing keys are searched last: a mistyped required key should be reported as unknown, with the
+ * right name as hint, and not as missing. */
 bool rcpt_config_collect(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                          struct rcpt_error *error)
 {

@@ -15,7 +15,7 @@ struct rcpt_config_keys {
 };
 
 /* Walks the mapping (NULL or null: an empty one) and its sections. Errors name the key and, if one
- * is near, what was probably meant. */
+ * is near, the name that was probably meant. */
 RCPT_MUST_CHECK bool rcpt_config_collect(const struct rcpt_config_keys *keys, yaml_node_t *mapping,
                                          struct rcpt_error *error);
 

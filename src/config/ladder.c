@@ -1,5 +1,6 @@
-/* The fields of entries of ladder.statuses, ladder.flags and ladder.overrides. What they mean
- * together is checked by rcpt_ladder_new. */
+/* The fields of entries of ladder.statuses, ladder.flags and ladder.overrides. rcpt_ladder_new()
+ * checks what they mean together (unique codes, one root, parents with smaller codes). Each list is
+ * a record of its own, since flags get their codes by their place. */
 #include "rows.h"
 
 #define FIELD(member) MEMBER(struct rcpt_status_definition, member)
@@ -10,6 +11,7 @@ static const struct rcpt_config_row status_rows[] = {
      .doc = "stored number and priority at once: of two statuses the larger code wins"},
     {"parent", RCPT_CONFIG_TEXT, NULLABLE, FIELD(parent), .min = 1, .max = RCPT_LADDER_MAX_NAME,
      .doc = "the stage that a message in this status has certainly passed; only the root has none"},
+    /* No rule depends on it: it is for those who read the ladder's table. */
     {"terminal", RCPT_CONFIG_CHOICE, NULLABLE, FIELD(terminal), CHOICES(booleans),
      .doc = "for readers: nothing more is expected"},
 };

@@ -1,4 +1,4 @@
-/* The log as the configuration wants it: level, format, limits, and levels of single components. A
+/* The log as the configuration sets it: level, format, limits, and levels of single components. A
  * component is a folder of src that writes lines. Called at the start and by each reload. */
 #include <string.h>
 

@@ -12,6 +12,7 @@
 
 /* ---- docs/configuration.md ---- */
 
+/* A text that changes here also changes docs/configuration.md: run scripts/update-docs. */
 static const char introduction[] =
     "# Configuration\n"
     "\n"
@@ -80,6 +81,7 @@ const char *rcpt_config_type_name(enum rcpt_config_type type)
     return names[type];
 }
 
+/* The default ladder is too large for a cell; docs/semantics.md shows it. */
 static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
 {
     if (row->flags & RCPT_CONFIG_REQUIRED)
@@ -92,7 +94,7 @@ static void write_default_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "`%s`", row->initial);
 }
 
-/* What limits a value depends on its type: a range, a list of names, a length, a count. */
+/* The limit of a value depends on its type: a range, a list of names, a length, a count. */
 static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
@@ -110,6 +112,7 @@ static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "up to %s bytes", max);
 }
 
+/* Six cells, as the head of the table has them. */
 static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
 {
     fprintf(out, "| `%s` | %s%s | ", row->path, rcpt_config_type_name(row->type),
@@ -120,6 +123,8 @@ static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
     fprintf(out, " | %s | %s |\n", row->flags & RCPT_CONFIG_RELOADABLE ? "yes" : "no", row->doc);
 }
 
+/* A field has one cell for its default and its other choices. Ranges of fields are not shown: they
+ * are wide. */
 static void write_field_cell(const struct rcpt_config_row *field, FILE *out)
 {
     if (field->flags & RCPT_CONFIG_REQUIRED)
@@ -133,6 +138,7 @@ static void write_field_cell(const struct rcpt_config_row *field, FILE *out)
             fprintf(out, ", `%s`", field->choices[index].str);
 }
 
+/* The fields of a list's entries follow below the table that names the list. */
 static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
 {
     const struct rcpt_config_table *fields = row->record;
@@ -147,6 +153,7 @@ static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
     }
 }
 
+/* The keys without a section get a heading of their own. */
 static void write_reference_section(const struct rcpt_config_section *section, FILE *out)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -179,6 +186,7 @@ void rcpt_config_write_reference(FILE *out)
  * A comment is "# text". A setting that is commented out has no blank behind the #, or more than
  * one, so that taking the # away gives a line that is indented as it should be. */
 
+/* A section is commented out as a whole unless one of its keys is ACTIVE. */
 static bool is_active(const struct rcpt_config_section *section)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -196,6 +204,7 @@ struct margin {
     const char *inner; /* "#" for a setting that is commented out in an active section */
 };
 
+/* Prints the default ladder as a file would hold it, then puts the margin before each line. */
 static void write_default_ladder(const struct rcpt_config_row *row, const struct margin *margin,
                                  FILE *out)
 {
@@ -214,6 +223,7 @@ static void write_default_ladder(const struct rcpt_config_row *row, const struct
     free(text);
 }
 
+/* Quotes are needed where YAML would read a mapping, or a comment, in the value. */
 static void write_example_value(const struct rcpt_config_row *row, const struct margin *margin,
                                 FILE *out)
 {
@@ -260,6 +270,7 @@ static void write_group(const struct rcpt_config_row *row, const struct margin *
     fprintf(out, "%s%*s%s%s:\n", margin->outer, margin->indent, "", margin->inner, name);
 }
 
+/* A comment with the row's doc, then the key with its example or default. */
 static void write_example_row(const struct rcpt_config_row *row, bool active,
                               char group[PATH_BYTES], FILE *out)
 {
@@ -274,6 +285,7 @@ static void write_example_row(const struct rcpt_config_row *row, bool active,
     write_example_value(row, &margin, out);
 }
 
+/* Every row of the section, active or commented out, in the table's order. */
 static void write_example_section(const struct rcpt_config_section *section, FILE *out)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -293,7 +305,7 @@ void rcpt_config_write_example(FILE *out)
     size_t count;
     const struct rcpt_config_section *sections = rcpt_config_sections(&count);
     fputs("# receiptd.yaml: the smallest configuration, and every other key with its default.\n"
-          "# Take away a # to change a setting. docs/configuration.md tells more.\n"
+          "# Take away a # to change a setting. docs/configuration.md says more.\n"
           "# Made by scripts/update-docs from src/config/table.c.\n",
           out);
     for (size_t index = 0; index < count; index++)

@@ -1,6 +1,8 @@
 /* The grammar of `pipelines`: reads each pipeline into steps (struct compiler), resolves names of
- * stages, refuses cycles without a wait, and has the result written as JSON for the database.
- * Called by config.c when a configuration is loaded. */
+ * stages, refuses cycles without a wait, and has the result written as JSON for the database. Names
+ * of statuses, flags and endpoints are checked here, so ladder and endpoints come first. Called by
+ * config.c when a configuration is loaded. The parsed nodes are borrowed until pipelines_compile()
+ * returns. */
 #include "pipelines_internal.h"
 
 #include <stdlib.h>
@@ -10,6 +12,8 @@
 
 /* ---- actions ---- */
 
+/* The database stores the name, so an endpoint's URL may change without a new wording of the
+ * pipeline. */
 static bool find_endpoint(struct compiler *compiler, const yaml_node_t *node, const char *endpoint)
 {
     for (size_t index = 0; index < compiler->config->actions.endpoints_count; index++)
@@ -107,6 +111,7 @@ static void put_gate(struct compiler *compiler, struct step *step)
 {
     struct step *await = &compiler->steps[compiler->step_count++];
     *await = *step;
+    /* A gate moves on, to the await, or else past it (resolve_stages). */
     *step = (struct step){.op = OP_MOVE,
                           .stage = step->stage,
                           .when = step->when,
@@ -127,6 +132,7 @@ static bool read_action(struct compiler *compiler, yaml_node_t *node, const char
                               "wait await webhook produce move if unless"))
         return false;
     yaml_node_t *found = NULL;
+    /* Every verb is searched, so that an action with two of them is refused. */
     for (enum op op = OP_WEBHOOK; op < OP_END; op++) {
         yaml_node_t *each = pipelines_member(compiler, node, pipelines_op_name(op));
         if (each != NULL && found != NULL)
@@ -199,6 +205,7 @@ static bool read_stage(struct compiler *compiler, yaml_node_t *node)
     return true;
 }
 
+/* Stages may refer to later ones, so names are resolved when all stages are known. */
 static bool find_stage(struct compiler *compiler, const yaml_node_t *node, size_t *first)
 {
     const char *text = "";
@@ -213,6 +220,7 @@ static bool find_stage(struct compiler *compiler, const yaml_node_t *node, size_
     return pipelines_fail(compiler, node, "there is no stage \"%.63s\"", text);
 }
 
+/* RUN_ENDS stands for a step whose number is not known before the last stage is read. */
 static size_t end_of(const struct compiler *compiler, size_t step)
 {
     return step == RUN_ENDS ? compiler->step_count : step;
@@ -255,6 +263,7 @@ static bool check_cycles(struct compiler *compiler, const yaml_node_t *node)
                               "stage \"%.63s\" moves in a cycle without a wait%s", last->stage,
                               cycle.when);
     }
+    /* Waits do take time in these, but no action ever comes. */
     for (size_t start = 0; start < compiler->step_count; start++) {
         int64_t delay_ms = 0;
         const struct step *landed = &compiler->steps[pipelines_land(compiler, start, &delay_ms)];
@@ -335,6 +344,7 @@ static bool read_short(struct compiler *compiler, yaml_node_t *node)
     if ((webhook == NULL) == (produce == NULL))
         return pipelines_fail(compiler, node, "needs either stages, or one of webhook and produce");
     *step = (struct step){.stage = "", .awaits = NO_CODE};
+    /* A short form with `wait` has two steps: the wait, and then the action. */
     if (after != NULL) {
         step->op = OP_WAIT;
         step->next = 1;
@@ -419,6 +429,7 @@ static bool read_pipeline(struct compiler *compiler, const yaml_node_t *list,
     return good;
 }
 
+/* The count is raised for each good pipeline; the first mistake ends the reading. */
 static bool read_list(struct compiler *compiler, const yaml_node_t *list, struct rcpt_json *json)
 {
     rcpt_json_begin_array(json);

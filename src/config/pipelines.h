@@ -1,5 +1,5 @@
-/* `pipelines` of the configuration: checked, and turned into the steps that sql/migrate/005
- * stores. Private to this folder. */
+/* `pipelines` of the configuration: checked, and turned into the steps that pipelines_store()
+ * (sql/functions) stores. Private to this folder. */
 #ifndef RECEIPTD_CONFIG_PIPELINES_H
 #define RECEIPTD_CONFIG_PIPELINES_H
 
@@ -22,8 +22,8 @@ struct pipelines {
     struct pipelines_topics sources; /* whose records begin runs */
 };
 
-/* Statuses and flags are those of the configuration's ladder, endpoints those of
- * actions.endpoints. NULL with the place of what is wrong. */
+/* Statuses and flags are those of the configuration's ladder, endpoints those of actions.endpoints.
+ * NULL with an error that has the place of the mistake. */
 RCPT_MUST_CHECK struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
                                                     yaml_node_t *node,
                                                     const struct rcpt_config *config,

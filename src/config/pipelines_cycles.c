@@ -30,7 +30,7 @@ struct walk {
     int status;          /* of the message; RCPT_LADDER_NO_STATUS: there is none */
     uint32_t known, set; /* flags that are guessed; those of them that are set */
     uint32_t asked;      /* flags that the way depends on since the step at hand */
-    /* What the way depends on so far, in its order. */
+    /* The assumptions of the way so far, in its order. */
     struct assumption assumptions[MAX_STEPS * 2 * MAX_CODES];
     size_t count;
     size_t come_with[MAX_STEPS]; /* 1 and how many of them there were then; 0: is not on the way */
@@ -39,7 +39,7 @@ struct walk {
     size_t first, last; /* of the cycle */
 };
 
-/* ---- what is assumed ---- */
+/* ---- assumptions ---- */
 
 static const struct rcpt_ladder_entry *entry_of(const struct walk *walk, int code)
 {
@@ -57,7 +57,7 @@ static bool is_on_path(const struct walk *walk, int16_t code)
     return status == code;
 }
 
-/* False: that contradicts the status, or what was assumed before. */
+/* False: that contradicts the status, or an earlier assumption. */
 static bool assume(struct walk *walk, int16_t code, bool reached)
 {
     const struct rcpt_ladder_entry *entry = entry_of(walk, code);
@@ -191,7 +191,7 @@ static bool turns(struct walk *walk, size_t from, size_t to)
     return false;
 }
 
-/* ---- what is said of it ---- */
+/* ---- the message ---- */
 
 static void append(char *text, size_t size, const char *format, ...) RCPT_PRINTF(3, 4);
 

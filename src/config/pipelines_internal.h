@@ -29,7 +29,7 @@ struct step {
     bool is_gate; /* decides whether the await behind it begins, by its conditions */
     int16_t awaits;
     int64_t wait_ms; /* of a wait, or how long an await lasts */
-    /* What follows: for a stage by its name until all are known. */
+    /* The next steps. Stages are kept by name until all are known. */
     const yaml_node_t *next_stage, *else_stage;
     size_t next, other;
 };

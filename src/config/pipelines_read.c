@@ -6,6 +6,7 @@
 
 #include "value.h"
 
+/* Without a pipeline at hand (its name is not read yet) the error names the list alone. */
 bool pipelines_fail(struct compiler *compiler, const yaml_node_t *node, const char *format, ...)
 {
     char text[300];
@@ -59,6 +60,7 @@ bool pipelines_check_keys(struct compiler *compiler, const yaml_node_t *mapping,
         if (!found)
             return pipelines_fail(compiler, key, "%s has no key \"%.40s\": it may have %s", what,
                                   name, known);
+        /* Mappings are small, so each key is compared with all keys before it. */
         for (const yaml_node_pair_t *other = mapping->data.mapping.pairs.start; other < pair;
              other++)
             if (strcmp(rcpt_config_scalar(pipelines_node(compiler, other->key)), name) == 0)
@@ -67,6 +69,7 @@ bool pipelines_check_keys(struct compiler *compiler, const yaml_node_t *mapping,
     return true;
 }
 
+/* 249 bytes is Kafka's limit for names of topics, the longest names that occur here. */
 bool pipelines_read_text(struct compiler *compiler, const yaml_node_t *node, const char *what,
                          const char **text)
 {
@@ -77,6 +80,7 @@ bool pipelines_read_text(struct compiler *compiler, const yaml_node_t *node, con
     return true;
 }
 
+/* Fields become members of JSON and columns, so they follow the rules of SQL names. */
 bool pipelines_read_field(struct compiler *compiler, const yaml_node_t *node, const char *what,
                           const char **field)
 {
@@ -127,6 +131,7 @@ bool pipelines_read_status_or_flag(struct compiler *compiler, const yaml_node_t 
         return pipelines_fail(compiler, mapping, "%s needs either status or flag", what);
     if (!pipelines_read_code(compiler, given, code))
         return false;
+    /* Codes of flags begin above those of all statuses, so the code shows which one a name is. */
     if ((*code >= RCPT_LADDER_FIRST_FLAG_CODE) != (given == flag))
         return pipelines_fail(compiler, given, "\"%.63s\" is a %s", rcpt_config_scalar(given),
                               given == flag ? "status" : "flag");

@@ -1,6 +1,6 @@
-/* What a compiled pipeline looks like in the database: steps with their exits and delays, and a
- * hash by which pipelines_store() sees that the wording has changed. Called by pipelines.c; the
- * order of members is part of the hash. */
+/* A compiled pipeline as the database stores it: steps with their exits and delays, and a hash by
+ * which pipelines_store() sees that the wording has changed. Called by pipelines.c; the order of
+ * members is part of the hash. */
 #include "pipelines_internal.h"
 
 #include <inttypes.h>
@@ -15,6 +15,7 @@ const char *pipelines_op_name(enum op op)
     return names[op];
 }
 
+/* A condition needs a step of its own, since it is decided when the run arrives there. */
 bool pipelines_is_plain(const struct step *step)
 {
     return (step->op == OP_WAIT || step->op == OP_MOVE) && step->when.count == 0 &&
@@ -22,11 +23,12 @@ bool pipelines_is_plain(const struct step *step)
 }
 
 /* Plain waits and moves are no steps of their own: they become a delay and a target of the step
- * before. An await reached after a delay is entered at the step before it, because an event that
- * the await hears would otherwise cut the delay short. */
+ * before. An await reached after a delay is entered at the step before it, because an event for
+ * which the await waits would otherwise cut the delay short. */
 size_t pipelines_land(const struct compiler *compiler, size_t step, int64_t *delay_ms)
 {
     size_t before = step;
+    /* The bound ends the walk in a cycle of plain steps, which check_cycles() then refuses. */
     for (size_t hops = 0;
          hops <= compiler->step_count && pipelines_is_plain(&compiler->steps[step]); hops++) {
         if (compiler->steps[step].op == OP_WAIT)
@@ -88,6 +90,7 @@ static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t
     rcpt_json_end_object(json);
 }
 
+/* One text and a list of one text are the same to the database. */
 static void write_texts(struct compiler *compiler, struct rcpt_json *json, const char *name,
                         const yaml_node_t *node)
 {
@@ -127,12 +130,13 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
     write_number(json, "first_delay_ms", delay_ms);
     rcpt_json_key(json, "steps");
     rcpt_json_begin_array(json);
+    /* The end is a step too: runs that are over point to it. */
     for (size_t index = 0; index <= compiler->step_count; index++)
         write_step(compiler, json, index);
     rcpt_json_end_array(json);
 }
 
-/* FNV-1a over the members; it tells wordings apart and is no protection. */
+/* FNV-1a over the members; it distinguishes wordings and is no protection. */
 static void hash_of(struct compiler *compiler, char text[17])
 {
     char *members = NULL;

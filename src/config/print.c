@@ -35,6 +35,7 @@ static const char *choice_name(const struct rcpt_config_row *row, int64_t value)
     return row->choices[index].str;
 }
 
+/* Members are read by memcpy: the table knows their offset, not their type. */
 static const char *read_text(const struct rcpt_config_row *row, const void *base)
 {
     const char *text;
@@ -42,6 +43,7 @@ static const char *read_text(const struct rcpt_config_row *row, const void *base
     return text;
 }
 
+/* Text members may be NULL where the key is not set; numbers always have a value. */
 static void write_single(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                          const void *base)
 {
@@ -146,7 +148,8 @@ static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_co
         rcpt_config_write_plain(writer, "null");
         return;
     }
-    /* A connection string tells more than its password; other secrets are nothing but secret. */
+    /* The parts of a connection string beside its password help the reader; other secrets have no
+     * such parts. */
     bool is_dsn = rcpt_config_is_dsn(row->path);
     char *redacted = is_dsn ? rcpt_config_redact_dsn(text) : rcpt_strdup(RCPT_CONFIG_REDACTED);
     write_escaped(writer, redacted);
@@ -156,6 +159,8 @@ static void write_secret(struct rcpt_config_writer *writer, const struct rcpt_co
 static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_config_table *table,
                        const void *base, bool all);
 
+/* Fields of a record that are not set are left out; at the top every key is printed, so that the
+ * reader sees what is possible. */
 static void write_entries(struct rcpt_config_writer *writer, const struct rcpt_config_row *row,
                           const void *base)
 {
@@ -188,12 +193,14 @@ static void write_row(struct rcpt_config_writer *writer, const struct rcpt_confi
 
 /* ---- sections ---- */
 
+/* Whether the path's last section is this one or below it. */
 static bool is_within(const char *path, const char *section)
 {
     size_t size = strlen(section);
     return size == 0 || (strncmp(path, section, size) == 0 && path[size] == '.');
 }
 
+/* "inbox.columns" becomes "inbox", and "inbox" becomes "". */
 static void cut_last(char *section)
 {
     char *dot = strrchr(section, '.');
@@ -241,6 +248,8 @@ static void write_rows(struct rcpt_config_writer *writer, const struct rcpt_conf
     rcpt_config_write_map_end(writer);
 }
 
+/* The order is that of the table, in which all keys of a section stand together; enter() relies on
+ * that. */
 void rcpt_config_print(const struct rcpt_config *config, FILE *out)
 {
     struct rcpt_config_writer writer;

@@ -12,7 +12,7 @@ void rcpt_config_write_records(struct rcpt_config_writer *writer, const struct r
                                const struct rcpt_config *base);
 
 /* A libpq connection string, keywords or URI, in which passwords are redacted; as a whole where it
- * cannot be told which part the password is. New text. */
+ * is not clear which part is the password. The caller frees the text. */
 char *rcpt_config_redact_dsn(const char *dsn);
 /* Is the key a connection string, which holds more than its secret? */
 bool rcpt_config_is_dsn(const char *path);

@@ -1,6 +1,6 @@
-/* Passwords in libpq connection strings. Where the text is not what libpq would take, nothing of it
- * is shown: what looks like a harmless part may be the second half of a password that was not
- * quoted. */
+/* Passwords in libpq connection strings: keywords or a URI, both with several ways to quote.
+ * Nothing is shown of a text that libpq would not take: a part that looks harmless may be the
+ * second half of a password that was not quoted. Called by print.c and weak.c. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "table.h"
 #include "yaml.h"
 
+/* Both are asserted while the schema is built; raise them when a table outgrows them. */
 #define MAX_RECORDS 16u
 #define MAX_FIELDS  48
 
@@ -40,6 +41,7 @@ static const cyaml_config_t settings = {
     .flags = CYAML_CFG_NO_ALIAS,
 };
 
+/* Length and contents have been checked by now, so the schema bounds nothing. */
 static cyaml_schema_value_t text_value(void)
 {
     return (cyaml_schema_value_t){
@@ -52,8 +54,8 @@ static cyaml_schema_value_t text_value(void)
 
 static cyaml_schema_value_t number_value(const struct rcpt_config_row *row)
 {
-    /* What is never negative fits either type; unsigned members of four bytes hold no more than
-     * INT32_MAX here. */
+    /* Signed for all members: no value is negative, and unsigned members of four bytes hold no more
+     * than INT32_MAX here. */
     return (cyaml_schema_value_t){.type = CYAML_INT, .data_size = (uint32_t)row->size};
 }
 
@@ -118,7 +120,8 @@ static cyaml_schema_value_t value_of(struct schema *schema, const struct rcpt_co
     }
 }
 
-/* What has no default may be missing from the normal form: it stays NULL, 0 or false. */
+/* Keys without a default may be missing from the normal form: their members stay NULL, 0 or
+ * false. */
 static void build_fields(struct schema *schema, const struct rcpt_config_table *table,
                          cyaml_schema_field_t *fields)
 {
@@ -136,6 +139,7 @@ static void build_fields(struct schema *schema, const struct rcpt_config_table *
     }
 }
 
+/* Takes some 80 KiB of the caller's stack. A schema is needed for loading and for freeing only. */
 static void build(struct schema *schema)
 {
     const struct rcpt_config_table *table = rcpt_config_table();
@@ -166,6 +170,8 @@ struct rcpt_config *rcpt_config_load_normal(const char *name, const char *normal
     return NULL;
 }
 
+/* libcyaml frees what it has allocated by walking the same schema. Values that a reload exchanged
+ * are of the same types, so they are freed here too. */
 void rcpt_config_free_loaded(struct rcpt_config *config)
 {
     struct schema schema;

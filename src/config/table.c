@@ -1,10 +1,13 @@
 /* The table itself: every key of the configuration but the fields of records, which stand in
- * accounts.c, endpoints.c, folds.c and ladder.c. */
+ * accounts.c, endpoints.c, folds.c and ladder.c. table.h explains the columns of a row. To add a
+ * key, add a member to struct rcpt_config and a row here, then run scripts/update-docs
+ * (docs/contributing.md). */
 #include "rows.h"
 
 #define AT(member)            MEMBER(struct rcpt_config, member)
 #define LIST_AT(member, size) MEMBER_LIST(struct rcpt_config, member, size)
 
+/* The names of choices, in the order in which errors and pages list them. */
 static const cyaml_strval_t gap_policies[] = {
     {"halt", RCPT_GAP_HALT},
     {"skip", RCPT_GAP_SKIP},
@@ -14,6 +17,7 @@ static const cyaml_strval_t unknown_policies[] = {
     {"insert", RCPT_UNKNOWN_INSERT},
     {"dead-letter", RCPT_UNKNOWN_DEAD_LETTER},
 };
+/* Some choices are bools with telling names, so that a third value may come without a new key. */
 static const cyaml_strval_t targeted_policies[] = {
     {"trigger", true},
     {"none", false},
@@ -42,6 +46,7 @@ static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},
     {"plain", true},
 };
+/* The order of sections on the pages. "" holds the keys without a section. */
 static const struct rcpt_config_section sections[] = {
     {"kafka", "Where the receipts come from."},
     {"postgres", "Where statuses and counters go."},
@@ -68,6 +73,9 @@ static const struct rcpt_config_section sections[] = {
                "`receiptd migrate` has brought it into the database, and refuses other changes."},
 };
 
+/* Rows of a section stand together, in the order of `sections`: print.c opens and closes mappings
+ * by it. Ranges are wide: they refuse mistakes of a unit, not bad ideas. RELOADABLE is set only
+ * where the module reads the value again after a reload. */
 static const struct rcpt_config_row rows[] = {
     {"kafka.brokers", RCPT_CONFIG_TEXT, REQUIRED | ACTIVE, AT(kafka.brokers), .min = 1, .max = 4096,
      .example = "127.0.0.1:9092",
@@ -84,6 +92,7 @@ static const struct rcpt_config_row rows[] = {
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &pair_record,
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
+    /* This bounds records that librdkafka has fetched; memory.budget those taken in by lanes. */
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
     {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
@@ -99,6 +108,7 @@ static const struct rcpt_config_row rows[] = {
      .doc = "when retention has deleted receipts that were never read: `halt` stops and says so, "
             "`skip` counts them and goes on"},
 
+    /* A rotated password needs no restart. */
     {"postgres.dsn", RCPT_CONFIG_TEXT, REQUIRED | SECRET | ACTIVE | RELOADABLE, AT(postgres.dsn),
      .min = 1, .max = 65536, .example = "host=/run/postgresql dbname=receiptd",
      .doc = "connection string of libpq, keywords or URI; new connections take a new one"},
@@ -109,10 +119,12 @@ static const struct rcpt_config_row rows[] = {
      .min = 1, .max = 16, .doc = "transactions in flight on one connection"},
     {"postgres.schema", RCPT_CONFIG_IDENTIFIER, 0, AT(postgres.schema), .initial = "receiptd",
      .min = 1, .max = 63, .doc = "schema of receiptd's own tables"},
+    /* Two time-outs at two places: the server ends a wait by lock_timeout, and a session that holds
+     * the lock for longer than zombie_timeout is ended by the control connection. */
     {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
      .initial = "5s", .min = 10, .max = 10 * MINUTE,
-     .doc = "a transaction that waits longer for a lock is rolled back, and who blocks it is "
-            "looked at"},
+     .doc = "a transaction that waits longer for a lock is rolled back, and the sessions that "
+            "block it are examined"},
     {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
      .initial = "30s", .min = 100, .max = HOUR,
      .doc = "a statement that runs longer is cancelled by the server"},
@@ -126,6 +138,8 @@ static const struct rcpt_config_row rows[] = {
     {"postgres.retry_max", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_max_ms), .initial = "10s",
      .min = 1, .max = HOUR, .doc = "longest back-off before the next attempt"},
 
+    /* The number of lanes is pinned: positions in the database belong to lanes, so a change needs
+     * `re-lane` (docs/glossary.md, "re-lane"). */
     {"lanes", RCPT_CONFIG_INTEGER, ACTIVE, AT(lanes), .initial = "8", .min = 1, .max = 256,
      .doc = "unit of order and of parallelism, a power of two; pinned in the database at the first "
             "start"},
@@ -134,9 +148,11 @@ static const struct rcpt_config_row rows[] = {
      .doc = "a receipt whose message row does not exist: `park` keeps it until the row lands, "
             "`insert` makes the row, `dead-letter` stores it as a dead letter"},
 
+    /* A tree with a grammar of its own: pipelines.c checks it after the ladder is made. */
     {"pipelines", RCPT_CONFIG_TREE, RELOADABLE, AT(pipelines), .initial = "[]", .max = 200,
      .doc = "what happens after a status change, or without one; docs/actions.md has the grammar"},
 
+    /* A batch ends at whichever limit it meets first; batch.linger counts for idle lanes only. */
     {"batch.max_events", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.max_events), .initial = "4000",
      .min = 1, .max = 100000, .doc = "receipts of one transaction; a larger record goes alone"},
     {"batch.max_bytes", RCPT_CONFIG_SIZE, RELOADABLE, AT(batch.max_bytes), .initial = "4MiB",
@@ -145,8 +161,8 @@ static const struct rcpt_config_row rows[] = {
     {"batch.catch_up", RCPT_CONFIG_INTEGER, RELOADABLE, AT(batch.catch_up), .initial = "2",
      .min = 1, .max = 16,
      .doc = "how many times as many receipts a transaction may have while every partition is two "
-            "seconds behind or more: then nobody waits for it, and more receipts of a message meet "
-            "in it; 1: no more than ever"},
+            "seconds behind or more: then no fresh receipt waits for it, and more receipts of a "
+            "message meet in it; 1: no more than ever"},
     {"batch.linger", RCPT_CONFIG_DURATION, RELOADABLE, AT(batch.linger_ms), .initial = "0s",
      .min = 0, .max = 10 * SECOND, .doc = "how long a small batch waits for more; 0s: not at all"},
 
@@ -165,6 +181,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "a rewind that has brought no record for so long is repeated, by assigning the "
             "partition again"},
 
+    /* Parked receipts wait for a message that may never come, so both their age and their number
+     * are bounded. */
     {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
      .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
     {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
@@ -204,9 +222,10 @@ static const struct rcpt_config_row rows[] = {
                 "TARGETED uncounted"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
-     .doc = "how full the pages of the own table are made; 50 leaves room for one more version of "
+     .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
             "each row, so that updates need no new index entries"},
 
+    /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
     {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",
      CHOICES(booleans), .doc = "whether `receiptd run` takes webhooks as well, in one process"},
     {"intake.listen", RCPT_CONFIG_TEXT, 0, AT(intake.listen), .initial = "127.0.0.1:8080", .min = 2,
@@ -278,6 +297,7 @@ static const struct rcpt_config_row rows[] = {
     {"intake.tls.key", RCPT_CONFIG_TEXT, NULLABLE, AT(intake.tls_key), .min = 1, .max = 4096,
      .example = "/etc/receiptd/tls/key.pem",
      .doc = "file with the private key (PEM); not set: that of the certificate"},
+    /* Limits of one client's cost: the intake faces the Internet. */
     {"intake.limits.body", RCPT_CONFIG_SIZE, 0, AT(intake.limits.body_bytes), .initial = "1MiB",
      .min = KIB, .max = 8 * MIB, .doc = "bytes of a request, sent and decompressed: 413 above"},
     {"intake.limits.headers", RCPT_CONFIG_SIZE, 0, AT(intake.limits.header_bytes),
@@ -395,6 +415,8 @@ static const struct rcpt_config_row rows[] = {
      .doc = "PEM file of the authorities that certify receivers; not set: the system's"},
     {"actions.max_in_flight", RCPT_CONFIG_INTEGER, RELOADABLE, AT(actions.max_in_flight),
      .initial = "512", .min = 1, .max = 100000, .doc = "actions that one instance carries out"},
+    /* Actions: how often the scheduler asks, how long a claim lasts, how failures are retried, and
+     * how fast each organisation may go. */
     {"actions.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.poll_interval_ms),
      .initial = "200ms", .min = 10, .max = 10 * SECOND,
      .doc = "how often a shard without work polls for due actions"},
@@ -447,7 +469,7 @@ static const struct rcpt_config_row rows[] = {
     {"actions.once_retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(actions.once_retention_ms),
      .initial = "0s", .min = 0, .max = 3650 * DAY,
      .doc = "how long once_per remembers a run that is done, at least actions.retention; then its "
-            "values may begin another; 0s: for ever"},
+            "values may begin another; 0s: without limit"},
 
     {"ladder.statuses", RCPT_CONFIG_RECORDS, RELOADABLE,
      LIST_AT(ladder_definition.statuses, ladder_definition.status_count), .min = 1,

@@ -33,6 +33,7 @@ static void write_json(struct rcpt_json *json, yaml_document_t *document, yaml_n
     }
 }
 
+/* The caller frees the text. */
 char *rcpt_config_tree_text(yaml_document_t *document, yaml_node_t *node)
 {
     char *text = NULL;
@@ -72,6 +73,7 @@ static void write_node(struct rcpt_config_writer *writer, yaml_document_t *docum
     }
 }
 
+/* Our own JSON is always valid YAML, so an error here is a bug. */
 void rcpt_config_tree_write(struct rcpt_config_writer *writer, const char *text)
 {
     yaml_document_t document;

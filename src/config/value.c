@@ -10,6 +10,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* One way to write a multiple of the base unit: bytes, or milliseconds. */
 struct unit {
     const char *name;
     int64_t factor;
@@ -69,6 +70,7 @@ static bool parse_ratio(const char *text, int64_t *value)
     return true;
 }
 
+/* The shortest form that parses back to the same millionths: 0.01, not 0.010000. */
 static void format_ratio(int64_t value, char out[RCPT_CONFIG_NUMBER_BYTES])
 {
     int size = snprintf(out, RCPT_CONFIG_NUMBER_BYTES, "%" PRId64 ".%06" PRId64, value / 1000000,
@@ -91,6 +93,7 @@ bool rcpt_config_parse_number(enum rcpt_config_type type, const char *text, int6
     char *end;
     errno = 0;
     long long number = strtoll(text, &end, 10);
+    /* Out of the range of int64. */
     if (errno != 0)
         return false;
     int64_t factor = 1;
@@ -154,6 +157,7 @@ int64_t rcpt_config_read_number(const struct rcpt_config_row *row, const void *b
     }
 }
 
+/* The words of an error after "is not" or "expected". */
 const char *rcpt_config_expected(enum rcpt_config_type type)
 {
     static const char *const expected[RCPT_CONFIG_TYPE__COUNT] = {
@@ -175,6 +179,8 @@ const char *rcpt_config_expected(enum rcpt_config_type type)
     return expected[type];
 }
 
+/* Quoted SQL names could hold more; this set needs no quotes in any statement or log line. 63 bytes
+ * is PostgreSQL's limit. */
 static bool is_identifier(const char *text, size_t size)
 {
     if (size < 1 || size > 63 || isdigit((unsigned char)text[0]))
@@ -197,6 +203,7 @@ bool rcpt_config_is_table_name(const char *text)
            rcpt_config_is_identifier(dot + 1);
 }
 
+/* The rules are Kafka's own. */
 bool rcpt_config_is_topic(const char *text)
 {
     size_t size = strlen(text);

@@ -15,17 +15,20 @@
 
 #define SHORTEST_SECRET 16u /* bytes, as http.token has at least */
 
+/* Where notes go to: the callback and its context, passed through all checks. */
 struct search {
     const struct rcpt_config *config;
     rcpt_config_on_weak on_weak;
     void *context;
 };
 
+/* The texts are constants or name keys; none holds a value of the configuration. */
 static void note(const struct search *search, const char *key, const char *what, const char *hint)
 {
     search->on_weak(search->context, key, what, hint);
 }
 
+/* An entry of a list is called by its name: intake.accounts.acme.verify. */
 static void note_entry(const struct search *search, const char *list, const char *name,
                        const char *field, const char *what, const char *hint)
 {
@@ -57,6 +60,7 @@ static const char *host_of(const char *address, size_t *size)
     return address;
 }
 
+/* Loopback needs no TLS: no other machine sees its packets. */
 static bool is_local_address(const char *address)
 {
     size_t size;
@@ -95,6 +99,7 @@ static bool is_clear_text(const char *url)
 
 /* ---- neighbours ---- */
 
+/* postgres/connection.c knows how libpq reads sslmode; only it parses the string. */
 static void check_postgres(const struct search *search, const char *key, const char *dsn)
 {
     const char *hint = NULL, *what = rcpt_pg_weakness(dsn, &hint);
@@ -102,6 +107,7 @@ static void check_postgres(const struct search *search, const char *key, const c
         note(search, key, what, hint);
 }
 
+/* librdkafka compares names of properties without case. */
 static const char *property(const struct rcpt_config *config, const char *name)
 {
     for (unsigned index = 0; index < config->kafka.properties_count; index++)
@@ -155,6 +161,8 @@ static void check_endpoints(const struct search *search)
         if (is_clear_text(config->actions.endpoints[index].url))
             note_entry(search, "actions.endpoints", config->actions.endpoints[index].name, "url",
                        clear, https);
+    /* Without this key, calls to private addresses are refused, so a webhook cannot reach a machine
+     * behind the firewall. */
     if (config->actions.allow_private)
         note(search, "actions.allow_private", may, only);
     for (size_t index = 0; index < config->folds_count; index++) {
@@ -196,6 +204,8 @@ static void check_account(const struct search *search,
                    "set intake.tls, or intake.trusted_proxies where a proxy ends TLS");
 }
 
+/* Behind a proxy that ends TLS the listener itself is plain; trusted_proxies says that there is
+ * one. */
 static void check_intake(const struct search *search)
 {
     const struct rcpt_config *config = search->config;
@@ -237,6 +247,7 @@ static void key_of(const struct held *held, char key[160])
         snprintf(key, 160, "%s.%.63s.%s", held->list, held->owner, held->field);
 }
 
+/* Secrets that are not set need no check. */
 static void add(struct secrets *secrets, const char *text, const char *list, const char *owner,
                 const char *field)
 {
@@ -244,6 +255,7 @@ static void add(struct secrets *secrets, const char *text, const char *list, con
         secrets->items[secrets->count++] = (struct held){text, list, owner, field};
 }
 
+/* The texts are borrowed from the configuration; only the array is freed. */
 static void gather(const struct rcpt_config *config, struct secrets *secrets)
 {
     size_t most = 3 + config->kafka.properties_count;
@@ -310,6 +322,7 @@ static void check_secrets(const struct search *search)
     free(secrets.items);
 }
 
+/* Rights of the owner's group are fine: packages install keys for a group. */
 static void check_key_file(const struct search *search, const char *key, const char *path)
 {
     struct stat status;
@@ -330,6 +343,7 @@ static void check_sources(const struct search *search)
         [RCPT_SECRET_OPEN_FILE] = {"every user of this machine may read or change the file",
                                    "chmod o= it"},
     };
+    /* How secrets came in was noted while the file was read (rcpt_config_note_secret). */
     const struct rcpt_secret_notes *notes = &search->config->secret_notes;
     for (unsigned index = 0; index < notes->count; index++)
         note(search, notes->at[index].key, texts[notes->at[index].source].what,
@@ -368,6 +382,8 @@ static bool is_bare_dsn(const char *key, const char *text)
     return bare;
 }
 
+/* Called while the file is read, in a worker thread perhaps, so it writes to `notes` alone. Above
+ * RCPT_CONFIG_MOST_NOTES further secrets are left out: the operator knows by then. */
 void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
                              enum rcpt_secret_source source, const char *text)
 {
@@ -387,6 +403,7 @@ static void warn(void *context, const char *key, const char *what, const char *h
     rcpt_log_warn("config", "%s: %s; HINT: %s", key, what, hint);
 }
 
+/* Called once the log is open, at the start of `run` and `intake`. */
 void rcpt_config_warn(const struct rcpt_config *config)
 {
     rcpt_config_find_weak(config, warn, NULL);

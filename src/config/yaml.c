@@ -162,6 +162,8 @@ static void compose(struct composer *composer, const yaml_event_t *event)
     }
 }
 
+/* The size is checked first: libyaml needs a multiple of the text in memory. The document belongs
+ * to the caller on success, and is deleted here otherwise. */
 bool rcpt_config_read_yaml(const char *name, const char *text, size_t size,
                            yaml_document_t *document, struct rcpt_error *error)
 {
@@ -215,7 +217,7 @@ bool rcpt_config_is_null(const yaml_node_t *node)
 /* ---- writing ---- */
 
 /* The emitter owns the event from here on. After a failure of `out` (a full disk, a closed pipe)
- * the rest is dropped, and the caller looks at `failed` once, at the end. */
+ * the rest is dropped, and the caller checks `failed` once, at the end. */
 static void emit(struct rcpt_config_writer *writer, yaml_event_t *event, int made)
 {
     RCPT_ASSERT(made == 1);

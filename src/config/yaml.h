@@ -18,8 +18,8 @@ struct rcpt_config_place {
 bool rcpt_config_error(struct rcpt_error *error, const char *name, struct rcpt_config_place place,
                        const char *format, ...) RCPT_PRINTF(4, 5);
 
-/* Reads one document. Refuses what a configuration does not need and an attacker may want: a file
- * over 1 MiB, nesting over 16, aliases, tags, a second document. On success the caller deletes the
+/* Reads one document. Refuses forms that no configuration needs and that serve attacks: a file over
+ * 1 MiB, nesting over 16, aliases, tags, a second document. On success the caller deletes the
  * document. */
 RCPT_MUST_CHECK bool rcpt_config_read_yaml(const char *name, const char *text, size_t size,
                                            yaml_document_t *document, struct rcpt_error *error);

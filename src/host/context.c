@@ -1,6 +1,6 @@
-/* What each module is handed: time, the owner's callbacks, tickers, the count of handles that
- * have to close, settings of connections. A leaf: calls no module of the daemon. The owner is
- * app/run.c. */
+/* The part of the process that each module is handed: time, the owner's callbacks, tickers, the
+ * count of handles that have to close, settings of connections. A leaf: calls no module of the
+ * daemon. The owner is app/run.c. */
 #include "context.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *erro
              error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
 }
 
-/* ---- what has to close ---- */
+/* ---- open handles ---- */
 
 void app_open(struct app_context *context)
 {

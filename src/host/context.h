@@ -97,7 +97,7 @@ void app_open(struct app_context *context);
 void app_closed(struct app_context *context);
 void app_close_handle(struct app_context *context, uv_handle_t *handle);
 
-/* What all connections have in common; context, callbacks and statements are the caller's. */
+/* Settings that all connections share; context, callbacks and statements are the caller's. */
 struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name);
 
 /* ---- process.c ---- */

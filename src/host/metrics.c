@@ -10,12 +10,14 @@
 #define OF_INTAKE   .part = RCPT_METRICS_OF_INTAKE
 #define OF_ALL      .part = RCPT_METRICS_OF_ALL
 
+/* Limits of series per metric: a label's values come from outside, and each series costs memory. */
 #define MOST_GATEWAYS    16
 #define MOST_PARTITIONS  10000
 #define MOST_CONNECTIONS 65
 #define MOST_ACCOUNTS    200
 #define MOST_TARGETS     1008
 
+/* Upper bounds of buckets; a 0 ends the list. */
 static const double second_bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                        0.5,   1,      2.5,   5,    10,    30,   0};
 static const double delay_bounds[] = {0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5, 0};

@@ -196,7 +196,7 @@ METRIC(FOLD_FOLDED, "receiptd_fold_folded_total", COUNTER, LABELS("rule"), .most
        .help = "Events that found their group open: no publication of their own")
 METRIC(FOLD_PUBLISHED, "receiptd_fold_published_total", COUNTER, LABELS("rule", "cause"),
        .most = 400,
-       .help = "Publications claimed: the group was quiet, on hold for too long, full, or its rule "
+       .help = "Publications claimed: the group was idle, on hold for too long, full, or its rule "
                "removed")
 METRIC(FOLD_AVOIDABLE, "receiptd_fold_avoidable_total", COUNTER, LABELS("rule"), .most = 100,
        .help = "Groups that opened again within the window after their publication")

@@ -1,6 +1,7 @@
 /* The control socket: each client sends a line, gets an answer and is closed. The states of a
- * client are enum client_state, set_state() is their only setter. Made by run.c; its tick ends
- * drains, and closes clients that are late. */
+ * client are enum client_state, set_state() is their only setter. Only the owner and root may
+ * connect (the file's mode). Made by run.c; its tick ends drains, and closes clients that are
+ * late. */
 #include "control.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@
 #define MOST_CLIENTS   16u
 #define CLIENT_WAIT_MS 5000 /* for its line */
 
-/* What a client awaits, in this order. */
+/* A client awaits, in this order: */
 enum client_state {
     CLIENT_READING,   /* its line; deadline_ms */
     CLIENT_DRAINING,  /* the end of the drain; deadline_ms */

@@ -131,6 +131,7 @@ bool endpoints_reload(struct endpoints *endpoints, struct rcpt_error *error)
 
 /* ---- life ---- */
 
+/* Listens at once; the other modules exist by now, since pages read all of them. */
 struct endpoints *endpoints_new(const struct endpoints_settings *settings)
 {
     struct endpoints *endpoints = rcpt_calloc(1, sizeof(*endpoints));

@@ -135,6 +135,7 @@ static bool write_status(void *context, struct rcpt_json *json)
 
 /* ---- the server ---- */
 
+/* Nothing waits for the server: the process ends when the loop has no handles. */
 static void on_closed(void *context)
 {
     (void)context;
@@ -150,6 +151,7 @@ static void close_server(struct intake_endpoints *endpoints)
 
 static void try_to_open(struct intake_endpoints *endpoints, bool again);
 
+/* A one-shot timer: each failure starts it again. */
 static void on_retry(uv_timer_t *timer)
 {
     try_to_open(timer->data, true);
@@ -176,6 +178,7 @@ void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     *endpoints = (struct intake_endpoints){.loop = loop, .config = config, .reason = "starting"};
+    /* No begin_runs: the intake has no pipelines, so /runs does not exist here. */
     endpoints->pages = (struct pages){.context = endpoints,
                                       .metrics = write_metrics,
                                       .status = write_status,
@@ -185,6 +188,7 @@ void intake_endpoints_start(struct intake_endpoints *endpoints, uv_loop_t *loop,
     endpoints->started_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     rcpt_config_hash(config, endpoints->config_hash);
     endpoints->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
+    /* Series of `receiptd run` would stay at 0 in this process. */
     rcpt_metrics_hide(endpoints->metrics, RCPT_METRICS_OF_WORKER);
     uv_timer_init(loop, &endpoints->retry);
     endpoints->retry.data = endpoints;

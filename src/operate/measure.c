@@ -11,7 +11,8 @@
 #include "measure_receipts.h"
 
 #define NS_PER_SECOND 1e9
-#define TICK_NS       UINT64_C(50000000) /* APP_TICK_MS */
+/* The delay of the loop is measured against this period. */
+#define TICK_NS UINT64_C(50000000) /* APP_TICK_MS */
 #define STALLED_NS                                                                                 \
     UINT64_C(10000000000) /* without a tick of the loop, or with work that is not done */
 
@@ -37,7 +38,8 @@ static void set_of(struct measure *measure, enum rcpt_metric metric, const char 
     rcpt_metrics_set(measure->context->metrics, metric, RCPT_LABELS(label), value);
 }
 
-/* Series that may stay at 0 for long begin there, so that an alert sees their first increase. */
+/* Series that may stay at 0 for long begin there, so that an alert sees their first increase.
+ * Metrics of the intake are hidden unless it runs in this process. */
 static void start_series(struct measure *measure)
 {
     if (!measure->context->config->intake.enabled)
@@ -72,6 +74,8 @@ void measure_free(struct measure *measure)
     free(measure);
 }
 
+/* Modules that measure.c does not know add their figures; the source belongs to the module and
+ * lives as long. */
 void measure_add_source(struct measure *measure, struct measure_source *source)
 {
     source->next = measure->sources;
@@ -91,6 +95,7 @@ int64_t measure_last_commit_ms(const struct measure *measure)
 static bool is_stuck(const struct measure *measure)
 {
     const char *reasons[APP_MOST_REASONS];
+    /* Readiness has no reasons: then Kafka and PostgreSQL are up, and no operator has paused it. */
     return rcpt_engine_bytes(receipts_engine(measure->receipts)) >=
                measure->context->config->memory.budget_bytes / 4 * 3 &&
            rcpt_engine_is_settled(receipts_engine(measure->receipts)) &&
@@ -121,6 +126,7 @@ bool measure_turns(const struct measure *measure)
     return measure->tick_ns == 0 || uv_hrtime() - measure->tick_ns < STALLED_NS;
 }
 
+/* False restarts the process, so only a defect of its own may make it false. */
 bool measure_works(const struct measure *measure)
 {
     return measure->idle_since_ns == 0 || uv_hrtime() - measure->idle_since_ns < STALLED_NS;
@@ -192,6 +198,7 @@ static int64_t shows_ms(const struct measure *measure,
     return view->newest_ms >= 0 ? view->newest_ms : measure->context->started_ms;
 }
 
+/* Clocks of brokers may be ahead: a lag is never negative. */
 static double seconds_between(int64_t shows_ms, int64_t now_ms)
 {
     return now_ms > shows_ms ? (double)(now_ms - shows_ms) / 1000 : 0;

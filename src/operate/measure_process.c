@@ -50,6 +50,7 @@ static unsigned open_descriptors(void)
     return count > 3 ? count - 3 : 0; /* itself, and the two dots */
 }
 
+/* Suppressed lines were over log.burst; dropped ones met a full pipe. */
 static void measure_log(struct rcpt_metrics *metrics)
 {
     struct rcpt_log_counts counts = rcpt_log_get_counts();
@@ -60,6 +61,7 @@ static void measure_log(struct rcpt_metrics *metrics)
     set(metrics, RCPT_METRIC_LOG_DROPPED, (double)counts.dropped);
 }
 
+/* CPU and memory of all threads, librdkafka's included. */
 void measure_process(struct rcpt_metrics *metrics, int64_t started_ms)
 {
     struct rusage usage;
@@ -96,6 +98,7 @@ void measure_tracing(struct rcpt_metrics *metrics, const struct rcpt_tracer_stat
 
 /* ---- the intake ---- */
 
+/* One value of the second label. */
 struct part {
     const char *name;
     uint64_t value;

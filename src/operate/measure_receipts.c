@@ -11,6 +11,7 @@
 #define NS_PER_SECOND      1e9
 #define LETTER_ARENA_BYTES 4096u
 
+/* Labels of metrics: a changed word breaks dashboards and alerts (docs/metrics.md). */
 static const char *const outcome_names[RCPT_ENGINE__COUNT] = {
     [RCPT_ENGINE_COMMITTED] = "committed", [RCPT_ENGINE_FENCED] = "fenced",
     [RCPT_ENGINE_RETRY] = "retry",         [RCPT_ENGINE_AGAIN] = "again",
@@ -22,6 +23,7 @@ static const char *const kind_names[RCPT_BATCH_KIND__COUNT] = {
     [RCPT_BATCH_DISCARD] = "discard", [RCPT_BATCH_EXPIRE] = "expire",
 };
 
+/* Zeros create no series. */
 static void add(struct measure_receipts *measured, enum rcpt_metric metric, uint64_t value)
 {
     if (value > 0)
@@ -75,7 +77,7 @@ static void count_letter(struct measure_receipts *measured, const struct rcpt_ba
     add_dead(measured, letter->reason, name, 1);
 }
 
-/* One line for each dead letter: these are rare, and an operator looks for them. */
+/* One line for each dead letter: they are rare, and an operator needs to find them. */
 static void count_letters(struct measure_receipts *measured, const struct rcpt_batch *batch)
 {
     for (uint32_t index = 0; index < batch->letter_count; index++) {
@@ -125,6 +127,7 @@ void measure_result(void *context, const struct lane_flight *flight,
 
 /* ---- outcomes ---- */
 
+/* Per gateway, for one batch, on the stack. */
 struct outcome_sums {
     struct rcpt_outcome_counts gateways[RCPT_RECORD_MAX_GATEWAYS];
     bool used[RCPT_RECORD_MAX_GATEWAYS];
@@ -153,7 +156,7 @@ static void sum_effect(const struct measure_receipts *measured, const struct rcp
         sums->classified += (uint64_t)counts[index] * effect->messages;
 }
 
-/* One look-up of series per gateway of the batch, not per group. */
+/* One search for the series per gateway of the batch, not per group. */
 static void add_outcomes(struct measure_receipts *measured, const struct outcome_sums *sums)
 {
     static const struct {
@@ -190,7 +193,7 @@ static const char *status_name(const struct measure_receipts *measured, int16_t 
     return text;
 }
 
-/* Neighbours in the answer often end in the same status; few series are looked up for many rows. */
+/* Neighbours in the answer often end in the same status, so few series are searched for many rows. */
 static void add_transitions(struct measure_receipts *measured,
                             const struct rcpt_lane_effects *effects)
 {
@@ -204,6 +207,7 @@ static void add_transitions(struct measure_receipts *measured,
     }
 }
 
+/* Receipts of unknown messages are parked, or dead where `unknown` is dead-letter. */
 static void add_unknown(struct measure_receipts *measured, bool dead, const char *gateway,
                         uint64_t events)
 {

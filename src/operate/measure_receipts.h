@@ -1,4 +1,4 @@
-/* What receipts did, by gateway, counted when the answer of their transaction comes. Private to
+/* Effects of receipts by gateway, counted when the answer of their transaction comes. Private to
  * measure.c. */
 #ifndef RECEIPTD_OPERATE_MEASURE_RECEIPTS_H
 #define RECEIPTD_OPERATE_MEASURE_RECEIPTS_H

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 
+/* Largest body of POST /runs. */
 #define RUNS_BYTES (1024u * 1024)
 
 /* 503 with the object that says why, so that a probe and a person read the same. */
@@ -47,6 +48,7 @@ static void on_metrics(void *context, struct rcpt_http_request *request)
     free(page);
 }
 
+/* The five pages of JSON differ in their writer only. */
 static void on_status(void *context, struct rcpt_http_request *request)
 {
     const struct pages *pages = context;
@@ -101,6 +103,7 @@ static void add_routes(struct pages *pages, struct rcpt_http_server *http,
         route.context = pages;
         rcpt_http_route(http, &route);
     }
+    /* The intake alone has no pipelines, so no /runs. */
     if (pages->begin_runs == NULL)
         return;
     /* Runs call customers' webhooks: the token for figures does not begin any. */

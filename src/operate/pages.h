@@ -20,8 +20,8 @@ struct pages {
     rcpt_http_handler begin_runs; /* POST /runs, for http.runs_token; NULL: no such page */
 };
 
-/* Listens. NULL: the error says why, and the loop closes what was open. `pages` is borrowed for the
- * server's life. */
+/* Listens. NULL: the error says why, and the loop closes all open handles. `pages` is borrowed for
+ * the server's life. */
 RCPT_MUST_CHECK struct rcpt_http_server *pages_open(struct pages *pages, uv_loop_t *loop,
                                                     const char *listen,
                                                     const struct rcpt_config *config,

@@ -7,6 +7,8 @@
 
 #include "reload.h"
 
+/* One reload from its beginning to its result. The worker owns `fresh` and `error` until
+ * on_worked(). */
 struct attempt {
     uv_work_t work;
     struct reload *reload;
@@ -34,7 +36,8 @@ static void list(FILE *out, const char *what, const char *const *paths, unsigned
     fputc('\n', out);
 }
 
-/* Actions are replaced as a whole, so only when something of theirs has changed. */
+/* A reload replaces the whole set of actions, so it does so only where one of their keys has
+ * changed. */
 static bool concerns_actions(const struct rcpt_config_changes *changes)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)
@@ -44,6 +47,7 @@ static bool concerns_actions(const struct rcpt_config_changes *changes)
     return false;
 }
 
+/* Some modules start anew at a change of their keys, so they need to know it. */
 static bool has_changed(const struct rcpt_config_changes *changes, const char *path)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)

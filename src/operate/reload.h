@@ -9,7 +9,7 @@
 
 struct reload;
 
-/* Modules that take over what has changed. */
+/* Modules that take over changed values. */
 struct reload_settings {
     struct app_context *context;
     struct receipts *receipts;

@@ -21,6 +21,7 @@ struct status {
     uv_timer_t timer;                    /* of the next one */
 };
 
+/* Short names for the members of the JSON; each writes a key and its value. */
 static void text(struct rcpt_json *json, const char *name, const char *value)
 {
     rcpt_json_key(json, name);
@@ -60,6 +61,7 @@ static const char *hold_name(enum receipts_hold hold)
     return names[hold];
 }
 
+/* All reasons, in the order of their weight; readiness probes and people read the same object. */
 void status_write_readiness(const struct status *status, struct rcpt_json *json)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -157,7 +159,7 @@ static void write_connections(const struct status *status, struct rcpt_json *jso
     rcpt_json_end_array(json);
 }
 
-/* The cluster id tells installations apart that share broker names. */
+/* Installations may share broker names; the cluster id distinguishes them. */
 static void write_kafka(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "kafka");
@@ -258,7 +260,8 @@ void status_write(const struct status *status, struct rcpt_json *json)
 
 /* ---- for people ---- */
 
-/* Since the last call; 0 at the first. */
+/* Since the last call; 0 at the first. Only the service manager's line calls it, or the periods
+ * would mix. */
 static double events_per_second(struct status *status)
 {
     uint64_t events = rcpt_engine_get_stats(receipts_engine(status->receipts))->events_committed;
@@ -306,7 +309,7 @@ static void print_connections(const struct status *status, FILE *out)
             control.up ? "up" : "down", up, count);
 }
 
-/* What fits a screen; everything else is in the JSON. */
+/* One screen; everything else is in the JSON. */
 void status_print(const struct status *status, FILE *out)
 {
     const char *reasons[APP_MOST_REASONS];
@@ -350,6 +353,7 @@ void status_log_counts(struct status *status)
     const struct receipts_view view = receipts_look(status->receipts);
     const struct rcpt_engine_stats *now = rcpt_engine_get_stats(receipts_engine(status->receipts));
     struct rcpt_engine_stats *last = &status->last_stats;
+    /* Key and value without blanks, so that tools can split the line. */
     rcpt_log_info(
         "operate",
         "events=%llu batches=%llu changed=%llu parked=%llu woken=%llu expired=%llu "
@@ -392,6 +396,7 @@ void status_apply_config(struct status *status)
 
 /* ---- life ---- */
 
+/* The line of the log begins with the process, also while it is not ready. */
 struct status *status_new(struct app_context *context, const struct receipts *receipts,
                           const struct measure *measure)
 {
@@ -405,6 +410,7 @@ struct status *status_new(struct app_context *context, const struct receipts *re
     return status;
 }
 
+/* The timer of the log's line is the only handle here. */
 void status_close(struct status *status)
 {
     app_close_handle(status->context, (uv_handle_t *)&status->timer);
