@@ -121,6 +121,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     rcpt_log_info("receipts", "assigned %zu partitions; reading their positions", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
+    receipts->joined = true;
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_start(receipts->assignment, slots, count, app_now(receipts->context));
     free(slots);
@@ -134,6 +135,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     rcpt_log_info("receipts", "%s %zu partitions", lost ? "lost" : "revoked", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
+    receipts->joined &= !lost;
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_revoke(receipts->assignment, slots, count, app_now(receipts->context));
     free(slots);

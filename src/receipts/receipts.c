@@ -294,6 +294,8 @@ unsigned receipts_reasons(const struct receipts *receipts,
         reasons[count++] = text_or(receipts->database_reason, "connecting to PostgreSQL");
     if (!receipts->kafka_healthy)
         reasons[count++] = text_or(receipts->kafka_reason, "connecting to Kafka");
+    else if (!receipts->joined)
+        reasons[count++] = "joining the consumer group";
     if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
         reasons[count++] = "reading positions";
     return count;

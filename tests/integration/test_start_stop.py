@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from support.operations import Operations
+
 EX_CONFIG = 78
 
 
@@ -50,6 +52,27 @@ def test_sigterm_while_the_database_hangs_ends_within_the_deadline(create_world)
         process.expected_status = process.wait(25)
         assert process.expected_status >= 0 and 1 < time.monotonic() - began < 20
     process = world.installation.start("second")
+    world.finish(process)
+    process.stop()
+
+
+def test_it_is_not_ready_while_the_group_still_waits_for_a_killed_member(create_world):
+    slow = {"properties": {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}}
+    world = create_world(1_000, seed=86, kafka=slow, http={"listen": "127.0.0.1:0"})
+    world.insert(world.stream.late)
+    first = world.installation.start("first")
+    Operations(first).wait_until_ready()
+    first.kill()
+    world.produce()
+    joining = 0
+    process = world.installation.start("second")
+    pages = Operations(process)
+    while (answer := pages.get("/readyz")).status != 200:
+        joining += "joining the consumer group" in answer.json["reasons"]
+        assert world.database.value("SELECT count(*) FROM receiptd.message_inbox WHERE status > 0") == 0
+        time.sleep(0.1)
+    assert joining > 0
+    assert len(pages.get("/statusz").json["assignment"]["partitions"]) == world.topic.partitions
     world.finish(process)
     process.stop()
 
