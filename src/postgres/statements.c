@@ -91,7 +91,7 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "look"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
+        {.name = "poll"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
         {.name = "due"},   {.name = "put_off"}, {.name = "gather"}, {.name = "keep"},
         {.name = "claim"}, {.name = "read"},    {.name = "done"},   {.name = "forget"},
         {.name = "rules"}, {.name = "totals"},  {.name = "calls"},  {.name = "answered"},
