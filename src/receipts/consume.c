@@ -142,12 +142,12 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 
 /* What the log holds now decides between skipping and halting (kafka.on_retention_gap). */
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
-                            int64_t wanted, int64_t low, int64_t high)
+                            int64_t requested, int64_t low, int64_t high)
 {
     struct receipts *receipts = context;
     (void)topic;
     (void)partition;
-    rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), wanted, low, high,
+    rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), requested, low, high,
                                     app_now(receipts->context));
 }
 
