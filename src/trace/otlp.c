@@ -11,6 +11,7 @@
 #include "base/version.h"
 #include "span.h"
 
+/* STATUS_CODE_ERROR of OTLP's enumeration. */
 #define STATUS_ERROR 2
 
 static void put_text(struct rcpt_json *json, const char *name, const char *value)
@@ -19,6 +20,7 @@ static void put_text(struct rcpt_json *json, const char *name, const char *value
     rcpt_json_text(json, value);
 }
 
+/* 33 bytes hold the 32 digits of a trace's id. */
 static void put_id(struct rcpt_json *json, const char *name, const uint8_t *id, size_t size)
 {
     char text[33];
@@ -138,7 +140,7 @@ static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
     rcpt_json_end_object(json);
 }
 
-/* The caller frees the text. */
+/* One request has one resource and one scope, and all spans of it. The caller frees the text. */
 char *otlp_encode(const struct rcpt_span *first, const char *instance, size_t *size)
 {
     struct rcpt_json json;
