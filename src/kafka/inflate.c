@@ -1,12 +1,15 @@
 /* A bound on what librdkafka inflates: it calls the functions below instead of zlib's, lz4's and
- * zstd's own, since the executable comes first when the dynamic linker resolves a name.  librdkafka
- * inflates a whole batch at once and puts no bound on gzip and lz4 (zstd:
+ * zstd's own, since the executable comes first when the dynamic linker resolves a name.
+ *
+ * librdkafka inflates a whole batch at once and puts no bound on gzip and lz4 (zstd:
  * receive.message.max.bytes), so a batch of 1 MB could become 1 GB before the first record of it is
  * read. Here the output ends at the limit, as an error of the codec; the batch comes to messages.c
  * as _BAD_COMPRESSION, which asks rcpt_inflate_verdict() why. snappy is part of librdkafka and out
- * of reach: its format does not expand more than 22 times.  The functions run in librdkafka's
- * threads, others' calls of zlib pass through. The state is static because these functions are
- * given none. */
+ * of reach: its format does not expand more than 22 times.
+ *
+ * The functions run in librdkafka's threads, others' calls of zlib pass through. The state is
+ * static because these functions are given none.
+ */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
