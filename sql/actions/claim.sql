@@ -1,4 +1,4 @@
--- One round of shards: actions_claim() says what it does and returns (src/app/actions_claim.c decodes its columns by their order).
+-- One round of shards: actions_claim() says what it does and returns (src/actions/claim.c decodes its columns by their order).
 -- $1 int4[] shards, $2 text instance, $3 int4 due rows to read, $4 int4 actions to claim at most, $5 int8 lease in ms, $6 text[] endpoints
 -- whose breaker is open, $7 text[] targets, $8 int4[] their capacity, then interval (us), burst and concurrency: $9 int8, $10 int8,
 -- $11 int4 of each organisation, $12 int8, $13 int8, $14 int4 of all together.
