@@ -10,8 +10,8 @@
 /* A typical header or record fits without growing. */
 #define FIRST_BYTES 1024u
 
-/* One byte more than asked for: an append ends the text with a NUL, which is not part of its size.
- * */
+/* One byte more than asked for: an append ends the text with a NUL, which is not part of its
+ * size. */
 size_t rcpt_buffer_grown(const struct rcpt_buffer *buffer, size_t more)
 {
     size_t needed = buffer->size + more + 1;

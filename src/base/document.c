@@ -67,8 +67,8 @@ static struct rcpt_node *add(struct building *building, unsigned depth)
     return node;
 }
 
-/* The callback of the reader: a key is kept for the value that follows it. False stops the reader.
- * */
+/* The callback of the reader: a key is kept for the value that follows it. False stops the
+ * reader. */
 static bool build(void *context, const struct rcpt_json_token *token)
 {
     struct building *building = context;
@@ -189,7 +189,7 @@ bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
     return good;
 }
 
-/* A guess by the first byte, for bodies without a Content-Type; parsing decides. */
+/* A guess by the first byte, to choose between JSON and a form; parsing decides. */
 bool rcpt_document_looks_like(struct rcpt_text text)
 {
     text = rcpt_text_trim(text);

@@ -31,8 +31,8 @@ static void begin_value(struct rcpt_json *json)
     json->after_key = false;
 }
 
-/* in_object and has_member have one place for each open container: they replace a stack of states.
- * */
+/* in_object and has_member have one place for each open container: they replace a stack of
+ * states. */
 static void begin_nested(struct rcpt_json *json, bool is_object)
 {
     begin_value(json);

@@ -51,6 +51,7 @@ static bool take(struct reading *reading, int character)
     return found;
 }
 
+/* The four blanks of RFC 8259. */
 static void skip_blanks(struct reading *reading)
 {
     int next = peek(reading);
@@ -70,6 +71,7 @@ static const char *report(struct reading *reading, enum rcpt_json_kind kind, str
 
 /* ---- scalars ---- */
 
+/* One digit at least. */
 static bool take_digits(struct reading *reading)
 {
     size_t start = reading->at;

@@ -51,6 +51,7 @@ static struct {
     size_t recent_count;
 } state = {.level = RCPT_LOG_INFO};
 
+/* The name in the configuration and the log, and the priority that the journal takes from "<N>". */
 static const struct {
     const char *name;
     int priority; /* of syslog */
@@ -89,6 +90,8 @@ static void find_most_verbose(void)
     atomic_store(&most_verbose, most);
 }
 
+/* At the start and at each reload; lines of other threads see the old or the new settings, never
+ * half. */
 void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format)
 {
     pthread_mutex_lock(&lock);

@@ -249,8 +249,8 @@ void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned part)
         metrics->families[metric].hidden |= metrics->rows[metric].part == part;
 }
 
-/* Between begin and end, each series that exists now has to be set once more; the others are freed.
- * */
+/* Between begin and end, each series that exists now has to be set once more; the others are
+ * freed. */
 void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric)
 {
     struct metrics_family *family = &metrics->families[metric];

@@ -58,7 +58,7 @@ bool rcpt_text_is_digits(struct rcpt_text text)
     return text.size > 0;
 }
 
-/* The order of memcmp, as COLLATE "C" has it in PostgreSQL: rows are locked in this order. */
+/* The order of memcmp; of two texts, one of which begins the other, the shorter comes first. */
 int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right)
 {
     size_t least = left.size < right.size ? left.size : right.size;

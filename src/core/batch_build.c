@@ -317,8 +317,8 @@ static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source
     };
 }
 
-/* Events that could not be decoded: each belongs to a lane, so exactly one batch writes its letter.
- * */
+/* Events that could not be decoded: each belongs to a lane, so exactly one batch writes its
+ * letter. */
 static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source *source)
 {
     const struct rcpt_record *record = source->record;

@@ -38,8 +38,8 @@ static const struct rcpt_flag_definition default_flags[] = {
     {"BOT_CLICK", "DELIVERED"},
 };
 
-/* An e-mail's hard bounce outranks DELIVERED: servers accept a message first and return it later.
- * */
+/* An e-mail's hard bounce outranks DELIVERED: servers accept a message first and return it
+ * later. */
 static const struct rcpt_override_definition default_overrides[] = {
     {"email", "BOUNCED_HARD", "BOUNCED_HARD_EMAIL"},
 };

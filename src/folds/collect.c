@@ -64,8 +64,8 @@ size_t rcpt_fold_collector_bytes(const struct rcpt_fold_collector *collector)
     return collector->bytes;
 }
 
-/* Zeroed, as a group begins empty. The bytes are counted for the caller, who bounds the collector.
- * */
+/* Zeroed, as a group begins empty. The bytes are counted for the caller, who bounds the
+ * collector. */
 void *collect_take(struct rcpt_fold_collector *collector, size_t bytes)
 {
     collector->bytes += bytes;

@@ -7,8 +7,8 @@
 
 #include <stdlib.h>
 
-/* Rows are bounded since their ids are a parameter of each reading, bytes since input drives them.
- * */
+/* Rows are bounded since their ids are a parameter of each reading, bytes since input drives
+ * them. */
 #define MOST_ROWS       500 /* appended rows of one statement */
 #define MOST_KEPT_ROWS  4000
 #define MOST_KEPT_BYTES ((size_t)16 * 1024 * 1024)

@@ -61,8 +61,8 @@ void rcpt_fold_pending_forget(struct rcpt_fold_pending *pending)
     pending->busy_until_us = INT64_MIN;
 }
 
-/* The arena is dropped as a whole by _forget(); gather.c calls that when the bytes pass its limit.
- * */
+/* The arena is dropped as a whole by _forget(); gather.c calls that when the bytes pass its
+ * limit. */
 void *folds_pending_take(struct rcpt_fold_pending *pending, size_t bytes)
 {
     pending->bytes += bytes;

@@ -228,8 +228,8 @@ void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_tex
         group->selected = true;
 }
 
-/* Another generation makes all entries unknown; the old groups stay in the arena until it is reset.
- * */
+/* Another generation makes all entries unknown; the old groups stay in the arena until it is
+ * reset. */
 void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
 {
     pending->generation++;

@@ -115,6 +115,7 @@ static void write_columns(struct rcpt_json *json, const struct rcpt_fold_config 
     rcpt_json_end_array(json);
 }
 
+/* As the configuration and fold_rule name them. */
 const char *folds_kind_name(enum rcpt_fold_kind kind)
 {
     static const char *const names[RCPT_FOLD_KIND__COUNT] = {

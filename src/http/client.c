@@ -115,8 +115,8 @@ static void add_header(struct rcpt_client_call *call, const char *header)
     call->headers = longer;
 }
 
-/* COPYPOSTFIELDS comes after the size, so that libcurl copies that many bytes and not a C string.
- * */
+/* COPYPOSTFIELDS comes after the size, so that libcurl copies that many bytes and not a C
+ * string. */
 static void set_request(struct rcpt_client_call *call, const struct rcpt_client_request *request)
 {
     CURL *curl = call->curl;
@@ -383,8 +383,8 @@ static struct socket_watch *watch_socket(struct rcpt_client *client, curl_socket
     return watch;
 }
 
-/* libcurl closes the socket itself, after REMOVE; the watch is freed when libuv has let go of it.
- * */
+/* libcurl closes the socket itself, after REMOVE; the watch is freed when libuv has let go of
+ * it. */
 static int on_set_socket(CURL *curl, curl_socket_t socket, int what, void *context, void *assigned)
 {
     struct rcpt_client *client = context;

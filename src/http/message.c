@@ -263,6 +263,7 @@ struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
     return NULL;
 }
 
+/* The texts of the message point into the buffers that go here, and into the caller's text. */
 void rcpt_http_message_free(struct rcpt_http_message *message)
 {
     if (message == NULL)

@@ -116,8 +116,8 @@ static void destroy_work(struct rcpt_kafka_job *job)
     rd_kafka_destroy(((struct destruction *)job)->handle);
 }
 
-/* On the loop. A late destruction goes on in its thread, and ends with the process at the latest.
- * */
+/* On the loop. A late destruction goes on in its thread, and ends with the process at the
+ * latest. */
 static void destroy_done(struct rcpt_kafka_job *job, bool in_time)
 {
     const struct destruction *destruction = (struct destruction *)job;

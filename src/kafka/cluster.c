@@ -133,6 +133,7 @@ static void lookup_work(struct rcpt_kafka_job *job)
     lookup->handle = NULL;
 }
 
+/* After the loop has answered the job, or by its late thread. */
 static void lookup_free(struct rcpt_kafka_job *job)
 {
     struct lookup *lookup = (struct lookup *)job;
@@ -148,7 +149,7 @@ static void lookup_free(struct rcpt_kafka_job *job)
     free(lookup);
 }
 
-/* The owner is not asked again by anything else: this sets the next time. */
+/* After a failure; a random back-off, at most RCPT_KAFKA_LOOKUP_MAX_MS. */
 static void lookup_again(struct rcpt_kafka *kafka)
 {
     kafka->lookup_at_ms = rcpt_kafka_now_ms(kafka) + rcpt_backoff_next_ms(&kafka->lookup_backoff);
@@ -325,6 +326,7 @@ static void range_work(struct rcpt_kafka_job *job)
     rd_kafka_destroy(handle);
 }
 
+/* As lookup_free(). */
 static void range_free(struct rcpt_kafka_job *job)
 {
     struct range_query *query = (struct range_query *)job;

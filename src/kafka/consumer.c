@@ -13,8 +13,8 @@
 
 #include "internal.h"
 
-/* The tick also bounds what a wake-up costs that librdkafka did not send: without it the 99th
- * percentile of the latency rose by 250 ms. */
+/* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were seen
+ * in the 99th percentile. */
 #define TICK_MS          10
 #define CLOSING_TICK_MS  5
 #define CONTROL_EVENTS   100

@@ -145,8 +145,8 @@ static bool is_of_the_consumer(const char *name)
     return false;
 }
 
-/* The reader of the mark takes all properties, the producer only those that are not a consumer's.
- * */
+/* The reader of the mark takes all properties, the producer only those that are not a
+ * consumer's. */
 static bool set_transactors(rd_kafka_conf_t *conf, const struct rcpt_transactor_settings *settings,
                             bool producer, struct rcpt_error *error)
 {

@@ -46,6 +46,7 @@ struct job {
 
 /* ---- in the thread ---- */
 
+/* Not the loop's clock, which threads may not read. */
 static int64_t now_ms(void)
 {
     return (int64_t)(uv_hrtime() / 1000000);

@@ -76,6 +76,7 @@ bool rcpt_hosts_parse(const char *names, const char *addresses, const char *port
     return true;
 }
 
+/* Also for hosts that are empty. */
 void rcpt_hosts_fini(struct rcpt_hosts *hosts)
 {
     for (size_t index = 0; index < hosts->count; index++) {

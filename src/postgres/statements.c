@@ -201,8 +201,8 @@ void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parke
     sender->parked_max_age_ms = parked_max_age_ms;
 }
 
-/* A copy, so that the caller may change its own. NULL: every batch carries the subscribers' blocks.
- * */
+/* A copy, so that the caller may change its own. NULL: every batch carries the subscribers'
+ * blocks. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription)
 {
@@ -346,8 +346,8 @@ static bool is_end_of_session(const char *sqlstate)
            strncmp(sqlstate, "57P", 3) == 0;
 }
 
-/* UNKNOWN makes the lane read its positions: only they show whether the transaction was committed.
- * */
+/* UNKNOWN makes the lane read its positions: only they show whether the transaction was
+ * committed. */
 static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
 {
     if (error == NULL)

@@ -14,6 +14,7 @@
 /* STATUS_CODE_ERROR of OTLP's enumeration. */
 #define STATUS_ERROR 2
 
+/* A member whose value is a text. */
 static void put_text(struct rcpt_json *json, const char *name, const char *value)
 {
     rcpt_json_key(json, name);
@@ -51,6 +52,7 @@ static void put_attribute(struct rcpt_json *json, const char *name, const char *
     rcpt_json_end_object(json);
 }
 
+/* Attributes keep the order in which their owner added them. */
 static void put_attributes(struct rcpt_json *json, const struct rcpt_span *span)
 {
     rcpt_json_key(json, "attributes");

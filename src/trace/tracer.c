@@ -332,7 +332,7 @@ static void compare_clocks(struct rcpt_tracer *tracer)
         tracer->wall_ahead_ns = ahead_ns;
 }
 
-/* A span whose end was noted by another clock must not end before it begins. */
+/* Begin and end may be noted by different events: a span must not end before it begins. */
 static void set_times(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
 {
     compare_clocks(tracer);
