@@ -266,9 +266,9 @@ void rcpt_metrics_write_reference(const struct rcpt_metric_row *rows, size_t cou
 {
     fputs("# Metrics\n"
           "\n"
-          "<!-- Made by scripts/update-docs from src/base/metrics_table.c. Change it there. -->\n"
+          "<!-- Made by scripts/update-docs from src/host/metrics_rows.h. Change it there. -->\n"
           "\n"
-          "`GET /metrics` on `http.listen` gives OpenMetrics 1.0.0 to who asks for it, and "
+          "`GET /metrics` on `http.listen` gives OpenMetrics 1.0.0 to clients that accept it, and "
           "Prometheus "
           "text 0.0.4 otherwise.\nA series appears with its first value. In brackets: the most "
           "series of a name; what comes above is counted in one\nseries whose labels say `other`. "
