@@ -1,4 +1,4 @@
--- Ends runs where they stand; a call under way changes nothing any more. $1 int8 action (NULL: all), $2 text organisation,
+-- Ends runs where they stand; the result of a call in flight changes nothing. $1 int8 action (NULL: all), $2 text organisation,
 -- $3 text pipeline (NULL: all), $4 int8 most. Returns rows (runs).
 WITH ended AS (
     UPDATE action a SET status = 'cancelled', ended_at = clock_timestamp(), settle = NULL

@@ -1,4 +1,4 @@
--- What is known of a message's receipts, in the order in which they were recorded: $1 text id. Columns: kind (timeline,
+-- All stored facts about a message's receipts, in the order in which they were recorded: $1 text id. Columns: kind (timeline,
 -- parked), topic, partition, offset, index, status, at, old, new, gained, recorded_at, and for the timeline's unknown ones
 -- whether they still wait (parked) or were set aside (dead).
 SELECT 'timeline' AS kind, t.topic, t.partition, t."offset", t.index, t.status,

@@ -1,4 +1,4 @@
--- Pipelines with what became of them.
+-- Pipelines by name: whether they are active and paused, how many wordings they have, how many runs began.
 SELECT p.name, bool_or(p.active) AS active, bool_or(k.name IS NOT NULL) AS paused, count(*) AS wordings,
        COALESCE(max(c.started), 0) AS started, COALESCE(max(c.repeated), 0) AS repeated
 FROM pipeline p

@@ -1,7 +1,7 @@
 -- A read-only probe of the parked rows of partitions: $1 text[] topics, $2 int4[] partitions, $3 int8 max age in ms.
 -- One row per lane that has any: lane, applicable (the message of one of them exists), expired (one is older, and its
 -- message does not exist), rows, oldest_ms (age of the oldest).
--- One look-up by key for each row (OFFSET 0 keeps it from being done twice): the cost grows with what is parked, never with
+-- One lookup by key for each row (OFFSET 0 keeps it from being done twice): the cost grows with the parked rows, never with
 -- the inbox. About 1.5 microseconds a row: probe less often when a probe takes long.
 SELECT s.lane, bool_or(s.known) AS applicable, bool_or(NOT s.known AND s.old) AS expired, count(*) AS rows,
        (extract(epoch FROM now() - min(s.parked_at)) * 1000)::int8 AS oldest_ms

@@ -1,7 +1,7 @@
 -- Moves the oldest deltas into the totals: $1 int4 most rows, $2 int8 only ids above this one. Returns rows (handled; equal
 -- to $1: there may be more) and last (the largest id handled, 0 if none).
 -- The bound keeps the scan away from rows that were rolled up long ago and that an open snapshot keeps from being removed.
--- Whoever commits late may lie below it: so now and then the bound is 0.
+-- Rows of a transaction that commits late may lie below it, so now and then the bound is 0.
 -- One statement: a reader sees a delta or its total, never both. The ids come as a sorted array, so two roll-ups lock in
 -- the same order; the second finds the rows deleted. Totals are upserted in their own order for the same reason.
 WITH

@@ -1,4 +1,4 @@
--- What became of an attempt. $1 text id, $2 text: delivered, again or dead; $3 int8 wait in ms, $4 text error.
+-- The result of an attempt. $1 text id, $2 text: delivered, again or dead; $3 int8 wait in ms, $4 text error.
 WITH delivered AS (
     DELETE FROM fold_call c WHERE c.id = $1::text AND $2::text = 'delivered'
 )

@@ -1,4 +1,4 @@
--- Webhooks that are due, claimed for an attempt. $1 int4 lane, $2 int4 most, $3 int8 lease in ms: without an answer by then
+-- Webhooks that are due, claimed for an attempt. $1 int4 shard, $2 int4 most, $3 int8 lease in ms: without an answer by then
 -- it is due again. Returns id, rule, payload, wait_ms (the last one), age_ms.
 WITH due AS MATERIALIZED (
     SELECT c.id, c.retry_at FROM fold_call c

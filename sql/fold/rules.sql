@@ -1,5 +1,5 @@
--- The rules of the configuration, $1 text: a JSON array of them. What is not among them is removed: its open groups are due
--- at once. What was removed and is there again goes on. Returns removed (rules), open (their open
+-- The rules of the configuration, $1 text: a JSON array of them. Rules that are not among them are removed: their open groups are due
+-- at once. A removed rule that is among them again goes on. Returns removed (rules), open (their open
 -- groups), unknown (columns that the inbox does not have; NULL: none).
 WITH
 given AS MATERIALIZED (

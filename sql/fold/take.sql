@@ -1,4 +1,4 @@
--- A lane of the publisher gets a new owner. $1 int4 lane, $2 int8 what Kafka says: everything below is published. Returns
+-- A shard of the publisher gets a new owner. $1 int4 shard, $2 int8 Kafka's mark: everything below is published. Returns
 -- epoch, lost (claims that were published and that the database has forgotten: it went back).
 WITH
 before AS (

@@ -10,9 +10,9 @@
 -- (actions that a limit holds back) and drained (shards of which every due row was read). A round that claims nothing returns one
 -- row, whose action_id is NULL; no row at all: the instance owns none of the shards any more.
 --
--- Rounds of a shard follow each other, whichever instance makes them, and each sees all that the one before did: actions_lock() locks the
--- rows of the shards first, in order. The settings below hold for the functions that this one calls: they find rows by key, whatever the
--- planner believes of tables that change within seconds.
+-- Rounds of a shard follow each other, on one instance or several, and each sees all that the one before did: actions_lock() locks the
+-- rows of the shards first, in order. The settings below hold for the functions that this one calls. They make them find rows by key:
+-- statistics of tables that change within seconds are always wrong.
 CREATE OR REPLACE FUNCTION actions_claim(shards int4[], me text, due_limit int4, claim_limit int4, lease_ms int8, open_endpoints text[],
                               targets text[], capacities int4[], org_interval int8, org_burst int8, org_concurrency int4,
                               all_interval int8, all_burst int8, all_concurrency int4)

@@ -36,7 +36,7 @@ BEGIN
         SET status = 'done', ended_at = now_at, settle = NULL,
             class = CASE WHEN NOT d.holds THEN 'passed_over' WHEN d.op <> 'await' THEN d.op
                          WHEN d.good THEN 'reached' ELSE 'not_reached' END
-        -- Looked up row by row, then updated by its place. A transition that has just woken the row has moved it: then the next round decides.
+        -- Read row by row, then updated by its place. A transition that has just woken the row has moved it: then the next round decides.
         FROM choice d
         CROSS JOIN LATERAL (SELECT b.ctid AS place FROM action b WHERE b.id = d.id OFFSET 0) k
         WHERE a.ctid = k.place AND a.status = 'pending' AND a.perform_at = d.perform_at

@@ -3,7 +3,7 @@
 CREATE OR REPLACE FUNCTION actions_go_on(runs int8[], pipelines int4[], steps int4[], delays int8[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE run r SET status = 'done', ended_at = clock_timestamp()
-    WHERE r.status = 'active' AND r.id = ANY (ARRAY( -- by key, whatever the planner believes
+    WHERE r.status = 'active' AND r.id = ANY (ARRAY( -- by key, under all estimates of the planner
         SELECT w.run FROM unnest(runs, pipelines, steps) AS w (run, pipeline, step)
         JOIN pipeline_step s ON s.pipeline_id = w.pipeline AND s.step = w.step
         WHERE s.op = 'end'));

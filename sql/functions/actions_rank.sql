@@ -24,7 +24,7 @@ BEGIN
                      CROSS JOIN LATERAL (SELECT c.* FROM action c WHERE c.id = d.id OFFSET 0) a
                      JOIN pipeline_step s ON s.pipeline_id = a.pipeline_id AND s.step = a.step
                      WHERE a.status = 'pending'
-                       -- As a range in order, so that it is looked up by subject, whatever the planner believes of what runs.
+                       -- A range in order is looked up by subject under all estimates of how many actions run.
                        AND (SELECT b.id FROM action b
                             WHERE b.subject_hash >= a.subject_hash AND b.subject_hash <= a.subject_hash AND b.status = 'running'
                             ORDER BY b.subject_hash LIMIT 1) IS NULL

@@ -1,5 +1,5 @@
 -- Adds up appended counts, and deletes what ended long ago.
--- keep_ms: for how long to keep it; most: rows at most; once_ms: how long once_per remembers, 0: for ever.
+-- keep_ms: for how long to keep it; most: rows at most; once_ms: how long once_per remembers, 0: without end.
 -- Returns how many rows it deleted: `most` if there may be more.
 CREATE OR REPLACE FUNCTION actions_tidy(keep_ms int8, most int4, once_ms int8) RETURNS int8
 LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$

@@ -1,4 +1,4 @@
--- Somebody else has taken rows whose sums are in this publisher's memory: nothing of them may be added.
+-- Raises if another publisher has taken rows whose sums are in this one's memory: none of these sums may be added.
 CREATE OR REPLACE FUNCTION fold_check_gone(expected int8, deleted int8) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF expected <> deleted THEN

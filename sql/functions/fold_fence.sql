@@ -1,4 +1,4 @@
--- The first statement of a publisher's transaction: it owns the lane, or raises RD001.
+-- The first statement of a publisher's transaction: it owns the shard, or raises RD001.
 CREATE OR REPLACE FUNCTION fold_fence(my_lane int4, my_epoch int8) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE fold_lane l SET ticks = l.ticks + 1 WHERE l.lane = my_lane AND l.epoch = my_epoch;

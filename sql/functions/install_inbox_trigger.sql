@@ -9,8 +9,8 @@
 -- It is SECURITY DEFINER, since the platform's role has no right on the counters: it has the rights of a role that can append to them
 -- and nothing else (migrate/definer_counter.sql). Its search path is fixed, with pg_temp last, so that no role can slip in tables. The
 -- statements before the counting make sure that every type is PostgreSQL's own (below 16384). They are statements of their own, because
--- PL/pgSQL analyses a statement when it gets there: no foreign cast is even looked up before. The two calls are for the rare cases (a
--- table under a new name, a domain) and say what is wrong.
+-- PL/pgSQL analyses a statement when it gets there: before that it does not even search for a foreign cast. The two calls are for the
+-- rare cases (a table under a new name, a domain) and say what is wrong.
 CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, campaign_id text, status text, flags text)
 RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE

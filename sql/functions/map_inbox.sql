@@ -58,7 +58,7 @@ BEGIN
     END LOOP;
     -- The view's casts run with the rights of the role that reads it.
     PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
-    -- The alias makes the plans name message_inbox whatever the table is called.
+    -- With the alias the plans name message_inbox, as the check of plans expects it, under any name of the table.
     EXECUTE format('CREATE OR REPLACE VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);
 END
 $$;

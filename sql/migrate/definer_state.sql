@@ -1,4 +1,4 @@
--- Whom the functions with rights of their own belong to. $1 text schema. Two rows, counter and watcher. Roles belong to all
+-- The owners of the functions that have rights of their own. $1 text schema. Two rows, counter and watcher. Roles belong to all
 -- databases of a server: so the name holds a hash of database and schema, and one role serves one schema.
 -- role (its name), role_exists; usable (the session may give it functions), may_create, may_join (the session may make itself
 -- its member); problem (NULL: none; what makes the role unfit, and undo: how to mend that); function_exists and settled (it belongs

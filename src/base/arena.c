@@ -7,8 +7,10 @@
 
 #include "error.h"
 
+/* As malloc aligns: any type may stand at an address that the arena gives. */
 #define ALIGNMENT 16u
 
+/* A chunk has the arena's size, or that of one allocation which is larger. */
 struct rcpt_arena_chunk {
     struct rcpt_arena_chunk *next;
     size_t capacity;
@@ -82,6 +84,7 @@ void rcpt_arena_reset(struct rcpt_arena *arena, size_t keep_bytes)
             link = &chunk->next;
         }
     }
+    /* The next allocation starts with the first chunk that is left. */
     arena->current = NULL;
 }
 

@@ -1,5 +1,5 @@
-/* The growing byte buffer that everybody shares: requests, records, answers, pages. Doubling keeps
- * the cost of an append constant; callers bound the size, since input drives it. */
+/* The growing byte buffer for requests, records, answers and pages. Doubling keeps the cost of an
+ * append constant. Callers bound the size, since input drives it. */
 #include "buffer.h"
 
 #include <stdlib.h>
@@ -7,8 +7,11 @@
 
 #include "error.h"
 
+/* A typical header or record fits without growing. */
 #define FIRST_BYTES 1024u
 
+/* One byte more than asked for: an append ends the text with a NUL, which is not part of its
+ * size. */
 size_t rcpt_buffer_grown(const struct rcpt_buffer *buffer, size_t more)
 {
     size_t needed = buffer->size + more + 1;
@@ -18,6 +21,7 @@ size_t rcpt_buffer_grown(const struct rcpt_buffer *buffer, size_t more)
     return capacity;
 }
 
+/* Growing moves the bytes: pointers into the buffer are valid until the next reserve. */
 char *rcpt_buffer_reserve(struct rcpt_buffer *buffer, size_t more)
 {
     size_t capacity = rcpt_buffer_grown(buffer, more);

@@ -1,9 +1,9 @@
-/* JSON as a tree for the adapters of gateways, or only the members of its outermost object, for what
- * reads a request before its signature is known to be good. Both count values, so that memory and
- * time stay bounded. Called by src/gateways, src/folds and src/actions.
- */
+/* JSON as a tree for the adapters of gateways, or only the members of its outermost object, for
+ * readers of a request whose signature is not checked yet. Both count values, so that memory and
+ * time stay bounded. Called by src/gateways, src/folds and src/actions. */
 #include "document.h"
 
+/* An open container and its youngest child: children are appended in the order of the text. */
 struct level {
     struct rcpt_node *container;
     struct rcpt_node *last; /* child */
@@ -41,6 +41,7 @@ static inline void set_value(struct rcpt_node *node, const struct rcpt_json_toke
     node->raw = node->text;
 }
 
+/* Of a container `raw.at` was set at its bracket; the size follows when the closing one is read. */
 static void end_container(struct rcpt_node *node, const struct rcpt_json_token *token,
                           struct rcpt_text input)
 {
@@ -66,6 +67,8 @@ static struct rcpt_node *add(struct building *building, unsigned depth)
     return node;
 }
 
+/* The callback of the reader: a key is kept for the value that follows it. False stops the
+ * reader. */
 static bool build(void *context, const struct rcpt_json_token *token)
 {
     struct building *building = context;
@@ -145,6 +148,7 @@ static bool pick_key(struct picking *picking, struct rcpt_text text)
     return true;
 }
 
+/* Depth 0 is the outermost object, depth 1 its members; deeper values only count. */
 static bool pick(void *context, const struct rcpt_json_token *token)
 {
     struct picking *picking = context;
@@ -166,7 +170,7 @@ static bool pick(void *context, const struct rcpt_json_token *token)
     return true;
 }
 
-/* What an earlier member left in `found` is void if the text turns out to be no JSON. */
+/* Clears `found` if the text turns out to be no JSON, even behind a member that was found. */
 bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
                            const char *const *names, struct rcpt_node *found, size_t *count,
                            const char **reason)
@@ -185,6 +189,7 @@ bool rcpt_document_members(struct rcpt_text text, struct rcpt_arena *arena,
     return good;
 }
 
+/* A guess by the first byte, to choose between JSON and a form; parsing decides. */
 bool rcpt_document_looks_like(struct rcpt_text text)
 {
     text = rcpt_text_trim(text);
@@ -218,6 +223,7 @@ const struct rcpt_node *rcpt_node_element(const struct rcpt_node *array, unsigne
     return node;
 }
 
+/* A missing node and a container give an empty text, so adapters need no check of presence. */
 struct rcpt_text rcpt_node_text(const struct rcpt_node *node)
 {
     if (node == NULL || node->type == RCPT_NODE_ARRAY || node->type == RCPT_NODE_OBJECT)

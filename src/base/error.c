@@ -13,8 +13,8 @@ void rcpt_error_clear(struct rcpt_error *error)
     memset(error, 0, sizeof(*error));
 }
 
+/* Replaces everything that the error held before, its hint too. */
 RCPT_PRINTF(4, 0)
-/* Everything of the error before is gone, its hint too. */
 static void set_text(struct rcpt_error *error, enum rcpt_decision decision, const char *code,
                      const char *format, va_list arguments)
 {
@@ -24,6 +24,7 @@ static void set_text(struct rcpt_error *error, enum rcpt_decision decision, cons
     vsnprintf(error->text, sizeof(error->text), format, arguments);
 }
 
+/* Returns false, so that a failing function ends with `return rcpt_error_set(…)`. */
 bool rcpt_error_set(struct rcpt_error *error, enum rcpt_decision decision, const char *code,
                     const char *format, ...)
 {
@@ -34,6 +35,7 @@ bool rcpt_error_set(struct rcpt_error *error, enum rcpt_decision decision, const
     return false;
 }
 
+/* For start-up only: main() prints text and hint, and ends with exit_code (sysexits). */
 bool rcpt_error_fatal(struct rcpt_error *error, int exit_code, const char *format, ...)
 {
     va_list arguments;

@@ -1,4 +1,4 @@
-/* Writes JSON to a stdio stream: commas and nesting, escapes, valid UTF-8 whatever comes in. A
+/* Writes JSON to a stdio stream: commas and nesting, escapes, valid UTF-8 from any bytes. A
  * misuse (a value without a key in an object, a bracket that does not match) is a bug and aborts.
  * Called by the log, by pages and commands, and for spans.
  */
@@ -31,6 +31,8 @@ static void begin_value(struct rcpt_json *json)
     json->after_key = false;
 }
 
+/* in_object and has_member have one place for each open container: they replace a stack of
+ * states. */
 static void begin_nested(struct rcpt_json *json, bool is_object)
 {
     begin_value(json);
@@ -107,6 +109,7 @@ static void write_string(FILE *out, const char *bytes, size_t size)
     fputc('"', out);
 }
 
+/* The comma stands before the key: begin_value() writes none for the value behind it. */
 void rcpt_json_key(struct rcpt_json *json, const char *name)
 {
     RCPT_ASSERT(json->depth > 0 && json->in_object[json->depth - 1] && !json->after_key);

@@ -9,6 +9,8 @@
 
 #include "buffer.h"
 
+/* Inside an object a value is followed by a comma or '}', inside an array by a comma or ']'. Which
+ * of the two it is says a bit of `objects`. */
 enum expected {
     EXPECT_VALUE,
     EXPECT_VALUE_OR_END, /* behind '[' */
@@ -36,6 +38,7 @@ _Static_assert(RCPT_JSON_READ_MAX_DEPTH <= 32, "objects has a bit for each conta
 static const char stopped[] = "stopped";
 static const char too_deep[] = "nested too deep";
 
+/* -1 at the end of the input, which equals no character: no caller checks the end by itself. */
 static int peek(const struct reading *reading)
 {
     return reading->at < reading->input.size ? (unsigned char)reading->input.at[reading->at] : -1;
@@ -48,6 +51,7 @@ static bool take(struct reading *reading, int character)
     return found;
 }
 
+/* The four blanks of RFC 8259. */
 static void skip_blanks(struct reading *reading)
 {
     int next = peek(reading);
@@ -57,6 +61,7 @@ static void skip_blanks(struct reading *reading)
     }
 }
 
+/* A token's `end` is the first byte behind it: containers get their raw bytes by it. */
 static const char *report(struct reading *reading, enum rcpt_json_kind kind, struct rcpt_text text)
 {
     struct rcpt_json_token token = {
@@ -66,6 +71,7 @@ static const char *report(struct reading *reading, enum rcpt_json_kind kind, str
 
 /* ---- scalars ---- */
 
+/* One digit at least. */
 static bool take_digits(struct reading *reading)
 {
     size_t start = reading->at;
@@ -74,6 +80,8 @@ static bool take_digits(struct reading *reading)
     return reading->at > start;
 }
 
+/* The grammar of RFC 8259. The number stays text: its reader decides whether an integer or a double
+ * can hold it. */
 static const char *read_number(struct reading *reading)
 {
     size_t start = reading->at;
@@ -92,6 +100,7 @@ static const char *read_number(struct reading *reading)
                   rcpt_text_part(reading->input, start, reading->at - start));
 }
 
+/* true, false and null, in lower case only. */
 static const char *read_word(struct reading *reading, enum rcpt_json_kind kind,
                              struct rcpt_text word)
 {
@@ -117,6 +126,7 @@ static long read_unit(struct reading *reading)
     return unit;
 }
 
+/* The last bytes of the sequence are filled first, six bits each; the first byte takes the rest. */
 static void put_code_point(struct rcpt_buffer *out, unsigned long code)
 {
     unsigned char bytes[4];
@@ -195,6 +205,7 @@ static const char *read_string(struct reading *reading)
 
 /* ---- containers ---- */
 
+/* The depth is bounded by the bits of `objects`; deeper input is refused, not recursed into. */
 static const char *begin(struct reading *reading, enum rcpt_json_kind kind)
 {
     uint32_t bit = UINT32_C(1) << (reading->depth & 31);
@@ -214,6 +225,7 @@ static void expect_next(struct reading *reading)
     reading->expected = reading->depth > 0 ? EXPECT_COMMA_OR_END : EXPECT_NOTHING;
 }
 
+/* The caller has compared the bracket with the container's kind. */
 static const char *end(struct reading *reading)
 {
     reading->at++;
@@ -236,6 +248,7 @@ static const char *read_key(struct reading *reading)
     return take(reading, ':') ? NULL : "expected ':'";
 }
 
+/* The first byte decides which scalar it can be. */
 static const char *read_scalar(struct reading *reading)
 {
     switch (peek(reading)) {
@@ -268,6 +281,7 @@ static const char *read_value(struct reading *reading)
     return fault;
 }
 
+/* Reads one token, or a comma. The caller has skipped blanks, and at least one byte is left. */
 static const char *step(struct reading *reading)
 {
     bool in_object = reading->depth > 0 && (reading->objects >> (reading->depth - 1) & 1) != 0;
@@ -293,6 +307,7 @@ static const char *step(struct reading *reading)
     }
 }
 
+/* `stopped` and `too_deep` are compared by address: no other fault has their text. */
 enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback on_token,
                                      void *context, struct rcpt_json_fault *fault)
 {
@@ -314,6 +329,8 @@ enum rcpt_json_result rcpt_json_read(struct rcpt_text input, rcpt_json_callback 
                               : RCPT_JSON_INVALID;
 }
 
+/* A string without escapes lies in the input and is borrowed; an unescaped one lies in the reader's
+ * buffer, which the next string reuses, so it is copied. */
 struct rcpt_text rcpt_json_keep(struct rcpt_text input, struct rcpt_text text,
                                 struct rcpt_arena *arena)
 {

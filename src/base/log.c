@@ -14,6 +14,8 @@
 #include "log_internal.h"
 #include "text.h"
 
+/* A pipe takes up to PIPE_BUF (4096) bytes as a whole or not at all, so lines of several processes
+ * do not mix. */
 #define LINE_BYTES   4000u /* below PIPE_BUF */
 #define QUOTED_BYTES (RCPT_LOG_TEXT_BYTES + 1024u)
 #define STAMP_BYTES  32u
@@ -33,8 +35,7 @@ struct component {
     enum rcpt_log_level level;
 };
 
-/* The state of stderr belongs to the process, so this is the one global state of the program. */
-/* The state of stderr belongs to the process, so this does too. */
+/* stderr belongs to the process, so the log's state is the one global state of the program. */
 static atomic_int most_verbose = RCPT_LOG_INFO; /* over all components: decides without the lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -50,6 +51,7 @@ static struct {
     size_t recent_count;
 } state = {.level = RCPT_LOG_INFO};
 
+/* The name in the configuration and the log, and the priority that the journal takes from "<N>". */
 static const struct {
     const char *name;
     int priority; /* of syslog */
@@ -67,6 +69,7 @@ const char *rcpt_log_level_name(enum rcpt_log_level level)
     return levels[level].name;
 }
 
+/* RCPT_LOG_LEVEL__COUNT if there is no such level. */
 enum rcpt_log_level rcpt_log_find_level(const char *name)
 {
     int level = 0;
@@ -87,6 +90,8 @@ static void find_most_verbose(void)
     atomic_store(&most_verbose, most);
 }
 
+/* At the start and at each reload; lines of other threads see the old or the new settings, never
+ * half. */
 void rcpt_log_configure(enum rcpt_log_level level, enum rcpt_log_format format)
 {
     pthread_mutex_lock(&lock);
@@ -115,6 +120,7 @@ bool rcpt_log_set_component(const char *component, enum rcpt_log_level level)
     return fits;
 }
 
+/* Also changed by a reload; windows that are open keep their counts. */
 void rcpt_log_set_limits(unsigned burst, bool plain_message_ids)
 {
     pthread_mutex_lock(&lock);
@@ -214,6 +220,7 @@ static void format_fields(char out[FIELD_BYTES], const struct rcpt_log_fields *f
         snprintf(text, sizeof(text), "%llu", (unsigned long long)fields->batch);
         used = add_field(out, used, "batch", text, false);
     }
+    /* Of a traceparent "00-<32 digits>-<16 digits>-01" the trace's id alone. */
     if (fields->trace != NULL && strlen(fields->trace) > 35) {
         snprintf(text, sizeof(text), "%.32s", fields->trace + 3);
         used = add_field(out, used, "trace", text, true);
@@ -308,6 +315,7 @@ static bool is_too_many(enum rcpt_log_level level, const char *component, const 
         return false;
     int64_t now = monotonic_ms();
     struct kind *kind = kind_of(format);
+    /* A kind without lines has no window: its first line opens one. */
     if (now - kind->begun_ms >= RCPT_LOG_WINDOW_MS || kind->lines == 0) {
         close_window(kind);
         kind->begun_ms = now;
@@ -337,7 +345,7 @@ static void say_dropped(void)
     if (state.counts.dropped == before)
         state.said_dropped = before;
     else
-        state.counts.dropped = before; /* not a line that anybody misses */
+        state.counts.dropped = before; /* a lost report of losses is no loss of its own */
 }
 
 /* The form of all failures: text, SQLSTATE or Kafka code, hint. */
@@ -349,7 +357,8 @@ static void put_failure(char *text, size_t size, const struct rcpt_error *error)
              error->code, has_code ? ")" : "", has_hint ? "; HINT: " : "", error->hint);
 }
 
-/* The one way of all lines. `fields` and `error` may be NULL. */
+/* All lines come through here. `fields` and `error` may be NULL. The level is checked before the
+ * text is formatted, and the limit before anything is written. */
 __attribute__((format(printf, 5, 0))) static void log_text(enum rcpt_log_level level,
                                                            const char *component,
                                                            const struct rcpt_log_fields *fields,
@@ -423,6 +432,7 @@ struct rcpt_log_counts rcpt_log_get_counts(void)
     return counts;
 }
 
+/* The newest entry comes first. */
 size_t rcpt_log_recent(struct rcpt_log_entry entries[RCPT_LOG_RECENT])
 {
     pthread_mutex_lock(&lock);

@@ -41,7 +41,7 @@ RCPT_MUST_CHECK bool rcpt_log_set_component(const char *component, enum rcpt_log
 /* Lines of one kind within the window, debug lines not counted; 0: no limit. And whether message
  * ids are written as they are. */
 void rcpt_log_set_limits(unsigned burst, bool plain_message_ids);
-/* Looks at what stderr is and makes writing to it immediate. Once, at the start of a daemon;
+/* Finds out what stderr is and makes writing to it immediate. Once, at the start of a daemon;
  * without it (in commands) lines are written as everywhere else. */
 void rcpt_log_open(void);
 

@@ -6,7 +6,7 @@
 
 /* The caller holds the log's lock. */
 
-/* Looks at stderr; true: it is the journal's. */
+/* Finds out what stderr is. True: it is the journal's socket. */
 bool log_output_open(void);
 /* False: the line is lost. `size` is at most PIPE_BUF, so that a pipe takes all of it or nothing.
  */

@@ -96,6 +96,7 @@ bool log_output_write(const char *line, size_t size)
         return false;
     if (!flush_rest())
         return false;
+    /* Only a socket can take a line in part: pipes are atomic up to PIPE_BUF. */
     ssize_t written = write_some(line, size);
     if (written < 0)
         return false;

@@ -1,6 +1,6 @@
 /* The registry of metrics: for each row of the table its series, found by the text of their labels
- * in an open-addressing hash table. The number of series is bounded: what comes above counts as
- * `other`. Used by one thread, the loop's. */
+ * in an open-addressing hash table. Each row bounds its number of series: values beyond the bound
+ * are counted in one series named `other`. Used by one thread, the loop's. */
 #include "metrics_internal.h"
 
 #include <stdlib.h>
@@ -32,6 +32,7 @@ void rcpt_metrics_free(struct rcpt_metrics *metrics)
     free(metrics);
 }
 
+/* A bound of 0 ends the list. The bucket above the last bound is +Inf. */
 size_t metrics_bound_count(const struct rcpt_metric_row *row)
 {
     size_t count = 0;
@@ -52,7 +53,6 @@ static size_t put_value(char *out, const char *value)
         char byte = value[index];
         if (byte == '"' || byte == '\\')
             out[used++] = '\\';
-        /* Prometheus refuses a whole page for one byte that is no UTF-8. */
         out[used++] = byte >= ' ' && byte <= '~' ? byte : '?';
     }
     return used;
@@ -84,6 +84,7 @@ static size_t write_labels(const struct rcpt_metric_row *row, const char *const 
     return used;
 }
 
+/* FNV-1a, 32 bits. */
 static uint32_t hash_of(const char *text, size_t size)
 {
     uint32_t hash = 2166136261u;
@@ -106,19 +107,20 @@ static void index_series(struct metrics_family *family, uint32_t number)
 /* At most half of the buckets are used. */
 static void index_all(struct metrics_family *family)
 {
-    uint32_t wanted = 8;
-    while (wanted < family->capacity * 2)
-        wanted *= 2;
-    if (wanted != family->bucket_count) {
+    uint32_t bucket_count = 8;
+    while (bucket_count < family->capacity * 2)
+        bucket_count *= 2;
+    if (bucket_count != family->bucket_count) {
         free(family->buckets);
-        family->buckets = rcpt_malloc(wanted * sizeof(*family->buckets));
-        family->bucket_count = wanted;
+        family->buckets = rcpt_malloc(bucket_count * sizeof(*family->buckets));
+        family->bucket_count = bucket_count;
     }
-    memset(family->buckets, 0, wanted * sizeof(*family->buckets));
+    memset(family->buckets, 0, bucket_count * sizeof(*family->buckets));
     for (uint32_t number = 0; number < family->count; number++)
         index_series(family, number);
 }
 
+/* A free bucket ends the search: series are removed only by indexing all of them again. */
 static struct metrics_series *find(const struct metrics_family *family, const char *labels,
                                    size_t size, uint32_t hash)
 {
@@ -134,6 +136,7 @@ static struct metrics_series *find(const struct metrics_family *family, const ch
     return NULL;
 }
 
+/* Growing the list means a larger index, so all series are indexed again. */
 static struct metrics_series *add_series(struct metrics_family *family,
                                          const struct rcpt_metric_row *row, const char *labels,
                                          size_t size, uint32_t hash)
@@ -188,7 +191,6 @@ struct rcpt_metrics *rcpt_metrics_new(const struct rcpt_metric_row *rows, size_t
     metrics->rows = rows;
     metrics->count = count;
     metrics->families = rcpt_calloc(count, sizeof(*metrics->families));
-    /* What has no labels is there from the beginning: a rate from 0 to 1 is seen. */
     for (unsigned metric = 0; metric < count; metric++) {
         if (rows[metric].labels[0] == NULL)
             (void)series_of(metrics, metric, RCPT_NO_LABELS);
@@ -198,6 +200,7 @@ struct rcpt_metrics *rcpt_metrics_new(const struct rcpt_metric_row *rows, size_t
 
 /* ---- values ---- */
 
+/* A counter never falls: Prometheus would take that for a restart. */
 void rcpt_metrics_add(struct rcpt_metrics *metrics, unsigned metric, const char *const *labels,
                       double value)
 {
@@ -211,6 +214,7 @@ void rcpt_metrics_set(struct rcpt_metrics *metrics, unsigned metric, const char 
     series_of(metrics, metric, labels)->value = value;
 }
 
+/* A value that equals a bound belongs to its bucket (le: less or equal). */
 void rcpt_metrics_observe(struct rcpt_metrics *metrics, unsigned metric, const char *const *labels,
                           double value)
 {
@@ -238,12 +242,15 @@ void rcpt_metrics_set_histogram(struct rcpt_metrics *metrics, unsigned metric,
     series->value = sum;
 }
 
+/* Rows of a part that does not run (the intake, say) stay off the page. */
 void rcpt_metrics_hide(struct rcpt_metrics *metrics, unsigned part)
 {
     for (size_t metric = 0; metric < metrics->count; metric++)
         metrics->families[metric].hidden |= metrics->rows[metric].part == part;
 }
 
+/* Between begin and end, each series that exists now has to be set once more; the others are
+ * freed. */
 void rcpt_metrics_begin(struct rcpt_metrics *metrics, unsigned metric)
 {
     struct metrics_family *family = &metrics->families[metric];

@@ -12,7 +12,8 @@
 #define TYPE_TEXT        "text/plain; version=0.0.4; charset=utf-8"
 #define TYPE_OPENMETRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define NUMBER_BYTES     32u
-#define EXACT_INTEGERS   9007199254740992.0 /* 2^53 */
+/* Below it a double holds every integer. */
+#define EXACT_INTEGERS 9007199254740992.0 /* 2^53 */
 
 struct page {
     struct rcpt_buffer text;
@@ -84,6 +85,7 @@ static const char *type_name(enum rcpt_metric_type type, enum rcpt_metrics_forma
     }
 }
 
+/* `what` is "# HELP ", "# TYPE " or "# UNIT ". */
 static void put_comment(struct page *page, const struct rcpt_metric_row *row, const char *what,
                         const char *text)
 {
@@ -143,6 +145,8 @@ static void put_histogram(struct page *page, const struct rcpt_metric_row *row,
     put_sample(page, row, "_count", series, NULL, (double)series->observations);
 }
 
+/* A family without series has no head either: OpenMetrics forbids empty families of some types. The
+ * caller frees the page. */
 char *rcpt_metrics_render(const struct rcpt_metrics *metrics, enum rcpt_metrics_format format,
                           size_t *size)
 {
@@ -207,6 +211,7 @@ static double quality(const char *part, size_t part_size)
     return q >= 0 && q <= 1 ? q : 0;
 }
 
+/* Media types are compared without regard to case (RFC 9110); `type` may have parameters. */
 static bool is_type(const char *part, size_t part_size, const char *type)
 {
     size_t size = strlen(type);
@@ -256,13 +261,14 @@ static void write_row(const struct rcpt_metric_row *row, FILE *out)
     fprintf(out, " | %s |\n", row->help);
 }
 
+/* scripts/update-docs writes the page from here, and a test compares the two. */
 void rcpt_metrics_write_reference(const struct rcpt_metric_row *rows, size_t count, FILE *out)
 {
     fputs("# Metrics\n"
           "\n"
-          "<!-- Made by scripts/update-docs from src/base/metrics_table.c. Change it there. -->\n"
+          "<!-- Made by scripts/update-docs from src/host/metrics_rows.h. Change it there. -->\n"
           "\n"
-          "`GET /metrics` on `http.listen` gives OpenMetrics 1.0.0 to who asks for it, and "
+          "`GET /metrics` on `http.listen` gives OpenMetrics 1.0.0 to clients that accept it, and "
           "Prometheus "
           "text 0.0.4 otherwise.\nA series appears with its first value. In brackets: the most "
           "series of a name; what comes above is counted in one\nseries whose labels say `other`. "

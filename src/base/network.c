@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Every address is kept as IPv6: an IPv4 network of n bits is one of 96 + n bits. */
 #define MAPPED_BITS 96u /* of ::ffff:0:0/96, where IPv4 is */
 
 /* ---- addresses ---- */
 
+/* The text need not be terminated: it may be part of a header. */
 bool rcpt_address_parse(const char *text, size_t size, struct rcpt_address *address)
 {
     char copy[RCPT_ADDRESS_TEXT];
@@ -54,6 +56,7 @@ void rcpt_address_text(const struct rcpt_address *address, char text[RCPT_ADDRES
 
 /* ---- networks ---- */
 
+/* An address without a slash is a network of one address. */
 bool rcpt_network_parse(const char *text, struct rcpt_network *network)
 {
     const char *slash = strchr(text, '/');
@@ -75,6 +78,7 @@ bool rcpt_network_parse(const char *text, struct rcpt_network *network)
     return true;
 }
 
+/* Whole bytes first, then the leading bits of the byte in which the prefix ends. */
 bool rcpt_network_has(const struct rcpt_network *network, const struct rcpt_address *address)
 {
     unsigned whole = network->bits / 8, rest = network->bits % 8;
@@ -100,6 +104,8 @@ bool rcpt_networks_have(const struct rcpt_network *networks, size_t count,
         {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, __VA_ARGS__}}, MAPPED_BITS + (bits)            \
     }
 
+/* IANA's special-purpose addresses (RFC 6890): private, loopback, link-local, carrier NAT,
+ * documentation, benchmarks, multicast, reserved. */
 static bool is_public_v4(const struct rcpt_address *address)
 {
     static const struct rcpt_network inside[] = {
@@ -130,6 +136,8 @@ static struct rcpt_address embedded(const struct rcpt_address *address, size_t a
     return result;
 }
 
+/* An IPv6 address that carries an IPv4 address is as public as that one: else a name that resolves
+ * to 64:ff9b::10.0.0.1 would reach the network behind a NAT64. Only 2000::/3 is global. */
 bool rcpt_address_is_public(const struct rcpt_address *address)
 {
     static const struct rcpt_network nat64 = {{{0, 0x64, 0xff, 0x9b}}, 96};

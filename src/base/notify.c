@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A path, or a name in the abstract namespace, written with an @ where a NUL stands. */
+/* $NOTIFY_SOCKET is a path, or a name in the abstract namespace with an @ in place of the NUL. */
 static bool set_address(struct rcpt_notify *notify, const char *name)
 {
     size_t size = name != NULL ? strlen(name) : 0;
@@ -63,6 +63,7 @@ static long long positive(const char *text)
     return errno == 0 && end != text && *end == '\0' && value > 0 ? value : 0;
 }
 
+/* systemd gives microseconds. 0: no watchdog. A fraction of a millisecond counts as one. */
 int64_t rcpt_notify_watchdog_ms(void)
 {
     const char *process = getenv("WATCHDOG_PID");

@@ -21,8 +21,8 @@ struct rcpt_notify {
 /* False: there is none (no NOTIFY_SOCKET, or one that is no address); what is sent is then
  * dropped. */
 bool rcpt_notify_open(struct rcpt_notify *notify);
-/* Assignments, a line each: "READY=1\nSTATUS=…". False: it did not get through, nobody listens or
- * the manager has too much to read; whoever needs it told sends it again. */
+/* Assignments, a line each: "READY=1\nSTATUS=…". False: the message is lost, since the manager does
+ * not listen or has too much to read; the caller sends what matters again. */
 bool rcpt_notify_send(const struct rcpt_notify *notify, const char *assignments);
 void rcpt_notify_close(struct rcpt_notify *notify);
 

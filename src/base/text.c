@@ -5,7 +5,7 @@
 
 #define WORD_BYTES 64u /* longer words get no hint */
 
-/* ASCII only, whatever the locale is. */
+/* ASCII only, independent of the locale. */
 static char lower(char byte)
 {
     return byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20) : byte;
@@ -58,6 +58,7 @@ bool rcpt_text_is_digits(struct rcpt_text text)
     return text.size > 0;
 }
 
+/* The order of memcmp; of two texts, one of which begins the other, the shorter comes first. */
 int rcpt_text_compare(struct rcpt_text left, struct rcpt_text right)
 {
     size_t least = left.size < right.size ? left.size : right.size;
@@ -87,6 +88,8 @@ struct rcpt_text rcpt_text_part(struct rcpt_text text, size_t first, size_t size
     return (struct rcpt_text){text.at + first, size < rest ? size : rest};
 }
 
+/* The text's size if the needle does not occur, so that rcpt_text_part(text, 0, found) is the whole
+ * text then. */
 size_t rcpt_text_find(struct rcpt_text text, const char *needle)
 {
     const char *found = NULL;
@@ -113,7 +116,7 @@ struct rcpt_text rcpt_text_copy(struct rcpt_arena *arena, struct rcpt_text text)
     return (struct rcpt_text){rcpt_text_terminated(arena, text), text.size};
 }
 
-/* For libraries that want a C string. A NUL inside of the text stays. */
+/* For libraries that take C strings. A NUL inside of the text stays, and ends it for them. */
 char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text)
 {
     char *copy = rcpt_arena_alloc(arena, text.size + 1);
@@ -123,6 +126,7 @@ char *rcpt_text_terminated(struct rcpt_arena *arena, struct rcpt_text text)
     return copy;
 }
 
+/* An entry whose `at` is NULL ends the list. */
 struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text *texts)
 {
     size_t size = 0, used = 0;
@@ -137,6 +141,7 @@ struct rcpt_text rcpt_text_join(struct rcpt_arena *arena, const struct rcpt_text
     return (struct rcpt_text){joined, size};
 }
 
+/* FNV-1a, 64 bits. Not for the hash of lanes, which PostgreSQL has to compute too (core/hash.h). */
 uint64_t rcpt_text_hash(struct rcpt_text text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Table 3-7 of the Unicode standard: overlong forms, surrogates and code points above U+10FFFF are
+ * excluded by the range of the second byte. 0: no valid sequence. */
 size_t rcpt_utf8_sequence(const char *text, size_t size)
 {
     const unsigned char *bytes = (const unsigned char *)text;

@@ -108,23 +108,23 @@ void rcpt_assignment_reassign(struct rcpt_assignment *assignment, uint32_t slot,
 /* True: nothing is given up yet. The rows are read again, at first and whenever the log's begin or
  * the position has changed; without news the partition asks again every second until `patience_ms`
  * is over. */
-static bool read_again(struct rcpt_assignment *assignment, uint32_t slot, int64_t wanted,
+static bool read_again(struct rcpt_assignment *assignment, uint32_t slot, int64_t requested,
                        int64_t low, int64_t now_ms)
 {
     struct range *range = range_of(assignment, slot);
-    if (range->asked_low == 0 || wanted > range->asked_at)
+    if (range->asked_low == 0 || requested > range->asked_at)
         range->since_ms = now_ms;
-    bool moved = range->asked_low < low || wanted > range->asked_at;
+    bool moved = range->asked_low < low || requested > range->asked_at;
     if (moved && assignment_refresh(assignment, now_ms)) {
         range->asked_low = low;
-        range->asked_at = wanted;
+        range->asked_at = requested;
     } else if (assignment->state == RCPT_ASSIGNMENT_IDLE) {
         if (range->state != RANGE_STANDS_STILL)
             enter(range, RANGE_WAITING);
         range->retry_at_ms = now_ms + RETRY_MS;
         return now_ms - range->since_ms < assignment->settings.patience_ms;
     }
-    reassign(assignment, slot, wanted); /* out of range again, unless the reading moves it on */
+    reassign(assignment, slot, requested); /* out of range again, unless the reading moves it on */
     return true;
 }
 
@@ -150,7 +150,7 @@ static void go_on_at(struct rcpt_assignment *assignment, uint32_t slot, int64_t 
 }
 
 /* This partition stands still, the others go on. An operator has to decide: see the two hints. */
-static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64_t wanted,
+static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64_t requested,
                         int64_t low, int64_t high)
 {
     const struct slot *part = &assignment->engine->slots[slot];
@@ -158,11 +158,11 @@ static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64
     struct rcpt_error error;
     enter(range, RANGE_STANDS_STILL);
     *range = (struct range){.state = RANGE_STANDS_STILL};
-    if (wanted < low) {
+    if (requested < low) {
         rcpt_error_fatal(&error, EX_DATAERR,
                          "topic %s partition %d: retention has deleted records %lld…%lld before "
                          "they were applied",
-                         part->topic, part->partition, (long long)wanted, (long long)low - 1);
+                         part->topic, part->partition, (long long)requested, (long long)low - 1);
         rcpt_error_hint(
             &error,
             "kafka.on_retention_gap: skip goes on behind the gap and counts it; a longer retention "
@@ -171,32 +171,32 @@ static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64
         rcpt_error_fatal(&error, EX_DATAERR,
                          "topic %s partition %d ends at %lld, but %lld was applied already: it was "
                          "truncated, or deleted and created again",
-                         part->topic, part->partition, (long long)high, (long long)wanted);
+                         part->topic, part->partition, (long long)high, (long long)requested);
         rcpt_error_hint(
             &error, "compare the topic with consumer_progress; positions must be set on purpose");
     }
     assignment->ports.refuse(assignment->ports.context,
-                             wanted < low ? RCPT_REFUSED_RETENTION : RCPT_REFUSED_LOG_END, slot,
+                             requested < low ? RCPT_REFUSED_RETENTION : RCPT_REFUSED_LOG_END, slot,
                              &error);
 }
 
 /* The checks go from harmless to loss: a passing answer, only applied records deleted, rows that
  * may have moved, loss that the configuration allows, loss. */
 void rcpt_assignment_on_out_of_range(struct rcpt_assignment *assignment, uint32_t slot,
-                                     int64_t wanted, int64_t low, int64_t high, int64_t now_ms)
+                                     int64_t requested, int64_t low, int64_t high, int64_t now_ms)
 {
-    if (low < 0 || (wanted >= low && wanted <= high)) {
-        reassign(assignment, slot, wanted); /* a broker's passing answer */
-    } else if (wanted < low && low <= rcpt_engine_committed(assignment->engine, slot)) {
+    if (low < 0 || (requested >= low && requested <= high)) {
+        reassign(assignment, slot, requested); /* a broker's passing answer */
+    } else if (requested < low && low <= rcpt_engine_committed(assignment->engine, slot)) {
         /* Only what was applied is gone, and with it the record to compare with: nothing is
          * lost. */
         go_on_at(assignment, slot, low, now_ms);
-    } else if (wanted < low && read_again(assignment, slot, wanted, low, now_ms)) {
+    } else if (requested < low && read_again(assignment, slot, requested, low, now_ms)) {
         return;
-    } else if (wanted < low && assignment->settings.skip_gaps) {
-        note(assignment, RCPT_NOTE_SKIPPED, slot, wanted, low - 1);
+    } else if (requested < low && assignment->settings.skip_gaps) {
+        note(assignment, RCPT_NOTE_SKIPPED, slot, requested, low - 1);
         go_on_at(assignment, slot, low, now_ms);
     } else {
-        stand_still(assignment, slot, wanted, low, high);
+        stand_still(assignment, slot, requested, low, high);
     }
 }

@@ -75,6 +75,7 @@ static void *allocate(struct rcpt_batch *batch, size_t count, size_t size)
     return rcpt_arena_alloc(&batch->arena, count * size);
 }
 
+/* At least twice the count, so that a search ends soon at a free bucket. */
 static uint32_t power_above(uint32_t count)
 {
     uint32_t power = 64;
@@ -96,6 +97,7 @@ static void clear_buckets(uint32_t **buckets, uint32_t *capacity, uint32_t count
     memset(*buckets, 0xff, *capacity * sizeof(**buckets));
 }
 
+/* A short id is filled with zeros, which sort first, as in the order of bytes. */
 static uint64_t id_prefix(const char *id, size_t size)
 {
     uint64_t prefix = 0;
@@ -171,6 +173,7 @@ static int16_t flag_code(uint32_t flags)
     return (int16_t)(RCPT_LADDER_FIRST_FLAG_CODE + __builtin_ctz(flags));
 }
 
+/* A code and how often the receipts of one message named it. */
 struct code_count {
     int16_t code;
     int32_t count;
@@ -191,6 +194,7 @@ static uint32_t collect_code(struct code_count *codes, uint32_t used, int16_t co
     return used + 1;
 }
 
+/* A receipt counts under its status and under each flag that it brings. */
 static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t size,
                               struct code_count *codes)
 {
@@ -203,6 +207,7 @@ static uint32_t collect_codes(const struct rcpt_batch_event *events, uint32_t si
     return used;
 }
 
+/* Receipts of a message that come from several gateways count under one name for all of them. */
 static uint8_t common_gateway(const struct rcpt_batch_event *events, uint32_t size)
 {
     uint8_t gateway = events[0].event->gateway;
@@ -312,6 +317,8 @@ static void add_refused(struct rcpt_batch *batch, const struct rcpt_batch_source
     };
 }
 
+/* Events that could not be decoded: each belongs to a lane, so exactly one batch writes its
+ * letter. */
 static void add_rejects(struct rcpt_batch *batch, const struct rcpt_batch_source *source)
 {
     const struct rcpt_record *record = source->record;

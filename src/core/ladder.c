@@ -38,6 +38,8 @@ static const struct rcpt_flag_definition default_flags[] = {
     {"BOT_CLICK", "DELIVERED"},
 };
 
+/* An e-mail's hard bounce outranks DELIVERED: servers accept a message first and return it
+ * later. */
 static const struct rcpt_override_definition default_overrides[] = {
     {"email", "BOUNCED_HARD", "BOUNCED_HARD_EMAIL"},
 };
@@ -54,6 +56,7 @@ const struct rcpt_ladder_definition *rcpt_ladder_default_definition(void)
     return &default_definition;
 }
 
+/* The high bits are mixed in, since the mask takes the low ones only. */
 static uint32_t name_slot(const char *name, size_t size)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
@@ -80,6 +83,7 @@ int ladder_find_defined(const struct rcpt_ladder *ladder, const char *name)
     return find_entry(ladder, name, strlen(name));
 }
 
+/* Linear: a ladder has few overrides. */
 const struct override *ladder_find_override(const struct rcpt_ladder *ladder, int index,
                                             const char *channel, size_t size)
 {
@@ -101,6 +105,7 @@ static int on_channel(const struct rcpt_ladder *ladder, int index, const char *c
     return override != NULL ? override->to : index;
 }
 
+/* -1: no such status or flag. The channel may turn the status into another one. */
 int rcpt_ladder_find_name(const struct rcpt_ladder *ladder, const char *name, size_t name_size,
                           const char *channel, size_t channel_size)
 {
@@ -185,14 +190,15 @@ static bool add_status(struct rcpt_ladder *ladder, const struct rcpt_status_defi
     return true;
 }
 
+/* By code. */
 static int compare_statuses(const void *left, const void *right)
 {
     const struct rcpt_status_definition *const *a = left, *const *b = right;
     return ((*a)->code > (*b)->code) - ((*a)->code < (*b)->code);
 }
 
-/* Runs after all statuses are added, so that a parent with a larger code is distinguished from one that is
- * not defined. */
+/* Runs after all statuses are added, so that a parent with a larger code is distinguished from one
+ * that is not defined. */
 static bool link_status(struct rcpt_ladder *ladder, const struct rcpt_status_definition *status,
                         struct rcpt_error *error)
 {
@@ -228,6 +234,7 @@ static bool link_status(struct rcpt_ladder *ladder, const struct rcpt_status_def
     return true;
 }
 
+/* Two passes, and the root in between: a parent must be there before it can be checked. */
 static bool add_statuses(struct rcpt_ladder *ladder,
                          const struct rcpt_ladder_definition *definition, struct rcpt_error *error)
 {
@@ -311,6 +318,7 @@ static bool add_override(struct rcpt_ladder *ladder,
     return true;
 }
 
+/* By status and channel: the hash must not depend on the configuration's order. */
 static int compare_overrides(const void *left, const void *right)
 {
     const struct override *a = left, *b = right;
@@ -344,6 +352,7 @@ static void set_hash(struct rcpt_ladder *ladder)
     snprintf(ladder->hash, sizeof(ladder->hash), "%016llx", (unsigned long long)hash);
 }
 
+/* Bounds of arrays in struct rcpt_ladder, and of the hash table of names. */
 static bool check_count(const char *what, size_t count, size_t most, struct rcpt_error *error)
 {
     if (count <= most)
@@ -375,6 +384,7 @@ static bool fill(struct rcpt_ladder *ladder, const struct rcpt_ladder_definition
     return true;
 }
 
+/* NULL with the error, which names the entry of the configuration that is wrong. */
 struct rcpt_ladder *rcpt_ladder_new(const struct rcpt_ladder_definition *definition,
                                     struct rcpt_error *error)
 {

@@ -217,8 +217,8 @@ static void copy_value(struct rcpt_decoder *decoder, struct parts *parts)
     }
 }
 
-/* By its position, never by the instance: any instance that decodes the record again gives the reject to the
- * same lane. */
+/* By its position, never by the instance: any instance that decodes the record again gives the
+ * reject to the same lane. */
 static uint32_t lane_of_reject(const struct rcpt_decoder *decoder, const struct rcpt_reject *reject)
 {
     const struct rcpt_record_input *input = &decoder->input;
@@ -276,6 +276,7 @@ static void set_traceparent(struct rcpt_record *record, const struct rcpt_record
     record->traceparent[RCPT_RECORD_TRACEPARENT_BYTES] = '\0';
 }
 
+/* A tracestate without a valid traceparent means nothing (W3C Trace Context). */
 static void copy_tracestate(const struct rcpt_record_input *input, struct parts *parts)
 {
     if (tracestate_bytes(input) == 0 || parts->record->traceparent[0] == '\0')

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+/* Lower case only, as the W3C prescribes. */
 static int digit_of(char byte)
 {
     if (byte >= '0' && byte <= '9')
@@ -57,6 +58,7 @@ char *rcpt_trace_put_hex(char *out, const uint8_t *bytes, size_t size)
     return out;
 }
 
+/* Version 00; of the flags only `sampled`. */
 void rcpt_trace_format(const struct rcpt_trace_context *context,
                        char text[RCPT_TRACE_TEXT_BYTES + 1])
 {

@@ -7,6 +7,8 @@
 
 #include "internal.h"
 
+/* A claimed call is leased for MOST_TIMEOUT_MS + MARGIN_MS. The configuration allows no longer
+ * time-out, so the lease of a call cannot end while its attempt still runs. */
 #define MOST_CALLS      32
 #define MARGIN_MS       5000 /* the lease is longer than the longest attempt by this */
 #define MOST_TIMEOUT_MS 60000
@@ -15,6 +17,7 @@
 #define NO_RULE         "its rule is no longer configured" /* as in sql/fold/rules.sql */
 #define ANSWER_BYTES    1024
 
+/* A webhook as one version of the configuration wrote it; a reload adds another in front. */
 struct folds_endpoint {
     struct folds_endpoint *next;
     char *rule;
@@ -24,6 +27,8 @@ struct folds_endpoint {
     unsigned in_flight;
 };
 
+/* One attempt. on_answer() frees it: the client answers every call that it has accepted, at its end
+ * as cancelled. */
 struct call {
     struct folds_calls *calls;
     struct folds_endpoint *endpoint;
@@ -42,6 +47,7 @@ static struct folds_endpoint *find(const struct folds_calls *calls, const char *
 
 /* ---- results ---- */
 
+/* An error without a code means that the connection is gone; on_down() logs that. */
 static void on_stored(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                       const struct rcpt_error *error)
 {
@@ -154,6 +160,7 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
     free(call);
 }
 
+/* The lease of each call has begun with the claim's commit. */
 static void on_calls(void *context, const struct rcpt_pg_rows *rows)
 {
     struct folds_calls *calls = context;

@@ -8,6 +8,8 @@
 #include "collect_internal.h"
 #include "core/hash.h"
 
+/* A group keeps a few traces, as links from its publication; further ones are dropped. A key is
+ * part of an index row, which PostgreSQL bounds at 2704 bytes. */
 #define MOST_TRACES      8u
 #define MOST_KEY_BYTES   1000u
 #define MOST_EVENT_BYTES (8u * 1024 * 1024) /* as for receipts */
@@ -42,6 +44,7 @@ void rcpt_fold_collector_free(struct rcpt_fold_collector *collector)
     free(collector);
 }
 
+/* The slots keep their number: the next transaction has about as many groups. */
 void rcpt_fold_collector_reset(struct rcpt_fold_collector *collector)
 {
     memset(collector->slots, 0, collector->slot_count * sizeof(struct collect_group *));
@@ -61,6 +64,8 @@ size_t rcpt_fold_collector_bytes(const struct rcpt_fold_collector *collector)
     return collector->bytes;
 }
 
+/* Zeroed, as a group begins empty. The bytes are counted for the caller, who bounds the
+ * collector. */
 void *collect_take(struct rcpt_fold_collector *collector, size_t bytes)
 {
     collector->bytes += bytes;
@@ -91,6 +96,7 @@ static const struct rcpt_node *field(const struct rcpt_node *object, const char 
     return NULL;
 }
 
+/* The configuration has the values as "a|b"; texts are compared byte by byte. */
 static bool is_one_of(struct rcpt_text text, const char *values)
 {
     for (;;) {
@@ -216,6 +222,7 @@ static void add_event(struct rcpt_fold_collector *collector, struct collect_grou
     }
 }
 
+/* Most events are ASCII. Collecting all bits is cheaper than the check of UTF-8. */
 static bool is_ascii(const char *bytes, size_t size)
 {
     unsigned char all = 0;
@@ -285,6 +292,7 @@ bool rcpt_fold_collector_add(struct rcpt_fold_collector *collector,
     return good;
 }
 
+/* For `fold-plan`, which groups a history by key and keeps no content. */
 const char *rcpt_fold_collector_key(struct rcpt_fold_collector *collector, size_t rule,
                                     const struct rcpt_fold_event *event)
 {
@@ -334,6 +342,7 @@ static void write_part(struct fold_text *out, const struct rcpt_fold_spec *spec,
     fold_text_put_words(out, "}}");
 }
 
+/* All parts are written into one buffer, so a group is borrowed for the call only. */
 void rcpt_fold_collector_each(struct rcpt_fold_collector *collector,
                               void (*take_group)(void *context,
                                                  const struct rcpt_fold_group *group),

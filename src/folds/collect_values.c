@@ -135,6 +135,7 @@ void collect_value(struct rcpt_fold_collector *collector, struct collect_kept *k
 
 /* ---- JSON out ---- */
 
+/* Items are JSON already, in the order in which they came. */
 void collect_write_set(struct fold_text *out, const struct collect_set *set)
 {
     fold_text_put_char(out, '[');

@@ -64,6 +64,7 @@ static void on_gathered(struct folds_shard *shard, struct rcpt_pg_rows *const *r
 
 /* ---- parameters ---- */
 
+/* `gather` deletes these rows; `events` leaves them out of its answer. */
 void folds_add_rows(struct rcpt_pg_encoder *encoder, const struct folds_gatherer *gatherer,
                     size_t count)
 {
@@ -72,6 +73,7 @@ void folds_add_rows(struct rcpt_pg_encoder *encoder, const struct folds_gatherer
         rcpt_pg_put_int8(encoder, gatherer->rows[index]);
 }
 
+/* No rows to delete, limits of 0 and no time: `gather` then changes nothing and only answers. */
 void folds_add_question(const struct rcpt_fold_list *list, struct rcpt_pg_encoder *encoder)
 {
     rcpt_pg_begin_int8_array(encoder, 0);
@@ -82,7 +84,7 @@ void folds_add_question(const struct rcpt_fold_list *list, struct rcpt_pg_encode
     rcpt_pg_add_text(encoder, NULL);
 }
 
-/* `now_us` lets the database call groups quiet: only if everything until then is gathered. */
+/* `now_us` lets the database call groups idle: only if everything until then is gathered. */
 static void add_gather(struct folds_transaction *transaction, struct folds_gatherer *gatherer,
                        const struct rcpt_fold_list *list)
 {
@@ -107,7 +109,7 @@ static void add_keep(struct folds_transaction *transaction, struct folds_gathere
     folds_sums_add(folds_add(transaction, "keep"), list->others, list->other_count, false);
 }
 
-/* ---- groups that only look due ---- */
+/* ---- groups that are due for the database only ---- */
 
 enum { DUE_RULE, DUE_KEY, DUE_WINDOW, DUE_SURE }; /* columns of due */
 
@@ -185,9 +187,8 @@ void folds_postpone(struct folds_shard *shard, const struct rcpt_pg_rows *due)
 /* ---- transactions ---- */
 
 /* Fence, then sums and events of topics into groups, then due groups into the outbox. Pass `due`
- * when some sums stay in memory: groups that only look due because their newest transitions are
- * unflushed are postponed first. One synchronous transaction: what a claim stems from is durable
- * before it is published. */
+ * when some sums stay in memory: groups whose newest transitions are unflushed are postponed first.
+ * One synchronous transaction: what a claim stems from is durable before it is published. */
 static void flush(struct folds_shard *shard, const struct rcpt_fold_list *list,
                   const struct rcpt_pg_rows *due)
 {
@@ -204,6 +205,7 @@ static void flush(struct folds_shard *shard, const struct rcpt_fold_list *list,
     folds_shard_submit(shard, FOLDS_GATHERING, "gathering", &transaction, on_gathered);
 }
 
+/* Without `due`: after it nothing is in memory that the database does not know. */
 void folds_flush_all(struct folds_shard *shard)
 {
     struct rcpt_fold_list list = rcpt_fold_pending_list_all(shard->gatherer->pending);
@@ -211,7 +213,7 @@ void folds_flush_all(struct folds_shard *shard)
     flush(shard, &list, NULL);
 }
 
-/* Groups may not be called quiet while sums stay that could belong to them. */
+/* Groups may not be called idle while sums stay that could belong to them. */
 void folds_flush_topics(struct folds_shard *shard)
 {
     static const struct rcpt_fold_list nothing;
@@ -221,7 +223,7 @@ void folds_flush_topics(struct folds_shard *shard)
 }
 
 /* Where at least half of the sums would go, all go: keeping the rest costs as much. */
-void folds_flush_quiet(struct folds_shard *shard, const struct rcpt_pg_rows *due)
+void folds_flush_idle(struct folds_shard *shard, const struct rcpt_pg_rows *due)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
     for (size_t row = 0; row < rcpt_pg_rows_count(due); row++)
@@ -229,7 +231,7 @@ void folds_flush_quiet(struct folds_shard *shard, const struct rcpt_pg_rows *due
             rcpt_fold_pending_select(gatherer->pending,
                                      rcpt_text_of(rcpt_pg_rows_text(due, row, DUE_RULE)),
                                      rcpt_text_of(rcpt_pg_rows_text(due, row, DUE_KEY)));
-    struct rcpt_fold_list list = rcpt_fold_pending_list_quiet(gatherer->pending, gatherer->now_us);
+    struct rcpt_fold_list list = rcpt_fold_pending_list_idle(gatherer->pending, gatherer->now_us);
     if (list.other_count <= list.count) {
         folds_flush_all(shard);
         return;

@@ -7,9 +7,12 @@
 
 #include "postgres/sql.h"
 
+/* Shards wait at most this long for their next step; answers of PostgreSQL and Kafka do not wait
+ * for the tick. */
 #define TICK_MS   100
 #define TOTALS_MS 2000
 
+/* The part that exists without rules too: it listens for work that earlier rules have left. */
 struct folds {
     struct app_context *context;
     struct receipts *receipts;
@@ -106,6 +109,7 @@ static void show_rule(struct app_folds *folds, const struct rcpt_pg_rows *rows, 
                      events > 0 ? (double)(events - groups) / (double)events : 0);
 }
 
+/* A rule that is removed keeps its row of totals, so its counters do not fall. */
 static void on_totals(void *context, const struct rcpt_pg_rows *rows)
 {
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
@@ -160,6 +164,7 @@ static void on_tick(uv_timer_t *timer)
 
 /* ---- start ---- */
 
+/* Rules and totals share one encoder: rcpt_ask_begin() and rcpt_ask_send() enclose its use. */
 static void make_asks(struct app_folds *folds)
 {
     folds->asker = (struct rcpt_asker){.loop = folds->context->loop,
@@ -307,6 +312,7 @@ bool folds_are_settled(const struct folds *folds)
     return running == NULL || !topics_is_open(running->topics.reader);
 }
 
+/* Counts down to the last of the parts that folds_close() has begun to close. */
 static void on_part_closed(void *context)
 {
     struct app_folds *folds = context;

@@ -1,12 +1,14 @@
 /* Shard 0 of the publisher gathers for all shards. It reads rows of transitions as they come and
  * sums them up in memory (pending.h). What a rule makes of a transition costs the same for one as
- * for a thousand, so sums are flushed when a group may have gone quiet, and otherwise the more
+ * for a thousand, so sums are flushed when a group may be idle, and otherwise the more
  * rarely the longer the last flush took. Each step ends by a transaction of flush.c or waits for
  * the next poll. Called by shard.c. */
 #include "gather.h"
 
 #include <stdlib.h>
 
+/* Rows are bounded since their ids are a parameter of each reading, bytes since input drives
+ * them. */
 #define MOST_ROWS       500 /* appended rows of one statement */
 #define MOST_KEPT_ROWS  4000
 #define MOST_KEPT_BYTES ((size_t)16 * 1024 * 1024)
@@ -119,7 +121,7 @@ static void on_groups(struct folds_shard *shard, struct rcpt_pg_rows *const *row
         decide(shard);
 }
 
-/* Nobody can tell whether the groups of a new entry are quiet before they are known. Flushing all
+/* Whether the groups of a new entry are idle is not known before they are. Flushing all
  * sums to learn them would cost as much as all groups. */
 static void ask_for_groups(struct folds_shard *shard)
 {
@@ -142,12 +144,12 @@ static void on_due(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, 
     bool is_all = due < MOST_CANDIDATES;
     if (!may_go_on(shard))
         return;
-    if (recent > 0 && (!is_all || (recent == due && !gatherer->quiet)))
+    if (recent > 0 && (!is_all || (recent == due && !gatherer->idle)))
         folds_postpone(shard, rows[0]); /* the next poll finds those that are left */
     else if (!is_all)
         folds_flush_all(shard);
-    else if (recent < due || gatherer->quiet)
-        folds_flush_quiet(shard, rows[0]);
+    else if (recent < due || gatherer->idle)
+        folds_flush_idle(shard, rows[0]);
 }
 
 static void ask_for_due(struct folds_shard *shard)
@@ -165,17 +167,17 @@ static void decide(struct folds_shard *shard)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
     struct bounds least = bounds_of(shard);
-    enum rcpt_fold_quiet quiet =
-        rcpt_fold_pending_quiet(gatherer->pending, gatherer->now_us, least.window_ms * US_PER_MS);
+    enum rcpt_fold_idleness idleness = rcpt_fold_pending_idleness(
+        gatherer->pending, gatherer->now_us, least.window_ms * US_PER_MS);
     int64_t now = app_now(shard->folds->context);
     bool early = now < shard->gather_at_ms;
     bool all = has_to_flush_all(gatherer, &least) || (gatherer->due && gatherer->row_count == 0);
-    gatherer->quiet = quiet == RCPT_FOLD_QUIET;
+    gatherer->idle = idleness == RCPT_FOLD_KNOWN_IDLE;
     if (is_full(gatherer) || (!early && all))
         folds_flush_all(shard);
-    else if (!early && quiet == RCPT_FOLD_UNKNOWN_QUIET)
+    else if (!early && idleness == RCPT_FOLD_UNKNOWN_IDLE)
         ask_for_groups(shard);
-    else if (!early && (gatherer->due || gatherer->quiet))
+    else if (!early && (gatherer->due || gatherer->idle))
         ask_for_due(shard);
     else if (!early && gatherer->topics)
         folds_flush_topics(shard);

@@ -15,7 +15,7 @@ struct folds_gatherer {
     int64_t now_us;   /* the database's time when the shard polled */
     bool complete;    /* everything that was there at that time has been read */
     bool topics, due; /* there were events of topics; a group that is due for the database */
-    bool quiet;       /* a group with a sum has gone quiet */
+    bool idle;        /* a group with a sum is idle */
     size_t gather_index, keep_index; /* statements of the transaction in flight; 0: not in it */
     bool flushing;                   /* it holds sums */
     bool current;                    /* the sums that stay in memory make no group due */
@@ -25,14 +25,14 @@ struct folds_gatherer {
 /* ---- flush.c ---- */
 /* Writes all sums into groups, and claims groups that are due. */
 void folds_flush_all(struct folds_shard *shard);
-/* Writes sums of groups that went quiet; `due`: groups that are due as far as the database knows.
+/* Writes sums of idle groups; `due`: groups that are due as far as the database knows.
  * The sums of other groups may stay in memory. */
-void folds_flush_quiet(struct folds_shard *shard, const struct rcpt_pg_rows *due);
+void folds_flush_idle(struct folds_shard *shard, const struct rcpt_pg_rows *due);
 /* Gathers events of topics; all sums stay in memory. */
 void folds_flush_topics(struct folds_shard *shard);
-/* Postpones groups that only look due. */
+/* Postpones groups that are due for the database only. */
 void folds_postpone(struct folds_shard *shard, const struct rcpt_pg_rows *due);
-/* How many groups of `due` only look due: their last transitions are in memory here. */
+/* How many groups of `due` are due for the database only: their last transitions are in memory. */
 size_t folds_count_recent(const struct folds_shard *shard, const struct rcpt_pg_rows *due);
 /* Adds the parameters of `gather` for entries that are new: it answers with their groups. */
 void folds_add_question(const struct rcpt_fold_list *list, struct rcpt_pg_encoder *encoder);

@@ -165,8 +165,8 @@ void folds_gather(struct folds_shard *shard, bool transitions, bool topics, bool
                   int64_t now_us);
 
 /* ---- sums.c ---- */
-/* Adds the entries as ten parameters. `only_asked`: with counts of 0, which asks for their groups.
- * */
+/* Adds the entries as ten parameters. `only_asked`: with counts of 0, which asks for their
+ * groups. */
 void folds_sums_add(struct rcpt_pg_encoder *encoder,
                     const struct rcpt_fold_transition *const *entries, size_t count,
                     bool only_asked);

@@ -5,6 +5,7 @@
 
 #include "internal.h"
 
+/* A list that has grown beyond this is freed after its transaction. */
 #define KEEP_LETTERS 1024
 #define MOST_BYTES   RCPT_RECORD_MAX_LETTER_BYTES
 

@@ -10,6 +10,7 @@
 
 #define CHUNK_BYTES 65536u
 #define KEEP_BYTES  (1024u * 1024)
+/* A power of two, and doubled from there: a hash finds its slot by a mask. */
 #define FIRST_SLOTS 256u
 
 /* ---- life ---- */
@@ -60,6 +61,8 @@ void rcpt_fold_pending_forget(struct rcpt_fold_pending *pending)
     pending->busy_until_us = INT64_MIN;
 }
 
+/* The arena is dropped as a whole by _forget(); gather.c calls that when the bytes pass its
+ * limit. */
 void *folds_pending_take(struct rcpt_fold_pending *pending, size_t bytes)
 {
     pending->bytes += bytes;
@@ -221,13 +224,14 @@ size_t rcpt_fold_pending_bytes(const struct rcpt_fold_pending *pending)
     return pending->bytes;
 }
 
+/* Bounds how long sums stay in memory: a group has to be published within max_hold. */
 int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending)
 {
     return pending->since_us;
 }
 
-/* When the first sum could go quiet if nothing more came: of entries whose groups are unknown, and
- * of groups. INT64_MAX: there is none. */
+/* When the first sum could become idle if nothing more came: of entries whose groups are unknown,
+ * and of groups. INT64_MAX: there is none. */
 static int64_t first_unknown(const struct rcpt_fold_pending *pending)
 {
     int64_t first = INT64_MAX;
@@ -238,6 +242,7 @@ static int64_t first_unknown(const struct rcpt_fold_pending *pending)
     return first;
 }
 
+/* A group's window counts from the last transition of any of its entries. */
 static int64_t first_group(const struct rcpt_fold_pending *pending)
 {
     int64_t first = INT64_MAX;
@@ -248,9 +253,9 @@ static int64_t first_group(const struct rcpt_fold_pending *pending)
     return first;
 }
 
-/* `busy_until_us` spares the scan: until then nothing can have gone quiet. */
-enum rcpt_fold_quiet rcpt_fold_pending_quiet(struct rcpt_fold_pending *pending, int64_t now_us,
-                                             int64_t least_window_us)
+/* `busy_until_us` spares the scan: until then nothing can be idle. */
+enum rcpt_fold_idleness rcpt_fold_pending_idleness(struct rcpt_fold_pending *pending,
+                                                   int64_t now_us, int64_t least_window_us)
 {
     bool same = pending->least_window_us == least_window_us;
     if (pending->count == 0 || (same && now_us < pending->busy_until_us))
@@ -259,7 +264,7 @@ enum rcpt_fold_quiet rcpt_fold_pending_quiet(struct rcpt_fold_pending *pending, 
     folds_pending_sweep(pending);
     int64_t unknown_us = first_unknown(pending), group_us = first_group(pending);
     pending->busy_until_us = folds_pending_smaller(unknown_us, group_us);
-    return unknown_us <= now_us ? RCPT_FOLD_UNKNOWN_QUIET
-           : group_us <= now_us ? RCPT_FOLD_QUIET
+    return unknown_us <= now_us ? RCPT_FOLD_UNKNOWN_IDLE
+           : group_us <= now_us ? RCPT_FOLD_KNOWN_IDLE
                                 : RCPT_FOLD_ALL_BUSY;
 }

@@ -5,7 +5,7 @@
  * What a transition means to the rules is the database's business (sql/fold/gather.sql). What is
  * counted apart here is an *entry*: organisation, campaign, status before and after, new flags,
  * columns of the inbox. The database answers the first flush of an entry with its groups; until
- * then the entry counts as quiet as soon as the shortest window allows.
+ * then the entry counts as idle as soon as the shortest window allows.
  */
 #ifndef RECEIPTD_FOLDS_PENDING_H
 #define RECEIPTD_FOLDS_PENDING_H
@@ -37,14 +37,14 @@ int64_t rcpt_fold_pending_largest(const struct rcpt_fold_pending *pending); /* s
 size_t rcpt_fold_pending_bytes(const struct rcpt_fold_pending *pending);
 int64_t rcpt_fold_pending_since_us(const struct rcpt_fold_pending *pending); /* INT64_MAX: no sum */
 
-enum rcpt_fold_quiet {
+enum rcpt_fold_idleness {
     RCPT_FOLD_ALL_BUSY,
-    RCPT_FOLD_QUIET,         /* a group with a sum has had no transition for its window */
-    RCPT_FOLD_UNKNOWN_QUIET, /* an entry whose groups are unknown, for the least window */
+    RCPT_FOLD_KNOWN_IDLE,   /* a group with a sum has had no transition for its window */
+    RCPT_FOLD_UNKNOWN_IDLE, /* an entry whose groups are unknown, for the least window */
 };
 
-enum rcpt_fold_quiet rcpt_fold_pending_quiet(struct rcpt_fold_pending *pending, int64_t now_us,
-                                             int64_t least_window_us);
+enum rcpt_fold_idleness rcpt_fold_pending_idleness(struct rcpt_fold_pending *pending,
+                                                   int64_t now_us, int64_t least_window_us);
 
 /* Entries to be flushed, those whose groups are known first, and the others, which stay. Borrowed
  * until the next call that is not const. */
@@ -55,11 +55,11 @@ struct rcpt_fold_list {
 
 /* Everything. */
 struct rcpt_fold_list rcpt_fold_pending_list_all(struct rcpt_fold_pending *pending);
-/* All entries of the groups that are quiet or selected, all entries of the other groups of these,
+/* All entries of the groups that are idle or selected, all entries of the other groups of these,
  * and so on: the database then knows everything of a group, or nothing new. Also entries whose
- * groups are unknown, which may belong to a selected one; none of them must be quiet. */
-struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
-                                                   int64_t now_us);
+ * groups are unknown, which may belong to a selected one; none of them must be idle. */
+struct rcpt_fold_list rcpt_fold_pending_list_idle(struct rcpt_fold_pending *pending,
+                                                  int64_t now_us);
 void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_text rule,
                               struct rcpt_text key); /* in the next list */
 

@@ -12,7 +12,7 @@
 
 /* ---- lists ---- */
 
-static bool is_quiet(const struct pending_group *group, int64_t now_us)
+static bool is_idle(const struct pending_group *group, int64_t now_us)
 {
     return group->has_sum && group->last_us + group->window_us <= now_us;
 }
@@ -27,6 +27,7 @@ static enum part part_of(const struct rcpt_fold_pending *pending, const struct p
     return folds_pending_is_known(pending, entry) ? KNOWN : UNKNOWN;
 }
 
+/* Entries without a sum are in no list. */
 static size_t put_part(struct rcpt_fold_pending *pending, size_t at, enum part part)
 {
     for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
@@ -77,15 +78,14 @@ static bool is_selected(const struct pending_entry *entry)
     return false;
 }
 
-/* A fixed point: groups that are quiet or selected take all of their entries, whose other groups
+/* A fixed point: groups that are idle or selected take all of their entries, whose other groups
  * are selected in turn, until nothing is added. */
-struct rcpt_fold_list rcpt_fold_pending_list_quiet(struct rcpt_fold_pending *pending,
-                                                   int64_t now_us)
+struct rcpt_fold_list rcpt_fold_pending_list_idle(struct rcpt_fold_pending *pending, int64_t now_us)
 {
     bool more = true;
     folds_pending_sweep(pending);
     for (struct pending_group *group = pending->first_group; group != NULL; group = group->next)
-        group->selected |= is_quiet(group, now_us);
+        group->selected |= is_idle(group, now_us);
     for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
         entry->listed = !folds_pending_is_known(pending, entry);
     while (more) {
@@ -142,6 +142,7 @@ static struct pending_group *find_group(const struct rcpt_fold_pending *pending,
     return NULL;
 }
 
+/* Two rules may have groups with the same key, so the rule is the seed. */
 static uint64_t hash_of_group(struct rcpt_text rule, struct rcpt_text key)
 {
     return rcpt_hash_text_extended(key.at, key.size,
@@ -195,7 +196,7 @@ void rcpt_fold_pending_learn(struct rcpt_fold_pending *pending, size_t index, st
     entry->groups = of;
 }
 
-/* An entry that belongs to no group never goes quiet. */
+/* An entry that belongs to no group is never idle. */
 void rcpt_fold_pending_learnt(struct rcpt_fold_pending *pending)
 {
     pending->busy_until_us = INT64_MIN;
@@ -218,6 +219,7 @@ struct rcpt_fold_recency rcpt_fold_pending_recency(struct rcpt_fold_pending *pen
                          : (struct rcpt_fold_recency){group->last_us, group->has_sum};
 }
 
+/* A group that is not known here has no sum in memory. */
 void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_text rule,
                               struct rcpt_text key)
 {
@@ -226,8 +228,8 @@ void rcpt_fold_pending_select(struct rcpt_fold_pending *pending, struct rcpt_tex
         group->selected = true;
 }
 
-/* Another generation makes all entries unknown; the old groups stay in the arena until it is reset.
- * */
+/* Another generation makes all entries unknown; the old groups stay in the arena until it is
+ * reset. */
 void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
 {
     pending->generation++;

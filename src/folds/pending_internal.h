@@ -1,4 +1,4 @@
-/* What pending.c (entries, their sums, what is quiet) and pending_groups.c (lists to be flushed,
+/* What pending.c (entries, their sums, which are idle) and pending_groups.c (lists to be flushed,
  * the groups of entries) share. */
 #ifndef RECEIPTD_FOLDS_PENDING_INTERNAL_H
 #define RECEIPTD_FOLDS_PENDING_INTERNAL_H
@@ -50,7 +50,7 @@ struct rcpt_fold_pending {
     size_t count, bytes;
     int64_t largest; /* at least as large as any sum */
     int64_t since_us;
-    int64_t busy_until_us; /* nothing goes quiet before; INT64_MIN: not known */
+    int64_t busy_until_us; /* nothing is idle before; INT64_MIN: not known */
     int64_t least_window_us;
     uint64_t generation;
     bool swept; /* groups know what their entries know */

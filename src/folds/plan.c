@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/value.h"
 
+/* Pixels: the size of the picture, and the edges of the area between its axes. */
 #define WIDTH  720
 #define HEIGHT 320
 #define LEFT   60
@@ -27,6 +28,7 @@ static int by_group(const void *left, const void *right)
     return (one->at_ms > other->at_ms) - (one->at_ms < other->at_ms);
 }
 
+/* Subtraction could overflow, comparisons cannot. */
 static int by_time(const void *left, const void *right)
 {
     const int64_t *one = left, *other = right;
@@ -65,8 +67,8 @@ static void publish(struct fold_plan_row *row, const struct fold_plan_event *eve
 static int64_t due(const struct fold_plan_row *row, const struct fold_plan_event *events,
                    size_t first, size_t last, int64_t hold_ms)
 {
-    int64_t quiet = events[last - 1].at_ms + row->window_ms, held = events[first].at_ms + hold_ms;
-    return quiet < held ? quiet : held;
+    int64_t idle = events[last - 1].at_ms + row->window_ms, held = events[first].at_ms + hold_ms;
+    return idle < held ? idle : held;
 }
 
 /* Events are sorted by group and time; [first, next) is the open publication. */
@@ -105,6 +107,7 @@ void fold_plan(struct fold_plan_event *events, size_t count, int64_t hold_ms,
     free(times);
 }
 
+/* 0: each event is a publication of its own. */
 double fold_plan_ratio(const struct fold_plan_row *row)
 {
     return row->events > 0 ? 1 - (double)row->publications / (double)row->events : 0;
@@ -130,6 +133,7 @@ void fold_plan_write_table(const struct fold_plan_row *rows, size_t count, FILE 
 
 /* ---- the picture: ratio on the left axis, mean delay on the right one ---- */
 
+/* Windows stand at equal distances, in the middle of their columns. */
 static double x_of(size_t index, size_t count)
 {
     return LEFT + (RIGHT - LEFT) * ((double)index + 0.5) / (double)count;
@@ -140,6 +144,7 @@ static double y_of(double share)
     return BOTTOM - (BOTTOM - TOP) * share;
 }
 
+/* `most_delay` 0 draws the ratio, otherwise the delay as a share of it. */
 static void write_line(const struct fold_plan_row *rows, size_t count, const char *colour,
                        double most_delay, FILE *out)
 {
@@ -151,6 +156,7 @@ static void write_line(const struct fold_plan_row *rows, size_t count, const cha
     fputs("\"/>\n", out);
 }
 
+/* Characters that mean something to XML are left out. */
 static void write_title(const char *title, FILE *out)
 {
     fprintf(out, "<text x=\"%d\" y=\"20\" font-size=\"14\">", LEFT);
@@ -160,6 +166,7 @@ static void write_title(const char *title, FILE *out)
     fputs("</text>\n", out);
 }
 
+/* Five grid lines: percent on the left, seconds on the right. */
 static void write_axis(double most_delay, FILE *out)
 {
     for (int step = 0; step <= 4; step++) {

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "internal.h"
 
+/* PostgreSQL's interval takes "1500 ms". */
 static void write_interval(struct rcpt_json *json, const char *name, int64_t ms)
 {
     char text[40];
@@ -38,6 +39,7 @@ static void write_match(struct rcpt_json *json, const struct rcpt_fold_config *f
     rcpt_json_end_object(json);
 }
 
+/* By the field's name as the configuration writes it. */
 static bool has_key(const struct rcpt_fold_config *fold, const char *name)
 {
     for (size_t index = 0; index < fold->group_key_count; index++)
@@ -71,6 +73,7 @@ static size_t visit_column(const char *field, folds_put_column put, void *contex
     return 1;
 }
 
+/* Columns of the key are visited apart: they decide which group a transition belongs to. */
 static size_t visit_key_columns(const struct rcpt_fold_config *fold, folds_put_column put,
                                 void *context)
 {
@@ -112,6 +115,7 @@ static void write_columns(struct rcpt_json *json, const struct rcpt_fold_config 
     rcpt_json_end_array(json);
 }
 
+/* As the configuration and fold_rule name them. */
 const char *folds_kind_name(enum rcpt_fold_kind kind)
 {
     static const char *const names[RCPT_FOLD_KIND__COUNT] = {
@@ -185,6 +189,7 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     rcpt_json_end_object(json);
 }
 
+/* NULL is not allowed: the caller checks optional texts. */
 static const char *copy(struct rcpt_arena *arena, const char *text)
 {
     size_t size = strlen(text) + 1;
@@ -224,6 +229,7 @@ struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcp
     };
 }
 
+/* An array of all rules. Rules that are missing in it count as removed in the database. */
 char *folds_rules_text(const struct rcpt_config *config)
 {
     char *text = NULL;

@@ -177,7 +177,7 @@ static void on_fenced(struct folds_shard *shard, struct rcpt_pg_rows *const *row
     if (lost > 0)
         rcpt_log_error("folds",
                        "folds: shard %u: the database has forgotten %lld publications that Kafka "
-                       "has: their changes may be published once more, under the same ids",
+                       "has: their changes may be published again, under the same ids",
                        shard->index, (long long)lost);
     folds_shard_poll(shard);
 }
@@ -363,7 +363,7 @@ static void forget(struct folds_shard *shard)
 
 /* ---- polling ---- */
 
-enum { WORK_TRANSITIONS, WORK_TOPICS, WORK_DUE, WORK_CLAIMED, WORK_NOW }; /* columns of look */
+enum { WORK_TRANSITIONS, WORK_TOPICS, WORK_DUE, WORK_CLAIMED, WORK_NOW }; /* columns of poll */
 
 /* What was claimed goes out before anything more is claimed or gathered. */
 static void on_polled(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
@@ -400,7 +400,7 @@ void folds_shard_poll(struct folds_shard *shard)
     struct folds_transaction transaction = {.count = 0};
     if (!is_ready(shard))
         return;
-    (void)add_own(&transaction, shard, "look");
+    (void)add_own(&transaction, shard, "poll");
     folds_shard_submit(shard, FOLDS_POLLING, "polling for work", &transaction, on_polled);
 }
 
@@ -435,7 +435,7 @@ void folds_shard_tick(struct folds_shard *shard)
 
 /* ---- start ---- */
 
-/* The id is the same in all instances, so that Kafka fences off the earlier owner. */
+/* The transactional id is the same in all instances, so that Kafka fences off the earlier owner. */
 static struct rcpt_transactor *make_transactor(struct folds_shard *shard)
 {
     const struct rcpt_config *config = shard->folds->context->config;

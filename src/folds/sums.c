@@ -95,6 +95,8 @@ struct column {
     int64_t number;
 };
 
+/* A NULL array reads as an empty one: `text` and `number` keep their initial values for every
+ * entry. */
 static struct column column_of(const struct rcpt_pg_rows *rows, size_t row, int index)
 {
     struct column column = {.text = {NULL, 0}};

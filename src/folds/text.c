@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#define FIRST_BYTES     256u
+#define FIRST_BYTES 256u
+/* A longer text is cut, also as part of a group's key. 18 digits always fit an int64. */
 #define MOST_TEXT_BYTES 1000u
 #define MOST_DIGITS     18u
 
@@ -20,6 +21,7 @@ void fold_text_free(struct fold_text *text)
     *text = (struct fold_text){0};
 }
 
+/* The text is not terminated; a caller that needs a C string puts the NUL itself. */
 static void reserve(struct fold_text *text, size_t more)
 {
     size_t capacity = text->capacity == 0 ? FIRST_BYTES : text->capacity;
@@ -45,6 +47,7 @@ void fold_text_put_char(struct fold_text *text, char byte)
     text->at[text->size++] = byte;
 }
 
+/* For literals of this program only: nothing is escaped. */
 void fold_text_put_words(struct fold_text *text, const char *words)
 {
     fold_text_put(text, words, strlen(words));
@@ -90,6 +93,8 @@ void fold_text_put_string(struct fold_text *text, struct rcpt_text string)
     fold_text_put_char(text, '"');
 }
 
+/* null is no value. A number that PostgreSQL could not read is kept as a string, and so are arrays
+ * and objects, as they stand in the event. False: nothing was written. */
 bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node)
 {
     double number;

@@ -9,6 +9,8 @@
 #include "internal.h"
 #include "text.h"
 
+/* An event counts even where it adds nothing to memory: a replay of the transaction is bounded as
+ * well. */
 #define BATCH_EVENTS 500000u /* that are folded in memory until nothing more is taken in */
 #define BATCH_BYTES  (8u * 1024 * 1024)
 #define FETCH_BYTES  (16u * 1024 * 1024)
@@ -71,6 +73,7 @@ static void on_message(void *owner, const struct rcpt_kafka_message *message)
     topics->events++;
 }
 
+/* Also called by the reader when its positions went back: the events come again. */
 static void forget(void *owner)
 {
     struct folds_topics *topics = owner;
@@ -158,6 +161,7 @@ static void free_rules(struct folds_topics *topics)
     rcpt_arena_fini(&topics->arena);
 }
 
+/* Linear: a configuration has few topics. */
 static void add_topic(const char **names, size_t *count, const char *topic)
 {
     for (size_t index = 0; index < *count; index++)
@@ -241,6 +245,7 @@ void folds_topics_stop(struct folds_topics *topics)
         topics_leave(topics->reader);
 }
 
+/* Rules may name other topics, so a new consumer is needed; on_left() opens it. */
 void folds_topics_reload(struct folds_topics *topics)
 {
     if (topics_is_open(topics->reader))

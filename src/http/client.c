@@ -14,6 +14,8 @@
 #include "base/network.h"
 #include "base/version.h"
 
+/* Bounds of what a receiver may send back and of what is kept for the next call. A Retry-After
+ * beyond a year counts as a year. */
 #define MAX_HEADER_BYTES  65536u
 #define MAX_IDLE_HANDLES  256u
 #define MAX_CONNECTIONS   1024L /* kept alive, over all receivers */
@@ -66,6 +68,7 @@ static size_t on_bytes(char *bytes, size_t one, size_t count, void *context)
     return taken < size ? 0 : size;
 }
 
+/* Headers are not kept; libcurl itself reads status and Retry-After. Only their size is bounded. */
 static size_t on_header(const char *bytes, size_t one, size_t count, void *context)
 {
     struct rcpt_client_call *call = context;
@@ -74,7 +77,7 @@ static size_t on_header(const char *bytes, size_t one, size_t count, void *conte
     return call->header_bytes > MAX_HEADER_BYTES ? 0 : one * count;
 }
 
-/* Looks at the address itself, not at the name: a name may resolve to another one at each call. */
+/* Checks the address itself, not the name: a name may resolve to another one at each call. */
 static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *at)
 {
     struct rcpt_client_call *call = context;
@@ -87,7 +90,8 @@ static curl_socket_t on_open_socket(void *context, curlsocktype purpose, struct 
     return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
 }
 
-/* Connections are kept by name: one may have been opened by a call that may reach any address. */
+/* Connections are kept by name: one may have been opened by a call that may reach any address. So
+ * the address of a kept connection is checked here, before the request is sent on it. */
 /* libcurl prescribes the signature. NOLINTNEXTLINE(readability-non-const-parameter) */
 static int on_connected(void *context, char *remote, char *local, int remote_port, int local_port)
 {
@@ -103,6 +107,7 @@ static int on_connected(void *context, char *remote, char *local, int remote_por
 
 /* ---- one call: its request ---- */
 
+/* libcurl borrows the list until the call ends. */
 static void add_header(struct rcpt_client_call *call, const char *header)
 {
     struct curl_slist *longer = curl_slist_append(call->headers, header);
@@ -110,6 +115,8 @@ static void add_header(struct rcpt_client_call *call, const char *header)
     call->headers = longer;
 }
 
+/* COPYPOSTFIELDS comes after the size, so that libcurl copies that many bytes and not a C
+ * string. */
 static void set_request(struct rcpt_client_call *call, const struct rcpt_client_request *request)
 {
     CURL *curl = call->curl;
@@ -132,6 +139,8 @@ static void set_request(struct rcpt_client_call *call, const struct rcpt_client_
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, call->headers);
 }
 
+/* No redirects: a receiver could lead a signed call to another address. `direct` ignores the
+ * proxies of the environment, and only direct connections are kept. */
 static void set_limits(struct rcpt_client_call *call, const struct rcpt_client_request *request)
 {
     CURL *curl = call->curl;
@@ -155,6 +164,7 @@ static void set_limits(struct rcpt_client_call *call, const struct rcpt_client_r
         curl_easy_setopt(curl, CURLOPT_CAINFO, call->client->ca_file);
 }
 
+/* A handle that is used again saves libcurl's set-up; the settings are those of a new one. */
 static CURL *take_handle(struct rcpt_client *client)
 {
     CURL *curl = client->idle_count > 0 ? client->idle[--client->idle_count] : curl_easy_init();
@@ -172,6 +182,7 @@ static void give_handle(struct rcpt_client *client, CURL *curl)
     client->idle[client->idle_count++] = curl;
 }
 
+/* The answer never comes from inside this call: libcurl begins with the loop's next turn. */
 struct rcpt_client_call *rcpt_client_send(struct rcpt_client *client,
                                           const struct rcpt_client_request *request,
                                           rcpt_client_on_answer on_answer, void *context)
@@ -205,6 +216,7 @@ static bool is_tls(CURLcode code)
            code == CURLE_SSL_ENGINE_INITFAILED || code == CURLE_SSL_INVALIDCERTSTATUS;
 }
 
+/* A final status counts as an answer even where the body was cut or broke off. */
 static enum rcpt_client_failure failure_of(const struct rcpt_client_call *call, CURLcode code,
                                            long status)
 {
@@ -219,6 +231,7 @@ static enum rcpt_client_failure failure_of(const struct rcpt_client_call *call, 
     return is_tls(code) ? RCPT_CLIENT_TLS : RCPT_CLIENT_CONNECTION;
 }
 
+/* The texts and the body are borrowed from the call, for the callback. */
 static void fill_answer(const struct rcpt_client_call *call, CURLcode code,
                         struct rcpt_client_answer *answer)
 {
@@ -271,6 +284,7 @@ static void finish(struct rcpt_client_call *call, const struct rcpt_client_answe
     free(call);
 }
 
+/* A callback may send or cancel calls, so libcurl is asked again for each finished one. */
 static void finish_done(struct rcpt_client *client)
 {
     int left;
@@ -299,6 +313,7 @@ void rcpt_client_cancel(struct rcpt_client_call *call)
 
 /* ---- libcurl on the loop ---- */
 
+/* `open` counts the timer and each socket's watch; the last one to close frees the client. */
 static void on_handle_closed(struct rcpt_client *client)
 {
     if (--client->open > 0 || !client->closing)
@@ -324,6 +339,7 @@ static void on_timer_closed(uv_handle_t *handle)
     on_handle_closed(handle->data);
 }
 
+/* An error of the socket is passed on: libcurl finds its cause and ends the call. */
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct socket_watch *watch = (struct socket_watch *)poll;
@@ -343,6 +359,7 @@ static void on_timer(uv_timer_t *timer)
     finish_done(client);
 }
 
+/* libcurl has one timer for all calls: -1 stops it. */
 static int on_set_timer(CURLM *multi, long timeout_ms, void *context)
 {
     struct rcpt_client *client = context;
@@ -354,6 +371,7 @@ static int on_set_timer(CURLM *multi, long timeout_ms, void *context)
     return 0;
 }
 
+/* libcurl keeps the watch beside its socket, and hands it to on_set_socket(). */
 static struct socket_watch *watch_socket(struct rcpt_client *client, curl_socket_t socket)
 {
     struct socket_watch *watch = rcpt_calloc(1, sizeof(*watch));
@@ -365,6 +383,8 @@ static struct socket_watch *watch_socket(struct rcpt_client *client, curl_socket
     return watch;
 }
 
+/* libcurl closes the socket itself, after REMOVE; the watch is freed when libuv has let go of
+ * it. */
 static int on_set_socket(CURL *curl, curl_socket_t socket, int what, void *context, void *assigned)
 {
     struct rcpt_client *client = context;

@@ -1,7 +1,7 @@
 /* The HTTP client: GET and POST over libcurl's multi interface on the libuv loop.
  *
  * The only user of libcurl. Redirects are never followed, answers are cut at a limit, and calls
- * that ask for it reach public addresses only, whatever the name resolves to at that moment. Does
+ * that ask for it reach public addresses only: each resolved address is checked. Does
  * not retry. Call from the loop's thread only. webhook.c signs and classifies on top of it;
  * certificates (src/intake) and spans (src/trace) use it as it is.
  */

@@ -330,7 +330,7 @@ static void begin_lingering(struct connection *connection)
     }
 }
 
-/* Each step may close the connection, so each next one looks at the state. */
+/* Each step may close the connection, so each next one checks the state. */
 static void flush_one(struct connection *connection)
 {
     answer_advance(connection);

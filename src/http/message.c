@@ -13,6 +13,7 @@
 
 #include "internal.h"
 
+/* A sample beyond these bounds is refused: it is no webhook. */
 #define MAX_HEADERS     200u
 #define MAX_PLAIN_BYTES (64u << 20)
 
@@ -51,6 +52,7 @@ static int on_header_field(llhttp_t *parser, const char *bytes, size_t size)
     return 0;
 }
 
+/* A value that continues on another line (obsolete folding) is refused, as by the server. */
 static int on_header_value(llhttp_t *parser, const char *bytes, size_t size)
 {
     struct parsing *parsing = parser->data;
@@ -144,7 +146,7 @@ static void split_target(struct parsing *parsing)
     message->query_size = mark != NULL ? parsing->target_size - message->path_size - 1 : 0;
 }
 
-/* llhttp's reasons begin with a capital. */
+/* llhttp's reasons begin with a capital. Always false, for the caller's return. */
 static bool fail(struct rcpt_error *error, const char *problem)
 {
     rcpt_error_set(error, RCPT_DECISION_REJECT, NULL, "not an HTTP/1.1 request: %c%s",
@@ -155,12 +157,15 @@ static bool fail(struct rcpt_error *error, const char *problem)
     return false;
 }
 
+/* PAUSED is the regular end: on_message_complete() stops the parser there. */
 static bool execute(llhttp_t *parser, const char *bytes, size_t size, struct rcpt_error *error)
 {
     llhttp_errno_t code = llhttp_execute(parser, bytes, size);
     return code == HPE_OK || code == HPE_PAUSED || fail(error, llhttp_get_error_reason(parser));
 }
 
+/* The head goes through llhttp as a copy with CR LF. A body in chunks goes through it too; any
+ * other is taken as it stands. */
 static bool parse(struct parsing *parsing, const char *text, size_t size, struct rcpt_error *error)
 {
     static const llhttp_settings_t callbacks = {
@@ -223,6 +228,7 @@ static char *inflate_body(const struct rcpt_http_message *message, size_t *size)
     return NULL;
 }
 
+/* The server does the same for a request, with its own bound (body.c). */
 static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *error)
 {
     if (message->body_size == 0 || !is_compressed(message))
@@ -237,7 +243,7 @@ static bool undo_coding(struct rcpt_http_message *message, struct rcpt_error *er
     return true;
 }
 
-/* Both buffers belong to the message from here on, whatever comes of it. */
+/* The message owns both buffers, also where the text is refused: then it is freed with them. */
 struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
                                                   struct rcpt_error *error)
 {
@@ -257,6 +263,7 @@ struct rcpt_http_message *rcpt_http_message_parse(const char *text, size_t size,
     return NULL;
 }
 
+/* The texts of the message point into the buffers that go here, and into the caller's text. */
 void rcpt_http_message_free(struct rcpt_http_message *message)
 {
     if (message == NULL)

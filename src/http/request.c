@@ -162,8 +162,8 @@ static void note_coding(struct rcpt_http_request *request, struct rcpt_http_text
         request_refuse(request, 415);
 }
 
-/* The headers that concern the server itself. Whatever makes the length of a body ambiguous is
- * refused, though llhttp refuses most of it before: a proxy in front may have chosen the other
+/* The headers that concern the server itself. Everything that makes the length of a body ambiguous
+ * is refused, though llhttp refuses most of it before: a proxy in front may have chosen the other
  * meaning (request smuggling). */
 static void note_fields(struct rcpt_http_request *request)
 {

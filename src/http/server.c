@@ -12,11 +12,13 @@
 
 #include "internal.h"
 
+/* Connections that the kernel accepts while the loop is busy. */
 #define BACKLOG           1024
 #define SPARE_DESCRIPTORS 64u /* for everything but clients */
 
 /* ---- settings ---- */
 
+/* 0 means the default, so that a caller names only what it decides. */
 static void fill_defaults(struct rcpt_http_settings *settings)
 {
     struct {
@@ -157,7 +159,7 @@ static void free_server(struct rcpt_http_server *server)
     free(server);
 }
 
-/* Whatever can be wrong with the settings shows here, before start. */
+/* Everything that can be wrong with the settings is found here, before start. */
 static bool prepare(struct rcpt_http_server *server, struct rcpt_error *error)
 {
     if (!resolve_listen(server, error) || !read_trusted(server, error))
@@ -213,6 +215,7 @@ bool rcpt_http_reload_tls(struct rcpt_http_server *server, struct rcpt_error *er
 
 /* ---- routes ---- */
 
+/* Before start only: requests hold pointers to their routes. The longest prefix decides. */
 void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_route *route)
 {
     RCPT_ASSERT(!server->listening && route->prefix[0] == '/');
@@ -225,7 +228,7 @@ void rcpt_http_route(struct rcpt_http_server *server, const struct rcpt_http_rou
         added->is.bearer_token = rcpt_strdup(route->bearer_token);
     added->prefix_size = strlen(route->prefix);
     /* "/" takes everything; other prefixes end where a segment does. */
-    if (added->prefix_size == 1) /* "/" takes everything */
+    if (added->prefix_size == 1)
         added->prefix_size = 0;
     if (route->methods & RCPT_HTTP_GET)
         added->is.methods |= RCPT_HTTP_HEAD;
@@ -376,6 +379,7 @@ bool rcpt_http_start(struct rcpt_http_server *server, struct rcpt_error *error)
     return true;
 }
 
+/* With ":0" the kernel chooses the port; tests ask for it. */
 int rcpt_http_port(const struct rcpt_http_server *server)
 {
     struct sockaddr_storage address;
@@ -394,6 +398,7 @@ static void on_handle_closed(uv_handle_t *handle)
     http_handle_closed(handle->data);
 }
 
+/* Drain and close both come here. */
 static void close_listener(struct rcpt_http_server *server)
 {
     if (!uv_is_closing((uv_handle_t *)&server->listener))

@@ -20,6 +20,7 @@ struct call {
     void *context;
 };
 
+/* The client's list owns the endpoints: they live until it closes, since calls point to them. */
 struct rcpt_webhook_endpoint {
     struct rcpt_webhooks *webhooks;
     char *name, *url;
@@ -33,6 +34,7 @@ struct rcpt_webhook_endpoint {
     struct rcpt_webhook_endpoint *next;
 };
 
+/* Endpoints that share connections, a CA file, and whether private addresses may be called. */
 struct rcpt_webhooks {
     struct rcpt_client *client;
     bool allow_private, closing;
@@ -51,6 +53,7 @@ struct rcpt_webhooks *rcpt_webhooks_new(const struct rcpt_webhooks_settings *set
     return webhooks;
 }
 
+/* Secrets are overwritten before their memory is freed. */
 static void free_endpoint(struct rcpt_webhook_endpoint *endpoint)
 {
     for (size_t i = 0; i < endpoint->header_count; i++)
@@ -62,6 +65,7 @@ static void free_endpoint(struct rcpt_webhook_endpoint *endpoint)
     free(endpoint);
 }
 
+/* The owner's callback is last: it may free what it passed as context. */
 static void on_client_closed(void *context)
 {
     struct rcpt_webhooks *webhooks = context;
@@ -72,6 +76,7 @@ static void on_client_closed(void *context)
         on_closed(closed_context);
 }
 
+/* Closing the client answers all calls in flight as cancelled, before it returns. */
 void rcpt_webhooks_close(struct rcpt_webhooks *webhooks, void (*on_closed)(void *context),
                          void *context)
 {
@@ -125,6 +130,7 @@ static bool parse_secrets(struct rcpt_webhook_endpoint *endpoint,
     return true;
 }
 
+/* NULL with the error where URL, headers or secrets are not valid; nothing is kept then. */
 struct rcpt_webhook_endpoint *rcpt_webhook_endpoint_new(
     struct rcpt_webhooks *webhooks, const struct rcpt_webhook_endpoint_settings *settings,
     struct rcpt_error *error)
@@ -151,6 +157,7 @@ struct rcpt_webhook_endpoint *rcpt_webhook_endpoint_new(
     return endpoint;
 }
 
+/* How many more calls may be sent now. A caller that claims work asks this first. */
 unsigned rcpt_webhook_capacity(const struct rcpt_webhook_endpoint *endpoint)
 {
     if (endpoint->webhooks->closing || endpoint->in_flight >= endpoint->concurrency)
@@ -194,6 +201,7 @@ static void on_answer(void *context, const struct rcpt_client_answer *answer)
     free(call);
 }
 
+/* The caller frees the line. */
 static char *header(const char *name, const char *value)
 {
     char *line = rcpt_malloc(strlen(name) + strlen(value) + 3);
@@ -225,7 +233,7 @@ static size_t make_headers(const struct rcpt_webhook_endpoint *endpoint,
     return count;
 }
 
-/* The client copies body and headers. */
+/* False: no capacity, and on_answered will not be called. The client copies body and headers. */
 bool rcpt_webhook_send(struct rcpt_webhook_endpoint *endpoint,
                        const struct rcpt_webhook_call *request, rcpt_webhook_on_answer on_answered,
                        void *context)

@@ -2,7 +2,7 @@
  *
  * Connections are kept alive, HTTP/2 is spoken where the receiver can, redirects and proxies are
  * never followed, answers are cut at a limit, and addresses that are not public are refused unless
- * allowed, whatever the name resolves to at that moment. Signed as Standard Webhooks says
+ * allowed; each resolved address is checked. Signed as Standard Webhooks says
  * (standardwebhooks.com, version v1). Does not retry, does not remember: what an answer means is
  * given back as a class, when to try again is rcpt_webhook_wait_ms, and the caller's business. Call
  * from the loop's thread only.

@@ -1,6 +1,5 @@
-/* Hints for troubles of TLS and of passwords. librdkafka's own texts tell about its functions; what
- * an operator has to do depends on the properties that are set. Called by health.c and producer.c.
- */
+/* Hints for troubles of TLS and of passwords. librdkafka's own texts name its functions; what an
+ * operator has to do depends on the properties that are set. Called by health.c and producer.c. */
 #include <string.h>
 
 #include "internal.h"
@@ -40,6 +39,7 @@ static void advise_on_password(const struct rcpt_kafka_settings *settings, struc
             mechanism != NULL ? mechanism : "not set", user);
 }
 
+/* Two causes: the certificate is not trusted, or one of the two sides does not speak TLS. */
 static void advise_on_tls(const struct rcpt_kafka_settings *settings, struct rcpt_error *error)
 {
     if (says(error, "certificate verify failed"))

@@ -183,8 +183,8 @@ static rd_kafka_topic_partition_list_t *ours_of(const struct rcpt_kafka *kafka,
 }
 
 /* Before anything is removed, so that the owner can still name its partitions. */
-static void tell_revoked(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list,
-                         bool lost)
+static void report_revoked(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list,
+                           bool lost)
 {
     rd_kafka_topic_partition_list_t *ours = ours_of(kafka, list, true);
     struct rcpt_kafka_partition *partitions = as_partitions(ours);
@@ -220,7 +220,7 @@ static void give_up(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_lis
         return;
     rcpt_log_info("kafka", "group %s: %d partitions are given up without a revoke",
                   kafka->settings.group, list->cnt);
-    tell_revoked(kafka, list, true);
+    report_revoked(kafka, list, true);
     remove_listed(kafka, list);
     answer_unassign(kafka, list);
 }
@@ -228,7 +228,7 @@ static void give_up(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_lis
 static void give_up_all(struct rcpt_kafka *kafka)
 {
     if (kafka->held != NULL) {
-        tell_revoked(kafka, kafka->held, true);
+        report_revoked(kafka, kafka->held, true);
         release_held(kafka);
     }
     rd_kafka_topic_partition_list_t *list = all_of(kafka);
@@ -266,7 +266,7 @@ static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t
         kafka->held = rd_kafka_topic_partition_list_copy(list);
         return;
     }
-    tell_revoked(kafka, kafka->held, false);
+    report_revoked(kafka, kafka->held, false);
     for (int i = 0; i < list->cnt; i++)
         if (rd_kafka_topic_partition_list_find(kafka->held, list->elems[i].topic,
                                                list->elems[i].partition) == NULL)
@@ -298,7 +298,7 @@ static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
     bool lost = rd_kafka_assignment_lost(kafka->handle) != 0;
     rcpt_log_info("kafka", "group %s: %d partitions revoked%s", kafka->settings.group, list->cnt,
                   lost ? ", lost: others may own them already" : "");
-    tell_revoked(kafka, list, lost);
+    report_revoked(kafka, list, lost);
     rd_kafka_topic_partition_list_t *assigned = ours_of(kafka, list, false);
     withdraw(kafka, list);
     remove_listed(kafka, assigned);
@@ -306,7 +306,7 @@ static void on_revoke(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
     rd_kafka_topic_partition_list_destroy(assigned);
     if (kafka->held == NULL)
         return;
-    tell_revoked(kafka, kafka->held, false); /* owners forget all that is held with a revoke */
+    report_revoked(kafka, kafka->held, false); /* owners forget all that is held with a revoke */
     announce_held(kafka);
 }
 
@@ -332,7 +332,7 @@ void rcpt_kafka_withdraw_held(struct rcpt_kafka *kafka)
     if (kafka->held == NULL)
         return;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_copy(kafka->held);
-    tell_revoked(kafka, list, false);
+    report_revoked(kafka, list, false);
     withdraw(kafka, list);
     rd_kafka_topic_partition_list_destroy(list);
 }

@@ -37,7 +37,7 @@ void rcpt_kafka_copy_settings(struct rcpt_kafka_settings *to,
     to->properties = properties;
 }
 
-/* The copies are ours, whatever the settings' const says. */
+/* The copies were made here, so the const of the settings does not hold for them. */
 static void drop(const void *pointer)
 {
     free((void *)(uintptr_t)pointer);
@@ -110,11 +110,14 @@ struct destruction {
     void *context;
 };
 
+/* In the thread. It blocks until librdkafka's own threads have ended. */
 static void destroy_work(struct rcpt_kafka_job *job)
 {
     rd_kafka_destroy(((struct destruction *)job)->handle);
 }
 
+/* On the loop. A late destruction goes on in its thread, and ends with the process at the
+ * latest. */
 static void destroy_done(struct rcpt_kafka_job *job, bool in_time)
 {
     const struct destruction *destruction = (struct destruction *)job;

@@ -1,7 +1,7 @@
-/* Look-ups in threads of their own: cluster id, partition counts, the ends of a partition's log.
+/* Lookups in threads of their own: cluster id, partition counts, the ends of a partition's log.
  *
  * Each one has a short-lived handle that is no member of the group: blocking calls never touch the
- * consumer's handle, so that closing it waits for no look-up, and names of brokers are resolved
+ * consumer's handle, so that closing it waits for no lookup, and names of brokers are resolved
  * again each time. Called by consumer.c's tick, messages.c (out of range) and the owner (low
  * watermarks); results arrive on the loop.
  */
@@ -11,6 +11,8 @@
 
 #include "internal.h"
 
+/* A lookup's calls share its time-out; its thread is given up after the allowance, which also
+ * covers the end of the handle. */
 #define LOOKUP_TIMEOUT_MS   5000
 #define LOOKUP_ALLOWANCE_MS 12000
 #define RANGE_TIMEOUT_MS    8000
@@ -25,7 +27,7 @@ static int remaining_ms(uint64_t deadline_ns)
 }
 
 /* The more an error says about the cause, the higher. */
-static int telling(rd_kafka_resp_err_t code)
+static int rank_of(rd_kafka_resp_err_t code)
 {
     switch (code) {
     case RD_KAFKA_RESP_ERR__AUTHENTICATION:
@@ -40,7 +42,7 @@ static int telling(rd_kafka_resp_err_t code)
     }
 }
 
-/* Why a look-up failed: the events of its handle know more than the call's return. */
+/* Why a lookup failed: the events of its handle know more than the call's return. */
 static void explain(rd_kafka_t *handle, rd_kafka_resp_err_t code, const char *subject,
                     struct rcpt_error *error)
 {
@@ -49,7 +51,7 @@ static void explain(rd_kafka_t *handle, rd_kafka_resp_err_t code, const char *su
     rcpt_kafka_describe(error, code, subject, NULL);
     int best = 0;
     while ((event = rd_kafka_queue_poll(queue, 0)) != NULL) {
-        int rank = telling(rd_kafka_event_error(event));
+        int rank = rank_of(rd_kafka_event_error(event));
         if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR && rank > best) {
             best = rank;
             rcpt_kafka_describe(error, rd_kafka_event_error(event), subject,
@@ -88,7 +90,7 @@ struct lookup {
     struct rcpt_error error; /* decision NONE: all counts are known */
 };
 
-/* False: the look-up ends here, with its error. */
+/* False: the lookup ends here, with its error. */
 static bool lookup_topic(struct lookup *lookup, size_t index, uint64_t deadline)
 {
     const struct rd_kafka_metadata *metadata;
@@ -131,6 +133,7 @@ static void lookup_work(struct rcpt_kafka_job *job)
     lookup->handle = NULL;
 }
 
+/* After the loop has answered the job, or by its late thread. */
 static void lookup_free(struct rcpt_kafka_job *job)
 {
     struct lookup *lookup = (struct lookup *)job;
@@ -146,11 +149,13 @@ static void lookup_free(struct rcpt_kafka_job *job)
     free(lookup);
 }
 
+/* After a failure; a random back-off, at most RCPT_KAFKA_LOOKUP_MAX_MS. */
 static void lookup_again(struct rcpt_kafka *kafka)
 {
     kafka->lookup_at_ms = rcpt_kafka_now_ms(kafka) + rcpt_backoff_next_ms(&kafka->lookup_backoff);
 }
 
+/* After an error whose cause the cluster's metadata may show. It never makes a lookup later. */
 void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka)
 {
     int64_t soon = rcpt_kafka_now_ms(kafka) + RCPT_KAFKA_LOOKUP_MIN_MS;
@@ -183,7 +188,7 @@ static bool take_counts(struct rcpt_kafka *kafka, const struct lookup *lookup)
 }
 
 /* All topics each time, so that the owner need not merge. */
-static void tell_cluster(struct rcpt_kafka *kafka)
+static void report_cluster(struct rcpt_kafka *kafka)
 {
     size_t count = kafka->settings.topic_count;
     struct rcpt_kafka_topic_info *infos = rcpt_calloc(count, sizeof(*infos));
@@ -208,7 +213,7 @@ static bool missing_topics(const struct lookup *lookup, char names[NAME_LIST_BYT
     return used > 0;
 }
 
-/* A topic that is missing is trouble of the cluster: the look-up goes again, with back-off. */
+/* A topic that is missing is trouble of the cluster: the lookup goes again, with back-off. */
 static void judge_topics(struct rcpt_kafka *kafka, const struct lookup *lookup)
 {
     char names[NAME_LIST_BYTES];
@@ -245,10 +250,11 @@ static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
     bool news = take_counts(kafka, lookup);
     judge_topics(kafka, lookup);
     if (news)
-        tell_cluster(kafka);
+        report_cluster(kafka);
     kafka->on_topics_known(kafka);
 }
 
+/* The job copies what it reads: it may outlive the consumer where its thread hangs. */
 void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)
 {
     struct rcpt_error ignored; /* the same settings were accepted at the start */
@@ -277,6 +283,8 @@ void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken)
 typedef void on_low_done(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                          const struct rcpt_error *error);
 
+/* Two users: the owner's low watermarks, for all partitions asked, and the ends of one partition
+ * that is out of range, which `epoch` ties to its assignment. */
 struct range_query {
     struct rcpt_kafka_job job;
     struct rcpt_kafka *kafka; /* the loop's */
@@ -293,7 +301,7 @@ struct range_query {
     void *context;
     /* a partition out of range */
     uint64_t epoch;
-    int64_t wanted;
+    int64_t requested;
 };
 
 /* In the thread. A partition that cannot be read gets -1; the others go on. */
@@ -318,6 +326,7 @@ static void range_work(struct rcpt_kafka_job *job)
     rd_kafka_destroy(handle);
 }
 
+/* As lookup_free(). */
 static void range_free(struct rcpt_kafka_job *job)
 {
     struct range_query *query = (struct range_query *)job;
@@ -392,19 +401,19 @@ static void out_of_range_done(struct rcpt_kafka_job *job, bool in_time)
     rcpt_log_warn("kafka",
                   "%s [%d]: offset %lld is not in the log, which holds %lld up to %lld (-1: could "
                   "not be read)",
-                  partition->topic, partition->partition, (long long)query->wanted, (long long)low,
-                  (long long)high);
+                  partition->topic, partition->partition, (long long)query->requested,
+                  (long long)low, (long long)high);
     kafka->callbacks.on_out_of_range(kafka->callbacks.context, partition->tag, partition->topic,
-                                     partition->partition, query->wanted, low, high);
+                                     partition->partition, query->requested, low, high);
 }
 
 void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
-                            int64_t wanted)
+                            int64_t requested)
 {
     struct range_query *query = range_query_new(kafka, 1);
     query->job.done = out_of_range_done;
     query->epoch = partition->epoch;
-    query->wanted = wanted;
+    query->requested = requested;
     range_set(query, 0, partition->topic, partition->partition);
     rcpt_kafka_workers_start(kafka->workers, &query->job, RANGE_ALLOWANCE_MS);
 }

@@ -13,9 +13,9 @@
 
 #include "internal.h"
 
-#define TICK_MS                                                                                    \
-    10 /* also bounds what a wake-up that librdkafka did not send costs: 250 ms were seen in the   \
-          p99 */
+/* The tick also bounds what a wake-up costs that librdkafka did not send: delays of 250 ms were seen
+ * in the 99th percentile. */
+#define TICK_MS          10
 #define CLOSING_TICK_MS  5
 #define CONTROL_EVENTS   100
 #define LOG_EVENTS       100
@@ -114,7 +114,7 @@ static void on_wake(void *context)
     turn(context);
 }
 
-/* Every 10 ms: late jobs, a look-up that is due, retries, log lines, and a turn. */
+/* Every 10 ms: late jobs, a lookup that is due, retries, log lines, and a turn. */
 static void on_tick(uv_timer_t *tick)
 {
     struct rcpt_kafka *kafka = tick->data;
@@ -131,7 +131,7 @@ static void on_tick(uv_timer_t *tick)
 
 /* ---- joining the group ---- */
 
-/* Over all topics; 0 until the first look-up has answered. */
+/* Over all topics; 0 until the first lookup has answered. */
 static size_t known_partitions(const struct rcpt_kafka *kafka)
 {
     size_t sum = 0;
@@ -160,6 +160,7 @@ static void open_queues(struct rcpt_kafka *kafka)
     rd_kafka_set_log_queue(kafka->handle, kafka->logs);
 }
 
+/* RD_KAFKA_PARTITION_UA: the group assigns the partitions. */
 static void subscribe(struct rcpt_kafka *kafka)
 {
     const struct rcpt_kafka_settings *settings = &kafka->settings;
@@ -204,24 +205,26 @@ static void join(struct rcpt_kafka *kafka)
 /* Both must have come: the owner's subscribe and the number of partitions. */
 static void join_if_ready(struct rcpt_kafka *kafka)
 {
-    if (kafka->subscribe_wanted && kafka->handle == NULL && kafka->life == LIFE_OPEN &&
+    if (kafka->subscribe_requested && kafka->handle == NULL && kafka->life == LIFE_OPEN &&
         !kafka->health.fatal && known_partitions(kafka) > 0)
         join(kafka);
 }
 
 void rcpt_kafka_subscribe(struct rcpt_kafka *kafka)
 {
-    kafka->subscribe_wanted = true;
+    kafka->subscribe_requested = true;
     join_if_ready(kafka);
 }
 
 /* ---- verbs ---- */
 
+/* The owner calls this when its lanes take records again after a refusal. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka)
 {
     rcpt_kafka_again(kafka);
 }
 
+/* Records stay in librdkafka's queues; control events go on, so the group keeps the member. */
 void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
 {
     kafka->polling = false;
@@ -235,6 +238,8 @@ static bool may_commit(const struct rcpt_kafka *kafka)
            rcpt_kafka_now_ms(kafka) - kafka->committed_at_ms >= kafka->settings.commit_interval_ms;
 }
 
+/* Partitions that have been revoked since are left out: their offsets are another member's
+ * business. */
 void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
                        size_t count)
 {
@@ -267,7 +272,7 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
 
 /* ---- beginning and end ---- */
 
-/* The handle of the first look-up: made here so that librdkafka's checks across properties speak at
+/* The handle of the first lookup: made here so that librdkafka's checks across properties speak at
  * once. */
 static rd_kafka_t *first_handle(const struct rcpt_kafka_settings *settings,
                                 struct rcpt_error *error)
@@ -299,7 +304,7 @@ static void open_loop_handles(struct rcpt_kafka *kafka)
     kafka->workers = rcpt_kafka_workers_new(kafka->loop);
 }
 
-/* The first look-up begins at once; the group is joined after it. */
+/* The first lookup begins at once; the group is joined after it. */
 struct rcpt_kafka *rcpt_kafka_new(const struct rcpt_kafka_settings *settings,
                                   struct rcpt_error *error)
 {
@@ -366,6 +371,7 @@ static void on_destroyed(void *context)
     end(context);
 }
 
+/* Before the handle goes: each queue must stop writing to the eventfd. */
 static void release_queues(struct rcpt_kafka *kafka)
 {
     rcpt_kafka_forget_partitions(kafka);

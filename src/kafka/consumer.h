@@ -67,10 +67,10 @@ struct rcpt_kafka_callbacks {
     void (*on_message)(void *context, void *tag, const struct rcpt_kafka_message *message);
     /* After a round of messages, before going back to the loop. */
     void (*on_round)(void *context);
-    /* The wanted offset does not exist: low and high are the log's ends now (-1: could not be
+    /* The requested offset does not exist: low and high are the log's ends now (-1: could not be
      * read). The partition stands still until rcpt_kafka_seek or rcpt_kafka_reassign. */
     void (*on_out_of_range)(void *context, void *tag, const char *topic, int32_t partition,
-                            int64_t wanted, int64_t low, int64_t high);
+                            int64_t requested, int64_t low, int64_t high);
     /* Trouble (already logged, rate-limited): healthy false with a reason, later healthy true.
      * decision FATAL: the handle is unusable, the process must exit with error->exit_code. */
     void (*on_health)(void *context, bool healthy, const struct rcpt_error *error);
@@ -98,7 +98,7 @@ RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *val
 
 /* Version of librdkafka as text, e.g. "2.0.2". */
 const char *rcpt_kafka_version(void);
-/* Whether threads of librdkafka still run, such as those of a look-up that was given up. exit()
+/* Whether threads of librdkafka still run, such as those of a lookup that was given up. exit()
  * would take OpenSSL away from under them: then the process has to end by _exit(). */
 bool rcpt_kafka_has_threads(void);
 

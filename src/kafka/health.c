@@ -1,6 +1,6 @@
 /* Which of librdkafka's errors mean what, and the transitions of health.
  *
- * Three kinds of trouble stand side by side: the cluster (cleared by a look-up that finds it and
+ * Three kinds of trouble stand side by side: the cluster (cleared by a lookup that finds it and
  * all topics), the group (cleared by an assignment) and single partitions (cleared by a message of
  * theirs or a new position). The owner is called at transitions only; the log is limited by code.
  * Called by all files of the consumer.
@@ -11,6 +11,7 @@
 
 #include "internal.h"
 
+/* Of one code; the number of lines that were suppressed follows with the next one. */
 #define LOG_AGAIN_MS 30000
 
 enum meaning {
@@ -73,7 +74,7 @@ static const struct known_error known_errors[] = {
      "raise receive.message.max.bytes in kafka.properties"},
 };
 
-/* NULL: librdkafka's words have to do. */
+/* NULL: librdkafka's own text has to do. */
 static const struct known_error *known_error(rd_kafka_resp_err_t code)
 {
     for (size_t i = 0; i < sizeof(known_errors) / sizeof(known_errors[0]); i++)
@@ -134,14 +135,15 @@ static bool is_healthy(const struct health *health)
            health->troubled_partitions == 0;
 }
 
-static void tell_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error)
+/* The owner shows the error to operators as the reason why the instance is not ready. */
+static void report_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *error)
 {
     kafka->health.healthy = false;
     kafka->callbacks.on_health(kafka->callbacks.context, false, error);
 }
 
 /* Healthy only when all three kinds are clear. */
-static void tell_if_healthy(struct rcpt_kafka *kafka)
+static void report_if_healthy(struct rcpt_kafka *kafka)
 {
     struct health *health = &kafka->health;
     if (health->healthy || !is_healthy(health))
@@ -161,15 +163,16 @@ void rcpt_kafka_cluster_trouble(struct rcpt_kafka *kafka, const struct rcpt_erro
     kafka->health.cluster_trouble = true;
     snprintf(kafka->health.cluster_code, sizeof(kafka->health.cluster_code), "%.31s", error->code);
     if (news)
-        tell_trouble(kafka, &advised);
+        report_trouble(kafka, &advised);
 }
 
+/* Only a lookup that found the cluster and all topics clears this trouble. */
 void rcpt_kafka_cluster_fine(struct rcpt_kafka *kafka)
 {
     if (kafka->health.cluster_trouble)
         rcpt_log_info("kafka", "the cluster answers and has all topics");
     kafka->health.cluster_trouble = false;
-    tell_if_healthy(kafka);
+    report_if_healthy(kafka);
 }
 
 /* Reported once; the owner keeps the first reason. */
@@ -179,14 +182,14 @@ static void group_trouble(struct rcpt_kafka *kafka, const struct rcpt_error *err
     bool news = !kafka->health.group_trouble;
     kafka->health.group_trouble = true;
     if (news)
-        tell_trouble(kafka, error);
+        report_trouble(kafka, error);
 }
 
 /* An assignment shows that the group works. */
 void rcpt_kafka_group_fine(struct rcpt_kafka *kafka)
 {
     kafka->health.group_trouble = false;
-    tell_if_healthy(kafka);
+    report_if_healthy(kafka);
 }
 
 /* `troubled_partitions` counts each partition once. */
@@ -198,16 +201,17 @@ void rcpt_kafka_partition_trouble(struct rcpt_kafka *kafka, struct partition *pa
         return;
     partition->troubled = true;
     kafka->health.troubled_partitions++;
-    tell_trouble(kafka, error);
+    report_trouble(kafka, error);
 }
 
+/* A record of the partition, or a new position, clears its trouble. */
 void rcpt_kafka_partition_fine(struct rcpt_kafka *kafka, struct partition *partition)
 {
     if (!partition->troubled)
         return;
     partition->troubled = false;
     kafka->health.troubled_partitions--;
-    tell_if_healthy(kafka);
+    report_if_healthy(kafka);
 }
 
 /* Once. The owner ends the process. */
@@ -219,7 +223,7 @@ void rcpt_kafka_fatal(struct rcpt_kafka *kafka, const struct rcpt_error *error)
     kafka->polling = false;
     rcpt_log_error("kafka", "%s [%s]%s%s", error->text, error->code,
                    error->hint[0] != '\0' ? "; hint: " : "", error->hint);
-    tell_trouble(kafka, error);
+    report_trouble(kafka, error);
 }
 
 /* The handle cannot be used any more: another process, started again, can. */

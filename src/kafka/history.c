@@ -9,6 +9,7 @@
 
 #include "internal.h"
 
+/* One blocking call; the command has no loop that could wait in between. */
 #define CALL_MS   10000
 #define SILENT_MS 30000 /* without any record, before the reading fails */
 

@@ -3,9 +3,9 @@
  *
  * librdkafka inflates a whole batch at once and puts no bound on gzip and lz4 (zstd:
  * receive.message.max.bytes), so a batch of 1 MB could become 1 GB before the first record of it is
- * read. Here the output ends at the limit, as an error of the codec; the batch comes to messages.c as
- * _BAD_COMPRESSION, which asks rcpt_inflate_verdict() why. snappy is part of librdkafka and out of
- * reach: its format does not expand more than 22 times.
+ * read. Here the output ends at the limit, as an error of the codec; the batch comes to messages.c
+ * as _BAD_COMPRESSION, which asks rcpt_inflate_verdict() why. snappy is part of librdkafka and out
+ * of reach: its format does not expand more than 22 times.
  *
  * The functions run in librdkafka's threads, others' calls of zlib pass through. The state is
  * static because these functions are given none.
@@ -101,7 +101,7 @@ static void find_next(void)
 
 /* ---- accounting ---- */
 
-/* The batch at `in`, unless it is the same one once more. */
+/* A batch begins at `in`, unless it is the same one again. */
 static void begin(const void *in, size_t in_size)
 {
     uintptr_t before = (uintptr_t)batch.in, here = (uintptr_t)in;
@@ -124,7 +124,7 @@ static size_t allowed(void)
     return batch.burst == 0 || left > most ? most : left;
 }
 
-/* Two fetches may look like one: then the heap shows that there is capacity. */
+/* Two fetches may be taken for one: then the heap shows that there is capacity. */
 static bool is_full(void)
 {
     struct mallinfo2 heap = mallinfo2();

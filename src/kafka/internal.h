@@ -5,7 +5,7 @@
  * messages.c    rounds over the partition queues, errors of one partition
  * inflate.c     a bound on what librdkafka inflates
  * oversized.c   how a batch beyond that bound is passed over
- * cluster.c     look-ups in threads: cluster id, partition counts, watermarks
+ * cluster.c     lookups in threads: cluster id, partition counts, watermarks
  * advice.c      what to do about troubles of TLS and passwords, with the values that are set
  * health.c      which errors mean what, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
@@ -79,7 +79,7 @@ struct health {
     struct logged_code logged[LOGGED_CODES];
 };
 
-/* Back-off of look-ups of the cluster. */
+/* Back-off of lookups of the cluster. */
 #define RCPT_KAFKA_LOOKUP_MIN_MS 250
 #define RCPT_KAFKA_LOOKUP_MAX_MS 5000
 /* An eventfd that librdkafka writes to when an empty queue gets its first event. */
@@ -131,7 +131,7 @@ struct rcpt_kafka {
 
     struct health health;
     int64_t committed_at_ms;
-    bool subscribe_wanted;
+    bool subscribe_requested;
     bool polling;
     enum { LIFE_OPEN, LIFE_CLOSE_ASKED, LIFE_LEAVING, LIFE_DESTROYING, LIFE_ENDING } life;
     int64_t close_deadline_ms;
@@ -174,7 +174,7 @@ struct fetch_limits {
     size_t fetch_bytes;   /* fetch.message.max.bytes, per partition */
 };
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions);
-/* limits NULL: for a look-up, a handle that is no member of the group. NULL and the error on
+/* limits NULL: for a lookup, a handle that is no member of the group. NULL and the error on
  * refusal. */
 rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error);
@@ -227,8 +227,8 @@ enum rcpt_inflate_verdict {
     RCPT_INFLATE_NO_CAPACITY, /* for those before it in the same fetch */
 };
 /* Why the batch of this compressed size was refused, of which librdkafka says that it cannot be
- * decompressed. Each refusal is reported once; of several with this size, the one that skips nothing.
- */
+ * decompressed. Each refusal is reported once; of several with this size, the one that skips
+ * nothing. */
 enum rcpt_inflate_verdict rcpt_inflate_verdict(size_t compressed_size);
 size_t rcpt_inflate_get_limit(void);
 /* False: librdkafka does not use these functions, since it brings codecs of its own. */
@@ -252,7 +252,7 @@ void rcpt_kafka_count_partitions(rd_kafka_t *handle, rd_kafka_topic_t *const *to
 void rcpt_kafka_look_up(struct rcpt_kafka *kafka, rd_kafka_t *handle_taken);
 void rcpt_kafka_look_up_soon(struct rcpt_kafka *kafka);
 void rcpt_kafka_query_range(struct rcpt_kafka *kafka, const struct partition *partition,
-                            int64_t wanted);
+                            int64_t requested);
 
 /* health.c */
 /* Fills the error for a librdkafka code: text, hint, decision. */

@@ -258,9 +258,9 @@ static struct partition *in_turn(struct rcpt_kafka *kafka)
 
 /* While there is more than a turn takes, every other turn goes to the partition that is furthest
  * behind in the records' own time: so they advance together, and receipts of a message, which lie
- * in several of them, meet in a batch. The others go round, so that fresh records do not wait for a backlog. A
- * turn that a round cuts short goes on in the next one: on a slow machine a round is no longer than
- * a turn, and who always comes last in it would get nothing. */
+ * in several of them, meet in a batch. The others go round, so that fresh records do not wait for a
+ * backlog. A turn that a round cuts short goes on in the next one: on a slow machine a round is no
+ * longer than a turn, and who always comes last in it would get nothing. */
 bool rcpt_kafka_round(struct rcpt_kafka *kafka)
 {
     struct round round = {.deadline_ns = uv_hrtime() + ROUND_NS};

@@ -1,10 +1,8 @@
 /* The intake's producer: records go out, deliveries come back through one queue that wakes the loop
- * by an eventfd; partition counts are looked up in a thread, on the same handle.
- *
- * States: OPEN takes records; FAILED waits until all outstanding records are reported, then opens
- * another handle (the broker lost what the idempotent protocol counts on); CLOSING does the same,
- * then ends; ENDING waits for the handle's thread and the loop's handles. Called by intake/kafka.c.
- */
+ * by an eventfd; partition counts are looked up in a thread, on the same handle. States: OPEN takes
+ * records; FAILED waits until all outstanding records are reported, then opens another handle (the
+ * broker lost what the idempotent protocol counts on); CLOSING does the same, then ends; ENDING
+ * waits for the handle's thread and the loop's handles. Used by intake/kafka.c. */
 #include "producer.h"
 
 #include <stdlib.h>
@@ -16,10 +14,11 @@
 
 #define TICK_MS             10 /* bounds what a wake-up that librdkafka did not send costs */
 #define LOOKUP_ALLOWANCE_MS 12000
-#define LOOKUP_AGAIN_MS     1000
-#define LOOKUP_STEADY_MS    30000
-#define LOG_AGAIN_MS        10000
-#define DESTROY_MS          30000 /* of a handle that another has replaced */
+/* After a failure once a second; otherwise each half minute, which finds new partitions. */
+#define LOOKUP_AGAIN_MS  1000
+#define LOOKUP_STEADY_MS 30000
+#define LOG_AGAIN_MS     10000
+#define DESTROY_MS       30000 /* of a handle that another has replaced */
 
 enum producer_life {
     PRODUCER_OPEN,
@@ -43,7 +42,7 @@ struct rcpt_producer {
     unsigned open_handles;
     struct rcpt_kafka_workers *workers;
     bool lookup_in_flight;
-    bool stuck; /* a look-up never came back: its thread may still use the handle */
+    bool stuck; /* a lookup never came back: its thread may still use the handle */
     int64_t lookup_at_ms;
     size_t bytes, records;
     bool healthy;
@@ -79,11 +78,9 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
     return true;
 }
 
-/* ---- health ---- */
-
 /* The owner is called at transitions; the log repeats trouble every ten seconds. */
-static void tell_health(struct rcpt_producer *producer, bool healthy,
-                        const struct rcpt_error *error)
+static void report_health(struct rcpt_producer *producer, bool healthy,
+                          const struct rcpt_error *error)
 {
     int64_t now = now_ms(producer);
     if (!healthy && (producer->healthy || now - producer->logged_at_ms >= LOG_AGAIN_MS)) {
@@ -110,7 +107,7 @@ static void on_fatal(struct rcpt_producer *producer)
     rcpt_kafka_describe(&error, code, "the client has failed for good and is replaced", text);
     producer->life = PRODUCER_FAILED;
     producer->logged_at_ms = now_ms(producer) - LOG_AGAIN_MS;
-    tell_health(producer, false, &error);
+    report_health(producer, false, &error);
     rd_kafka_purge(producer->handle, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT |
                                          RD_KAFKA_PURGE_F_NON_BLOCKING);
 }
@@ -129,14 +126,12 @@ static void on_error(struct rcpt_producer *producer, rd_kafka_event_t *event)
     rcpt_kafka_advise(&producer->common, &error);
     if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || code == RD_KAFKA_RESP_ERR__AUTHENTICATION ||
         code == RD_KAFKA_RESP_ERR__SSL || code == RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED)
-        tell_health(producer, false, &error);
+        report_health(producer, false, &error);
     else
         rcpt_log_debug("kafka", "producer: %s [%s]", error.text, error.code);
     if (producer->lookup_at_ms > now_ms(producer) + LOOKUP_AGAIN_MS)
         producer->lookup_at_ms = now_ms(producer) + LOOKUP_AGAIN_MS;
 }
-
-/* ---- deliveries ---- */
 
 /* The broker will not take this record, however often it is sent. */
 static bool is_refusal(rd_kafka_resp_err_t code)
@@ -159,7 +154,7 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     producer->bytes -= message->len;
     producer->records--;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
-        tell_health(producer, true, NULL);
+        report_health(producer, true, NULL);
         producer->callbacks.on_delivered(producer->callbacks.context, message->_private, NULL);
         return;
     }
@@ -167,11 +162,10 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     if (is_refusal(message->err))
         error.decision = RCPT_DECISION_REJECT;
     else
-        tell_health(producer, false, &error);
+        report_health(producer, false, &error);
     producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
 }
 
-/* An event holds many delivery reports. */
 static void on_deliveries(struct rcpt_producer *producer, rd_kafka_event_t *event)
 {
     const rd_kafka_message_t *message;
@@ -196,12 +190,10 @@ static void drain(struct rcpt_producer *producer)
         producer->callbacks.on_round(producer->callbacks.context);
 }
 
-/* ---- partitions ---- */
-
 struct lookup {
     struct rcpt_kafka_job job;
     struct rcpt_producer *producer; /* the loop's */
-    rd_kafka_t *handle;             /* lives as long as the look-up runs */
+    rd_kafka_t *handle;             /* lives as long as the lookup runs */
     rd_kafka_topic_t *topics[RCPT_PRODUCER_MAX_TOPICS];
     char *brokers;
     size_t topic_count;
@@ -239,9 +231,9 @@ static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
         producer->callbacks.on_partitions(producer->callbacks.context, i, lookup->counts[i]);
     }
     if (!known)
-        tell_health(producer, false, &lookup->error);
+        report_health(producer, false, &lookup->error);
     else if (producer->records == 0)
-        tell_health(producer, true, NULL);
+        report_health(producer, true, NULL);
 }
 
 static void lookup_free(struct rcpt_kafka_job *job)
@@ -251,6 +243,7 @@ static void lookup_free(struct rcpt_kafka_job *job)
     free(lookup);
 }
 
+/* The thread borrows the handle's topics: retire() waits for it before it frees them. */
 static void lookup_now(struct rcpt_producer *producer)
 {
     struct lookup *lookup = rcpt_calloc(1, sizeof(*lookup));
@@ -269,9 +262,7 @@ static void lookup_now(struct rcpt_producer *producer)
     rcpt_kafka_workers_start(producer->workers, &lookup->job, LOOKUP_ALLOWANCE_MS);
 }
 
-/* ---- the end of a handle, and of the producer ---- */
-
-/* The compression's name is our own copy, whatever the settings' const says. */
+/* The compression's name is a copy, so the const of the settings does not hold for it. */
 static void free_producer(struct rcpt_producer *producer)
 {
     close(producer->wake.fd);
@@ -386,9 +377,6 @@ static void on_wake(void *context)
     drain(context);
 }
 
-/* ---- sending ---- */
-
-/* librdkafka copies names and values. */
 static rd_kafka_headers_t *make_headers(const struct rcpt_producer_record *record)
 {
     rd_kafka_headers_t *headers = rd_kafka_headers_new(record->header_count);
@@ -430,8 +418,6 @@ size_t rcpt_producer_records(const struct rcpt_producer *producer)
     return producer->records;
 }
 
-/* ---- beginning and end ---- */
-
 /* The shared copy owns the texts; the producer's settings point into it. */
 static void copy_settings(struct rcpt_producer *producer,
                           const struct rcpt_producer_settings *settings)
@@ -452,6 +438,7 @@ static void copy_settings(struct rcpt_producer *producer,
     producer->settings.compression = rcpt_strdup(settings->compression);
 }
 
+/* The handle is made at once, so that properties which librdkafka refuses end the start. */
 struct rcpt_producer *rcpt_producer_new(const struct rcpt_producer_settings *settings,
                                         struct rcpt_error *error)
 {

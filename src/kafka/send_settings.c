@@ -30,7 +30,7 @@ static const struct rcpt_kafka_property defaults[] = {
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The properties of kafka.properties that would take the promise away. */
+/* Properties that would break the intake's promise: a record that was acknowledged is in Kafka. */
 static bool is_ours(const char *name, struct rcpt_error *error)
 {
     static const char *const also[] = {"request.required.acks", "message.timeout.ms",
@@ -86,6 +86,7 @@ static void log_line(const char *client, int level, const char *facility, const 
         rcpt_log_debug("kafka", "%s: %s (%s, level %d)", client, text, facility, level);
 }
 
+/* librdkafka calls this in its own threads; our log takes lines from any thread. */
 static void on_producer_log(const rd_kafka_t *handle, int level, const char *facility,
                             const char *text)
 {
@@ -144,6 +145,8 @@ static bool is_of_the_consumer(const char *name)
     return false;
 }
 
+/* The reader of the mark takes all properties, the producer only those that are not a
+ * consumer's. */
 static bool set_transactors(rd_kafka_conf_t *conf, const struct rcpt_transactor_settings *settings,
                             bool producer, struct rcpt_error *error)
 {

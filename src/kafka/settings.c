@@ -9,6 +9,7 @@
 
 #include "internal.h"
 
+/* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */
 #define VERSION_SCRAM_MENDED       0x020601ff /* the client nonce was sent twice before */
 #define VERSION_COOPERATIVE_MENDED 0x020601ff
 #define VERSION_RACK_MENDED        0x020601ff
@@ -162,6 +163,7 @@ static bool check_strategy(const char *name, const char *value, struct rcpt_erro
     return true;
 }
 
+/* Values that librdkafka accepts, but with which this release or the protocol fails. */
 static bool check_particular(const char *name, const char *value, struct rcpt_error *error)
 {
     if (strcasecmp(name, "partition.assignment.strategy") == 0)
@@ -204,6 +206,7 @@ bool rcpt_kafka_set_property(rd_kafka_conf_t *conf, const char *name, const char
     return false;
 }
 
+/* For check-config: one property, tried on a configuration of its own. */
 bool rcpt_kafka_check_property(const char *name, const char *value, struct rcpt_error *error)
 {
     if (!check_not_refused(name, error) || !check_particular(name, value, error))
@@ -219,6 +222,8 @@ static size_t clamp(size_t value, size_t low, size_t high)
     return value < low ? low : value > high ? high : value;
 }
 
+/* A share of the budget for each partition of the topics, as if all were assigned here: then a
+ * rebalance that gives this instance more of them does not exceed the budget. */
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions)
 {
     size_t share = budget_bytes / (partitions > 0 ? partitions : 1);
@@ -240,6 +245,7 @@ bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf, const struct rcpt_kafka_pr
     return true;
 }
 
+/* In the order of the configuration, so the last of several entries with one name prevails. */
 static bool set_users(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                       struct rcpt_error *error)
 {
@@ -301,6 +307,7 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
     return conf;
 }
 
+/* From the end: librdkafka too lets the last entry of a name prevail. */
 const char *rcpt_kafka_property(const struct rcpt_kafka_settings *settings, const char *name)
 {
     for (size_t i = settings->property_count; i-- > 0;)

@@ -1,7 +1,6 @@
 /* A transactional producer for folds. Each operation is a job in a thread, which owns the client
  * while it runs; on_done returns the client, or destroys it in another job. States: closed (no
- * handle), busy (a job has it), open. Called by folds/lane.c.
- */
+ * handle), busy (a job has it), open. Called by folds/shard.c. */
 #include "transactor.h"
 
 #include <stdlib.h>
@@ -27,6 +26,8 @@ struct rcpt_transactor {
     void *close_context;
 };
 
+/* One job of OPEN or PUBLISH at a time; DESTROY may run beside them, for a client that was
+ * replaced. */
 enum kind { JOB_OPEN, JOB_PUBLISH, JOB_DESTROY };
 
 struct job {
@@ -45,6 +46,7 @@ struct job {
 
 /* ---- in the thread ---- */
 
+/* Not the loop's clock, which threads may not read. */
 static int64_t now_ms(void)
 {
     return (int64_t)(uv_hrtime() / 1000000);
@@ -135,6 +137,7 @@ static void open_work(struct job *job)
         (void)read_mark(job, deadline);
 }
 
+/* NULL: librdkafka's text has to do. */
 static const char *advice_on(rd_kafka_resp_err_t code)
 {
     switch (code) {
@@ -384,6 +387,7 @@ bool rcpt_transactor_is_busy(const struct rcpt_transactor *transactor)
     return transactor->busy;
 }
 
+/* True when nothing of it runs in a thread: the drain waits for this. */
 bool rcpt_transactor_is_settled(const struct rcpt_transactor *transactor)
 {
     return transactor->handle == NULL && !transactor->busy && transactor->destroying == 0;
@@ -449,6 +453,7 @@ void rcpt_transactor_tick(struct rcpt_transactor *transactor)
     rcpt_kafka_workers_tick(transactor->workers);
 }
 
+/* No thread answers any more, so the texts of the settings may go. */
 static void on_workers_closed(void *context)
 {
     struct rcpt_transactor *transactor = context;

@@ -1,10 +1,10 @@
 /* A transactional producer: records out in transactions, with a mark in the same transaction that
  * says how far it is.
  *
- * Transactions of one id exclude each other: the one that opens it last fences all others, and what they
- * had begun is rolled back or was committed before the opening is answered. The mark is a number
- * that Kafka keeps as the offset of a consumer group and moves with the records: after a crash it
- * tells what is published, without reading the records. Blocking calls of librdkafka run in
+ * Transactions of one id exclude each other: the one that opens it last fences all others, and what
+ * they had begun is rolled back or was committed before the opening is answered. The mark is a
+ * number that Kafka keeps as the offset of a consumer group and moves with the records: after a
+ * crash it says what is published, without reading the records. Blocking calls of librdkafka run in
  * threads. Call from the loop's thread only; one call at a time.
  */
 #ifndef RECEIPTD_KAFKA_TRANSACTOR_H

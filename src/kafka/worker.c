@@ -86,6 +86,7 @@ static void collect(struct rcpt_kafka_workers *workers)
     }
 }
 
+/* libuv may merge several wake-ups into one, so all finished jobs are collected. */
 static void on_wake(uv_async_t *wake)
 {
     collect(wake->data);
@@ -120,6 +121,7 @@ static bool thread_start(struct rcpt_kafka_job *job)
     return status == 0;
 }
 
+/* The thread's reference is counted before it runs, so the workers outlive it. */
 void rcpt_kafka_workers_start(struct rcpt_kafka_workers *workers, struct rcpt_kafka_job *job,
                               int64_t allowance_ms)
 {

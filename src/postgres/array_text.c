@@ -45,6 +45,7 @@ void rcpt_array_text_add_int(struct rcpt_array_text *array, int64_t value)
     fprintf(array->out, "%" PRId64, value);
 }
 
+/* Every text is quoted, so that "NULL", commas and braces need no other escape. */
 void rcpt_array_text_add(struct rcpt_array_text *array, const char *bytes, size_t size)
 {
     separate(array);
@@ -57,7 +58,7 @@ void rcpt_array_text_add(struct rcpt_array_text *array, const char *bytes, size_
     fputc('"', array->out);
 }
 
-/* Hexadecimal, with its backslash escaped once more for the array. */
+/* Hexadecimal. The backslash before the x is doubled, since the element is quoted. */
 void rcpt_array_text_add_bytea(struct rcpt_array_text *array, const void *bytes, size_t size)
 {
     static const char digits[] = "0123456789abcdef";
@@ -71,6 +72,7 @@ void rcpt_array_text_add_bytea(struct rcpt_array_text *array, const void *bytes,
     fputc('"', array->out);
 }
 
+/* The text is valid until fini(); nothing may be added any more. */
 const char *rcpt_array_text_finish(struct rcpt_array_text *array)
 {
     fputc('}', array->out);
@@ -79,6 +81,7 @@ const char *rcpt_array_text_finish(struct rcpt_array_text *array)
     return array->text;
 }
 
+/* The array is borrowed, and must be one that PostgreSQL wrote: it is not checked again. */
 void rcpt_array_reader_init(struct rcpt_array_reader *reader, const char *array)
 {
     RCPT_ASSERT(array == NULL || *array == '{');

@@ -12,8 +12,8 @@
 #include "base/error.h"
 #include "connection.h"
 
-/* Object identifiers of the element types: src/include/catalog/pg_type.dat of PostgreSQL, fixed for
- * ever. */
+/* Object identifiers of the element types: src/include/catalog/pg_type.dat of PostgreSQL. They
+ * never change. */
 #define OID_BYTEA       17
 #define OID_INT8        20
 #define OID_INT2        21
@@ -91,6 +91,7 @@ static uint8_t *reserve(struct rcpt_pg_encoder *encoder, size_t size)
     return place;
 }
 
+/* Network byte order, at any alignment. */
 static void write_int4(uint8_t *place, int32_t value)
 {
     uint32_t big = htobe32((uint32_t)value);
@@ -133,6 +134,7 @@ static struct parameter *begin_parameter(struct rcpt_pg_encoder *encoder)
     return current(encoder);
 }
 
+/* A scalar in binary format is its bytes alone: the message carries its length. */
 static uint8_t *add_scalar(struct rcpt_pg_encoder *encoder, size_t size)
 {
     begin_parameter(encoder)->size = size;
@@ -196,6 +198,8 @@ static uint8_t *add_array(struct rcpt_pg_encoder *encoder, int32_t element, size
     return place;
 }
 
+/* The three arrays of fixed width are written by the caller in one loop, element by element behind
+ * its length; rcpt_pg_end_array() checks how far it came. */
 uint8_t *rcpt_pg_add_int2_array(struct rcpt_pg_encoder *encoder, size_t count)
 {
     return add_array(encoder, OID_INT2, count, sizeof(int16_t));

@@ -59,6 +59,8 @@ static void on_result(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         asker->on_settled(asker->owner);
 }
 
+/* NULL: the last one is not answered, its interval has not passed, or the connection is not ready.
+ * The encoder belongs to the asker: parameters are added and sent before anything else is asked. */
 struct rcpt_pg_encoder *rcpt_ask_begin(const struct rcpt_ask *ask)
 {
     if (ask->in_flight || now_of(ask) < ask->at_ms || !rcpt_asker_is_ready(ask->asker))

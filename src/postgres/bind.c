@@ -57,6 +57,7 @@ static size_t quoted_size(const char *text, bool backslash_escapes)
     return size;
 }
 
+/* Without its newline, which is copied like any other byte. */
 static size_t line_comment_size(const char *text)
 {
     return strcspn(text, "\n");
@@ -131,7 +132,7 @@ static const struct rcpt_pg_binding *find(const struct binder *binder, const cha
 /* The quote itself is doubled. */
 static void write_quoted(FILE *out, const char *value, char quote)
 {
-    /* E'' reads backslashes the same whatever standard_conforming_strings says. */
+    /* E'' reads backslashes the same under both values of standard_conforming_strings. */
     bool escaped = quote == '\'' && strchr(value, '\\') != NULL;
     if (escaped)
         fputs(" E", out);
@@ -144,6 +145,7 @@ static void write_quoted(FILE *out, const char *value, char quote)
     fputc(quote, out);
 }
 
+/* An integer: a decimal point or an exponent is not needed anywhere. */
 static bool is_number(const char *value)
 {
     value += *value == '-';

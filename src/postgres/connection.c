@@ -14,6 +14,7 @@
 #include "failure.h"
 #include "machine.h"
 
+/* A READY connection checks for a silent peer and for plans of empty tables this often. */
 #define TICK_MS 1000u
 
 typedef void (*handler)(struct rcpt_pg *pg, const struct rcpt_error *error);
@@ -146,7 +147,7 @@ static bool is_live(const struct rcpt_pg *pg)
     return pg->state == RCPT_PG_SETTING_UP || pg->state == RCPT_PG_READY;
 }
 
-/* After every send and every read: libpq may want to write more, or only to read. */
+/* After every send and every read: watches the socket for what libpq needs next. */
 void rcpt_pg_settle(struct rcpt_pg *pg)
 {
     int flushed = PQflush(pg->conn);
@@ -291,6 +292,7 @@ static void free_self(struct rcpt_pg *pg)
     free(pg);
 }
 
+/* The owner's callback comes last. */
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct rcpt_pg *pg = handle->data;
@@ -367,14 +369,12 @@ static const handler handlers[RCPT_PG_STATE__COUNT][RCPT_PG_EVENT__COUNT] = {
         },
     [RCPT_PG_CLOSING] =
         {
-            [RCPT_PG_EVENT_RESOLVED] =
-                ignore, /* look-ups are abandoned with the loop's next turn */
+            [RCPT_PG_EVENT_RESOLVED] = ignore, /* lookups are abandoned with the loop's next turn */
             [RCPT_PG_EVENT_TIMER] = finish_close,
             [RCPT_PG_EVENT_FAIL] = ignore, /* it goes anyway */
         },
 };
 
-/* Every event goes through the table: an empty cell stops the process. */
 void rcpt_pg_raise(struct rcpt_pg *pg, enum rcpt_pg_event event, const struct rcpt_error *error)
 {
     handler handle = handlers[pg->state][event];
@@ -387,7 +387,7 @@ void rcpt_pg_fail(struct rcpt_pg *pg, const struct rcpt_error *error)
     rcpt_pg_raise(pg, RCPT_PG_EVENT_FAIL, error);
 }
 
-/* The server's own words tell more than libpq's "closed the connection unexpectedly". */
+/* The server's own words say more than libpq's "closed the connection unexpectedly". */
 void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg)
 {
     struct rcpt_error error;
@@ -403,6 +403,7 @@ void rcpt_pg_fail_by_libpq(struct rcpt_pg *pg)
 
 /* ---- the owner's side ---- */
 
+/* The schema is quoted in search_path. Each back-off has its own seed: retries spread. */
 struct rcpt_pg *rcpt_pg_new(const struct rcpt_pg_settings *settings)
 {
     struct rcpt_pg *pg = rcpt_calloc(1, sizeof(*pg));

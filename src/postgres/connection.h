@@ -79,7 +79,7 @@ struct rcpt_pg_identity {       /* of the server, read at connect */
 };
 
 struct rcpt_pg *rcpt_pg_new(const struct rcpt_pg_settings *settings);
-void rcpt_pg_start(struct rcpt_pg *pg); /* begins to connect; retries for ever */
+void rcpt_pg_start(struct rcpt_pg *pg); /* begins to connect; retries until it is closed */
 /* Closes; pending results are answered as lost; on_closed is called when memory may go (it has been
  * freed). */
 void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *context);
@@ -112,12 +112,12 @@ const char *rcpt_pg_rows_text(const struct rcpt_pg_rows *rows, size_t row,
 int64_t rcpt_pg_rows_int(const struct rcpt_pg_rows *rows, size_t row, int column); /* 0 for NULL */
 bool rcpt_pg_rows_bool(const struct rcpt_pg_rows *rows, size_t row, int column);
 
-/* What is weak about a connection string, and what to do about it; NULL: nothing. Looks at libpq's
- * environment where the string is silent; says neither hosts nor secrets. */
+/* What is weak about a connection string, and what to do about it; NULL: nothing. Reads libpq's
+ * environment where the string is silent. The texts contain neither hosts nor secrets. */
 const char *rcpt_pg_weakness(const char *dsn, const char **hint);
 
 /* Decision for an SQLSTATE (pure): RETRY 40001 40P01 55P03 57014; REJECT classes 22, 23, 54 and
- * P0001; everything else RECONNECT. Our own (sqlstate.h) are RETRY and told apart by code. */
+ * P0001; everything else RECONNECT. Our own (sqlstate.h) are RETRY; their codes differ. */
 enum rcpt_decision rcpt_pg_decide(const char *sqlstate);
 /* What an operator should do about it, e.g. 42P01 → "run receiptd migrate"; "" if nothing special.
  */

@@ -16,7 +16,7 @@ static const struct {
     const char *keyword;
     const char *value;
 } defaults[] = {
-    {"gssencmode", "disable"}, /* saves a round trip; who wants it sets it */
+    {"gssencmode", "disable"}, /* saves a round trip; the dsn can enable it */
     {"keepalives_idle", "10"}, {"keepalives_interval", "5"},
     {"keepalives_count", "3"}, {"tcp_user_timeout", "15000"},
 };
@@ -113,7 +113,7 @@ static bool are_local(const char *dsn)
     struct rcpt_error error;
     bool local = true;
     if (!rcpt_conninfo_hosts(dsn, &hosts, &error))
-        return true; /* said when it connects */
+        return true; /* connecting reports it */
     for (size_t index = 0; index < hosts.count; index++)
         local = local && is_local(&hosts.items[index]);
     rcpt_hosts_fini(&hosts);
@@ -154,6 +154,7 @@ static size_t find(const struct rcpt_conninfo *info, const char *keyword)
     return index;
 }
 
+/* Borrowed until fini(). NULL: not set. */
 const char *rcpt_conninfo_value(const struct rcpt_conninfo *info, const char *keyword)
 {
     size_t index = find(info, keyword);
@@ -173,6 +174,7 @@ static void set_take(struct rcpt_conninfo *info, const char *keyword, const char
     info->values[index] = value;
 }
 
+/* An empty value of the dsn was left out before, so it counts as not set. */
 static void set_default(struct rcpt_conninfo *info, const char *keyword, const char *value)
 {
     if (rcpt_conninfo_value(info, keyword) == NULL)
@@ -181,13 +183,14 @@ static void set_default(struct rcpt_conninfo *info, const char *keyword, const c
 
 enum host_field { HOST_NAME, HOST_ADDRESS, HOST_PORT };
 
+/* Empty where the dsn does not say it. */
 static const char *field_of(const struct rcpt_host *host, enum host_field field)
 {
     const char *const fields[] = {host->name, host->address, host->port};
     return fields[field];
 }
 
-/* libpq wants lists of equal length; a list of nothing but empty entries is left out. */
+/* libpq requires lists of equal length. A list of nothing but empty entries is left out. */
 static void set_list(struct rcpt_conninfo *info, const char *keyword,
                      const struct rcpt_hosts *hosts, enum host_field field)
 {
@@ -262,6 +265,7 @@ static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     set_take(info, "options", text);
 }
 
+/* pg_stat_activity shows it: instance, and which of its connections. */
 static void set_application_name(struct rcpt_conninfo *info,
                                  const struct rcpt_pg_settings *settings)
 {

@@ -27,7 +27,7 @@ struct rcpt_session_setting {
 };
 
 /* What a session is to have, at most RCPT_SESSION_SETTINGS of them; returns how many. They go with
- * the connection's options, and once more by SQL, for a pooler does not hand options on.
+ * the connection's options, and are repeated by SQL, since a pooler may drop options.
  * `stable_plans`: the session is for statements that must use an index. */
 size_t rcpt_conninfo_session(const struct rcpt_pg_settings *settings, bool stable_plans,
                              struct rcpt_session_setting *found);

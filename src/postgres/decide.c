@@ -75,10 +75,10 @@ static const struct {
     {"server does not support SSL", "this server speaks no TLS, and sslmode in postgres.dsn asks "
                                     "for it: switch it on there (ssl = "
                                     "on), or check who answers"},
-    {"no encryption",
-     "the server may want TLS (hostssl in pg_hba.conf): set sslmode=verify-full in postgres.dsn"},
+    {"no encryption", "the server may require TLS (hostssl in pg_hba.conf): set "
+                      "sslmode=verify-full in postgres.dsn"},
     {"valid client certificate",
-     "the server wants a certificate of ours: set sslcert and sslkey in postgres.dsn"},
+     "the server requires a client certificate: set sslcert and sslkey in postgres.dsn"},
     {"certificate authentication failed",
      "the certificate of sslcert is for another user than postgres.dsn names"},
     {"unknown ca", "the server does not trust the certificate of sslcert in postgres.dsn"},

@@ -26,6 +26,7 @@ enum {
 enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES, WAKE_GATEWAYS };
 enum { EXPIRE_GATEWAYS = 1 }; /* of discard.sql too */
 
+/* One transaction's effects in groups: element i of each array belongs to group i. */
 struct columns {
     int64_t old[MOST_EFFECTS], new[MOST_EFFECTS], gained[MOST_EFFECTS], signature[MOST_EFFECTS],
         messages[MOST_EFFECTS];
@@ -120,6 +121,7 @@ static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint
     free(copy);
 }
 
+/* A signature is an index into the batch's list of what receipts named; -1: not known. */
 static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                         enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows)
 {

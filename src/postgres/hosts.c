@@ -76,6 +76,7 @@ bool rcpt_hosts_parse(const char *names, const char *addresses, const char *port
     return true;
 }
 
+/* Also for hosts that are empty. */
 void rcpt_hosts_fini(struct rcpt_hosts *hosts)
 {
     for (size_t index = 0; index < hosts->count; index++) {
@@ -107,7 +108,7 @@ static void found_all(struct rcpt_resolver *resolver, size_t index, const struct
     }
 }
 
-/* The resolver may be gone: then only the look-up itself is freed. */
+/* The resolver may be gone: then only the lookup itself is freed. */
 static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo *result)
 {
     struct lookup *lookup = request->data;
@@ -127,6 +128,7 @@ static void on_looked_up(uv_getaddrinfo_t *request, int status, struct addrinfo 
         resolver->on_done(resolver->context);
 }
 
+/* A numeric name needs no resolver, and libpq takes it as an address. */
 static bool is_numeric(const char *name)
 {
     unsigned char address[sizeof(struct in6_addr)];
@@ -139,7 +141,7 @@ static bool is_socket_directory(const char *name)
     return name[0] == '\0' || name[0] == '/' || name[0] == '@';
 }
 
-/* A look-up that cannot even start counts as failed; the other hosts go on. */
+/* A lookup that cannot even start counts as failed; the other hosts go on. */
 static void look_up(struct rcpt_resolver *resolver, uv_loop_t *loop, size_t index)
 {
     static const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -187,7 +189,7 @@ bool rcpt_resolver_is_done(const struct rcpt_resolver *resolver)
     return resolver->running == 0;
 }
 
-/* Each failed attempt begins with another host, so that a bad one is not tried first for ever. */
+/* Each failed attempt begins with another host, so that a bad one does not stay the first. */
 static void rotate(struct rcpt_hosts *hosts, size_t places)
 {
     for (size_t turn = places % hosts->count; turn > 0; turn--) {

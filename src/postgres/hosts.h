@@ -27,7 +27,7 @@ void rcpt_hosts_fini(struct rcpt_hosts *hosts);
 /* Resolves all hosts at once. A name with several addresses becomes several candidates. */
 struct rcpt_resolver;
 
-/* Starts the look-ups; takes the hosts over. on_done is called from the loop when all have come
+/* Starts the lookups; takes the hosts over. on_done is called from the loop when all have come
  * back, but not if there was nothing to look up (see is_done). */
 struct rcpt_resolver *rcpt_resolver_start(uv_loop_t *loop, struct rcpt_hosts *hosts_take,
                                           void (*on_done)(void *context), void *context);
@@ -39,7 +39,7 @@ bool rcpt_resolver_candidates(const struct rcpt_resolver *resolver, size_t rotat
                               struct rcpt_hosts *candidates,
                               struct rcpt_error *error) RCPT_MUST_CHECK;
 
-/* Look-ups that still run are abandoned: they free themselves when they end. */
+/* Lookups that still run are abandoned: they free themselves when they end. */
 void rcpt_resolver_free(struct rcpt_resolver *resolver);
 
 #endif

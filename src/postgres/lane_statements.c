@@ -65,6 +65,7 @@ struct rcpt_lane_statements {
     size_t count;
 };
 
+/* Which pieces a statement consists of, and whose subscribers stand in it. */
 struct composition {
     const char *const *subscribers; /* names of their files */
     size_t count;

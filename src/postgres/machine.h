@@ -12,7 +12,7 @@
 /*                 awaited                        woken by        bounded by */
 enum rcpt_pg_state {
     RCPT_PG_IDLE,       /* rcpt_pg_start                 the owner       nothing */
-    RCPT_PG_RESOLVING,  /* addresses of the hosts        look-ups        connect_timeout_ms, from
+    RCPT_PG_RESOLVING,  /* addresses of the hosts        lookups         connect_timeout_ms, from
                            here to READY */
     RCPT_PG_CONNECTING, /* libpq's hand-shake            the socket      the same */
     RCPT_PG_SETTING_UP, /* identity, statements, plans   the socket      the same */
@@ -26,7 +26,7 @@ enum rcpt_pg_state {
 
 enum rcpt_pg_event {
     RCPT_PG_EVENT_START,
-    RCPT_PG_EVENT_RESOLVED, /* all look-ups have come back, with or without addresses */
+    RCPT_PG_EVENT_RESOLVED, /* all lookups have come back, with or without addresses */
     RCPT_PG_EVENT_SOCKET,   /* readable, writable or broken */
     RCPT_PG_EVENT_TIMER,
     RCPT_PG_EVENT_SET_UP, /* the last answer of the set-up was accepted */

@@ -40,7 +40,7 @@ static bool scans(const char *node, const char *const *relations, size_t relatio
     return false;
 }
 
-/* The planner's guess, from the end of the node's line. */
+/* The planner's estimate, from the end of the node's line. */
 static double estimated_rows(const char *node)
 {
     const char *rows = strstr(node, " rows=");

@@ -22,8 +22,10 @@
 #include "connection.h"
 #include "session_error.h"
 
+/* How long a cancelled statement may take to end before the session is dropped. */
 #define CANCEL_GRACE_MS 5000
 
+/* `in_transaction` is true from BEGIN to the end of COMMIT or ROLLBACK. */
 struct rcpt_session {
     PGconn *connection;
     bool in_transaction;
@@ -296,8 +298,8 @@ static PGresult *collect(struct guard *guard, PGconn *connection)
     }
 }
 
-/* Ends the guard. An interrupted statement is told as such, whatever the server answered to the
- * cancel. */
+/* Ends the guard. An interrupted statement is reported as such, even where the server's answer to
+ * the cancel says something else. */
 static struct rcpt_session_rows *finish(struct rcpt_session *session, struct guard *guard,
                                         bool sent, struct rcpt_error *error)
 {
@@ -333,6 +335,7 @@ struct rcpt_session_rows *rcpt_session_query_params(struct rcpt_session *session
     return finish(session, &guard, sent, error);
 }
 
+/* Values are texts; NULL is SQL NULL. */
 struct rcpt_session_rows *rcpt_session_query(struct rcpt_session *session, const char *sql,
                                              size_t count, const char *const *values,
                                              struct rcpt_error *error)
@@ -341,6 +344,7 @@ struct rcpt_session_rows *rcpt_session_query(struct rcpt_session *session, const
     return rcpt_session_query_params(session, sql, &params, error);
 }
 
+/* Without parameters, so `sql` may hold several statements. */
 bool rcpt_session_execute(struct rcpt_session *session, const char *sql, struct rcpt_error *error)
 {
     struct guard guard;
@@ -410,6 +414,7 @@ const char *rcpt_session_rows_text(const struct rcpt_session_rows *rows, size_t 
     return PQgetvalue(rows->result, (int)row, number);
 }
 
+/* NULL reads as 0. */
 int64_t rcpt_session_rows_int(const struct rcpt_session_rows *rows, size_t row, const char *column)
 {
     const char *text = rcpt_session_rows_text(rows, row, column);
@@ -437,6 +442,7 @@ void *rcpt_session_rows_bytes(const struct rcpt_session_rows *rows, size_t row, 
     return bytes;
 }
 
+/* Texts of the rows are borrowed until here. */
 void rcpt_session_rows_free(struct rcpt_session_rows *rows)
 {
     if (rows == NULL)

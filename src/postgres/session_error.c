@@ -1,6 +1,5 @@
-/* What went wrong in a blocking session, as an error for a command: text in plain words, the hint for
- * its SQLSTATE, and the exit code of sysexits.h. Called by session.c.
- */
+/* What went wrong in a blocking session, as an error for a command: text in plain words, the hint
+ * for its SQLSTATE, and the exit code of sysexits.h. Called by session.c. */
 #include "session_error.h"
 
 #include <stdio.h>
@@ -51,6 +50,7 @@ static void set_error(struct rcpt_error *error, const char *sqlstate, int exit_c
     rcpt_error_hint(error, "%s", rcpt_pg_hint(sqlstate));
 }
 
+/* 08006, connection failure: libpq gives no code when the connection ends. */
 void session_lost_error(struct rcpt_error *error, PGconn *connection)
 {
     char line[400], text[512];

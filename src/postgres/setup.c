@@ -57,6 +57,8 @@ static bool is_over(const struct rcpt_pg *pg)
 
 /* ---- who is the server ---- */
 
+/* Another cluster may hold positions of its own, and an older timeline has lost commits: receiptd
+ * must write to neither. */
 static void refuse_identity(struct rcpt_pg *pg, const struct rcpt_pg_identity *found)
 {
     const struct rcpt_pg_identity *known = &pg->identity;
@@ -113,7 +115,7 @@ static void add_setting(FILE *out, const char *name, const char *value)
     fputs("', false)", out);
 }
 
-/* The same settings as in the start-up options, once more: a pooler may drop those. */
+/* The same settings as in the start-up options, which a pooler may drop. */
 static void add_settings(FILE *out, const struct rcpt_pg *pg)
 {
     struct rcpt_session_setting session[RCPT_SESSION_SETTINGS];
@@ -178,6 +180,7 @@ static const struct rcpt_pg_statement *checked_statement(const struct rcpt_pg *p
             return statement;
 }
 
+/* A plan without the index would scan the inbox for each batch: refusing to start is safer. */
 static void refuse_plan(struct rcpt_pg *pg, const struct rcpt_pg_statement *statement,
                         enum rcpt_plan plan)
 {

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Text of an embedded file, terminated; asserts that the name exists. Valid for ever. */
+/* Text of an embedded file, terminated; asserts that the name exists. It is a constant. */
 const char *rcpt_sql(const char *name);
 /* Names of all files, sorted, from index 0 on; NULL behind the last. */
 const char *rcpt_sql_name(size_t index);

@@ -12,6 +12,7 @@
 #include "encode_batch.h"
 #include "sql.h"
 
+/* As map_inbox.sql names it: the platform's table, or the view on it. */
 #define INBOX "message_inbox"
 
 /* Fence, batch, timeline, bare rows, letters. */
@@ -54,6 +55,7 @@ static const struct rcpt_pg_statement *with_texts(struct rcpt_pg_statement *stat
     return statements;
 }
 
+/* Prepared on the control connection: positions, roll-up, parking, blockers. */
 const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
@@ -69,6 +71,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
     return with_texts(statements, *count, "control");
 }
 
+/* Prepared on the connection of the actions. */
 const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
@@ -81,6 +84,7 @@ const struct rcpt_pg_statement *rcpt_action_statements(size_t *count)
     return with_texts(statements, *count, "actions");
 }
 
+/* Prepared on the intake's connection, whose role may read aliases and nothing else. */
 const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {{.name = "aliases"}};
@@ -88,10 +92,11 @@ const struct rcpt_pg_statement *rcpt_intake_statements(size_t *count)
     return with_texts(statements, *count, "intake");
 }
 
+/* Prepared on the publisher's connection, for both shards. */
 const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
-        {.name = "look"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
+        {.name = "poll"},  {.name = "take"},    {.name = "fence"},  {.name = "events"},
         {.name = "due"},   {.name = "put_off"}, {.name = "gather"}, {.name = "keep"},
         {.name = "claim"}, {.name = "read"},    {.name = "done"},   {.name = "forget"},
         {.name = "rules"}, {.name = "totals"},  {.name = "calls"},  {.name = "answered"},
@@ -100,6 +105,7 @@ const struct rcpt_pg_statement *rcpt_fold_statements(size_t *count)
     return with_texts(statements, *count, "fold");
 }
 
+/* Prepared on the connection of the reader of topics; topics/batch.c sends them by these names. */
 const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
 {
     static struct rcpt_pg_statement statements[] = {
@@ -112,6 +118,8 @@ const struct rcpt_pg_statement *rcpt_fold_topic_statements(size_t *count)
 
 /* ---- sending ---- */
 
+/* One encoder for each statement of a batch, since all parameters of a submission are alive until
+ * it is sent. */
 struct rcpt_lane_sender {
     const char *unknown_policy; /* of apply: insert is parking with one more statement */
     bool inserts_unknown;
@@ -169,6 +177,7 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     free(sender);
 }
 
+/* At most one observer; it is called for each committed batch. */
 void rcpt_lane_sender_observe(struct rcpt_lane_sender *sender, rcpt_lane_on_effects on_effects,
                               void *context)
 {
@@ -192,6 +201,8 @@ void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parke
     sender->parked_max_age_ms = parked_max_age_ms;
 }
 
+/* A copy, so that the caller may change its own. NULL: every batch carries the subscribers'
+ * blocks. */
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription)
 {
@@ -335,6 +346,8 @@ static bool is_end_of_session(const char *sqlstate)
            strncmp(sqlstate, "57P", 3) == 0;
 }
 
+/* UNKNOWN makes the lane read its positions: only they show whether the transaction was
+ * committed. */
 static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
 {
     if (error == NULL)
@@ -352,6 +365,8 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
     return RCPT_ENGINE_RETRY;
 }
 
+/* Columns 0 to 3 of lane/apply/90_answer.sql: messages that are known, changed; events that are
+ * parked, dead. The answers about parked rows begin with the number of rows that were handled. */
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
                         const struct rcpt_pg_rows *rows)
 {

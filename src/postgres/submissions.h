@@ -45,7 +45,8 @@ const struct rcpt_error *rcpt_submissions_error(const struct rcpt_submissions *s
 /* Not NULL: the answer did not fit the question, so the connection must not be used any more. */
 const struct rcpt_error *rcpt_pending_breach(const struct rcpt_pending *pending);
 
-/* Calls the owner's on_result and frees the entry. `lost` non-NULL: its outcome is unknown for this reason. */
+/* Calls the owner's on_result and frees the entry. `lost` non-NULL: its outcome is unknown for this
+ * reason. */
 void rcpt_pending_answer(struct rcpt_pending *pending_take, const struct rcpt_error *lost);
 
 #endif

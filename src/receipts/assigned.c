@@ -4,6 +4,7 @@
 
 #include "internal.h"
 
+/* A slot stays when its partition is revoked, so slots are counted by their assignment. */
 unsigned assigned_count(const struct rcpt_engine *engine)
 {
     unsigned count = 0;

@@ -7,7 +7,8 @@
 
 #include "internal.h"
 
-/* A partition's tag is its slot, so that a record needs no look-up by name. */
+/* A partition's tag is its slot, so that a record needs no lookup by name. The slot is kept plus 1,
+ * since a tag of NULL means none. */
 static void *tag_of(uint32_t slot)
 {
     return (void *)(uintptr_t)(slot + 1);
@@ -144,12 +145,12 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
 
 /* What the log holds now decides between skipping and halting (kafka.on_retention_gap). */
 static void on_out_of_range(void *context, void *tag, const char *topic, int32_t partition,
-                            int64_t wanted, int64_t low, int64_t high)
+                            int64_t requested, int64_t low, int64_t high)
 {
     struct receipts *receipts = context;
     (void)topic;
     (void)partition;
-    rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), wanted, low, high,
+    rcpt_assignment_on_out_of_range(receipts->assignment, slot_of(tag), requested, low, high,
                                     app_now(receipts->context));
 }
 
@@ -180,6 +181,7 @@ void consume_assign(void *context, const struct rcpt_assignment_start *starts, s
     free(tags);
 }
 
+/* Port of the assignment machine: a rewind, while the partition stays assigned. */
 void consume_seek(void *context, uint32_t slot, int64_t offset)
 {
     const struct receipts *receipts = context;
@@ -187,6 +189,7 @@ void consume_seek(void *context, uint32_t slot, int64_t offset)
     rcpt_kafka_seek(receipts->kafka, to.topic, to.partition, to.offset);
 }
 
+/* Port of the assignment machine: assigns again at an offset, where a seek has shown no effect. */
 void consume_reassign(void *context, uint32_t slot, int64_t offset)
 {
     const struct receipts *receipts = context;
@@ -266,6 +269,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     app_update_readiness(receipts->context);
 }
 
+/* The drain may wait for this only: it is checked again. */
 static void on_closed(void *context)
 {
     struct receipts *receipts = context;
@@ -333,6 +337,7 @@ static void on_commit_timer(uv_timer_t *timer)
         commit(receipts);
 }
 
+/* An interval of 0 switches the advisory commits off. */
 void consume_apply_config(struct receipts *receipts)
 {
     int64_t interval = receipts->context->config->kafka.commit_interval_ms;
@@ -371,6 +376,7 @@ bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int
     return *high >= 0;
 }
 
+/* Over the assigned partitions whose end is known. */
 int64_t receipts_lag(const struct receipts *receipts)
 {
     int64_t sum = 0, high, lag;

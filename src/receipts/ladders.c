@@ -46,6 +46,7 @@ static void put_overrides(struct rcpt_pg_encoder *encoder,
     }
 }
 
+/* Seven parameters, in the order of ladder_read.sql. */
 void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *config)
 {
     put_entries(encoder, config->ladder);
@@ -99,6 +100,7 @@ bool ladders_check(struct receipts *receipts, const struct rcpt_pg_rows *rows)
 
 /* ---- a reload ---- */
 
+/* `fresh` is borrowed: reload.c keeps the new configuration until the answer. */
 struct question {
     struct receipts *receipts;
     const struct rcpt_config *fresh;

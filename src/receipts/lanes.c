@@ -1,9 +1,7 @@
 /* Engine → PostgreSQL: batches are sent over the connections of lanes, positions are read, results
  * go back to the engine. The states of a lane are the engine's; a connection is up or not. All
  * connections close and are made again when their number or the subscribers' files change, once
- * nothing is in flight. Called by the engine (ports) and by receipts.c; results come from
- * src/postgres.
- */
+ * nothing is in flight. Called by the engine (ports) and receipts.c; src/postgres brings results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +84,6 @@ void lanes_set_subscription(struct lanes *lanes, const struct rcpt_lane_subscrip
             give_subscription(lanes, &lanes->connections[index]);
 }
 
-/* ---- batches ---- */
-
 /* The answer of a batch. The order of these steps matters: 1. log, while the batch still exists; 2.
  * parking and subscribers, whose limits and subscriptions must hold for the next batch; 3. the
  * observer, which reads the batch, 4. the end of its span; 5. the engine, which frees the batch and
@@ -131,8 +127,7 @@ static void on_effects(void *context, uint32_t lane, const struct rcpt_lane_effe
         lanes->observer->on_effects(lanes->observer->context, lanes->flights[lane].batch, effects);
 }
 
-/* The flight is complete before the batch is sent: an answer never comes from inside the call, a
- * failure's does not either. */
+/* The flight is complete before the batch is sent; no answer comes from inside the call. */
 void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 {
     const struct receipts *receipts = context;
@@ -149,10 +144,7 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
                                           flight->span != NULL, on_sent, connection);
 }
 
-/* ---- positions ---- */
-
-/* The rows stand in the order of the question. A fence is reported here, when it is known whether
- * another owner was the reason. */
+/* Rows come in the order asked for. Only now is it known whether a fence meant another owner. */
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -210,8 +202,6 @@ void lanes_port_read_positions(void *context, uint32_t lane)
     rcpt_pg_encoder_params(connection->encoder, &query.params);
     rcpt_pg_submit(connection->pg, &query, 1, on_positions, read);
 }
-
-/* ---- connections ---- */
 
 /* The engine reads positions before it sends anything on the new connection. */
 static void on_ready(void *context, struct rcpt_pg *pg)
@@ -307,8 +297,6 @@ static void free_connections(struct lanes *lanes)
     lanes->connections = NULL;
 }
 
-/* ---- a reload ---- */
-
 /* The dsn counts from the next connect on, the rest from the next batch. */
 void lanes_apply_config(struct lanes *lanes)
 {
@@ -389,8 +377,6 @@ void lanes_tick(struct lanes *lanes)
     app_update_readiness(receipts->context);
 }
 
-/* ---- what there is to see ---- */
-
 bool lanes_are_changing(const struct lanes *lanes)
 {
     return lanes->target != 0;
@@ -419,8 +405,6 @@ bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_conne
     *view = (struct receipts_connection_view){connection->name, connection->up, connection->pg};
     return true;
 }
-
-/* ---- life ---- */
 
 struct lanes *lanes_new(struct receipts *receipts)
 {

@@ -155,6 +155,8 @@ static void put_topics(struct receipts *receipts, struct rcpt_pg_encoder *encode
     }
 }
 
+/* One submission, so that pins, rows and ladder come from one transaction. The ladder's parameters
+ * let the database compare the two ladders itself. */
 static void read_database(void *context, uint32_t serial, const uint32_t *slots, size_t count)
 {
     struct receipts *receipts = context;
@@ -262,6 +264,7 @@ static void note(void *context, const struct rcpt_assignment_note *note)
     }
 }
 
+/* The state of an assignment is one of the reasons for which an instance is not ready. */
 static void changed(void *context)
 {
     const struct receipts *receipts = context;
@@ -270,6 +273,7 @@ static void changed(void *context)
 
 /* ---- life ---- */
 
+/* The machine lives as long as the receipts; each assignment begins with a serial of its own. */
 void positions_start(struct receipts *receipts)
 {
     const struct rcpt_assignment_settings settings = {
@@ -300,6 +304,7 @@ void positions_tick(struct receipts *receipts)
 
 /* ---- the engine's ports ---- */
 
+/* The engine decides that a partition has to be read again; the machine decides when. */
 void positions_port_rewind(void *context, uint32_t slot, int64_t offset)
 {
     const struct receipts *receipts = context;

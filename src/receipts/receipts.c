@@ -58,6 +58,7 @@ static void catch_up(struct receipts *receipts)
                        (receipts->catching_up ? (unsigned)config->batch.catch_up : 1));
 }
 
+/* Port of the engine: this instance stops taking in, and stays up for an operator. */
 static void port_halt(void *context, const struct rcpt_error *error)
 {
     const struct receipts *receipts = context;
@@ -98,6 +99,7 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     app_update_readiness(receipts->context);
 }
 
+/* Lanes have connections of their own and go on; positions, parking and the roll-up wait. */
 static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *error)
 {
     struct receipts *receipts = context;
@@ -121,6 +123,7 @@ static void start_control(struct receipts *receipts)
     rcpt_pg_start(receipts->control.pg);
 }
 
+/* One listener: the folds, which ask whether earlier rules have left work. */
 void receipts_listen_control(struct receipts *receipts, const struct control_listener *listener)
 {
     receipts->control_listener = listener;
@@ -139,6 +142,7 @@ void receipts_set_subscription(struct receipts *receipts,
     lanes_set_subscription(receipts->lanes, subscription);
 }
 
+/* A subscriber has become ready, so an assignment that waited for it may go on. */
 void receipts_on_prepared(struct receipts *receipts)
 {
     positions_tick(receipts);
@@ -151,7 +155,7 @@ void receipts_observe(struct receipts *receipts, const struct lane_observer *obs
 
 /* ---- life ---- */
 
-/* Every 50 ms, whatever else happens. */
+/* Every 50 ms: retries, time-outs and lingering batches depend on it. */
 static void on_tick(void *context)
 {
     struct receipts *receipts = context;
@@ -161,6 +165,7 @@ static void on_tick(void *context)
     lanes_tick(receipts->lanes);
 }
 
+/* Makes everything and connects nothing: subscribers and observers register before the start. */
 struct receipts *receipts_new(struct app_context *context)
 {
     struct receipts *receipts = rcpt_calloc(1, sizeof(*receipts));
@@ -278,6 +283,7 @@ uint64_t receipts_gateway_events(const struct receipts *receipts, uint32_t gatew
     return rcpt_decoder_gateway_events(receipts->decoder, gateway);
 }
 
+/* A reason is empty until the first failure. */
 static const char *text_or(const char *text, const char *fallback)
 {
     return text[0] != '\0' ? text : fallback;

@@ -33,8 +33,8 @@ struct receipts;
  * message whose status changes. */
 struct transition_subscriber {
     void *context;
-    /* The name of its file for the configuration as it is (postgres/statements.h); NULL: none. Asked at
-     * the start and by receipts_apply_subscriptions. */
+    /* The name of its file for the configuration as it is (postgres/statements.h); NULL: none.
+     * Asked at the start and by receipts_apply_subscriptions. */
     const char *(*file)(const void *context);
     /* Batches that reach none of its statuses (receipts_set_subscription) are sent without it. One
      * subscriber at most. */

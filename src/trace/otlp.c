@@ -11,14 +11,17 @@
 #include "base/version.h"
 #include "span.h"
 
+/* STATUS_CODE_ERROR of OTLP's enumeration. */
 #define STATUS_ERROR 2
 
+/* A member whose value is a text. */
 static void put_text(struct rcpt_json *json, const char *name, const char *value)
 {
     rcpt_json_key(json, name);
     rcpt_json_text(json, value);
 }
 
+/* 33 bytes hold the 32 digits of a trace's id. */
 static void put_id(struct rcpt_json *json, const char *name, const uint8_t *id, size_t size)
 {
     char text[33];
@@ -49,6 +52,7 @@ static void put_attribute(struct rcpt_json *json, const char *name, const char *
     rcpt_json_end_object(json);
 }
 
+/* Attributes keep the order in which their owner added them. */
 static void put_attributes(struct rcpt_json *json, const struct rcpt_span *span)
 {
     rcpt_json_key(json, "attributes");
@@ -138,7 +142,7 @@ static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
     rcpt_json_end_object(json);
 }
 
-/* The caller frees the text. */
+/* One request has one resource and one scope, and all spans of it. The caller frees the text. */
 char *otlp_encode(const struct rcpt_span *first, const char *instance, size_t *size)
 {
     struct rcpt_json json;

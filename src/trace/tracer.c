@@ -18,9 +18,10 @@
 #include "http/client.h"
 #include "span.h"
 
-#define EXPORT_MS         1000 /* how often; also the shortest back-off */
-#define EXPORT_SPANS      512u /* of one request; as many do not wait for the timer */
-#define MOST_ATTEMPTS     5u   /* of one request, with back-off between: about half a minute */
+#define EXPORT_MS     1000 /* how often; also the shortest back-off */
+#define EXPORT_SPANS  512u /* of one request; as many do not wait for the timer */
+#define MOST_ATTEMPTS 5u   /* of one request, with back-off between: about half a minute */
+/* A wall clock that was set by less than this is not followed. */
 #define CLOCKS_APART_NS   1000000
 #define MOST_ANSWER_BYTES 65536u
 #define LAST_EXPORT_MS    1500 /* the longest wait for a collector at the end */
@@ -93,11 +94,13 @@ struct rcpt_trace_context rcpt_span_context(const struct rcpt_span *span)
     return span->context;
 }
 
+/* By uv_hrtime(), as begin_ns: rcpt_span_end_take() moves both to the wall clock. */
 void rcpt_span_set_begin(struct rcpt_span *span, uint64_t begin_ns)
 {
     span->begin_ns = begin_ns;
 }
 
+/* Counted, since the queue is bounded by bytes. */
 static char *keep_text(struct rcpt_span *span, const char *text)
 {
     span->bytes += strlen(text) + 1;
@@ -215,6 +218,8 @@ static void on_sent(struct rcpt_tracer *tracer)
 
 static void close_or_send(struct rcpt_tracer *tracer, bool more);
 
+/* The back-off doubles from EXPORT_MS. A tracer that closes does not wait for it: its spans are
+ * lost. */
 static void on_answer(void *context, const struct rcpt_client_answer *answer)
 {
     struct rcpt_tracer *tracer = context;
@@ -264,6 +269,7 @@ static void encode(uv_work_t *work)
     tracer->body = otlp_encode(tracer->in_flight, tracer->settings.instance, &tracer->body_size);
 }
 
+/* On the loop again. rcpt_client_send() copies the body. */
 static void on_encoded(uv_work_t *work, int status)
 {
     struct rcpt_tracer *tracer = work->data;
@@ -284,6 +290,7 @@ static void on_encoded(uv_work_t *work, int status)
     free(tracer->body);
 }
 
+/* Nothing is taken while a request is under way; its answer, or the timer, calls this again. */
 static void send_some(struct rcpt_tracer *tracer)
 {
     if (tracer->sending || (tracer->in_flight == NULL && tracer->first == NULL))
@@ -295,6 +302,7 @@ static void send_some(struct rcpt_tracer *tracer)
     RCPT_ASSERT(uv_queue_work(tracer->settings.loop, &tracer->encoding, encode, on_encoded) == 0);
 }
 
+/* Spans that are to be sent again wait for their back-off; the others leave once a second. */
 static void on_timer(uv_timer_t *timer)
 {
     struct rcpt_tracer *tracer = timer->data;
@@ -324,6 +332,7 @@ static void compare_clocks(struct rcpt_tracer *tracer)
         tracer->wall_ahead_ns = ahead_ns;
 }
 
+/* Begin and end may be noted by different events: a span must not end before it begins. */
 static void set_times(struct rcpt_tracer *tracer, struct rcpt_span *span, uint64_t end_ns)
 {
     compare_clocks(tracer);
@@ -382,6 +391,7 @@ struct rcpt_tracer *rcpt_tracer_new(const struct rcpt_tracer_settings *settings)
     return tracer;
 }
 
+/* The timer is the last to close: the client has closed before. */
 static void on_timer_closed(uv_handle_t *handle)
 {
     struct rcpt_tracer *tracer = handle->data;

@@ -249,7 +249,7 @@ WRONG_POSTGRES = {
              r"does not match host name .?\"db.example.*HINT: the certificate is another host's"),
     "no such authority": (lambda place: "sslrootcert=/nowhere/ca.pem", ROLE_PASSWORD,
                           r"/nowhere/ca.pem.*HINT: sslrootcert in postgres.dsn"),
-    "plaintext": (lambda place: "sslmode=disable", ROLE_PASSWORD, r"no encryption.*HINT: the server may want TLS.*sslmode=verify-full"),
+    "plaintext": (lambda place: "sslmode=disable", ROLE_PASSWORD, r"no encryption.*HINT: the server may require TLS.*sslmode=verify-full"),
     "no certificate": (lambda place: "user=certified", ROLE_PASSWORD, r"client certificate.*HINT: .*set sslcert and sslkey"),
     "another's certificate": (
         lambda place: f"user=certified sslcert={place.directory}/foreign.crt sslkey={place.directory}/foreign.key", ROLE_PASSWORD,

@@ -77,7 +77,7 @@ def test_due_groups_are_found_by_index_in_as_many_pages_as_are_due(database):
         add_groups(session, f"open-{open_groups}", open_groups, due=False)
         add_groups(session, f"due-{open_groups}", 10, due=True)
         session.do("VACUUM fold_group")
-        visited[open_groups] = pages(session, "fold/look", 0), pages(session, "fold/claim", 0, 2000)
+        visited[open_groups] = pages(session, "fold/poll", 0), pages(session, "fold/claim", 0, 2000)
         assert session.query(f"SELECT count(*) FROM fold_outbox WHERE payload LIKE '%due-{open_groups}%'") == [(10,)]
     for small, large in zip(visited[1_000], visited[40_000]):
         assert large <= small + 60, f"pages visited with 1 000 and with 40 000 open groups: {visited}"
@@ -247,13 +247,13 @@ def test_a_group_that_was_put_off_is_due_when_its_last_events_have_been_handed_o
 def test_the_other_lane_waits_until_everything_is_gathered_but_not_for_ever(database):
     session = database.session()
     session.do(RULE)
-    for name in ("fold/look", "fold/due", "fold/claim"):
+    for name in ("fold/poll", "fold/due", "fold/claim"):
         session.prepare(name)
     session.do(OPEN.format(name="x", count=1, due="0", ago="2"))
     session.do("UPDATE fold_group SET lane = 1, due_at = now() - interval '3 seconds'")
 
     def looked(lane):
-        return session.query(f'EXECUTE "fold/look"({lane})')[0][2]
+        return session.query(f'EXECUTE "fold/poll"({lane})')[0][2]
 
     assert (looked(0), looked(1)) == (True, False)
     assert session.query('EXECUTE "fold/due"(10)')[0][0] == "r"

@@ -143,7 +143,7 @@ static void what_is_handed_over_is_not_there_any_more(void **state)
     assert_int_equal(flush(pending), 0);
     assert_int_equal(count_of(pending), 0);
     assert_true(rcpt_fold_pending_since_us(pending) == INT64_MAX);
-    assert_int_equal(rcpt_fold_pending_quiet(pending, INT64_MAX / 2, 0), RCPT_FOLD_ALL_BUSY);
+    assert_int_equal(rcpt_fold_pending_idleness(pending, INT64_MAX / 2, 0), RCPT_FOLD_ALL_BUSY);
     add(pending, "c", 300, 1, 70);
     add(pending, "b", 300, 4, 80);
     list = rcpt_fold_pending_list_all(pending);
@@ -159,12 +159,12 @@ static void an_entry_whose_groups_are_unknown_is_quiet_after_the_least_window(vo
 {
     (void)state;
     struct rcpt_fold_pending *pending = rcpt_fold_pending_new();
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 1000, 10));
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 1000, 10));
     add(pending, "a", 300, 1, 50);
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 59, 10));
-    assert_int_equal(RCPT_FOLD_UNKNOWN_QUIET, rcpt_fold_pending_quiet(pending, 60, 10));
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 59, 10));
+    assert_int_equal(RCPT_FOLD_UNKNOWN_IDLE, rcpt_fold_pending_idleness(pending, 60, 10));
     add(pending, "a", 300, 1, 55);
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 60, 10));
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 60, 10));
     rcpt_fold_pending_free(pending);
 }
 
@@ -175,12 +175,12 @@ static void a_known_group_is_quiet_after_its_own_window(void **state)
     add(pending, "a", 300, 1, 50);
     add(pending, "a", 440, 1, 50);
     flush(pending);
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 5000, 0)); /* no sum */
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 5000, 0)); /* no sum */
     add(pending, "a", 300, 1, 60);
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 60 + WINDOW - 1, 0));
-    assert_int_equal(RCPT_FOLD_QUIET, rcpt_fold_pending_quiet(pending, 60 + WINDOW, 0));
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 60 + WINDOW - 1, 0));
+    assert_int_equal(RCPT_FOLD_KNOWN_IDLE, rcpt_fold_pending_idleness(pending, 60 + WINDOW, 0));
     add(pending, "a", 440, 1, 70); /* another kind, the same group */
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 60 + WINDOW, 0));
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 60 + WINDOW, 0));
     rcpt_fold_pending_free(pending);
 }
 
@@ -210,7 +210,7 @@ static void an_entry_of_no_group_keeps_nobody_waiting(void **state)
     rcpt_fold_pending_flushed(pending);
     rcpt_fold_pending_learnt(pending);
     add(pending, "a", 300, 1, 60);
-    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_quiet(pending, 1000000, 0));
+    assert_int_equal(RCPT_FOLD_ALL_BUSY, rcpt_fold_pending_idleness(pending, 1000000, 0));
     assert_int_equal(count_of(pending), 1); /* its row has to go some time */
     rcpt_fold_pending_free(pending);
 }
@@ -225,7 +225,7 @@ static void with_other_rules_nothing_is_known_but_the_sums(void **state)
     add(pending, "a", 300, 2, 60);
     rcpt_fold_pending_unlearn(pending);
     assert_true(recency(pending, "a").last_us == INT64_MIN);
-    assert_int_equal(RCPT_FOLD_UNKNOWN_QUIET, rcpt_fold_pending_quiet(pending, 60, 0));
+    assert_int_equal(RCPT_FOLD_UNKNOWN_IDLE, rcpt_fold_pending_idleness(pending, 60, 0));
     list = rcpt_fold_pending_list_all(pending);
     assert_int_equal(list.known, 0);
     assert_true(list.count == 1 && list.entries[0]->count == 2);
@@ -256,18 +256,18 @@ static void what_is_quiet_goes_and_the_others_stay(void **state)
 {
     (void)state;
     struct rcpt_fold_pending *pending = rcpt_fold_pending_new();
-    static const char *const names[] = {"quiet", "wanted", "busy", "cold"};
+    static const char *const names[] = {"idle", "wanted", "busy", "cold"};
     for (size_t index = 0; index < 4; index++)
         add(pending, names[index], 300, 1, 10);
     flush(pending);
-    add(pending, "quiet", 300, 1, 20);
-    add(pending, "quiet", 440, 2, 20); /* unknown, another kind */
+    add(pending, "idle", 300, 1, 20);
+    add(pending, "idle", 440, 2, 20); /* unknown, another kind */
     add(pending, "wanted", 300, 4, 2000);
     add(pending, "busy", 300, 8, 1500);
     add(pending, "busy", 300, 8, 2000);
     rcpt_fold_pending_select(pending, RCPT_TEXT("r"), RCPT_TEXT("wanted"));
     rcpt_fold_pending_select(pending, RCPT_TEXT("r"), RCPT_TEXT("nobody"));
-    struct rcpt_fold_list list = rcpt_fold_pending_list_quiet(pending, 20 + WINDOW);
+    struct rcpt_fold_list list = rcpt_fold_pending_list_idle(pending, 20 + WINDOW);
     assert_int_equal(list.known, 2);
     assert_int_equal(list.count, 3);
     assert_int_equal(list.other_count, 1);
@@ -277,7 +277,7 @@ static void what_is_quiet_goes_and_the_others_stay(void **state)
     assert_int_equal(count_of(pending), 1);
     assert_int_equal(rcpt_fold_pending_since_us(pending), 1500);
     assert_true(recency(pending, "busy").has_sum && !recency(pending, "wanted").has_sum);
-    list = rcpt_fold_pending_list_quiet(pending, 2500); /* nobody is wanted any more */
+    list = rcpt_fold_pending_list_idle(pending, 2500); /* no group is selected any more */
     assert_true(list.count == 0 && list.other_count == 1);
     rcpt_fold_pending_free(pending);
 }
@@ -303,7 +303,7 @@ static void with_an_entry_all_that_its_groups_have_goes(void **state)
     add(pending, "a", 300, 1, 20);
     add(pending, "b", 300, 1, 900);
     add(pending, "c", 300, 1, 900);
-    list = rcpt_fold_pending_list_quiet(pending, 20 + WINDOW);
+    list = rcpt_fold_pending_list_idle(pending, 20 + WINDOW);
     assert_int_equal(list.count, 2);
     assert_true(list.other_count == 1 && rcpt_text_is(list.others[0]->campaign, "c"));
     rcpt_fold_pending_free(pending);
@@ -356,8 +356,9 @@ static void what_is_asked_about_keeps_its_sum(void **state)
     add(pending, "a", 600, 1, 70);
     assert_int_equal(ask(pending), 1);
     assert_int_equal(recency(pending, "a").last_us, 70);
-    assert_int_equal(rcpt_fold_pending_quiet(pending, 59 + WINDOW, WINDOW), RCPT_FOLD_ALL_BUSY);
-    assert_int_equal(rcpt_fold_pending_quiet(pending, 60 + WINDOW, WINDOW), RCPT_FOLD_QUIET);
+    assert_int_equal(rcpt_fold_pending_idleness(pending, 59 + WINDOW, WINDOW), RCPT_FOLD_ALL_BUSY);
+    assert_int_equal(rcpt_fold_pending_idleness(pending, 60 + WINDOW, WINDOW),
+                     RCPT_FOLD_KNOWN_IDLE);
     assert_int_equal(flush(pending), 3);
     assert_false(recency(pending, "a").has_sum);
     rcpt_fold_pending_free(pending);
@@ -373,7 +374,7 @@ static void the_largest_sum_is_that_of_an_entry(void **state)
     add(pending, "a", 300, 2, 60);
     assert_int_equal(rcpt_fold_pending_largest(pending), 9);
     ask(pending);
-    struct rcpt_fold_list list = rcpt_fold_pending_list_quiet(pending, 60 + WINDOW);
+    struct rcpt_fold_list list = rcpt_fold_pending_list_idle(pending, 60 + WINDOW);
     assert_int_equal(list.count, 1);
     hand_over(pending, &list);
     assert_int_equal(rcpt_fold_pending_largest(pending), 5); /* what stays */
@@ -395,21 +396,21 @@ static void take_over(struct model *model, int kind)
         model->group_last = model->last[kind];
 }
 
-static enum rcpt_fold_quiet expected_quiet(struct model models[CAMPAIGNS], int64_t now)
+static enum rcpt_fold_idleness expected_idleness(struct model models[CAMPAIGNS], int64_t now)
 {
-    enum rcpt_fold_quiet quiet = RCPT_FOLD_ALL_BUSY;
+    enum rcpt_fold_idleness idle = RCPT_FOLD_ALL_BUSY;
     for (struct model *model = models; model < models + CAMPAIGNS; model++) {
         bool has_sum = false;
         for (int kind = 0; kind < KINDS_OF_ONE; kind++) {
             if (model->has_sum[kind] && !model->known[kind] && model->last[kind] + LEAST <= now)
-                return RCPT_FOLD_UNKNOWN_QUIET;
+                return RCPT_FOLD_UNKNOWN_IDLE;
             has_sum |= model->has_sum[kind] && model->known[kind];
             take_over(model, kind);
         }
         if (has_sum && model->group_last + WINDOW <= now)
-            quiet = RCPT_FOLD_QUIET;
+            idle = RCPT_FOLD_KNOWN_IDLE;
     }
-    return quiet;
+    return idle;
 }
 
 static void model_flush(struct model models[CAMPAIGNS])
@@ -445,7 +446,7 @@ static void what_is_quiet_is_found_as_by_looking_at_everything(void **state)
     struct rcpt_fold_pending *pending = rcpt_fold_pending_new();
     struct model models[CAMPAIGNS];
     uint32_t chance = 99;
-    int found[RCPT_FOLD_UNKNOWN_QUIET + 1] = {0};
+    int found[RCPT_FOLD_UNKNOWN_IDLE + 1] = {0};
     memset(models, 0, sizeof(models));
     model_unlearn(models);
     for (int64_t now = 0; now < 2000000; now += 1 + (chance >> 8) % 90) {
@@ -460,9 +461,9 @@ static void what_is_quiet_is_found_as_by_looking_at_everything(void **state)
             model->last[kind] = at;
         model->has_sum[kind] = true;
         if ((chance >> 10) % 3 == 0) {
-            enum rcpt_fold_quiet quiet = rcpt_fold_pending_quiet(pending, now, LEAST);
-            assert_int_equal(quiet, expected_quiet(models, now));
-            found[quiet]++;
+            enum rcpt_fold_idleness idle = rcpt_fold_pending_idleness(pending, now, LEAST);
+            assert_int_equal(idle, expected_idleness(models, now));
+            found[idle]++;
         }
         if ((chance >> 9) % 40 == 0) {
             flush(pending);
@@ -477,8 +478,8 @@ static void what_is_quiet_is_found_as_by_looking_at_everything(void **state)
             model_unlearn(models);
         }
     }
-    assert_true(found[RCPT_FOLD_ALL_BUSY] > 100 && found[RCPT_FOLD_QUIET] > 100 &&
-                found[RCPT_FOLD_UNKNOWN_QUIET] > 100);
+    assert_true(found[RCPT_FOLD_ALL_BUSY] > 100 && found[RCPT_FOLD_KNOWN_IDLE] > 100 &&
+                found[RCPT_FOLD_UNKNOWN_IDLE] > 100);
     rcpt_fold_pending_free(pending);
 }
 

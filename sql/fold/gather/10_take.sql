@@ -7,7 +7,7 @@
 -- since 1970), $11 text[] a traceparent or NULL. $12 int4 the entry (1-based) from which on the answer says which groups they belong
 -- to; an entry of 0 transitions only asks that.
 -- Of topics: this takes rows in the order of their events: $13 int4 rows at most, $14 int8 entries in them at most (one row comes
--- whatever it holds). That bounds the transaction, however much has piled up.
+-- even above it). That bounds the transaction after an outage, too.
 -- $15 int8: afterwards groups hold everything up to this time (microseconds since 1970), unless rows of topics are left; NULL: they
 -- do not.
 -- Groups are written in one order, because publishers of other shards close them meanwhile.

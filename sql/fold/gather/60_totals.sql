@@ -1,4 +1,4 @@
--- The counts, in rows of the lane that does the work.
+-- The counts, in rows of the shard that does the work, so that shards do not wait for each other's rows.
 , total AS (
     INSERT INTO fold_total AS t (rule, lane, events, groups, avoidable)
     SELECT e.rule, 0, e.n, g.n, g.avoidable

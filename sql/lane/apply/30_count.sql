@@ -1,6 +1,6 @@
--- What was not changed was up to date or does not exist: looked up in the same snapshot, so a receipt is either counted or
+-- Messages that did not change were up to date or do not exist: this reads them in the same snapshot, so a receipt is either counted or
 -- parked, never both and never neither. NOT IN is a hashed subplan; a join of two CTEs would be a nested loop over both,
--- because a generic plan takes every array for ten elements. Messages that changed need no look-up: RETURNING has
+-- because a generic plan takes every array for ten elements. Messages that changed need no lookup: RETURNING has
 -- their campaign; where all did, the arrays are not even unpacked again.
 , r AS MATERIALIZED (
     SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, m.status, COALESCE(m.campaign_id, '') AS campaign
@@ -17,7 +17,7 @@ known AS NOT MATERIALIZED (
     UNION ALL
     SELECT s.campaign, s.status, s.status, 0, s.signature, s.n FROM same s
 ),
--- Few kinds of groups differ in more than their campaign: what a kind of transition does to the counters is looked up once.
+-- Few kinds of groups differ in more than their campaign: the effect of a kind of transition on the counters is read once.
 kinds AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, g.signature, sum(g.n) AS n FROM known g GROUP BY g.old, g.new, g.gained, g.signature
 ),

@@ -21,7 +21,7 @@ action_intent AS (
             AND (h.campaigns IS NULL OR u.campaign = ANY (h.campaigns))) w
     GROUP BY w.large, w.pipeline_id
 ),
--- A look-up by message, always: a join with what waits would sooner or later be planned as a scan of all of it.
+-- A lookup by message, always: a join with the waiting actions would sooner or later be planned as a scan of all of them.
 action_reached_now AS MATERIALIZED (
     SELECT w.id
     FROM action_hit h
@@ -30,8 +30,8 @@ action_reached_now AS MATERIALIZED (
                         WHERE a.message_id = u.id AND a.status = 'pending' AND a.awaits IS NOT NULL OFFSET 0) w
     WHERE h.wakes AND w.awaits = h.code AND w.pipeline_id = h.pipeline_id
 ),
--- By key, whatever the planner believes: in a plan made while the table was empty, a scan of an index of all pending actions looks as
--- cheap, and stays for as long as the plan is kept, however many wait by then. COALESCE keeps the status from proving such an index.
+-- By key, under all estimates of the planner: in a plan made while the table was empty, a scan of an index of all pending actions costs
+-- as little, and the plan is kept while their number grows. COALESCE keeps the status from proving such an index.
 action_woken AS (
     UPDATE action a SET perform_at = clock_timestamp(), settle = NULL
     WHERE a.id = ANY (ARRAY(SELECT w.id FROM action_reached_now w))

@@ -3,7 +3,7 @@
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair.
 WITH
--- A scalar subquery is always a look-up by key for each row; a join here would sooner or later be planned as a scan of the
+-- A scalar subquery is always a lookup by key for each row; a join here would sooner or later be planned as a scan of the
 -- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,
@@ -24,7 +24,7 @@ picked AS (
         LIMIT $4::int4
     ) k
 ),
--- Arrays between the parts keep every plan the same: ten rows expected, a look-up by key for each, in order.
+-- Arrays between the parts keep every plan the same: ten rows expected, a lookup by key for each, in order.
 taken AS (
     DELETE FROM parked_event p
     USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
