@@ -105,17 +105,27 @@ static bool skips_records(rd_kafka_resp_err_t code)
     }
 }
 
-/* librdkafka says of the batch where it begins and, in words only, its size: by that its refusal is
- * found. Words that are not understood leave it a batch that cannot be read. */
+/* In librdkafka's words: "… of 1234 bytes failed: …". */
+static bool find_size(const char *text, size_t *size)
+{
+    while (text != NULL && (text = strstr(text, " of ")) != NULL) {
+        char *end;
+        text += strlen(" of ");
+        *size = strtoul(text, &end, 10);
+        if (end > text && strncmp(end, " bytes failed", 13) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* librdkafka says where the batch begins and, in words only, its size: that finds our refusal. A
+ * batch whose words are not understood stays one that cannot be read. */
 static bool is_refused(struct rcpt_kafka *kafka, struct partition *partition, int64_t base,
                        const char *text)
 {
     size_t size;
-    const char *bytes = text != NULL ? strstr(text, " of ") : NULL;
-    while (bytes != NULL && sscanf(bytes, " of %zu bytes failed", &size) != 1)
-        bytes = strstr(bytes + 1, " of ");
     enum rcpt_inflate_verdict verdict =
-        bytes != NULL && base >= 0 ? rcpt_inflate_verdict(size) : RCPT_INFLATE_NOT_REFUSED;
+        find_size(text, &size) && base >= 0 ? rcpt_inflate_verdict(size) : RCPT_INFLATE_NOT_REFUSED;
     if (verdict == RCPT_INFLATE_TOO_LARGE)
         rcpt_kafka_refused(kafka, partition, base, size);
     else if (verdict == RCPT_INFLATE_NO_CAPACITY && partition->oversized.searching)

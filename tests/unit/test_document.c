@@ -139,10 +139,11 @@ static void members_are_those_of_the_tree(void **state)
                                                &all_count, &reason),
                          good);
         const struct rcpt_node *node = good ? root->first : NULL;
-        for (size_t each = 0; each < all_count; each++, node = node->next)
-            assert_true(node != NULL && rcpt_text_equal(all[each].key, node->key) &&
+        size_t each = 0;
+        for (; node != NULL && each < all_count; each++, node = node->next)
+            assert_true(rcpt_text_equal(all[each].key, node->key) &&
                         rcpt_text_equal(all[each].raw, node->raw));
-        assert_null(node);
+        assert_true(node == NULL && each == all_count);
     }
     rcpt_arena_fini(&arena);
 }
