@@ -2,6 +2,7 @@
  * bounded in time and messages, then the loop serves PostgreSQL's sockets; within it partitions
  * take turns. Called by consumer.c; messages go to the owner's on_message.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
