@@ -4,7 +4,6 @@
  */
 #include "json_read.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "buffer.h"
