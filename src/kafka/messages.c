@@ -109,12 +109,14 @@ static bool skips_records(rd_kafka_resp_err_t code)
 /* In librdkafka's words: "… of 1234 bytes failed: …". */
 static bool find_size(const char *text, size_t *size)
 {
-    while (text != NULL && (text = strstr(text, " of ")) != NULL) {
+    const char *words = text != NULL ? strstr(text, " of ") : NULL;
+    while (words != NULL) {
+        const char *number = words + strlen(" of ");
         char *end;
-        text += strlen(" of ");
-        *size = strtoul(text, &end, 10);
-        if (end > text && strncmp(end, " bytes failed", 13) == 0)
+        *size = strtoul(number, &end, 10);
+        if (end > number && strncmp(end, " bytes failed", 13) == 0)
             return true;
+        words = strstr(number, " of ");
     }
     return false;
 }
