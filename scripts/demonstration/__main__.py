@@ -137,10 +137,10 @@ class Demonstration:
         try:
             while True:
                 all_sent = writers.check()
-                while portions and writers.produced.value >= LATE_AT[-len(portions)] * state.total:
+                while portions and writers.produced >= LATE_AT[-len(portions)] * state.total:
                     self._insert(portions.pop(0))
                 before = state.settled, state.parked
-                self._look(state, writers.produced.value)
+                self._look(state, writers.produced)
                 view.update(state, self._note(all_sent, state, ledger))
                 now = time.monotonic()
                 if all_sent and state.settled >= state.total and state.parked <= ledger.parked:
