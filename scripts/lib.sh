@@ -417,7 +417,7 @@ services_start_once() {
     fi
     (umask 077 && head -c 18 /dev/urandom | base64 | tr +/ -_ > "$SERVICES_DIR/password")
     is_root && chown -R -L postgres:postgres "$SERVICES_DIR"
-    so_socket=$(readlink -f "$SERVICES_DIR/socket")
+    so_socket=$(readlink -f "$SERVICES_DIR/socket" | sed 's/[\\ ]/\\&/g') # as libpq wants a blank
     # shellcheck disable=SC2046 # three numbers
     set -- $(free_ports 3)
     (
@@ -433,9 +433,9 @@ RECEIPTD_TEST_DSN='host=$so_socket port=$1 user=receiptd dbname=postgres'
 RECEIPTD_TEST_TCP_DSN='host=127.0.0.1 port=$1 user=receiptd dbname=postgres password=$(cat "$SERVICES_DIR/password")'
 RECEIPTD_TEST_BROKERS='127.0.0.1:$2'
 RECEIPTD_TEST_SERVICES='$SERVICES_DIR'
-RECEIPTD_TEST_RESTART='$ROOT/scripts/services --name $(basename "$SERVICES_DIR") postgres restart'
-RECEIPTD_TEST_BROKER_STOP='$ROOT/scripts/services --name $(basename "$SERVICES_DIR") kafka term'
-RECEIPTD_TEST_BROKER_START='$ROOT/scripts/services --name $(basename "$SERVICES_DIR") kafka start'
+RECEIPTD_TEST_RESTART='"$ROOT/scripts/services" --name $(basename "$SERVICES_DIR") postgres restart'
+RECEIPTD_TEST_BROKER_STOP='"$ROOT/scripts/services" --name $(basename "$SERVICES_DIR") kafka term'
+RECEIPTD_TEST_BROKER_START='"$ROOT/scripts/services" --name $(basename "$SERVICES_DIR") kafka start'
 RECEIPTD_TEST_BROKER_DATA='$SERVICES_DIR/kafka'
 PGPASSFILE='$SERVICES_DIR/pgpass'
 export RECEIPTD_TEST_DSN RECEIPTD_TEST_TCP_DSN RECEIPTD_TEST_BROKERS RECEIPTD_TEST_SERVICES RECEIPTD_TEST_RESTART
