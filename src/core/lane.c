@@ -242,7 +242,7 @@ static bool lingers(const struct rcpt_engine *engine, const struct lane *lane, i
            now_ms - lane->oldest_ms < engine->settings.linger_ms && !lane_fills_batch(engine, lane);
 }
 
-/* Without it the row of a lane that has no events would stay behind for ever, and with it the
+/* Without it the row of a lane that has no events would stay behind forever, and with it the
  * offset that the partition starts at. */
 static bool is_idle_advance_due(const struct rcpt_engine *engine, const struct lane *lane,
                                 int64_t now_ms)

@@ -23,9 +23,7 @@ static bool is_region(struct rcpt_text text)
     return text.size > 0;
 }
 
-/* The region of https://sns.REGION.amazonaws.com(.cn)/…, `path` from the slash on; at == NULL: it
- * is no such URL. */
-static struct rcpt_text url_region(struct rcpt_text url, struct rcpt_text *path)
+struct rcpt_text rcpt_sns_url_region(struct rcpt_text url, struct rcpt_text *path)
 {
     static const char *const ends[] = {".amazonaws.com", ".amazonaws.com.cn"};
     struct rcpt_text none = {NULL, 0};
@@ -43,12 +41,6 @@ static struct rcpt_text url_region(struct rcpt_text url, struct rcpt_text *path)
             return region;
     }
     return none;
-}
-
-bool rcpt_sns_is_url(struct rcpt_text url)
-{
-    struct rcpt_text path;
-    return url_region(url, &path).at != NULL;
 }
 
 /* arn:aws…:sns:REGION:ACCOUNT:TOPIC. */
@@ -82,7 +74,7 @@ static bool is_certificate_path(struct rcpt_text path)
 static bool is_in_region(const struct rcpt_reading *reading, struct rcpt_text url,
                          struct rcpt_text *path)
 {
-    struct rcpt_text region = url_region(url, path);
+    struct rcpt_text region = rcpt_sns_url_region(url, path);
     const char *arn = reading->account->topic_arn;
     return region.at != NULL && (arn == NULL || rcpt_text_equal(region, rcpt_sns_region(arn)));
 }

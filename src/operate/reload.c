@@ -47,7 +47,7 @@ static bool concerns_actions(const struct rcpt_config_changes *changes)
     return false;
 }
 
-/* Some modules start anew at a change of their keys, so they need to know it. */
+/* Some modules start again at a change of their keys, so they need to know it. */
 static bool has_changed(const struct rcpt_config_changes *changes, const char *path)
 {
     for (unsigned index = 0; index < changes->applied_count; index++)

@@ -669,9 +669,11 @@ static void only_amazons_urls_are_handed_out(void **state)
         {"https://SNS.eu-west-1.amazonaws.com/x.pem", false},
     };
     (void)state;
-    for (size_t index = 0; index < COUNT(urls); index++)
-        if (rcpt_sns_is_url(rcpt_text_of(urls[index].url)) != urls[index].good)
+    for (size_t index = 0; index < COUNT(urls); index++) {
+        struct rcpt_text path, region = rcpt_sns_url_region(rcpt_text_of(urls[index].url), &path);
+        if ((region.at != NULL) != urls[index].good)
             fail_msg("%s", urls[index].url);
+    }
 }
 
 static const char *find_nothing(void *context, const char *url)

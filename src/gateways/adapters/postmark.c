@@ -1,5 +1,5 @@
 /* Postmark: one event as JSON; times with seven digits. Signs nothing: basic auth in the URL, a
- * header, or its addresses. At 403 it stops for ever, so wrong credentials get 401.
+ * header, or its addresses. At 403 it stops forever, so wrong credentials get 401.
  * postmarkapp.com/developer/webhooks/webhooks-overview */
 #include "gateways/gateways.h"
 
