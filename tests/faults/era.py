@@ -236,8 +236,7 @@ class Era(World):
             self.sender.send(outgoing)
             ahead = count * interval - (time.monotonic() - began)
             if ahead > 0.005:
-                for producer in self.sender.producers:
-                    producer.poll(0)
+                self.sender.poll()
                 time.sleep(ahead)
 
     def insert_late(self):

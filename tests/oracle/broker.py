@@ -4,7 +4,7 @@ import socket
 import struct
 import time
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from oracle.ledger import Record
@@ -12,6 +12,7 @@ from support.services import watermarks
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LARGEST = 20 * 1024 * 1024
+LOST_PLACE = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._FATAL, KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
 
 def administer(brokers, request, timeout):
@@ -72,50 +73,69 @@ class Sender:
     """Idempotent producers, one for each codec in turn, so that a partition's log mixes them."""
 
     def __init__(self, brokers, topic, codecs=CODECS, **properties):
-        self.topic, self.failures, self.sent = topic, [], 0
-        self.producers = [
-            Producer(
-                {
-                    "bootstrap.servers": brokers,
-                    "enable.idempotence": True,
-                    "compression.type": codec,
-                    "linger.ms": 20,
-                    "message.max.bytes": LARGEST,
-                    "queue.buffering.max.kbytes": 262_144,
-                    "queue.buffering.max.messages": 1_000_000,
-                    "delivery.report.only.error": True,
-                    "on_delivery": self.on_delivery,
-                    **properties,
-                }
-            )
-            for codec in codecs
-        ]
+        self.topic, self.failures, self.again, self.sent = topic, [], [], 0
+        self.properties = {
+            "bootstrap.servers": brokers,
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "message.max.bytes": LARGEST,
+            "queue.buffering.max.kbytes": 262_144,
+            "queue.buffering.max.messages": 1_000_000,
+            "delivery.report.only.error": True,
+            "on_delivery": self.on_delivery,
+            **properties,
+        }
+        self.codecs = codecs
+        self.producers = [self.create(codec) for codec in codecs]
+
+    def create(self, codec):
+        return Producer({**self.properties, "compression.type": codec})
 
     def on_delivery(self, error, message):
-        if error is not None:
+        """An idempotent producer that lost its place among dying leaders ends, and gives back all that it still holds."""
+        if error is not None and error.code() in LOST_PLACE:
+            self.again.append(message)
+        elif error is not None:
             self.failures.append(error)
+
+    def poll(self):
+        """Serves all producers; a successor sends again what one that has ended gave back."""
+        for producer in self.producers:
+            producer.poll(0)
+        while self.again:
+            message = self.again.pop(0)
+            self.pass_on(message.value(), message.key(), message.partition(), message.headers(), message.timestamp()[1])
 
     def send(self, outgoing):
         self.sent += 1
-        producer = self.producers[self.sent // 16 % len(self.producers)]
+        self.pass_on(outgoing.value, outgoing.key, outgoing.partition, outgoing.headers, outgoing.timestamp_ms)
+
+    def pass_on(self, value, key, partition, headers, timestamp_ms):
+        place = self.sent // 16 % len(self.producers)
         deadline = time.monotonic() + 20
         while True:
+            producer = self.producers[place]
             try:
-                producer.produce(
-                    self.topic, outgoing.value, outgoing.key, outgoing.partition,
-                    headers=outgoing.headers, timestamp=outgoing.timestamp_ms,
-                )
+                producer.produce(self.topic, value, key, partition, headers=headers, timestamp=timestamp_ms)
                 return
             except BufferError:
                 producer.poll(0.1)
-            except KafkaException as error:  # a new partition that this producer does not know yet
-                if error.args[0].name() != "_UNKNOWN_PARTITION" or time.monotonic() > deadline:
+            except KafkaException as error:
+                if error.args[0].fatal():
+                    producer.flush(10)  # reports what it holds as undelivered
+                    self.producers[place] = self.create(self.codecs[place])
+                # a new partition that this producer does not know yet
+                elif error.args[0].name() != "_UNKNOWN_PARTITION" or time.monotonic() > deadline:
                     raise
-                producer.list_topics(self.topic, timeout=10)
-                producer.poll(0.05)
+                else:
+                    producer.list_topics(self.topic, timeout=10)
+                    producer.poll(0.05)
 
     def flush(self, timeout=120):
         left = sum(producer.flush(timeout) for producer in self.producers)
+        while self.again and not left:
+            self.poll()
+            left = sum(producer.flush(timeout) for producer in self.producers)
         assert left == 0 and not self.failures, f"{left} records not delivered, failures: {self.failures[:3]}"
 
 
@@ -129,8 +149,7 @@ def produce(brokers, topic, records, per_second=None, stop=None):
         if per_second is not None and count % 20 == 0:
             ahead = count / per_second - (time.monotonic() - began)
             if ahead > 0:
-                for producer in sender.producers:
-                    producer.poll(0)
+                sender.poll()
                 time.sleep(ahead)
     sender.flush()
     return sender.sent

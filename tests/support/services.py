@@ -19,16 +19,18 @@ ROOT = Path(__file__).resolve().parents[2]
 VARIABLES = ("RECEIPTD_TEST_DSN", "RECEIPTD_TEST_TCP_DSN", "RECEIPTD_TEST_BROKERS", "RECEIPTD_TEST_SERVICES")
 
 
+NOT_YET = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._UNKNOWN_PARTITION)
+
+
 def watermarks(consumer, place, timeout=30.0):
-    """(low, high) of a partition; a broker that has just come back may not lead it yet."""
+    """(low, high) of a partition; a busy broker may not show it yet, one that has just come back not lead it."""
     deadline = time.monotonic() + timeout
     while True:
         try:
             return consumer.get_watermark_offsets(place, timeout=10)
         except KafkaException as error:
-            if not error.args[0].retriable() and error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
-                raise
-            if time.monotonic() > deadline:
+            transient = error.args[0].retriable() or error.args[0].code() in NOT_YET
+            if not transient or time.monotonic() > deadline:
                 raise
             time.sleep(0.1)
 
