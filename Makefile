@@ -129,7 +129,7 @@ $(BUILD)/receiptd.a: $(OBJECTS) $(BUILD)/stamp/link
 
 $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(LINKED) $(BUILD)/receiptd.a
 	@mkdir -p $(@D)
-	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o %.a,$^) -lcmocka $(LINK_LIBS) $(LDLIBS_ALL)
+	$(LINK) $(LINK_EXTRA) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LINK_LIBS) $(LDLIBS_ALL)
 
 $(SIMULATION): $(SIMULATOR)
 $(INTEGRATION): $(HARNESS)
