@@ -435,6 +435,7 @@ static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source
     batch->record_count = source_count;
     for (uint32_t index = 0; index < source_count; index++) {
         batch->records[index] = sources[index].record;
+        batch->has_traceparents |= sources[index].record->traceparent[0] != '\0';
         batch->record_topics[index] = sources[index].topic;
         batch->record_partitions[index] = sources[index].partition;
     }
