@@ -114,9 +114,9 @@ struct slot {
     enum partition_phase phase;
     uint32_t epoch;
     int64_t generation;
-    uint64_t bytes;                 /* its records in memory */
-    int64_t position;               /* next offset that Kafka is expected to deliver */
-    struct rcpt_engine_anchor last; /* of the last record delivered in this epoch … */
+    uint64_t bytes;                  /* its records in memory */
+    int64_t position;                /* next offset that Kafka is expected to deliver */
+    struct rcpt_engine_anchor last;  /* of the last record delivered in this epoch … */
     struct rcpt_record *last_record; /* … while its hash is not known; NULL: it is */
 
     struct rcpt_engine_anchor anchor; /* COMPARING */
@@ -131,7 +131,7 @@ struct share { /* of a slot in the batch that is being chosen; in events */
     bool settled, ended;
 };
 
-struct taken { /* of a slot by the batch that is being sealed */
+struct taken {                /* of a slot by the batch that is being sealed */
     struct rcpt_record *last; /* NULL: none */
     uint32_t records;
 };

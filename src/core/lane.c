@@ -61,8 +61,8 @@ const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const s
     }
     for (uint32_t index = 0; index < record_count; index++) {
         const struct slot *part = &engine->slots[lane_record_slot(lane, index)];
-        engine->sources[index] = (struct rcpt_batch_source){lane_record(lane, index), part->topic,
-                                                            part->partition};
+        engine->sources[index] =
+            (struct rcpt_batch_source){lane_record(lane, index), part->topic, part->partition};
     }
     return engine->sources;
 }

@@ -223,7 +223,8 @@ static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
     end_comparing(part);
     if (record->offset > part->anchor.offset)
         return false;
-    if (record->timestamp_ms != part->anchor.timestamp_ms || rcpt_record_crc(record) != part->anchor.crc) {
+    if (record->timestamp_ms != part->anchor.timestamp_ms ||
+        rcpt_record_crc(record) != part->anchor.crc) {
         halt_on_anchor(engine, part);
         return true;
     }

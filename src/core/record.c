@@ -1,5 +1,5 @@
 /* From the bytes of a Kafka record to a decoded one: checks its size, lets record_scan.c read it or
- * else record_parse.c, and puts events and rejects into one block of memory, sorted by lane. Called
+ * else record_parse.c, and puts events and rejects into one piece of memory, sorted by lane. Called
  * by src/receipts/consume.c for each record that the engine takes in.
  */
 #include "record.h"
@@ -71,7 +71,7 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder)
         return;
     rcpt_arena_fini(&decoder->strings);
     for (uint32_t lane = 0; lane < decoder->lanes; lane++)
-        rcpt_record_leave_chunk(decoder->chunks[lane]);
+        rcpt_record_free_chunk(decoder->chunks[lane]);
     free(decoder->chunks);
     free(decoder->events);
     free(decoder->rejects);
@@ -410,12 +410,4 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
 uint32_t rcpt_record_crc(const struct rcpt_record *record)
 {
     return rcpt_hash_record(record->key, record->key_size, record->value, record->full_size);
-}
-
-void rcpt_record_free(struct rcpt_record *record)
-{
-    if (record == NULL || record->chunk == NULL)
-        free(record);
-    else
-        rcpt_record_leave_chunk(record->chunk);
 }

@@ -81,7 +81,7 @@ struct rcpt_record {
     uint32_t refs;   /* lanes that hold it */
     bool unreadable; /* of the input */
     int64_t offset;
-    int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
+    int64_t timestamp_ms;             /* Kafka's record timestamp; default of `at` */
     const char *traceparent;          /* "" if none or malformed */
     const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
     uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
@@ -92,7 +92,7 @@ struct rcpt_record {
     uint32_t key_size;
     const char *key;
     struct rcpt_record_chunk *chunk; /* that it shares with others; NULL: none */
-    uint32_t memory_bytes; /* all that this record holds in memory, for the budget */
+    uint32_t memory_bytes;           /* all that this record holds in memory, for the budget */
 
     uint32_t event_count, reject_count;
     struct rcpt_event *events; /* grouped by lane, in record order within a lane */

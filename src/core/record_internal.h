@@ -116,7 +116,8 @@ struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
 /* Memory for a record that one lane alone gets; sets *chunk, to NULL for a large one. */
 void *rcpt_record_allocate(struct rcpt_decoder *decoder, uint32_t lane, size_t bytes,
                            struct rcpt_record_chunk **chunk);
-void rcpt_record_leave_chunk(struct rcpt_record_chunk *chunk); /* NULL: nothing happens */
+/* The decoder's own part in a chunk, which may be NULL; records in it may stay. */
+void rcpt_record_free_chunk(struct rcpt_record_chunk *filling);
 
 /* Forgets what was found so far. */
 void rcpt_record_forget(struct rcpt_decoder *decoder);

@@ -157,8 +157,7 @@ NUMBERS(add_first_events, int4, (size_t)batch->message_count + 1,
 NUMBERS(add_event_codes, int2, raw_events(content), batch->events[index].code)
 NUMBERS(add_event_times, timestamp, raw_events(content), batch->events[index].event->at_us)
 /* Subscribers look up the traceparents of known messages, too. */
-NUMBERS(add_event_records, int4,
-        batch->has_traceparents ? batch->event_count : raw_events(content),
+NUMBERS(add_event_records, int4, batch->has_traceparents ? batch->event_count : raw_events(content),
         one_based(batch->events[index].record_index))
 NUMBERS(add_event_indexes, int4, raw_events(content), (int32_t)batch->events[index].event->index)
 /* Most batches have no such flags: then the array is empty, which reads as NULL everywhere. */
