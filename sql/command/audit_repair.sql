@@ -17,13 +17,13 @@ counted AS (
     WHERE (g.flags >> bit) & 1 = 1
     GROUP BY bit
 ),
-expected AS (
+counter AS (
     SELECT f.status, f.messages AS n FROM campaign_funnel f WHERE f.campaign_id = $1::text
 ),
 missing AS MATERIALIZED (
     SELECT s.status, s.n
     FROM (SELECT COALESCE(c.status, x.status) AS status, COALESCE(c.n, 0) - COALESCE(x.n, 0) AS n
-          FROM counted c FULL JOIN expected x ON x.status = c.status) s
+          FROM counted c FULL JOIN counter x ON x.status = c.status) s
     WHERE s.n <> 0 AND ($2::bool OR s.status <> 0)
 ),
 delta AS (
