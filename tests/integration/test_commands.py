@@ -926,6 +926,7 @@ def test_actions_that_are_not_there_are_said_in_every_format(installed):
     assert json.loads(installed.run("actions", "list", "--format", "json").out) == []
     assert installed.run("actions", "list", "--format", "csv").out.startswith("id,run_id,pipeline,")
     assert installed.run("actions", "show", "7", code=NOINPUT).out == "no actions\n"
+    assert installed.run("actions", "show", "act_7", code=NOINPUT).out == "no actions\n"
     assert installed.run("actions", "retry", "7", code=NOINPUT).out == "0 actions will be tried again\n"
     assert installed.run("actions", "cancel", "7", code=NOINPUT).out == "0 runs cancelled\n"
     assert installed.run("actions", "retry", "all").out == "0 actions will be tried again\n"
@@ -959,7 +960,14 @@ def test_an_import_says_what_is_not_there(installed, tmp_path):
     assert "line 1: cannot be read" in folder.err
     file = tmp_path / "people.csv"
     file.write_text("subject\nann\n")
-    assert "there is no pipeline typo" in installed.run("actions", "import", str(file), "--pipeline", "typo", code=70).err
+    typo = installed.run("actions", "import", str(file), "--pipeline", "typo", code=NOINPUT).err
+    assert "there is no pipeline typo" in typo and "HINT: the database knows none until" in typo
+    installed.do("INSERT INTO receiptd.pipeline (name, hash, active, org_field, subject_field, first_step, first_delay_ms) "
+                 "VALUES ('welcome', 'h', true, 'org_id', 'message_id', 0, 0)")
+    assert "HINT: pipelines: welcome" in installed.run("actions", "import", str(file), "--pipeline", "typo", code=NOINPUT).err
+    file.write_text("\ufeffsubject,campaing_id\nann,c\n")
+    marked = installed.run("actions", "import", str(file), "--pipeline", "typo", code=NOINPUT).err
+    assert 'column "campaing_id" goes into data: did you mean "campaign_id"?' in marked and "no column subject" not in marked
     installed.write(postgres={"dsn": f"host={tmp_path} dbname=x"})
     assert "cannot connect" in installed.run("actions", "import", str(file), "--pipeline", "p", code=UNAVAILABLE).err
 
