@@ -190,7 +190,7 @@ def csv_rows(text):
 
 # ---- the command line ----------------------------------------------------------------------------------------------
 
-COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "explain", "actions", "ctl", "version"]
+COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "explain", "actions", "folds", "ctl", "version"]
 
 
 def test_help_lists_every_command():
