@@ -128,7 +128,16 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     free(slots);
 }
 
-/* Batches in flight finish: the fence decides whether they count. */
+/* The instance is ready without a partition, as long as others have them. */
+static void on_spare(void *context)
+{
+    struct receipts *receipts = context;
+    receipts->joined = true;
+    app_update_readiness(receipts->context);
+}
+
+/* Batches in flight finish: the fence decides whether they count. Until the group answers again,
+ * nobody may have the partitions. */
 static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost)
 {
@@ -136,7 +145,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     rcpt_log_info("receipts", "%s %zu partitions", lost ? "lost" : "revoked", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
-    receipts->joined &= !lost;
+    receipts->joined = false;
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_revoke(receipts->assignment, slots, count, app_now(receipts->context));
     free(slots);
@@ -297,6 +306,7 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
         .callbacks = {.context = receipts,
                       .on_cluster = on_cluster,
                       .on_assigned = on_assigned,
+                      .on_spare = on_spare,
                       .on_revoked = on_revoked,
                       .wants = wants,
                       .on_message = on_message,

@@ -37,7 +37,7 @@ struct receipts {
     /* consume.c */
     enum receipts_hold hold;
     bool kafka_healthy, subscribed, starved, kafka_closing;
-    bool joined; /* the group has given partitions, or none, and has not taken them as lost */
+    bool joined; /* the group has given partitions, or none, and has taken none since */
     char kafka_reason[APP_REASON_BYTES];
     uv_timer_t commit_timer;
 

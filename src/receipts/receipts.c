@@ -339,10 +339,11 @@ struct receipts_view receipts_look(const struct receipts *receipts)
         [RCPT_ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
         [RCPT_ASSIGNMENT_INSERTING] = "making rows",
         [RCPT_ASSIGNMENT_REFUSED] = "refused"};
-    struct receipts_view view = {.cluster_id = rcpt_assignment_cluster(receipts->assignment),
-                                 .assignment_state =
-                                     states[rcpt_assignment_state(receipts->assignment)],
-                                 .kafka_is_healthy = receipts->kafka_healthy};
+    struct receipts_view view = {
+        .cluster_id = rcpt_assignment_cluster(receipts->assignment),
+        .assignment_state = receipts->joined ? states[rcpt_assignment_state(receipts->assignment)]
+                                             : "joining the group",
+        .kafka_is_healthy = receipts->kafka_healthy};
     parking_view(receipts->parking, &view);
     blockers_view(receipts->blockers, &view);
     return view;

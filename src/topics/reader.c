@@ -70,12 +70,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     topics_positions_set(reader, partitions, count);
     rcpt_log_info(reader->settings.name, "%s: assigned %zu partitions", reader->settings.name,
                   count);
-    if (count > 0) {
-        topics_positions_read(reader);
-        return;
-    }
-    topics_set_state(reader, TOPICS_READY, "no partition is assigned");
-    topics_positions_assign(reader);
+    topics_positions_read(reader);
 }
 
 /* Eager groups give up all partitions at once. */
