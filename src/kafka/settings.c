@@ -15,7 +15,7 @@
 #define VERSION_COOPERATIVE_MENDED 0x020601ff
 #define VERSION_RACK_MENDED        0x020601ff
 #define CLIENT_ID_MAX              64u /* longer ones crash some releases */
-#define HEARTBEAT_MS               3000
+#define HEARTBEAT_MS               1000
 
 struct refusal {
     const char *name;
@@ -279,8 +279,8 @@ static bool set_queue_backoff(rd_kafka_conf_t *conf, struct rcpt_error *error)
     return rcpt_kafka_set_property(conf, "topic.metadata.refresh.interval.ms", "100", error);
 }
 
-/* Three heartbeats within a session, at most librdkafka's 3 s apart, where the user has set the
- * session alone. */
+/* A member learns by its heartbeat that the group changes: each second, and at least three times
+ * within a session of the user's. */
 static bool set_heartbeat(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                           struct rcpt_error *error)
 {

@@ -123,6 +123,7 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
     receipts->joined = true;
+    app_places_refresh(receipts->places);
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_start(receipts->assignment, slots, count, app_now(receipts->context));
     free(slots);
@@ -133,6 +134,7 @@ static void on_spare(void *context)
 {
     struct receipts *receipts = context;
     receipts->joined = true;
+    app_places_refresh(receipts->places);
     app_update_readiness(receipts->context);
 }
 
@@ -251,6 +253,7 @@ static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
     struct receipts *receipts = context;
+    app_places_refresh(receipts->places);
     rcpt_assignment_set_cluster(receipts->assignment, cluster_id != NULL ? cluster_id : "");
     for (size_t index = 0; index < count; index++)
         rcpt_assignment_set_topic(receipts->assignment, topics[index].topic,
@@ -372,28 +375,40 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
     return true;
 }
 
-/* False: the end of the log is not known yet. */
-bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int64_t *high,
-                             int64_t *lag)
+/* As of the last fetch, which may be long ago; -1: nothing was fetched. */
+int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot)
 {
-    *high = receipts->kafka == NULL
-                ? -1
-                : rcpt_kafka_high_watermark(receipts->kafka,
-                                            rcpt_engine_slot_topic(receipts->engine, slot),
-                                            rcpt_engine_slot_partition(receipts->engine, slot));
-    int64_t committed = rcpt_engine_committed(receipts->engine, slot);
-    *lag = *high > committed ? *high - committed : 0;
-    return *high >= 0;
+    return receipts->kafka == NULL
+               ? -1
+               : rcpt_kafka_high_watermark(receipts->kafka,
+                                           rcpt_engine_slot_topic(receipts->engine, slot),
+                                           rcpt_engine_slot_partition(receipts->engine, slot));
 }
 
-/* Over the assigned partitions whose end is known. */
+/* The last survey proves that the end of the log is known; a fetch may know a later one. */
+int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot)
+{
+    struct app_place place;
+    if (!app_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
+                         rcpt_engine_slot_partition(receipts->engine, slot), &place) ||
+        place.high < 0)
+        return -1;
+    int64_t fetched = consume_fetched_high(receipts, slot);
+    int64_t high = fetched > place.high ? fetched : place.high;
+    int64_t committed = rcpt_engine_committed(receipts->engine, slot);
+    return high > committed ? high - committed : 0;
+}
+
 int64_t receipts_lag(const struct receipts *receipts)
 {
-    int64_t sum = 0, high, lag;
+    int64_t sum = 0;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++) {
-        if (rcpt_engine_is_assigned(receipts->engine, slot) &&
-            receipts_view_partition(receipts, slot, &high, &lag))
-            sum += lag;
+        if (!rcpt_engine_is_assigned(receipts->engine, slot))
+            continue;
+        int64_t lag = receipts_partition_lag(receipts, slot);
+        if (lag < 0)
+            return -1;
+        sum += lag;
     }
     return sum;
 }

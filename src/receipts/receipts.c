@@ -161,6 +161,7 @@ static void on_tick(void *context)
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
     positions_tick(receipts);
+    app_places_tick(receipts->places);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
 }
@@ -179,6 +180,11 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->commit_timer.data = receipts;
     make_engine(receipts);
     positions_start(receipts);
+    receipts->places = app_places_new(&(struct app_places_settings){.context = context,
+                                                                    .reader = "receipts",
+                                                                    .kafka = &receipts->kafka,
+                                                                    .asker = &receipts->control,
+                                                                    .statement = "places"});
     receipts->lanes = lanes_new(receipts);
     receipts->parking = parking_new(receipts);
     receipts->rollup = rollup_new(receipts);
@@ -258,6 +264,7 @@ void receipts_free(struct receipts *receipts)
     rcpt_assignment_free(receipts->assignment);
     rcpt_engine_free(receipts->engine);
     rcpt_decoder_free(receipts->decoder);
+    app_places_free(receipts->places);
     lanes_free(receipts->lanes);
     parking_free(receipts->parking);
     rollup_free(receipts->rollup);
@@ -304,6 +311,9 @@ unsigned receipts_reasons(const struct receipts *receipts,
         reasons[count++] = "joining the consumer group";
     if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
         reasons[count++] = "reading positions";
+    else if (rcpt_assignment_waits_for_log(receipts->assignment))
+        reasons[count++] = "the log of a partition begins above its position: waiting for "
+                           "transactions of the previous owner (postgres.zombie_timeout)";
     return count;
 }
 

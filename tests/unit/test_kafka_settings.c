@@ -222,8 +222,8 @@ static void heartbeats_fit_the_session(void **state)
         size_t count;
         const char *session, *heartbeat;
     } cases[] = {
-        {{{NULL, NULL}}, 0, "10000", "3000"},
-        {{{"session.timeout.ms", "45000"}}, 1, "45000", "3000"},
+        {{{NULL, NULL}}, 0, "10000", "1000"},
+        {{{"session.timeout.ms", "45000"}}, 1, "45000", "1000"},
         {{{"session.timeout.ms", "1500"}}, 1, "1500", "500"},
         {{{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "250"}}, 2, "6000", "250"},
     };

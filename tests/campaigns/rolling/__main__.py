@@ -35,7 +35,7 @@ def create_world(services, options, directory):
     database, topic = services.create_database(), services.create_topic(PARTITIONS, retention_ms=-1)
     world = World(Receiptd(directory, database.dsn, services.brokers, [topic]), database, topic,
                   Traffic(20, 60_000, PARTITIONS, late=0.02, sizes=SIZES))
-    properties = {"session.timeout.ms": str(options.session_timeout), "heartbeat.interval.ms": "3000"}
+    properties = {"session.timeout.ms": str(options.session_timeout)}
     world.installation.configure(kafka={"group": f"rolling-{topic}", "properties": properties})
     world.installation.migrate()
     world.insert(world.stream.early)
