@@ -1,39 +1,13 @@
 """Every partition of the topics is seen, whoever has it: its lag, its owner; and a lag that is not known is never shown as 0."""
 
 import re
-import threading
 import time
 from contextlib import closing
 
-from confluent_kafka import Consumer
-
 from oracle import broker
+from support.foreigner import Foreigner
 from support.operations import Operations
 from support.wait import wait_for
-
-
-class Foreigner:
-    """A program that joins receiptd's group by mistake, and reads."""
-
-    def __init__(self, world, group):
-        self.consumer = Consumer({"bootstrap.servers": world.brokers, "group.id": group, "client.id": "console-consumer",
-                                  "partition.assignment.strategy": "range,roundrobin", "enable.auto.commit": False})
-        self.consumer.subscribe([str(world.topic)])
-        self.ended = threading.Event()
-        self.thread = threading.Thread(target=self.poll, daemon=True)
-        self.thread.start()
-
-    def poll(self):
-        while not self.ended.is_set():
-            self.consumer.poll(0.2)
-
-    def partitions(self):
-        return {one.partition for one in self.consumer.assignment()}
-
-    def close(self):
-        self.ended.set()
-        self.thread.join()
-        self.consumer.close()
 
 
 def begin(world, **kafka):
