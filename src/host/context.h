@@ -56,6 +56,7 @@ struct app_context {
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_host host;
     struct app_ticker *tickers;
+    struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
     bool ready, was_ready;         /* as logged last; once at least */
     bool halted;                   /* some of the work stands still until an operator acts */
