@@ -115,7 +115,7 @@ struct rcpt_config {
         int64_t statement_timeout_ms; /* postgres.statement_timeout */
         int64_t connect_timeout_ms;   /* postgres.connect_timeout */
         int64_t
-            zombie_timeout_ms; /* postgres.zombie_timeout: blockers of our role older than this are ended */
+            zombie_timeout_ms; /* postgres.zombie_timeout: receiptd's sessions that block for longer are ended */
         int64_t retry_min_ms, retry_max_ms; /* postgres.retry_* */
     } postgres;
     unsigned lanes;                   /* lanes; a power of two */
