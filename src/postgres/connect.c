@@ -182,6 +182,11 @@ static void widen_send_buffer(int socket_fd)
 /* Pipeline mode before the first statement: the set-up is sent in one go. */
 static void connected(struct rcpt_pg *pg)
 {
+    struct rcpt_error error;
+    if (rcpt_failure_of_version(pg->conn, &error)) {
+        rcpt_pg_fail(pg, &error);
+        return;
+    }
     RCPT_ASSERT(PQsetnonblocking(pg->conn, 1) == 0);
     RCPT_ASSERT(PQenterPipelineMode(pg->conn) == 1);
     pg->backend_pid = PQbackendPID(pg->conn);

@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "connection.h"
+#include "failure.h"
 #include "session_error.h"
 
 /* How long a cancelled statement may take to end before the session is dropped. */
@@ -178,6 +179,16 @@ static bool connect_poll(PGconn *connection, int64_t timeout_ms, struct rcpt_err
     return true;
 }
 
+/* For commands the error is final. */
+static bool is_too_old(const PGconn *connection, struct rcpt_error *error)
+{
+    if (!rcpt_failure_of_version(connection, error))
+        return false;
+    error->decision = RCPT_DECISION_FATAL;
+    error->exit_code = EX_CONFIG;
+    return true;
+}
+
 /* Only warnings: notices of DDL would fill the terminal. */
 static void on_notice(void *context, const PGresult *result)
 {
@@ -243,7 +254,7 @@ struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *setti
         session_connect_error(error, session->connection, NULL);
     good = good && connect_poll(session->connection, settings->connect_timeout_ms, error);
     PQsetErrorVerbosity(session->connection, PQERRORS_DEFAULT);
-    if (!good || !set_up(session, settings, error)) {
+    if (!good || is_too_old(session->connection, error) || !set_up(session, settings, error)) {
         rcpt_session_close(session);
         return NULL;
     }
