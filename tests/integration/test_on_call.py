@@ -6,6 +6,7 @@ import time
 import psycopg
 import pytest
 
+from support.operations import ControlSocket, Operations
 from support.servers import Postgres
 from support.wait import wait_for
 
@@ -87,4 +88,54 @@ def test_an_idle_daemon_writes_nothing(create_world):
 
     wait_for(is_still, 60, "four seconds without a row and without a line", details=process.log_tail)
     world.finish(process)
+    process.stop()
+
+
+@pytest.fixture
+def guarded(create_world, services):
+    """A world whose dsn is a file with a password, and the change of that password on the server."""
+    world = create_world()
+    role = f"rotated_{world.database.name}"
+    world.database.execute(f"CREATE ROLE {role} SUPERUSER LOGIN PASSWORD 'first'")
+    secret = world.installation.directory / "dsn"
+    tcp = dict(part.split("=", 1) for part in services.tcp_dsn.split() if not part.startswith(("user", "password")))
+    place = f"host={tcp['host']} port={tcp['port']} dbname={world.database.name} user={role} password="
+    secret.write_text(place + "first")
+    control = ControlSocket(world.installation)
+    world.installation.configure(postgres={"dsn": f"file:{secret}", "retry_max": "500ms"})
+
+    def write(password):
+        secret.write_text(place + password)
+
+    def change(password):
+        with world.database.connect() as owner:
+            owner.execute(f"ALTER ROLE {role} PASSWORD '{password}'")
+
+    yield world, control, write, change
+    for process in world.installation.processes:
+        process.close()
+    control.close()
+    world.database.execute(f"DROP ROLE {role}")
+
+
+def test_a_reload_tries_a_credential_before_it_says_applied(guarded):
+    world, control, write, change = guarded
+    process = world.installation.start()
+    pages = Operations(process)
+    pages.wait_until_ready()
+    write("wrong")
+    refused = control.ctl("reload", check=False)
+    assert refused.returncode == 78 and "applied" not in refused.stdout
+    assert "refused: postgres.dsn: no connection with it: " in refused.stderr and "password authentication failed" in refused.stderr
+    assert pages.get("/readyz").status == 200, "the credential in effect goes on working"
+    process.wait_for_log("reload: refused: postgres.dsn: .*; the configuration stays as it was")
+    change("second")
+    write("second")
+    process.wait_for_log("level=warn component=config .*postgres.dsn: file .*/dsn has changed, and what was read before is in effect; HINT: ")
+    assert len(since(process, 0, "has changed, and what was read")) <= 2, "once for each change"
+    assert "applied: postgres.dsn" in control.ctl("reload").stdout
+    with world.database.connect() as owner:
+        owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename LIKE 'rotated%%'")
+    process.wait_for_log("PostgreSQL is connected again")
+    assert "second" not in process.log() and "wrong" not in process.log()
     process.stop()
