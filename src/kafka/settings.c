@@ -14,6 +14,7 @@
 #define MESSAGE_BYTES 512u
 
 /* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */
+#define VERSION_OLDEST             0x020002ff
 #define VERSION_SCRAM_MENDED       0x020601ff /* the client nonce was sent twice before */
 #define VERSION_COOPERATIVE_MENDED 0x020601ff
 #define VERSION_RACK_MENDED        0x020601ff
@@ -305,12 +306,23 @@ static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
 }
 
+/* Checked when the process runs, since the library is another one than at the build. */
+static bool check_library(struct rcpt_error *error)
+{
+    if (rd_kafka_version() >= VERSION_OLDEST)
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "librdkafka %s is too old: 2.0.2 or newer",
+                     rd_kafka_version_str());
+    rcpt_error_hint(error, "upgrade the library, or look for an old one in LD_LIBRARY_PATH");
+    return false;
+}
+
 /* The user's properties come last; those that would break the protocol were refused before. */
 rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
+    if (!check_library(error) || !rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
         !rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         (limits != NULL && !set_member(conf, settings, limits, error)) ||
