@@ -2,7 +2,7 @@
 -- the flag, and what the counter says. targeted: with TARGETED, the root, which someone else counts where inbox.targeted is none. A plain
 -- query, so that it becomes part of the statement that asks, and sees that statement's snapshot.
 CREATE OR REPLACE FUNCTION campaign_recount(campaign text, targeted boolean)
-RETURNS TABLE (status int2, counted int8, expected int8) LANGUAGE sql STABLE AS $$
+RETURNS TABLE (status int2, rows int8, counter int8) LANGUAGE sql STABLE AS $$
     WITH groups AS MATERIALIZED (
         SELECT m.status, m.flags, count(*) AS n
         FROM message_inbox m

@@ -81,7 +81,11 @@ static void store_result(struct folds_calls *calls, const char *id, const char *
 /* For the log and the row: no part of the answer's body, which may be personal. */
 static void describe(const struct rcpt_webhook_answer *answer, char text[160])
 {
-    if (answer->status != 0)
+    if (answer->class == RCPT_WEBHOOK_FORBIDDEN)
+        snprintf(
+            text, 160,
+            "forbidden: its address is not public, and publish.webhook.allow_private is not set");
+    else if (answer->status != 0)
         snprintf(text, 160, "%s, status %d", rcpt_webhook_class_name(answer->class),
                  answer->status);
     else
@@ -100,8 +104,10 @@ static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
         return;
     }
     if (!rcpt_webhook_may_retry(answer->class) || call->age_ms > endpoint->max_age_ms) {
-        rcpt_log_error("folds", "folds: rule %s: publication %s is given up: %s", endpoint->rule,
-                       call->id, text);
+        rcpt_log_error("folds",
+                       "folds: rule %s: publication %s is given up: %s; HINT: mend the "
+                       "cause, then receiptd folds retry",
+                       endpoint->rule, call->id, text);
         store_result(call->calls, call->id, "dead", 0, text);
         return;
     }

@@ -27,9 +27,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct rcpt_intake *intake = context;
     (void)pg;
-    /* Once per outage: every attempt to reconnect comes by here. */
-    if (intake->database != INTAKE_DATABASE_DOWN)
-        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "aliases cannot be looked up");
+    (void)error; /* logged by the connection */
     intake->database = INTAKE_DATABASE_DOWN;
     struct delivery *delivery = intake->waiting;
     intake->waiting = intake->last_waiting = NULL;
