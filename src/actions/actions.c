@@ -429,10 +429,14 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
     return true;
 }
 
-void actions_enable(struct actions *module)
+void actions_apply_config(struct actions *module)
 {
-    if (module->running != NULL)
-        actions_call_enable(module->running);
+    const char *dsn = module->context->config->postgres.dsn;
+    if (module->running == NULL)
+        return;
+    rcpt_pg_set_dsn(module->running->asker.pg, dsn);
+    actions_topic_set_dsn(module->running->topic, dsn);
+    actions_call_enable(module->running);
 }
 
 bool actions_are_settled(const struct actions *module)

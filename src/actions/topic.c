@@ -222,6 +222,12 @@ void actions_topic_tick(struct actions_topic *topic)
     topics_tick(topic->reader);
 }
 
+void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn)
+{
+    if (topic != NULL)
+        topics_set_dsn(topic->reader, dsn);
+}
+
 /* The consumer leaves before the connection closes: its last transaction needs it. */
 void actions_topic_stop(struct actions_topic *topic, void (*on_stopped)(void *context))
 {

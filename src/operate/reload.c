@@ -86,7 +86,7 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     parts->apply_intake(parts->intake_context);
     if (concerns_actions(changes))
         return actions_reload(parts->actions, error);
-    actions_enable(parts->actions);
+    actions_apply_config(parts->actions);
     return true;
 }
 
