@@ -278,8 +278,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     actions->asker.up = false;
     rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("actions"), 1);
-    if (!actions->asker.closed)
-        rcpt_log_failure(RCPT_LOG_WARN, "actions", error, "actions is not connected");
+    (void)error; /* logged by the connection */
     actions_step(actions);
 }
 

@@ -12,6 +12,7 @@
 
 #include "actions/actions.h"
 #include "folds/folds.h"
+#include "host/places.h"
 #include "intake/intake.h"
 #include "kafka/consumer.h"
 #include "operate/control_socket.h"
@@ -38,16 +39,27 @@ struct app { /* what the process owns */
     struct reload *reload;
     struct control *control;
     struct supervisor supervisor;
+    struct rcpt_outage database;
     struct measure_source intake_metrics;
     struct app_ticker log_flush;
     int64_t log_flush_at_ms;
     bool intake_enabled, intake_ready;
     char halt_reason[APP_REASON_BYTES];
-    char logged_reason[APP_REASON_BYTES]; /* of the last line about readiness */
+    char logged_state[APP_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
 
 /* ---- readiness ---- */
+
+/* Of the first reader that has one: partitions that no receiptd has. */
+static const char *unowned_reason(const struct app *app)
+{
+    const struct app_places *places = NULL;
+    while ((places = app_places_next(&app->context, places)) != NULL)
+        if (app_places_reason(places) != NULL)
+            return app_places_reason(places);
+    return NULL;
+}
 
 /* The most important reason comes first: readiness and the status line show that one. */
 static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REASONS])
@@ -59,6 +71,8 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     if (app->context.halted)
         reasons[count++] = app->halt_reason;
     count += receipts_reasons(app->receipts, reasons + count);
+    if (unowned_reason(app) != NULL)
+        reasons[count++] = unowned_reason(app);
     if (app->intake_enabled && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
@@ -74,16 +88,17 @@ static void host_update_readiness(void *owner)
     struct app_context *context = &app->context;
     const char *reasons[APP_MOST_REASONS];
     const char *reason = host_reasons(app, reasons) > 0 ? reasons[0] : NULL;
-    const char *text = reason != NULL ? reason : "";
-    if (context->ready == (reason == NULL) && strcmp(app->logged_reason, text) == 0)
+    char state[APP_REASON_BYTES];
+    app_name_state(state, reason != NULL ? reason : "");
+    if (context->ready == (reason == NULL) && strcmp(app->logged_state, state) == 0)
         return;
     context->ready = reason == NULL;
     context->was_ready |= context->ready;
-    snprintf(app->logged_reason, sizeof(app->logged_reason), "%s", text);
+    memcpy(app->logged_state, state, sizeof(state));
     if (context->ready)
         rcpt_log_info("app", "ready");
     else
-        rcpt_log_info("app", "not ready: %s", text);
+        rcpt_log_info("app", "not ready: %s", state);
     supervisor_set_ready(&app->supervisor, context->ready);
 }
 
@@ -92,8 +107,8 @@ static void host_halt(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
     app->context.halted = true;
-    app_set_reason(app->halt_reason, error);
-    rcpt_log_error("app", "stopped consuming: %s", app->halt_reason);
+    app_set_reason(app->halt_reason, "stopped consuming", error);
+    rcpt_log_error("app", "%s", app->halt_reason);
     host_update_readiness(app);
 }
 
@@ -207,9 +222,7 @@ static void begin_stop(struct app *app, const char *why)
 static void host_fail(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
-    char reason[APP_REASON_BYTES];
-    app_set_reason(reason, error);
-    rcpt_log_error("app", "%s", reason);
+    rcpt_log_failure(RCPT_LOG_ERROR, "app", error, "fatal");
     if (app->exit_code == 0)
         app->exit_code = error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
     begin_stop(app, "a fatal error");
@@ -393,6 +406,7 @@ static void make_context(struct app *app, struct rcpt_config *config, const char
     context->config_path = config_path;
     context->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
     context->started_ms = context->loaded_ms = app_wall_ms();
+    context->database = &app->database;
     context->host = (struct app_host){.owner = app,
                                       .fail = host_fail,
                                       .halt = host_halt,

@@ -42,6 +42,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
         [RCPT_REJECT_ID_TOO_LONG] = "id_too_long",
         [RCPT_REJECT_MISSING_STATUS] = "missing_status",
         [RCPT_REJECT_UNKNOWN_STATUS] = "unknown_status",
+        [RCPT_REJECT_INVALID_FLAGS] = "invalid_flags",
         [RCPT_REJECT_INVALID_TIME] = "invalid_time",
         [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
         [RCPT_REJECT_AGED_OUT] = "aged_out",

@@ -40,6 +40,7 @@ enum rcpt_reject_reason {
     RCPT_REJECT_ID_TOO_LONG,      /* above 255 bytes */
     RCPT_REJECT_MISSING_STATUS,
     RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
+    RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
     RCPT_REJECT_UNKNOWN_MESSAGE, /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_AGED_OUT,        /* parked longer than parked.max_age (set by SQL) */

@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include "base/outage.h"
 #include "config/config.h"
 #include "metrics.h"
 #include "postgres/connection.h"
@@ -55,7 +56,9 @@ struct app_context {
     struct rcpt_metrics *metrics;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_host host;
+    struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
     struct app_ticker *tickers;
+    struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
     bool ready, was_ready;         /* as logged last; once at least */
     bool halted;                   /* some of the work stands still until an operator acts */
@@ -88,8 +91,11 @@ void app_check_drain(const struct app_context *context);
 /* Everything that stands in the way, the most important first; returns how many. */
 unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS]);
 
-/* The error with its hint, as a reason. */
-void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error);
+/* The reason "STATE: CAUSE; HINT: …" of an error. */
+void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
+                    const struct rcpt_error *error);
+/* The reason without its cause, which is logged where it occurs. */
+void app_name_state(char state[APP_REASON_BYTES], const char *reason);
 
 /* Something that has been opened says later that it is closed; a handle of the loop, which must not
  * need its data any more, does so by itself. */

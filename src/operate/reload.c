@@ -4,8 +4,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
+#include "postgres/session.h"
 #include "reload.h"
+
+#define WATCH_MS 10000 /* between two looks at the files of secrets */
+
+enum { DSN_POSTGRES, DSN_INTAKE, DSNS };
+static const char *const dsn_keys[DSNS] = {"postgres.dsn", "intake.dsn"};
 
 /* One reload from its beginning to its result. The worker owns `fresh` and `error` until
  * on_worked(). */
@@ -13,6 +20,7 @@ struct attempt {
     uv_work_t work;
     struct reload *reload;
     char *path;
+    char *dsns[DSNS];          /* in effect; NULL: not given */
     struct rcpt_config *fresh; /* NULL: `error` says why */
     struct rcpt_error error;
     reload_on_done on_done;
@@ -23,6 +31,8 @@ struct reload {
     struct reload_settings settings;
     struct attempt *attempt; /* NULL: none is under way */
     bool again;              /* a signal came while one was under way */
+    struct app_ticker watch;
+    int64_t watch_at_ms;
 };
 
 /* "applied: a b c"; nothing without paths. */
@@ -143,11 +153,35 @@ static void finish(struct attempt *attempt)
     free(text);
 }
 
+/* "Applied" is said of a dsn that the server accepts. One that has not changed is not tried: a reload
+ * of other keys must be possible while the server is away. */
+static bool try_dsn(struct attempt *attempt, unsigned which, const char *dsn)
+{
+    struct rcpt_error error;
+    const struct rcpt_session_settings settings = {.dsn = dsn,
+                                                   .schema = attempt->fresh->postgres.schema,
+                                                   .command = "reload",
+                                                   .connect_timeout_ms =
+                                                       attempt->fresh->postgres.connect_timeout_ms};
+    if (dsn == NULL || (attempt->dsns[which] != NULL && strcmp(dsn, attempt->dsns[which]) == 0) ||
+        rcpt_session_try(&settings, &error))
+        return true;
+    rcpt_error_fatal(&attempt->error, EX_CONFIG, "%s: no connection with it: %.400s",
+                     dsn_keys[which], error.text);
+    rcpt_error_hint(&attempt->error, "%s", error.hint);
+    return false;
+}
+
 /* In the worker: touches the attempt only. */
 static void on_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
     attempt->fresh = rcpt_config_load(attempt->path, &attempt->error);
+    if (attempt->fresh == NULL || (try_dsn(attempt, DSN_POSTGRES, attempt->fresh->postgres.dsn) &&
+                                   try_dsn(attempt, DSN_INTAKE, attempt->fresh->intake.dsn)))
+        return;
+    rcpt_config_free(attempt->fresh);
+    attempt->fresh = NULL;
 }
 
 /* The end of every attempt, also when the process is about to end (`try` false). */
@@ -164,6 +198,8 @@ static void conclude(struct attempt *attempt, bool try)
         attempt->on_done(attempt->context, false, "refused: the process is about to end\n");
     rcpt_config_free(attempt->fresh);
     free(attempt->path);
+    for (unsigned which = 0; which < DSNS; which++)
+        free(attempt->dsns[which]);
     free(attempt);
     app_check_drain(context);
     if (reload->again && !app_is_stopping(context))
@@ -197,12 +233,27 @@ static void on_worked(uv_work_t *work, int status)
         on_ladder(attempt, &error);
 }
 
+/* ---- files that have changed ---- */
+
+static void watch(void *context)
+{
+    struct reload *reload = context;
+    struct app_context *app = reload->settings.context;
+    if (app_now(app) < reload->watch_at_ms)
+        return;
+    reload->watch_at_ms = app_now(app) + WATCH_MS;
+    if (reload->attempt == NULL)
+        rcpt_config_warn_of_changed(app->config, "`receiptd ctl reload` or SIGHUP takes it");
+}
+
 /* ---- beginning ---- */
 
 struct reload *reload_new(const struct reload_settings *settings)
 {
     struct reload *reload = rcpt_calloc(1, sizeof(*reload));
     reload->settings = *settings;
+    reload->watch = (struct app_ticker){.tick = watch, .context = reload};
+    app_add_ticker(settings->context, &reload->watch);
     return reload;
 }
 
@@ -233,6 +284,9 @@ bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
                                 .path = rcpt_strdup(app->config_path),
                                 .on_done = on_done,
                                 .context = context};
+    const char *const dsns[DSNS] = {app->config->postgres.dsn, app->config->intake.dsn};
+    for (unsigned which = 0; which < DSNS; which++)
+        attempt->dsns[which] = dsns[which] != NULL ? rcpt_strdup(dsns[which]) : NULL;
     attempt->work.data = attempt;
     reload->attempt = attempt;
     reload->again = false;

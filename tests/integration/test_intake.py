@@ -132,7 +132,7 @@ def test_required_aliases_are_waited_for(site):
     site.configure(alias="required")
     process = site.receiptd.start("intake", command="intake")
     process.port = int(process.wait_for_log(intake.LISTENS).group(1))
-    process.wait_for_log("aliases cannot be looked up")
+    process.wait_for_log("intake is not connected")
     with Client(process.port) as client:
         client.send(twilio(None, gateway_id="SM1"))
         answer = client.answer()
@@ -166,7 +166,7 @@ def test_a_look_up_that_fails_keeps_nobody_waiting(site, database, alias, how):
             database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                            " AND application_name LIKE '%%/intake'")
         answers = [client.answer() for client in clients]
-        said = {"locked": "looking up aliases failed: .* timeout", "gone": "aliases cannot be looked up: "}[how]
+        said = {"locked": "looking up aliases failed: .* timeout", "gone": "intake is not connected: "}[how]
         process.wait_for_log(f"level=warn .*{said}")
         assert lookups(pages, "failed") >= 1
     codes = [answer.status for answer in answers]
@@ -191,7 +191,7 @@ def test_a_look_up_that_fails_keeps_nobody_waiting(site, database, alias, how):
 def test_a_table_of_aliases_that_is_not_there_is_said_and_receipts_land_all_the_same(site, database):
     database.execute("ALTER TABLE receiptd.message_alias RENAME TO elsewhere")
     process = site.start()
-    assert "message_alias" in process.wait_for_log("level=warn .*aliases cannot be looked up: .*").group()
+    assert "message_alias" in process.wait_for_log("level=warn .*intake is not connected: .*").group()
     with Client(process.port) as client:
         client.send(twilio(None, gateway_id="SM1"))
         assert client.answer().status // 100 == 2

@@ -24,12 +24,9 @@ WITH
 -- the order in which all transactions lock messages. wake/10_apply.sql has the same UPDATE: change both.
 u AS (
     UPDATE message_inbox m
-    SET prev_status = m.status,
-        prev_flags = m.flags,
-        status = GREATEST(m.status, e.top),
-        flags = m.flags | e.mask,
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[])
-         WITH ORDINALITY AS e (id, top, mask, at, signature, n)
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[]) WITH ORDINALITY AS e (id, top, mask, at, signature, n)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
