@@ -57,12 +57,21 @@ struct rcpt_record_gateway {
     uint64_t events;
 };
 
+/* Memory of small records of one lane, one behind the other; freed with the last of them. */
+struct rcpt_record_chunk {
+    uint32_t users; /* its records, and the decoder while it fills the chunk */
+    uint32_t used;
+    _Alignas(16) char bytes[];
+};
+
 struct rcpt_decoder {
     const struct rcpt_ladder *ladder;
     uint32_t lanes;
     struct rcpt_record_gateway
         gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
     uint32_t gateway_count, last_gateway;   /* in use, but for the last */
+
+    struct rcpt_record_chunk **chunks; /* by lane: the one that is being filled; NULL: none yet */
 
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;
@@ -113,6 +122,12 @@ uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_t
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
                                            enum rcpt_reject_reason reason, int32_t index,
                                            size_t payload, size_t payload_size);
+
+/* Memory for a record that one lane alone gets; sets *chunk, to NULL for a large one. */
+void *rcpt_record_allocate(struct rcpt_decoder *decoder, uint32_t lane, size_t bytes,
+                           struct rcpt_record_chunk **chunk);
+/* The decoder's own part in a chunk, which may be NULL; records in it may stay. */
+void rcpt_record_free_chunk(struct rcpt_record_chunk *filling);
 
 /* Forgets what was found so far. */
 void rcpt_record_forget(struct rcpt_decoder *decoder);

@@ -133,7 +133,8 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 
 /* ---- calling ---- */
 
-enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT, CALL_AGE }; /* columns of calls */
+/* Columns of sql/fold/calls. */
+enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT_MS, CALL_AGE_MS };
 
 /* A claimed call that cannot be sent is stored at once, so that it does not wait for its lease. */
 static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows, size_t row)
@@ -154,8 +155,8 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
     *call = (struct call){.calls = calls,
                           .endpoint = endpoint,
                           .id = rcpt_strdup(id),
-                          .wait_ms = rcpt_pg_rows_int(rows, row, CALL_WAIT),
-                          .age_ms = rcpt_pg_rows_int(rows, row, CALL_AGE)};
+                          .wait_ms = rcpt_pg_rows_int(rows, row, CALL_WAIT_MS),
+                          .age_ms = rcpt_pg_rows_int(rows, row, CALL_AGE_MS)};
     struct rcpt_webhook_call sent = {.id = id, .body = payload, .size = strlen(payload)};
     if (rcpt_webhook_send(endpoint->endpoint, &sent, on_answer, call)) {
         endpoint->in_flight++;

@@ -171,8 +171,9 @@ RCPT_MUST_CHECK bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf,
                                                const struct rcpt_kafka_property *properties,
                                                size_t count, struct rcpt_error *error);
 struct fetch_limits {
-    size_t queued_kbytes; /* queued.max.messages.kbytes, per partition */
-    size_t fetch_bytes;   /* fetch.message.max.bytes, per partition */
+    size_t queued_kbytes;   /* queued.max.messages.kbytes, per partition */
+    size_t queued_messages; /* queued.min.messages, per partition */
+    size_t fetch_bytes;     /* fetch.message.max.bytes, per partition */
 };
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions);
 /* limits NULL: for a lookup, a handle that is no member of the group. NULL and the error on

@@ -26,7 +26,8 @@ struct blockers {
 
 /* ---- blockers of lanes ---- */
 
-enum { EVICTED_PID, EVICTED_NAME, EVICTED_OPEN_MS }; /* columns of evict */
+/* Columns of sql/control/evict. */
+enum { EVICTED_PID, EVICTED_APPLICATION_NAME, EVICTED_AGE_MS };
 
 static void on_evicted(void *context, const struct rcpt_pg_rows *rows)
 {
@@ -37,8 +38,8 @@ static void on_evicted(void *context, const struct rcpt_pg_rows *rows)
             "receipts",
             "ended backend %lld (%s): it blocked a lane with a transaction open for %lld ms",
             (long long)rcpt_pg_rows_int(rows, row, EVICTED_PID),
-            rcpt_pg_rows_text(rows, row, EVICTED_NAME),
-            (long long)rcpt_pg_rows_int(rows, row, EVICTED_OPEN_MS));
+            rcpt_pg_rows_text(rows, row, EVICTED_APPLICATION_NAME),
+            (long long)rcpt_pg_rows_int(rows, row, EVICTED_AGE_MS));
     }
 }
 
@@ -83,13 +84,14 @@ static void evict(struct blockers *blockers)
 
 /* ---- old snapshots ---- */
 
-enum { /* columns of snapshot_age */
-       SNAPSHOT_AGE,
-       SNAPSHOT_BACKEND,
-       SNAPSHOT_NAME,
-       SNAPSHOT_BACKENDS,
-       SNAPSHOT_BACKENDS_MOST,
-       SNAPSHOT_HIDDEN
+/* Columns of sql/control/snapshot_age. */
+enum {
+    SNAPSHOT_AGE_MS,
+    SNAPSHOT_PID,
+    SNAPSHOT_APPLICATION_NAME,
+    SNAPSHOT_BACKENDS,
+    SNAPSHOT_MAX_CONNECTIONS,
+    SNAPSHOT_HIDDEN
 };
 
 /* The age is then that of the sessions that can be seen. Logged once, since no figure would show
@@ -109,15 +111,16 @@ static void note_hidden(struct blockers *blockers, int64_t hidden)
 static void on_snapshot_age(void *context, const struct rcpt_pg_rows *rows)
 {
     struct blockers *blockers = context;
-    blockers->snapshot_age_ms = rcpt_pg_rows_int(rows, 0, SNAPSHOT_AGE);
+    blockers->snapshot_age_ms = rcpt_pg_rows_int(rows, 0, SNAPSHOT_AGE_MS);
     blockers->backends = rcpt_pg_rows_int(rows, 0, SNAPSHOT_BACKENDS);
-    blockers->backends_most = rcpt_pg_rows_int(rows, 0, SNAPSHOT_BACKENDS_MOST);
+    blockers->backends_most = rcpt_pg_rows_int(rows, 0, SNAPSHOT_MAX_CONNECTIONS);
     note_hidden(blockers, rcpt_pg_rows_int(rows, 0, SNAPSHOT_HIDDEN));
     if (blockers->snapshot_age_ms > SNAPSHOT_WARN_MS)
-        rcpt_log_warn(
-            "receipts", "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
-            rcpt_pg_rows_text(rows, 0, SNAPSHOT_BACKEND), rcpt_pg_rows_text(rows, 0, SNAPSHOT_NAME),
-            (long long)blockers->snapshot_age_ms / 1000);
+        rcpt_log_warn("receipts",
+                      "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
+                      rcpt_pg_rows_text(rows, 0, SNAPSHOT_PID),
+                      rcpt_pg_rows_text(rows, 0, SNAPSHOT_APPLICATION_NAME),
+                      (long long)blockers->snapshot_age_ms / 1000);
 }
 
 /* ---- life ---- */

@@ -43,6 +43,7 @@ struct receipts {
     uv_timer_t commit_timer;
 
     bool catching_up; /* all partitions are behind: larger batches */
+    struct app_burst burst;
 };
 
 /* ---- consume.c ---- */

@@ -163,6 +163,8 @@ static void on_tick(void *context)
     positions_tick(receipts);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
+    app_trim_memory(&receipts->burst, rcpt_engine_bytes(receipts->engine),
+                    app_now(receipts->context));
 }
 
 /* Makes everything and connects nothing: subscribers and observers register before the start. */

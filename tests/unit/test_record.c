@@ -601,7 +601,8 @@ static void a_value_has_8_mib_and_no_more(void **state)
     assert_int_equal(record->rejects[0].full_size, RCPT_RECORD_MAX_BYTES + 1);
     assert_int_equal(record->value_size, RCPT_RECORD_MAX_LETTER_BYTES);
     assert_memory_equal(record->value, value, RCPT_RECORD_MAX_LETTER_BYTES);
-    assert_int_equal(record->crc, rcpt_hash_record(NULL, 0, value, RCPT_RECORD_MAX_BYTES + 1));
+    assert_int_equal(rcpt_record_crc(record),
+                     rcpt_hash_record(NULL, 0, value, RCPT_RECORD_MAX_BYTES + 1));
     rcpt_record_free(record);
     free(value);
     tear_down(&bench);
@@ -703,6 +704,58 @@ static void events_and_rejects_are_grouped_by_lane_in_order(void **state)
     }
 }
 
+static struct rcpt_record *decode_numbered(struct bench *bench, unsigned number)
+{
+    char value[64];
+    int size = snprintf(value, sizeof(value), "{\"message_id\":\"id-%u\",\"status\":\"%s\"}",
+                        number, number % 5 == 0 ? "NONE" : "SENT");
+    return decode(bench, value, (size_t)size);
+}
+
+/* With one event, or one reject. */
+static void assert_numbered(const struct rcpt_record *record, unsigned number, uint32_t lanes)
+{
+    char id[16];
+    snprintf(id, sizeof(id), "id-%u", number);
+    assert_non_null(memmem(record->value, record->value_size, id, strlen(id)));
+    assert_int_equal(record->event_count, number % 5 != 0);
+    assert_int_equal(record->reject_count, number % 5 == 0);
+    uint64_t hash = number % 5 == 0 ? rcpt_hash_position("dlr-events", 3, 42, 0)
+                                    : rcpt_hash_text_extended(id, strlen(id), 0);
+    const uint32_t *table = number % 5 == 0 ? record->lane_rejects : record->lane_events;
+    const uint32_t *other = number % 5 == 0 ? record->lane_events : record->lane_rejects;
+    for (uint32_t lane = 0; lane <= lanes; lane++) {
+        assert_int_equal(table[lane], lane > (hash & (lanes - 1)));
+        assert_int_equal(other[lane], 0);
+    }
+}
+
+/* They share memory: those that are freed, in any order, take nothing from the others. */
+static void records_of_one_event_stand_on_their_own(void **state)
+{
+    (void)state;
+    static const uint32_t lane_counts[] = {1, 8, 256};
+    enum { RECORDS = 1000 };
+    struct rcpt_record *records[RECORDS];
+    for (size_t run = 0; run < COUNT(lane_counts); run++) {
+        struct bench bench;
+        set_up(&bench, lane_counts[run]);
+        for (unsigned i = 0; i < RECORDS; i++)
+            records[i] = decode_numbered(&bench, i);
+        for (unsigned i = 0; i < RECORDS; i += 3)
+            rcpt_record_free(records[i]);
+        for (unsigned i = 0; i < RECORDS; i += 3)
+            records[i] = decode_numbered(&bench, i);
+        for (unsigned i = 0; i < RECORDS; i++)
+            assert_true(records[i]->memory_bytes < 400);
+        tear_down(&bench); /* before the records */
+        for (unsigned i = RECORDS; i-- > 0;) {
+            assert_numbered(records[i], i, lane_counts[run]);
+            rcpt_record_free(records[i]);
+        }
+    }
+}
+
 static void every_lane_table_can_be_walked_when_there_is_nothing(void **state)
 {
     (void)state;
@@ -728,7 +781,8 @@ static void a_record_carries_its_position_and_identity(void **state)
     struct rcpt_record *record = rcpt_record_decode(bench.decoder, &input);
     assert_int_equal(record->offset, 42);
     assert_int_equal(record->timestamp_ms, TIMESTAMP_MS);
-    assert_int_equal(record->crc, rcpt_hash_record("key", 3, input.value, input.value_size));
+    assert_int_equal(rcpt_record_crc(record),
+                     rcpt_hash_record("key", 3, input.value, input.value_size));
     assert_int_equal(record->refs, 0);
     assert_false(record->events[0].refused);
     assert_string_equal(record->traceparent, "");
@@ -898,6 +952,7 @@ int main(void)
         cmocka_unit_test(a_record_that_is_refused_as_a_whole_costs_no_more_than_its_letter),
         cmocka_unit_test(a_record_that_could_not_be_read_is_refused_with_the_reason),
         cmocka_unit_test(events_and_rejects_are_grouped_by_lane_in_order),
+        cmocka_unit_test(records_of_one_event_stand_on_their_own),
         cmocka_unit_test(every_lane_table_can_be_walked_when_there_is_nothing),
         cmocka_unit_test(a_record_carries_its_position_and_identity),
         cmocka_unit_test(only_a_well_formed_traceparent_is_kept),
