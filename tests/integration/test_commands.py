@@ -256,6 +256,17 @@ def test_check_config_notes_what_is_weak_and_is_content_with_the_example(empty):
         ["note", "kafka.properties.enable.ssl.certificate.verification"], ["note", "http.listen"], ["note", "http.listen"]]
 
 
+def test_check_config_notes_that_once_per_holds_for_each_pipeline(empty):
+    def pipeline(name, **more):
+        return {"name": name, "on": "CLICKED", "produce": {"topic": "out", "key": "message_id"}, **more}
+
+    empty.write(pipelines=[pipeline("a", once_per=["org_id", "message_id"]), pipeline("b", once_per=["org_id", "message_id"]),
+                           pipeline("c", once_per="message_id"), pipeline("d"), pipeline("e")])
+    notes = empty.run("check-config").err.splitlines()
+    assert len(notes) == 1 and notes[0].startswith(
+        "note: pipelines.b.once_per: holds for this pipeline alone, as that of a does")
+
+
 def test_no_example_of_ours_has_a_secret_outside_of_a_file():
     for path in (ROOT / "config/receiptd.yaml", *(ROOT / "docs").glob("*.md"), *(ROOT / "config/kubernetes").rglob("*.yaml")):
         for line in path.read_text().splitlines():
