@@ -545,6 +545,29 @@ def test_a_compatible_change_is_filled_pinned_and_raises_the_generation(empty):
     assert empty.run("audit").out.endswith(" 0 cells drift\n")
 
 
+def test_a_ladder_that_would_stop_running_daemons_is_refused_with_their_names(empty):
+    empty.ladder()
+    empty.migrate()
+    (stored,), = empty.query("SELECT hash FROM receiptd.status_ladder")
+    pin(empty, ladder_hash=stored)
+    empty.ladder(FAILED=None, BROKEN=(440, "SENT"))  # renamed
+    before = empty.everything()
+    with psycopg.connect(empty.dsn, application_name="receiptd/worker-1/control") as daemon, \
+            psycopg.connect(empty.dsn, application_name="receiptd/worker-1/lane-0"):
+        result = empty.run("migrate", code=CONFIG)
+        assert "would stop running daemons: worker-1 (role " in result.err and "--force" in result.err, result
+        assert str(daemon.info.backend_pid) in result.err and "nothing was changed" in result.err
+        assert empty.everything() == before
+        assert "refused unless --force: this ladder stops running daemons: worker-1" in empty.run("migrate", "--dry-run").out
+        # What only grows stops nobody, and needs no --force.
+        empty.ladder(CONVERTED=(900, "CLICKED"))
+        assert "extend the ladder" in empty.migrate().out
+        empty.ladder(CONVERTED=(900, "CLICKED"), FAILED=None, BROKEN=(440, "SENT"))
+        assert "daemons with the old ladder stop" in empty.run("migrate", "--force").out
+    empty.ladder(CONVERTED=(900, "CLICKED"))
+    assert "daemons with the old ladder stop" in empty.migrate().out, "none is there"
+
+
 def test_a_ladder_that_only_grows_fences_nobody_off(empty):
     empty.ladder()
     empty.migrate()
