@@ -50,7 +50,9 @@ static const struct command commands[] = {
         .doc =
             "Does what is missing in one transaction and says each step; a second run has "
             "nothing to do.\n"
-            "A ladder that contradicts rows in use is refused with their count (exit code 78).\n\n"
+            "A ladder that contradicts rows in use is refused with their count (exit code 78), and "
+            "so is one\n"
+            "that would stop running daemons, with their names, unless --force is given.\n\n"
             "With --role it also makes the role, unless it is there, and gives it the rights that "
             "the daemon\n"
             "needs and takes away all others in the schema; --platform-role likewise for who "
@@ -63,7 +65,8 @@ static const struct command commands[] = {
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
-                    {"as-superuser", NULL, "run although the session's role is a superuser"}},
+                    {"as-superuser", NULL, "run although the session's role is a superuser"},
+                    {"force", NULL, "run although running daemons end with 78 by the new ladder"}},
         .run = command_migrate,
     },
     {
