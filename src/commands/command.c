@@ -69,8 +69,12 @@ static const struct command commands[] = {
     {
         .name = "check-config",
         .summary = "say whether the configuration is valid",
-        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.",
-        .options = {{"print", NULL, "print the effective configuration, secrets redacted"},
+        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing, unless "
+               "--connect is given: then it also says whether the inbox table is one that receiptd "
+               "can keep exact, with the SQL that mends what is not, and prepares each statement "
+               "that run would prepare. It changes nothing there.",
+        .options = {{"connect", NULL, "check the inbox table in the database, too"},
+                    {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,
                      "print the reference of all keys (Markdown); reads no file"},
                     {"example", NULL, "print a commented example (YAML); reads no file"}},
