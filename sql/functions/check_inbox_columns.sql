@@ -22,7 +22,7 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42804',
             MESSAGE = format('column %I of inbox table %s is of type %s, which is not one of PostgreSQL''s own: its casts are '
                              'another role''s functions', bad.name, base::regclass, bad.type),
-            HINT = format('ALTER TABLE %s ALTER COLUMN %I TYPE text; or let inbox.columns name another column',
+            HINT = format('make it text, or let inbox.columns name another column: ALTER TABLE %s ALTER COLUMN %I TYPE text',
                           base::regclass, bad.name);
     ELSIF bad.name IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42703',

@@ -1,6 +1,5 @@
 -- Makes message_inbox an automatically updatable view over the platform's table: our columns first, then all others under their own names,
--- except those that are called like one of ours. message_inbox_new has the three columns of a new row, in the platform's types. migrate runs
--- this again where this file has changed, or where the table has gained columns.
+-- except those that are called like one of ours. migrate runs this again where this file has changed, or where the table has gained columns.
 -- in_schema, in_table: the base table; the other parameters: the name there of the column that the parameter is called after.
 -- Columns of ours that are missing are added, without rewriting the table; the platform's three must be there.
 -- Raises 42P01 (no such table), 42703 (no such column), 42804 (a column of another type) and 23502 (status or flags may be NULL).
@@ -14,6 +13,9 @@ DECLARE
     other record;
     present record; -- never named "found": that would hide FOUND
     list text := '';
+    ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at'];
+    grants text[];
+    given text;
 BEGIN
     IF base IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42P01', MESSAGE = format('inbox table %I.%I does not exist', in_schema, in_table),
@@ -68,8 +70,7 @@ BEGIN
         )
         SELECT h.name, t.typnamespace = 'pg_catalog'::regnamespace AS own
         FROM held h JOIN pg_type t ON t.oid = h.type
-        WHERE t.typtype <> 'd' AND h.name <> ALL (ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags',
-                                                        'status_at', 'updated_at'])
+        WHERE t.typtype <> 'd' AND h.name <> ALL (ours)
         ORDER BY h.attnum
     LOOP
         list := list || format(CASE WHEN other.own THEN ', message_inbox.%1$I'
@@ -79,8 +80,22 @@ BEGIN
     -- The view's casts run with the rights of the role that reads it.
     PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
     -- With the alias the plans name message_inbox, as the check of plans expects it, under any name of the table.
-    PERFORM replace_view('message_inbox', format('SELECT %s FROM %s AS message_inbox', list, base));
-    PERFORM replace_view('message_inbox_new', format('SELECT %I AS message_id, %I AS org_id, %I AS campaign_id FROM %s',
-                                                     message_id, org_id, campaign_id, base));
+    list := format('VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);
+    EXECUTE 'CREATE OR REPLACE ' || list;
+EXCEPTION WHEN invalid_table_definition THEN
+    -- Columns go or change their types, as in another table: CREATE OR REPLACE cannot do that. The grants stay.
+    SELECT array_agg(format('GRANT %s%s ON message_inbox TO %s%s', a.privilege_type, a.columns,
+                            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END,
+                            CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+    INTO grants
+    FROM (SELECT x.*, '' AS columns FROM pg_class c, aclexplode(c.relacl) x WHERE c.oid = 'message_inbox'::regclass
+          UNION ALL
+          SELECT x.*, format(' (%I)', t.attname) FROM pg_attribute t, aclexplode(t.attacl) x
+          WHERE t.attrelid = 'message_inbox'::regclass AND t.attname = ANY (ours)) a;
+    DROP VIEW message_inbox;
+    EXECUTE 'CREATE ' || list;
+    FOREACH given IN ARRAY COALESCE(grants, '{}') LOOP
+        EXECUTE given;
+    END LOOP;
 END
 $$;

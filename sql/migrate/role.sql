@@ -17,7 +17,7 @@ GRANT EXECUTE ON FUNCTION
     probe_abort, raw_events_needed, watch_server
     TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
-GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox, message_inbox_new TO :"receiptd_role";
+GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";

@@ -1,6 +1,6 @@
 -- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox table. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
--- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; new_exists
--- (message_inbox_new); unseen (columns of the inbox table that the view lacks, NULL: none); session (its role) and superuser (it is one);
+-- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen
+-- (columns of the inbox table that the view lacks, NULL: none); session (its role) and superuser (it is one);
 -- functions_open (a role may execute a function that functions_private.sql would take from it).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
@@ -8,7 +8,6 @@ SELECT s.oid IS NOT NULL AS schema_exists,
        obj_description(i.oid, 'pg_class') AS inbox_mapping,
        COALESCE((SELECT o.option_value::int FROM pg_options_to_table(i.reloptions) o
                  WHERE o.option_name = 'fillfactor'), 100) AS fillfactor,
-       EXISTS (SELECT FROM pg_class w WHERE w.relnamespace = s.oid AND w.relname = 'message_inbox_new') AS new_exists,
        (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute a
         WHERE a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped AND i.relkind = 'v'
           AND NOT EXISTS (SELECT FROM pg_attribute o WHERE o.attrelid = i.oid AND o.attname = a.attname AND o.attnum > 0)) AS unseen,
@@ -16,7 +15,7 @@ SELECT s.oid IS NOT NULL AS schema_exists,
                CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
                WHERE p.pronamespace = s.oid AND a.grantee <> p.proowner
                  AND (a.grantee = 0
-                      OR p.proname IN ('count_inserted', 'install_inbox_trigger', 'map_inbox', 'replace_view', 'ladder_fill'))) AS functions_open,
+                      OR p.proname IN ('count_inserted', 'install_inbox_trigger', 'map_inbox', 'ladder_fill'))) AS functions_open,
        me.rolname AS session, me.rolsuper AS superuser, current_database() AS database
 FROM pg_roles me
 LEFT JOIN pg_namespace s ON s.nspname = $1::name

@@ -170,21 +170,13 @@ static bool refuse_kind(struct migrate_plan *plan, bool is_view)
 
 /* `kind` is PostgreSQL's relkind: r a table, p a partitioned one, v a view; NULL: there is nothing
  * yet. */
-static bool plan_own_inbox(struct migrate_plan *plan, const struct rcpt_session_rows *state)
+static bool plan_own_inbox(struct migrate_plan *plan, const char *kind, int64_t fillfactor)
 {
-    const char *kind = rcpt_session_rows_text(state, 0, "inbox_kind");
-    int64_t fillfactor = rcpt_session_rows_int(state, 0, "fillfactor");
     if (kind != NULL && strcmp(kind, "v") == 0)
         return refuse_kind(plan, true);
-    if (kind == NULL &&
-        !migrate_add(plan, "migrate/inbox_table", "create table message_inbox, fillfactor %s",
-                     migrate_binding(plan, "fillfactor")))
-        return false;
-    if (!rcpt_session_rows_bool(state, 0, "new_exists") &&
-        !migrate_add(plan, "migrate/inbox_new", "create view message_inbox_new"))
-        return false;
     if (kind == NULL)
-        return true;
+        return migrate_add(plan, "migrate/inbox_table", "create table message_inbox, fillfactor %s",
+                           migrate_binding(plan, "fillfactor"));
     /* A partitioned table has no pages of its own to fill. */
     if (strcmp(kind, "r") == 0 && fillfactor != (int64_t)config_of(plan)->inbox.fillfactor)
         return migrate_add(plan, "migrate/inbox_fillfactor",
@@ -205,8 +197,7 @@ static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_sessi
     const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
     bool is_same =
         kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping"));
-    if (is_same && unseen == NULL && rcpt_session_rows_bool(state, 0, "new_exists") &&
-        !migrate_part_changes(plan, "functions/map_inbox"))
+    if (is_same && unseen == NULL && !migrate_part_changes(plan, "functions/map_inbox"))
         return true;
     plan->maps_inbox = !is_same;
     return migrate_add(plan, "migrate/inbox_view",
@@ -338,7 +329,8 @@ static bool plan_from(struct migrate_plan *plan, const struct rcpt_session_rows 
     if (is_mapped(plan))
         good = good && plan_mapped_inbox(plan, state);
     else
-        good = good && plan_own_inbox(plan, state);
+        good = good && plan_own_inbox(plan, rcpt_session_rows_text(state, 0, "inbox_kind"),
+                                      rcpt_session_rows_int(state, 0, "fillfactor"));
     return good && migrate_definers_prepare(plan) && plan_triggers(plan) &&
            migrate_parts_plan_private(plan, state) && migrate_definers_plan(plan) &&
            migrate_roles_plan(plan);
