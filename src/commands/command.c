@@ -72,8 +72,12 @@ static const struct command commands[] = {
     {
         .name = "check-config",
         .summary = "say whether the configuration is valid",
-        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.",
-        .options = {{"print", NULL, "print the effective configuration, secrets redacted"},
+        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.\n\n"
+               "With --connect it also says, from the database, whether receipts can be exact in\n"
+               "the inbox table, with the SQL that mends what is not, and prepares each statement\n"
+               "that run would prepare. It changes nothing there.",
+        .options = {{"connect", NULL, "check the inbox table in the database, too"},
+                    {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,
                      "print the reference of all keys (Markdown); reads no file"},
                     {"example", NULL, "print a commented example (YAML); reads no file"}},

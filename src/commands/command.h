@@ -74,6 +74,9 @@ struct command_context {
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
+/* The second half, where the configuration is loaded; the error is in the context. */
+RCPT_MUST_CHECK bool command_connect(struct command_context *context,
+                                     const struct command_call *call, bool read_only);
 void command_close(struct command_context *context);
 /* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
