@@ -138,7 +138,8 @@ static void add(void *owner, struct topics_batch *batch)
     topic->sent_ns = uv_hrtime();
 }
 
-enum { TOPIC_BEGAN, TOPIC_REFUSED }; /* columns of actions_topic() */
+/* Columns of sql/actions/topic. */
+enum { TOPIC_BEGAN, TOPIC_REFUSED };
 
 /* New runs have due actions: the claim does not wait for its poll. */
 static void on_committed(void *owner, const struct rcpt_pg_rows *rows)

@@ -12,6 +12,7 @@
 
 #include "actions/actions.h"
 #include "folds/folds.h"
+#include "host/places.h"
 #include "intake/intake.h"
 #include "kafka/consumer.h"
 #include "operate/control_socket.h"
@@ -50,6 +51,16 @@ struct app { /* what the process owns */
 
 /* ---- readiness ---- */
 
+/* Of the first reader that has one: partitions that no receiptd has. */
+static const char *unowned_reason(const struct app *app)
+{
+    const struct app_places *places = NULL;
+    while ((places = app_places_next(&app->context, places)) != NULL)
+        if (app_places_reason(places) != NULL)
+            return app_places_reason(places);
+    return NULL;
+}
+
 /* The most important reason comes first: readiness and the status line show that one. */
 static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REASONS])
 {
@@ -60,6 +71,8 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     if (app->context.halted)
         reasons[count++] = app->halt_reason;
     count += receipts_reasons(app->receipts, reasons + count);
+    if (unowned_reason(app) != NULL)
+        reasons[count++] = unowned_reason(app);
     if (app->intake_enabled && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)

@@ -126,6 +126,23 @@ static const struct command commands[] = {
         .run = command_explain,
     },
     {
+        .name = "folds",
+        .argument = "[VERB [ARGUMENT]]",
+        .choices = "list retry",
+        .more = 1,
+        .summary = "show and mend publications by webhook that were given up",
+        .doc = "list                 what was given up, when and why\n"
+               "retry ID|all         call their webhooks again, once the cause is mended; a second "
+               "run\n"
+               "                     changes nothing\n"
+               "Exit code 66 if no such publication was given up.",
+        .options = {{"rule", "NAME", "only of this rule"},
+                    {"limit", "N", "at most so many (default: list 100, retry all)"},
+                    {"dry-run", NULL, "retry: print what would be called again; write nothing"},
+                    FORMAT_OPTION},
+        .run = command_folds,
+    },
+    {
         /* Reads Kafka alone; no rule needs to be in effect. */
         .name = "fold-plan",
         .summary = "say what a rule of folds would publish with other windows",

@@ -95,6 +95,7 @@ int command_pipeline(const struct command_call *call, enum command_format format
 int command_actions(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
+int command_folds(const struct command_call *call);
 int command_fold_plan(const struct command_call *call);
 int command_version(const struct command_call *call);
 

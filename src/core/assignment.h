@@ -141,6 +141,8 @@ int32_t rcpt_assignment_topic_partitions(const struct rcpt_assignment *assignmen
                                          const char *name);
 const char *rcpt_assignment_cluster(const struct rcpt_assignment *assignment); /* NULL: not known */
 enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *assignment);
+/* Whether a partition waits because the log does not have its position. */
+bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment);
 
 /* ---- the group ---- */
 

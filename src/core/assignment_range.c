@@ -142,6 +142,15 @@ void range_tick(struct rcpt_assignment *assignment, int64_t now_ms)
     }
 }
 
+bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment)
+{
+    for (uint32_t slot = 0; slot < assignment->range_count; slot++)
+        if (assignment->ranges[slot].state == RANGE_WAITING &&
+            rcpt_engine_is_assigned(assignment->engine, slot))
+            return true;
+    return false;
+}
+
 /* The engine counts what is skipped as a gap, and only what no lane has applied. */
 static void go_on_at(struct rcpt_assignment *assignment, uint32_t slot, int64_t low, int64_t now_ms)
 {

@@ -8,8 +8,6 @@
 #include "record_internal.h"
 #include "timestamp.h"
 
-#define SHOWN_STATUS_BYTES 40
-
 /* What is wrong with an event in the making; filled by the check that fails. */
 struct draft {
     enum rcpt_reject_reason reason;
@@ -61,6 +59,8 @@ static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token
     case RCPT_TOKEN_NULL:
         return refuse(draft, RCPT_REJECT_MISSING_ID, "message_id is null");
     case RCPT_TOKEN_NUMBER:
+        return refuse(draft, RCPT_REJECT_INVALID_ID,
+                      "message_id is not a string: write the number in quotes");
     case RCPT_TOKEN_OTHER:
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id is not a string");
     case RCPT_TOKEN_STRING:
@@ -98,22 +98,6 @@ static bool read_code(const struct rcpt_token *number, int64_t *code)
     return true;
 }
 
-/* Shows the word, which an operator needs to extend the ladder or to find the sender. */
-static void refuse_status(const struct rcpt_token *status, struct draft *draft)
-{
-    char shown[SHOWN_STATUS_BYTES + 1];
-    size_t size = status->size < SHOWN_STATUS_BYTES ? status->size : SHOWN_STATUS_BYTES;
-    for (size_t i = 0; i < size; i++) {
-        char byte = status->text[i];
-        shown[i] = byte >= ' ' && byte <= '~' ? byte : '?';
-    }
-    shown[size] = '\0';
-    const char *quote = status->kind == RCPT_TOKEN_STRING ? "\"" : "";
-    draft->reason = RCPT_REJECT_UNKNOWN_STATUS;
-    snprintf(draft->detail, sizeof(draft->detail), "status %s%s%s is not in the ladder", quote,
-             shown, quote);
-}
-
 /* By name or by code, overrides of the channel applied. A name that the ladder lacks is refused and
  * shown. */
 static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_token *status,
@@ -138,9 +122,11 @@ static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_toke
                      : rcpt_ladder_find_code(ladder, code, channel->text, channel_size);
         break;
     }
-    if (*entry < 0)
-        refuse_status(status, draft);
-    return *entry >= 0;
+    if (*entry >= 0)
+        return true;
+    draft->reason = RCPT_REJECT_UNKNOWN_STATUS;
+    rcpt_record_advise_status(ladder, status, draft->detail, sizeof(draft->detail));
+    return false;
 }
 
 /* Leaves the time as it is, the record's, when the event names none. */
@@ -161,7 +147,23 @@ static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft 
     case RCPT_TOKEN_OTHER:
         break;
     }
-    return valid || refuse(draft, RCPT_REJECT_INVALID_TIME, "at is not a time");
+    if (valid)
+        return true;
+    draft->reason = RCPT_REJECT_INVALID_TIME;
+    rcpt_record_advise_time(at, draft->detail, sizeof(draft->detail));
+    return false;
+}
+
+/* All or nothing: a status without a flag that came with it would be half of the receipt. */
+static bool check_flags(const struct rcpt_ladder *ladder, const struct rcpt_record_fields *fields,
+                        struct draft *draft)
+{
+    if (fields->tokens[RCPT_FIELD_FLAGS].kind <= RCPT_TOKEN_NULL &&
+        fields->wrong_flag.kind == RCPT_TOKEN_ABSENT)
+        return true;
+    draft->reason = RCPT_REJECT_INVALID_FLAGS;
+    rcpt_record_advise_flags(ladder, fields, draft->detail, sizeof(draft->detail));
+    return false;
 }
 
 /* Scratch memory of the decoder: finish() in record.c copies the events, sorted by lane. */
@@ -175,10 +177,24 @@ static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
     return &decoder->events[decoder->event_count++];
 }
 
-uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *name, size_t size)
+/* Of a key that occurs twice, the last one counts. */
+void rcpt_record_open_flags(struct rcpt_record_fields *fields)
 {
-    int entry = rcpt_ladder_find_name(decoder->ladder, name, size, NULL, 0);
-    return entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
+    fields->flags = 0;
+    fields->tokens[RCPT_FIELD_FLAGS].kind = RCPT_TOKEN_ABSENT;
+    fields->wrong_flag.kind = RCPT_TOKEN_ABSENT;
+}
+
+void rcpt_record_take_flag(const struct rcpt_decoder *decoder, struct rcpt_record_fields *fields,
+                           const struct rcpt_token *name)
+{
+    int entry = name->kind == RCPT_TOKEN_STRING
+                    ? rcpt_ladder_find_name(decoder->ladder, name->text, name->size, NULL, 0)
+                    : -1;
+    uint32_t mask = entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
+    fields->flags |= mask;
+    if (mask == 0 && fields->wrong_flag.kind == RCPT_TOKEN_ABSENT)
+        fields->wrong_flag = *name;
 }
 
 /* An event with several flaws becomes a dead letter for the first of them in this order. */
@@ -193,7 +209,8 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     if (!check_text(decoder, payload, payload_size, &draft) || !check_id(decoder, id, &draft) ||
         !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
-        !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft)) {
+        !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft) ||
+        !check_flags(decoder->ladder, fields, &draft)) {
         struct rcpt_reject *reject =
             rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));

@@ -135,18 +135,17 @@ static bool scan_scalar(struct scan *scan, struct rcpt_token *token)
 }
 
 /* Behind the opening bracket of a list of flags: names and nothing else. */
-static bool scan_flags(struct scan *scan, uint32_t *flags)
+static bool scan_flags(struct scan *scan, struct rcpt_record_fields *fields)
 {
-    const char *name;
-    size_t size;
     skip_blanks(scan);
     if (take(scan, ']'))
         return true;
     do {
+        struct rcpt_token name = {.kind = RCPT_TOKEN_STRING};
         skip_blanks(scan);
-        if (!take(scan, '"') || !scan_string(scan, &name, &size))
+        if (!take(scan, '"') || !scan_string(scan, &name.text, &name.size))
             return false;
-        *flags |= rcpt_record_flag_of(scan->decoder, name, size);
+        rcpt_record_take_flag(scan->decoder, fields, &name);
         skip_blanks(scan);
     } while (take(scan, ','));
     return take(scan, ']');
@@ -167,9 +166,9 @@ static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, boo
     skip_blanks(scan);
     enum rcpt_field field = rcpt_record_field_of(key, size);
     if (field == RCPT_FIELD_FLAGS) {
-        fields->flags = 0;
+        rcpt_record_open_flags(fields);
         if (take(scan, '['))
-            return scan_flags(scan, &fields->flags);
+            return scan_flags(scan, fields);
     }
     if (!scan_scalar(scan, &token))
         return false;

@@ -23,7 +23,8 @@ struct folds {
 
 /* ---- rules ---- */
 
-enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN }; /* columns of rules */
+/* Columns of sql/fold/rules. */
+enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN };
 
 /* A reload may have changed the rules while they were being stored: then they are stored again. */
 static void on_rules(void *context, const struct rcpt_pg_rows *rows)
@@ -60,6 +61,7 @@ static void store_rules(struct app_folds *folds)
 
 /* ---- totals ---- */
 
+/* Columns of sql/fold/totals. */
 enum {
     TOTAL_RULE,
     TOTAL_EVENTS,

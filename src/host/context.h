@@ -58,6 +58,7 @@ struct app_context {
     struct app_host host;
     struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
     struct app_ticker *tickers;
+    struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
     bool ready, was_ready;         /* as logged last; once at least */
     bool halted;                   /* some of the work stands still until an operator acts */
@@ -109,6 +110,12 @@ struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const
 /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a
  * fixed threshold for large blocks keep what is resident near what is used. */
 void app_limit_memory(void);
+/* Gives memory back to the system when a burst is over; called at every tick. */
+struct app_burst {
+    uint64_t most_bytes; /* held since memory was given back */
+    int64_t over_at_ms;  /* unless more is held by then */
+};
+void app_trim_memory(struct app_burst *burst, uint64_t held_bytes, int64_t now_ms);
 /* HOST-PID, which tells the instances of a group apart. */
 void app_name_instance(char name[APP_INSTANCE_BYTES]);
 

@@ -164,16 +164,20 @@ static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
     return UINT32_MAX;
 }
 
-/* Columns of the statement `aliases`: account, gateway id, message id. Ids without a row are not
+/* Columns of sql/intake/aliases. */
+enum { ALIAS_CHANNEL_ACCOUNT, ALIAS_GATEWAY_ID, ALIAS_MESSAGE_ID };
+
+/* Ids without a row are not
  * cached, since their row may appear at any moment. */
 static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows)
 {
     size_t count = rcpt_pg_rows_count(rows);
     intake->totals.alias_found += count;
     for (size_t i = 0; i < count; i++) {
-        const char *gateway_id = rcpt_pg_rows_text(rows, i, 1);
-        const char *message_id = rcpt_pg_rows_text(rows, i, 2);
-        rcpt_alias_cache_put(intake->aliases, number_of(intake, rcpt_pg_rows_text(rows, i, 0)),
+        const char *gateway_id = rcpt_pg_rows_text(rows, i, ALIAS_GATEWAY_ID);
+        const char *message_id = rcpt_pg_rows_text(rows, i, ALIAS_MESSAGE_ID);
+        rcpt_alias_cache_put(intake->aliases,
+                             number_of(intake, rcpt_pg_rows_text(rows, i, ALIAS_CHANNEL_ACCOUNT)),
                              gateway_id, strlen(gateway_id), message_id, strlen(message_id));
     }
 }

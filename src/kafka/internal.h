@@ -6,6 +6,7 @@
  * inflate.c     a bound on what librdkafka inflates
  * oversized.c   how a batch beyond that bound is passed over
  * cluster.c     lookups in threads: cluster id, partition counts, watermarks
+ * survey.c      what a client from outside sees of the group's topics: ends, owners, notes
  * advice.c      what to do about troubles of TLS and passwords, with the values that are set
  * health.c      which errors mean what, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
@@ -108,6 +109,7 @@ struct rcpt_kafka {
     unsigned open_handles;
 
     struct rcpt_kafka_workers *workers;
+    rd_kafka_t *survey_handle; /* NULL: none yet, or a survey is under way */
 
     struct partition **partitions;
     size_t partition_count, partition_capacity;
@@ -170,8 +172,9 @@ RCPT_MUST_CHECK bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf,
                                                const struct rcpt_kafka_property *properties,
                                                size_t count, struct rcpt_error *error);
 struct fetch_limits {
-    size_t queued_kbytes; /* queued.max.messages.kbytes, per partition */
-    size_t fetch_bytes;   /* fetch.message.max.bytes, per partition */
+    size_t queued_kbytes;   /* queued.max.messages.kbytes, per partition */
+    size_t queued_messages; /* queued.min.messages, per partition */
+    size_t fetch_bytes;     /* fetch.message.max.bytes, per partition */
 };
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions);
 /* limits NULL: for a lookup, a handle that is no member of the group. NULL and the error on

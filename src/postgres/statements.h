@@ -12,10 +12,11 @@
 
 /* Statements to prepare on a lane's connections. `subscribers` are names of embedded files, such as
  * "lane/subscribers/folds", which become part of apply and wake. A subscriber's file sees the rows
- * of that transaction: `u` (id, org, campaign, old, new, gained, at, link), one per changed
- * message, and `changed` (org, campaign, old, new, gained, n, link), which is `u` in groups (a
- * group may come in several rows). Parameters are out of its reach: the two statements number them
- * differently. The result must outlive the connections. */
+ * of that transaction: `u` (id, org, campaign, old, new, gained, link), one per changed message;
+ * `changed` (org, campaign, old, new, gained, n, link), which is `u` in groups (a group may come in
+ * several rows); `steps` (old, new, gained, code, delta), what each kind of transition does to the
+ * counters. Parameters are out of its reach: the two statements number them differently. The result
+ * must outlive the connections. */
 struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *subscribers, size_t count);
 /* Once at most: apply_unsubscribed, with these subscribers only, for batches in which the selective
  * one has nothing (rcpt_lane_sender_set_subscription). */

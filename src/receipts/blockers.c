@@ -31,22 +31,23 @@ struct blockers {
 
 /* ---- blockers of lanes ---- */
 
-enum { /* columns of blockers */
-       BLOCKER_PID,
-       BLOCKER_USER,
-       BLOCKER_NAME,
-       BLOCKER_STATE,
-       BLOCKER_AGE_MS,
-       BLOCKER_QUERY,
-       BLOCKER_ENDED
+/* Columns of sql/control/blockers. */
+enum {
+    BLOCKER_PID,
+    BLOCKER_USENAME,
+    BLOCKER_APPLICATION_NAME,
+    BLOCKER_STATE,
+    BLOCKER_AGE_MS,
+    BLOCKER_QUERY,
+    BLOCKER_ENDED
 };
 
 /* What is not shown to our role has no state either. */
 static void describe(const struct rcpt_pg_rows *rows, size_t row, char text[BLOCKER_BYTES])
 {
     long long pid = rcpt_pg_rows_int(rows, row, BLOCKER_PID);
-    const char *user = rcpt_pg_rows_text(rows, row, BLOCKER_USER);
-    const char *name = rcpt_pg_rows_text(rows, row, BLOCKER_NAME);
+    const char *user = rcpt_pg_rows_text(rows, row, BLOCKER_USENAME);
+    const char *name = rcpt_pg_rows_text(rows, row, BLOCKER_APPLICATION_NAME);
     const char *query = rcpt_pg_rows_text(rows, row, BLOCKER_QUERY);
     int used = snprintf(text, BLOCKER_BYTES, "backend %lld (user %s, application %s)", pid,
                         user != NULL ? user : "unknown", name != NULL ? name : "unknown");
@@ -137,13 +138,14 @@ static void check(struct blockers *blockers)
 
 /* ---- old snapshots ---- */
 
-enum { /* columns of snapshot_age */
-       SNAPSHOT_AGE,
-       SNAPSHOT_BACKEND,
-       SNAPSHOT_NAME,
-       SNAPSHOT_BACKENDS,
-       SNAPSHOT_BACKENDS_MOST,
-       SNAPSHOT_HIDDEN
+/* Columns of sql/control/snapshot_age. */
+enum {
+    SNAPSHOT_AGE_MS,
+    SNAPSHOT_PID,
+    SNAPSHOT_APPLICATION_NAME,
+    SNAPSHOT_BACKENDS,
+    SNAPSHOT_MAX_CONNECTIONS,
+    SNAPSHOT_HIDDEN
 };
 
 /* The age is then that of the sessions that can be seen. Logged once, since no figure would show
@@ -163,15 +165,16 @@ static void note_hidden(struct blockers *blockers, int64_t hidden)
 static void on_snapshot_age(void *context, const struct rcpt_pg_rows *rows)
 {
     struct blockers *blockers = context;
-    blockers->snapshot_age_ms = rcpt_pg_rows_int(rows, 0, SNAPSHOT_AGE);
+    blockers->snapshot_age_ms = rcpt_pg_rows_int(rows, 0, SNAPSHOT_AGE_MS);
     blockers->backends = rcpt_pg_rows_int(rows, 0, SNAPSHOT_BACKENDS);
-    blockers->backends_most = rcpt_pg_rows_int(rows, 0, SNAPSHOT_BACKENDS_MOST);
+    blockers->backends_most = rcpt_pg_rows_int(rows, 0, SNAPSHOT_MAX_CONNECTIONS);
     note_hidden(blockers, rcpt_pg_rows_int(rows, 0, SNAPSHOT_HIDDEN));
     if (blockers->snapshot_age_ms > SNAPSHOT_WARN_MS)
-        rcpt_log_warn(
-            "receipts", "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
-            rcpt_pg_rows_text(rows, 0, SNAPSHOT_BACKEND), rcpt_pg_rows_text(rows, 0, SNAPSHOT_NAME),
-            (long long)blockers->snapshot_age_ms / 1000);
+        rcpt_log_warn("receipts",
+                      "backend %s (%s) keeps a snapshot open for %lld s: dead rows pile up",
+                      rcpt_pg_rows_text(rows, 0, SNAPSHOT_PID),
+                      rcpt_pg_rows_text(rows, 0, SNAPSHOT_APPLICATION_NAME),
+                      (long long)blockers->snapshot_age_ms / 1000);
 }
 
 /* ---- life ---- */

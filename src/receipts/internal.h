@@ -5,6 +5,7 @@
 #include "receipts.h"
 
 #include "core/assignment.h"
+#include "host/places.h"
 #include "kafka/consumer.h"
 #include "postgres/ask.h"
 
@@ -21,6 +22,7 @@ struct receipts {
     struct rcpt_decoder *decoder;
     struct rcpt_kafka *kafka; /* NULL: not started, or closed */
     struct rcpt_asker control;
+    struct app_places *places;                       /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
     struct transition_subscriber *subscribers;
     struct lanes *lanes;
@@ -34,15 +36,17 @@ struct receipts {
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
+    bool row_security;      /* policies may hide messages, and the log says so */
 
     /* consume.c */
     enum receipts_hold hold;
     bool kafka_healthy, subscribed, starved, kafka_closing;
-    bool joined; /* the group has given partitions, or none, and has not taken them as lost */
+    bool joined; /* the group has given partitions, or none, and has taken none since */
     char kafka_reason[APP_REASON_BYTES];
     uv_timer_t commit_timer;
 
     bool catching_up; /* all partitions are behind: larger batches */
+    struct app_burst burst;
 };
 
 /* ---- consume.c ---- */
@@ -53,6 +57,7 @@ void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assign
 void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count);
 void consume_seek(void *context, uint32_t slot, int64_t offset);
 void consume_reassign(void *context, uint32_t slot, int64_t offset);
+int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct receipts *receipts);
 bool consume_close(struct receipts *receipts, int64_t patience_ms);

@@ -146,6 +146,9 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
 }
 
 /* Rows come in the order asked for. Only now is it known whether a fence meant another owner. */
+/* Columns of sql/lane/positions. */
+enum { POSITION_NEXT_OFFSET, POSITION_GENERATION };
+
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -162,9 +165,9 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
     }
     RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == read->count);
     for (uint32_t row = 0; row < read->count; row++) {
-        read->rows[row].found = rcpt_pg_rows_text(rows[0], row, 0) != NULL;
-        read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, 0);
-        read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, 1);
+        read->rows[row].found = rcpt_pg_rows_text(rows[0], row, POSITION_NEXT_OFFSET) != NULL;
+        read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, POSITION_NEXT_OFFSET);
+        read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, POSITION_GENERATION);
     }
     /* Read before: the engine may send the next batch at once, into the same flight. */
     uint64_t contended = rcpt_engine_get_stats(receipts->engine)->contended;

@@ -808,6 +808,47 @@ def test_a_webhook_that_is_given_up_is_named_counted_and_kept(create_folder, rec
     process.stop()
 
 
+def folds(world, *arguments, code=0):
+    result = world.installation.command("folds", *arguments, check=False)
+    assert result.returncode == code, result
+    return result.stdout
+
+
+def test_what_was_given_up_is_listed_and_called_again_once(create_folder, receiver):
+    """The address is private: the log and the list name the key. After a reload the retry delivers."""
+    def rule(**more):
+        return {"name": "r", "source": "topic", "group_key": ["id"], "window": "200ms",
+                "publish": {"webhook": hook_to(receiver.url, **more)["webhook"]}}
+
+    world = create_folder(rule(allow_private=False))
+    process = world.installation.start()
+    produce_json(world, world.events, [("a", {"id": "a"}), ("b", {"id": "b"})])
+    given_up = "SELECT count(*) FROM receiptd.fold_call WHERE failed_at IS NOT NULL"
+    world.wait(lambda: world.database.value(given_up) == 2, process, 60, "both are given up")
+    process.wait_for_log("is given up: forbidden: .*publish.webhook.allow_private is not set; HINT: .*receiptd folds retry", 10)
+    listed = json.loads(folds(world, "list", "--format", "json"))
+    assert [(row["rule"], row["attempts"]) for row in listed] == [("r", 1), ("r", 1)]
+    assert all("allow_private" in row["error"] and row["age"] and row["failed_at"] for row in listed)
+    assert "2 publications would be called again; nothing was changed" in folds(world, "retry", "all", "--dry-run")
+    assert world.database.value(given_up) == 2 and not receiver.attempts
+    assert folds(world, "retry", "all", "--rule", "other") == "0 publications will be called again\n"
+    assert folds(world, "retry", "nothing", code=66) == "0 publications will be called again\n"
+
+    world.installation.configure(folds=[{**rule(), "topic": str(world.events)}])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log("reload", 30)
+    receiver.answer = lambda attempt: 200
+    ids = [row["id"] for row in listed]
+    assert ids[0] in folds(world, "retry", ids[0])
+    world.wait(lambda: [id for id, _ in receiver.taken] == [ids[0]], process, 60, "one is delivered")
+    assert "1 publications will be called again" in folds(world, "retry", "all")
+    assert folds(world, "retry", "all") == "0 publications will be called again\n"
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.fold_call") == 0, process, 60, "both are delivered")
+    assert sorted(id for id, _ in receiver.taken) == sorted(ids)
+    assert folds(world) == "nothing was given up\n"
+    process.stop()
+
+
 def test_a_webhook_takes_no_more_at_once_than_it_may(create_folder, receiver):
     busy, most, lock = 0, 0, threading.Lock()
 

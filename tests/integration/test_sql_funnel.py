@@ -109,7 +109,7 @@ def test_drift_is_found_named_and_repaired(database):
     add_messages(session, {"m": "c", "n": "other"})
     apply(session, [Event("m", 600, 0), Event("m", 9001, 1)])
     session.do("UPDATE message_inbox SET status = 440, flags = 2 WHERE message_id = 'm'")
-    off = {int(cell["status"]): (cell["status_name"], cell["counted"], cell["expected"], cell["drift"])
+    off = {int(cell["status"]): (cell["status_name"], cell["rows"], cell["counter"], cell["drift"])
            for _, cell in drift(session)}
     assert off == {440: ("FAILED", "1", "0", "-1"), 600: ("DELIVERED", "0", "1", "1"),
                    9001: ("COMPLAINED", "0", "1", "1"), 9002: ("UNSUBSCRIBED", "1", "0", "-1")}

@@ -128,6 +128,7 @@ static struct fold *fold_new(enum rcpt_batch_kind kind, int64_t expected, int64_
     batch->record_topics = fold->topics;
     batch->record_partitions = fold->partitions;
     batch->record_count = 1;
+    batch->has_traceparents = true;
     batch->moves = &fold->move;
     batch->move_count = 1;
     batch->letters = fold->letters;
