@@ -338,8 +338,9 @@ static const struct rcpt_config_row rows[] = {
      .initial = "20s", .min = 100, .max = 10 * MINUTE,
      .doc = "a client that takes nothing of an answer for so long is cut off"},
 
-    {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
-     .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
+    {"intake.accounts", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(intake.accounts, intake.accounts_count), .initial = "[]", .max = 10000,
+     .record = &rcpt_config_account_record,
      .doc = "one entry for each gateway and tenant; docs/gateways.md shows some"},
 
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),
