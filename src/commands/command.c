@@ -193,12 +193,32 @@ static const struct command commands[] = {
         .run = command_actions,
     },
     {
+        /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
+        .name = "positions",
+        .argument = "[VERB [TOPIC PARTITION [OFFSET]]]",
+        .choices = "show set skip-gap",
+        .more = 3,
+        .summary = "show where each partition stands, or move a position on purpose",
+        .doc = "show                            position, log and owner of every partition\n"
+               "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
+               "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
+               "Refused while a receiptd works on the partition. One that stands still before it\n"
+               "does not count, and goes on within seconds. Each change is recorded in the table\n"
+               "position_change. Exit code 75: refused for now; 66: there is no such partition.",
+        .options = {{"reader", "receipts|folds|actions",
+                     "whose positions (default: show all, change receipts)"},
+                    {"replay", NULL, "set below what was applied: events count it twice"},
+                    {"dry-run", NULL, "say what would be set; write nothing"},
+                    FORMAT_OPTION},
+        .run = command_positions,
+    },
+    {
         /* Verbs of the daemon are in operate/control.c; org and pipeline go to the database
          * (limits.c). */
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
         .choices = "status lanes pause resume drain log-level resync reload org pipeline",
-        .more = COMMAND_MAX_MORE,
+        .more = 2,
         .summary = "ask the running daemon, or tell it what to do",
         .doc = "status               what it does, and why it is not ready\n"
                "lanes                what each lane does\n"
