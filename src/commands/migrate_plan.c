@@ -21,6 +21,7 @@ static const struct {
     {1, "tables/001_core"},
     {1, "tables/001_folds"},
     {1, "tables/001_actions"},
+    {2, "tables/002_origin"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -281,7 +282,8 @@ static bool plan_triggers(struct migrate_plan *plan)
                            "create the trigger that counts TARGETED on %s.%s",
                            migrate_binding(plan, "inbox_schema"),
                            migrate_binding(plan, "inbox_table")) &&
-               migrate_append(plan, "migrate/inbox_trigger_comment");
+               migrate_append(plan, "migrate/inbox_trigger_comment") &&
+               (is_mapped(plan) || migrate_append(plan, "migrate/organisations"));
     rcpt_session_rows_free(rows);
     return good;
 }

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "origin.h"
+
 #define NONE                UINT32_MAX
 #define BATCH_CHUNK_BYTES   (256u * 1024)
 #define BATCH_KEEP_BYTES    (2u * 1024 * 1024)
@@ -394,6 +396,22 @@ static int16_t carried_top(const struct rcpt_ladder *ladder, const struct rcpt_l
     return top;
 }
 
+/* Receipts that name none agree with any. */
+static void join_org(struct rcpt_batch *batch, struct rcpt_batch_message *message,
+                     const struct rcpt_batch_event *event)
+{
+    if (event->event->org_size == 0)
+        return;
+    struct rcpt_text org = rcpt_origin_org(event->record, event->event, &batch->arena);
+    if (org.size == 0)
+        return;
+    batch->has_orgs = true;
+    if (message->org.at == NULL)
+        message->org = org;
+    else if (message->org.size != org.size || memcmp(message->org.at, org.at, org.size) != 0)
+        message->org.size = 0;
+}
+
 /* Writes one message with its events; the winner's time is the smallest among the receipts of the
  * highest status. */
 static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
@@ -405,6 +423,7 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
     message->first_event = batch->event_count;
     message->mask = 0;
     message->top = -1;
+    message->org = (struct rcpt_text){NULL, 0};
     for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
         const struct rcpt_event *event = raws[at].event;
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
@@ -417,6 +436,7 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
+        join_org(batch, message, out);
         if (top > message->top || (top == message->top && event->at_us < message->at_us)) {
             message->top = top;
             message->at_us = event->at_us;

@@ -53,6 +53,7 @@ static const struct source {
     {{.name = "probe_abort"}, NULL}, {{.name = "wake", .must_use_index_on = INBOX}, wake_pieces},
     {{.name = "discard"}, NULL},     {{.name = "expire"}, NULL},
     {{.name = "positions"}, NULL},   {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
+    {{.name = "address"}, NULL},     {{.name = "insert_parked"}, NULL},
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};

@@ -173,6 +173,12 @@ def marks_of(element, code):
     return sorted(mark for mark in codes if mark is not None and mark >= ladder.FIRST_FLAG and mark != code)
 
 
+def crosses(element, row):
+    """Whether the receipt names another organisation than the message has."""
+    org = element.get("org_id")
+    return type(org) in (str, int) and org != "" and str(org) != (row.org_id or None)
+
+
 class Ledger:
     """What the database must hold once everything is consumed.
 
@@ -203,6 +209,8 @@ class Ledger:
             return
         for index, element in enumerate(elements):
             reason, id, code = examine(element)
+            if reason is None and id in self.platform and crosses(element, self.platform[id]):
+                reason = "other_organisation"
             if reason is None and id in self.refused:
                 reason = "database"
             if reason is not None:

@@ -1,4 +1,5 @@
--- Applies parked receipts whose message exists by now; after a fence with new = expected, which stops a zombie. Like apply/*.sql, the
+-- Applies parked receipts whose message exists by now, and makes dead letters of those that name another organisation than it has; after a
+-- fence with new = expected, which stops a zombie. Like apply/*.sql, the
 -- statement is this file, the subscribers (subscribers/*.sql) and 90_answer.sql. It always brings the columns that subscribers read.
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair.
@@ -7,16 +8,16 @@ WITH
 -- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,
-           array_agg(k.index) AS index, array_agg(k.campaign) AS campaign
+           array_agg(k.index) AS index, array_agg(k.campaign) AS campaign, array_agg(k.org) AS org
     FROM (
         SELECT f.*
         FROM unnest($1::text[], $2::int4[]) WITH ORDINALITY AS w (topic, partition, n)
         CROSS JOIN LATERAL (
-            SELECT p.topic, p.partition, p."offset", p.index, c.campaign
+            SELECT p.topic, p.partition, p."offset", p.index, c.found[1] AS campaign, c.found[2] AS org
             FROM parked_event p
-            CROSS JOIN LATERAL (SELECT (SELECT COALESCE(m.campaign_id, '') FROM message_inbox m
-                                        WHERE m.message_id = p.message_id) AS campaign OFFSET 0) c
-            WHERE p.lane = $3::int4 AND p.topic = w.topic AND p.partition = w.partition AND c.campaign IS NOT NULL
+            CROSS JOIN LATERAL (SELECT (SELECT ARRAY[COALESCE(m.campaign_id, ''), NULLIF(m.org_id, '')] FROM message_inbox m
+                                        WHERE m.message_id = p.message_id) AS found OFFSET 0) c
+            WHERE p.lane = $3::int4 AND p.topic = w.topic AND p.partition = w.partition AND c.found IS NOT NULL
             ORDER BY p."offset", p.index
             LIMIT $4::int4
         ) f
@@ -25,12 +26,25 @@ picked AS (
     ) k
 ),
 -- Arrays between the parts keep every plan the same: ten rows expected, a lookup by key for each, in order.
-taken AS (
+gone AS (
     DELETE FROM parked_event p
-    USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
-                  AS k (topic, partition, at_offset, index, campaign)
+    USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign, picked.org)
+                  AS k (topic, partition, at_offset, index, campaign, org)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
-    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign, p.gateway, p.traceparent
+    RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
+),
+taken AS MATERIALIZED (
+    SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.gateway, g.traceparent FROM gone g WHERE g.fits
+),
+refused AS (
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
+    SELECT g.topic, g.partition, g."offset", g.index, g.lane, 'other_organisation',
+           concat_ws('; ', organisations_differ(g.org_id, g.org),
+                     CASE WHEN octet_length(g.payload) > 65536 THEN format('the first of %s bytes', octet_length(g.payload)) END),
+           substr(g.payload, 1, 65536), g.traceparent
+    FROM gone g
+    WHERE NOT g.fits
+    ON CONFLICT DO NOTHING
 ),
 -- What a receipt names beside its status, where it does so.
 marked AS MATERIALIZED (
