@@ -8,7 +8,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, :"receiptd_role";
 GRANT USAGE ON SCHEMA :"schema" TO :"receiptd_role";
 GRANT EXECUTE ON FUNCTION
-    action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
+    action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
     actions_begin, actions_charge, actions_claim, actions_counts, actions_decide, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_unsubscribed, actions_rank, actions_release_held, actions_settle_awaits,

@@ -396,22 +396,6 @@ static int16_t carried_top(const struct rcpt_ladder *ladder, const struct rcpt_l
     return top;
 }
 
-/* Receipts that name none agree with any. */
-static void join_org(struct rcpt_batch *batch, struct rcpt_batch_message *message,
-                     const struct rcpt_batch_event *event)
-{
-    if (event->event->org_size == 0)
-        return;
-    struct rcpt_text org = rcpt_origin_org(event->record, event->event, &batch->arena);
-    if (org.size == 0)
-        return;
-    batch->has_orgs = true;
-    if (message->org.at == NULL)
-        message->org = org;
-    else if (message->org.size != org.size || memcmp(message->org.at, org.at, org.size) != 0)
-        message->org.size = 0;
-}
-
 /* Writes one message with its events; the winner's time is the smallest among the receipts of the
  * highest status. */
 static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *batch,
@@ -436,7 +420,9 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
-        join_org(batch, message, out);
+        if (event->org_size > 0)
+            rcpt_origin_join_org(out->record, event, &message->org, &batch->arena);
+        batch->has_orgs |= message->org.at != NULL;
         if (top > message->top || (top == message->top && event->at_us < message->at_us)) {
             message->top = top;
             message->at_us = event->at_us;

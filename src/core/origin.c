@@ -62,8 +62,8 @@ bool rcpt_origin_is_gateways(const struct rcpt_origin *origin, const struct rcpt
            memcmp(origin->gateway_message_id.at, event->id, event->id_size) == 0;
 }
 
-struct rcpt_text rcpt_origin_org(const struct rcpt_record *record, const struct rcpt_event *event,
-                                 struct rcpt_arena *arena)
+static struct rcpt_text org_of(const struct rcpt_record *record, const struct rcpt_event *event,
+                               struct rcpt_arena *arena)
 {
     const char *payload = record->value + event->payload;
     if (event->org_size == 0)
@@ -71,4 +71,15 @@ struct rcpt_text rcpt_origin_org(const struct rcpt_record *record, const struct 
     if (event->org != RCPT_RECORD_ORG_ELSEWHERE)
         return (struct rcpt_text){payload + event->org, event->org_size};
     return rcpt_origin_read(payload, event->payload_size, arena).org_id;
+}
+
+/* Receipts that name none agree with any. */
+void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
+                          struct rcpt_text *org, struct rcpt_arena *arena)
+{
+    struct rcpt_text own = org_of(record, event, arena);
+    if (own.size > 0 && org->at == NULL)
+        *org = own;
+    else if (own.size > 0 && !rcpt_text_equal(own, *org))
+        org->size = 0;
 }

@@ -25,8 +25,9 @@ struct rcpt_origin rcpt_origin_read(const char *json, size_t size, struct rcpt_a
 /* Whether the event came under the id that the gateway gave: then it waits for an alias. */
 bool rcpt_origin_is_gateways(const struct rcpt_origin *origin, const struct rcpt_event *event);
 
-/* The organisation that the event names; empty: none. Points into the record or into `arena`. */
-struct rcpt_text rcpt_origin_org(const struct rcpt_record *record, const struct rcpt_event *event,
-                                 struct rcpt_arena *arena);
+/* For the organisation of a message: at NULL as long as no event has named one, then the event's,
+ * empty when they differ. Points into the record or into `arena`. */
+void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
+                          struct rcpt_text *org, struct rcpt_arena *arena);
 
 #endif

@@ -20,6 +20,7 @@ import psycopg
 import pytest
 
 from oracle import broker, ladder
+from oracle.ledger import Row
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
 from support.prometheus import Prometheus
@@ -202,6 +203,18 @@ def dead_letters(site):
     world.installation.command("dead-letters", "--redrive", "--reason", "unknown_status")
     redriven = "SELECT count(*) FROM receiptd.message_inbox WHERE status = 305"
     site.wait(lambda: world.database.value(redriven) == 150, "applied once the ladder has it")
+
+
+def other_organisation(site):
+    world = site.world
+    world.insert({"theirs": Row("org3", "c")})
+    while (yield):
+        world.topic.send([{"message_id": "theirs", "status": "SENT", "org_id": "org1", "gateway": "tenant"}])
+    assert 'its message of "org3"' in world.installation.command("dead-letters", "--reason", "other_organisation").stdout
+    world.database.execute("UPDATE receiptd.message_inbox SET org_id = 'org1' WHERE message_id = 'theirs'")
+    world.installation.command("dead-letters", "--redrive", "--reason", "other_organisation")
+    sent = "SELECT status FROM receiptd.message_inbox WHERE message_id = 'theirs'"
+    site.wait(lambda: world.database.value(sent) == 300, "applied once the row is right")
 
 
 def contradictions(site):
@@ -405,7 +418,7 @@ def down(site):
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
-    together = (database_connections, parked_too_long, dead_letters, record_too_large, contradictions, database_went_back, old_snapshot,
+    together = (database_connections, parked_too_long, dead_letters, other_organisation, record_too_large, contradictions, database_went_back, old_snapshot,
                 intake_unmapped, intake_signatures)
     alone = ((fence_conflicts,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
