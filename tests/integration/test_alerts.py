@@ -210,7 +210,10 @@ def other_organisation(site):
     world.insert({"theirs": Row("org3", "c")})
     while (yield):
         world.topic.send([{"message_id": "theirs", "status": "SENT", "org_id": "org1", "gateway": "tenant"}])
-    assert 'its message of "org3"' in world.installation.command("dead-letters", "--reason", "other_organisation").stdout
+    letter = "SELECT detail FROM receiptd.dead_letter WHERE reason = 'other_organisation'"
+    assert {detail for detail, in world.database.query(letter)} == {
+        'the receipt is of organisation "org1", its message of "org3"'}
+    assert 'of "org3"' in world.installation.command("dead-letters", "--reason", "other_organisation").stdout
     world.database.execute("UPDATE receiptd.message_inbox SET org_id = 'org1' WHERE message_id = 'theirs'")
     world.installation.command("dead-letters", "--redrive", "--reason", "other_organisation")
     sent = "SELECT status FROM receiptd.message_inbox WHERE message_id = 'theirs'"
@@ -426,7 +429,7 @@ def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, cre
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
-        world = create_world(5_000, partitions=2, seed=66)
+        world = create_world(5_000, partitions=2, seed=66, traffic={"crossing": 0})
         world.insert(world.stream.late)
         world.insert_ids("late", *(f"m{number}" for number in range(1_200)))
         site = Site(world, control, create_topic(1), create_topic(1), tmp_path, stack)

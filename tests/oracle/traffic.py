@@ -216,13 +216,13 @@ def format_event(id, status, at, channel, campaign, org, form):
 
 class Traffic:
     """events: about how many. late and ghost: shares of messages whose row comes later, and never. flags: share of events that
-    name flags beside their status. first: number of
+    name flags beside their status. crossing: share of those with an organisation that name a wrong one. first: number of
     the first message, for streams that are sent one after the other. sizes: of records, in events."""
 
     def __init__(self, seed, events, partitions, *, late=0.02, ghost=0.01, poison=0.012, campaigns=12, disorder=2000,
-                 first=0, sizes=RECORD_SIZES, flags=0.01):
+                 first=0, sizes=RECORD_SIZES, flags=0.01, crossing=0.002):
         self.random = random.Random(seed)
-        self.flags = flags
+        self.flags, self.crossing = flags, crossing
         self.events, self.partitions, self.poison, self.disorder = events, partitions, poison, disorder
         self.sizes = sizes
         names = [f"c-{number:02d}" for number in range(campaigns)]
@@ -279,7 +279,7 @@ class Traffic:
             return bad.replace("{id}", spelling)
         at = times[draw % len(times)]
         text = format_event(spelling, status, at, message.channel, message.campaign,
-                            message.org if draw % 499 else "o-other", (draw >> 4) & 3)
+                            "o-other" if draw % 997 < self.crossing * 997 else message.org, (draw >> 4) & 3)
         if draw // 7 % 1000 < self.flags * 1000:
             text = f'{text[:-1]},"flags":{FLAG_LISTS[draw // 7000 % len(FLAG_LISTS)]}}}'
         return text
