@@ -1,6 +1,7 @@
--- The funnel: $1 text campaign (NULL: all), $2 text organisation that alone has messages in it (NULL: any). One row per campaign and status or flag of the ladder, also where nothing was
--- counted. Columns: campaign_id, status, name, parent (NULL: the root and flags), is_flag, messages, events, current (NULL for
--- flags), org_id (NULL: several organisations, or none). Ordered by campaign and status: flags come last.
+-- The funnel: $1 text campaign (NULL: all), $2 text organisation that alone has messages in it (NULL: any). One row per campaign and status
+-- or flag of the ladder, also where nothing was counted. Columns: campaign_id, status, name, parent (NULL: the root and flags), is_flag,
+-- messages, events, current (NULL for flags), org_id (NULL: several organisations, or none). Ordered by campaign and status: flags come
+-- last.
 WITH counts AS MATERIALIZED (
     SELECT f.campaign_id, f.status, f.messages, f.events, f.current, f.org_id
     FROM campaign_funnel f

@@ -18,8 +18,6 @@
 /* Fence, batch, timeline, bare rows, letters. */
 #define MAX_QUERIES 5
 
-/* Column of lane/apply/90_answer.sql. */
-#define APPLY_REFUSED 14
 /* Which answer of an EXPIRE; bare rows come next, if any are made. */
 #define ADDRESSED 1
 
@@ -67,10 +65,11 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "rollup"},         {.name = "parked_probe", .must_use_index_on = INBOX},
         {.name = "pins_read"},      {.name = "progress_read"},
         {.name = "synchronous"},    {.name = "pins_insert"},
-        {.name = "partitions_add"}, {.name = "evict"},
+        {.name = "partitions_add"}, {.name = "blockers"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
         {.name = "timeline_trim"},  {.name = "ladder_read"},
-        {.name = "folds_left"},
+        {.name = "folds_left"},     {.name = "row_security"},
+        {.name = "places"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -382,29 +381,27 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
     return RCPT_ENGINE_RETRY;
 }
 
-/* Columns 0 to 3 of lane/apply/90_answer.sql: messages that are known, changed; events that are
- * parked, dead; and those that are refused. The answers about parked rows begin with the number of
- * rows that were handled. */
+/* The answers about parked rows begin with the number of rows that were handled. */
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
                         struct rcpt_pg_rows *const *answers)
 {
     const struct rcpt_pg_rows *rows = answers[flight->work];
     RCPT_ASSERT(rcpt_pg_rows_count(rows) == 1);
     if (flight->kind == RCPT_BATCH_APPLY) {
-        result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
-        result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
-        result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, 2);
+        result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_KNOWN);
+        result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_CHANGED);
+        result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
         expect_unknown(flight->sender, result->events_parked > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, 3) > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_REFUSED) > 0);
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0 ||
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0);
     } else {
         if (flight->kind == RCPT_BATCH_EXPIRE)
             result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);
         if (flight->kind == RCPT_BATCH_EXPIRE && flight->work > ADDRESSED + 1)
             result->made = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED + 1], 0, 0);
-        result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+        result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS);
         if (flight->kind == RCPT_BATCH_WAKE)
-            result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
+            result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_MESSAGES_CHANGED);
     }
 }
 

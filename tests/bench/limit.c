@@ -270,7 +270,7 @@ static void set_moves(struct maker *maker, struct rcpt_batch *batch,
                                      .next = record->offset + 1,
                                      .anchor_offset = record->offset,
                                      .anchor_timestamp_ms = record->timestamp_ms,
-                                     .anchor_crc = record->crc};
+                                     .anchor_crc = rcpt_record_crc(record)};
         maker->next[partition] = record->offset + 1;
     }
 }

@@ -2,12 +2,12 @@
 -- receipts name: was int2[], is int2[], gained int4[], signature int4[], messages int8[]; and by signature the receipts of unknown
 -- messages: unknown int4[], unknown_events int8[], and those that were refused, since their message is of another organisation: refused
 -- int4[], refused_events int8[]. At most the 1 000 largest kinds of each, since the answer must stay small. events_refused: all of these.
-SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
+SELECT g.known AS messages_known, g.changed AS messages_changed,
        x.parked AS events_parked, x.dead AS events_dead,
        k.n AS events_counted, f.was, f."is", f.gained, f.signature, f.messages, y.unknown, y.unknown_events,
        z.refused, z.refused_events, x.refused AS events_refused
-FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
-     (SELECT COALESCE(sum(n), 0)::int8 AS n FROM same) s,
+FROM (SELECT COALESCE(sum(n), 0)::int8 AS known, COALESCE(sum(n) FILTER (WHERE old <> new OR gained <> 0), 0)::int8 AS changed
+      FROM kinds) g,
      (SELECT CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed()
                   ELSE count(*) FILTER (WHERE x.otherwise = 'parked') END AS parked,
              count(*) FILTER (WHERE x.otherwise = 'dead') AS dead, count(*) FILTER (WHERE x.otherwise = 'refused') AS refused
