@@ -90,8 +90,10 @@ static const struct command commands[] = {
         .summary = "show the funnel of a campaign, or of all",
         .doc =
             "messages: distinct messages that reached the status; events: receipts that named it;\n"
-            "current: messages that stand in it now. Exit code 66 if there is no such campaign.",
-        .options = {FORMAT_OPTION},
+            "current: messages that stand in it now. --org shows campaigns whose messages are all "
+            "of\n"
+            "that organisation. Exit code 66 if there is no such campaign.",
+        .options = {{"org", "ORG", "only campaigns of this organisation"}, FORMAT_OPTION},
         .run = command_funnel,
     },
     {
