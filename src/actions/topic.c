@@ -188,7 +188,6 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
         .name = "actions",
         .connection = "actions-topics",
         .work = "runs of topics",
-        .table = "action_progress",
         .read_positions = "topic_positions",
         .insert_positions = "topic_begin",
         .move_positions = "topic",

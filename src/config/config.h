@@ -272,8 +272,8 @@ void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak
                            void *context);
 /* A warning for each of them; where logs go by now. */
 void rcpt_config_warn(const struct rcpt_config *config);
-/* Warns once of each file of a secret that has changed since it was read; `hint` says what takes it. */
-void rcpt_config_warn_of_changed(struct rcpt_config *config, const char *hint);
+/* Warns once of each file of a secret that has changed since it was read. */
+void rcpt_config_warn_of_changed(const struct rcpt_config *config);
 /* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
  */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17]);

@@ -40,7 +40,7 @@ void rcpt_config_free_sources(struct rcpt_config_sources *sources)
     *sources = (struct rcpt_config_sources){0};
 }
 
-void rcpt_config_warn_of_changed(struct rcpt_config *config, const char *hint)
+void rcpt_config_warn_of_changed(const struct rcpt_config *config)
 {
     for (size_t index = 0; index < config->sources.count; index++) {
         struct rcpt_config_source *source = &config->sources.at[index];
@@ -49,7 +49,8 @@ void rcpt_config_warn_of_changed(struct rcpt_config *config, const char *hint)
             continue;
         source->mark = mark;
         rcpt_log_warn("config",
-                      "%s: file %s has changed, and what was read before is in effect; HINT: %s",
-                      source->key, source->path, hint);
+                      "%s: file %s has changed, and what was read before is in effect; HINT: "
+                      "reload (SIGHUP or receiptd ctl reload)",
+                      source->key, source->path);
     }
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "collect.h"
+#include "decimal.h"
 #include "text.h"
 
 /* A scalar as JSON. */
@@ -26,8 +27,8 @@ struct collect_set {
 struct collect_kept {
     struct collect_set set;
     struct rcpt_text json; /* first, last, min, max */
-    double number;         /* min, max; a sum that is no integer any more */
-    int64_t integer;
+    double number;         /* min, max; a sum that is inexact */
+    struct fold_decimal sum;
     uint64_t count;
     bool has, inexact;
 };

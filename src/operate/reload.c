@@ -11,16 +11,13 @@
 
 #define WATCH_MS 10000 /* between two looks at the files of secrets */
 
-enum { DSN_POSTGRES, DSN_INTAKE, DSNS };
-static const char *const dsn_keys[DSNS] = {"postgres.dsn", "intake.dsn"};
-
 /* One reload from its beginning to its result. The worker owns `fresh` and `error` until
  * on_worked(). */
 struct attempt {
     uv_work_t work;
     struct reload *reload;
     char *path;
-    char *dsns[DSNS];          /* in effect; NULL: not given */
+    struct reload_dsns before; /* in effect */
     struct rcpt_config *fresh; /* NULL: `error` says why */
     struct rcpt_error error;
     reload_on_done on_done;
@@ -44,6 +41,14 @@ static void list(FILE *out, const char *what, const char *const *paths, unsigned
     for (unsigned index = 0; index < count; index++)
         fprintf(out, " %s", paths[index]);
     fputc('\n', out);
+}
+
+void reload_print_changes(const struct rcpt_config_changes *changes, FILE *out)
+{
+    list(out, "applied", changes->applied, changes->applied_count);
+    list(out, "needs a restart", changes->needs_restart, changes->needs_restart_count);
+    if (changes->applied_count + changes->needs_restart_count == 0)
+        fputs("nothing has changed\n", out);
 }
 
 /* A reload replaces the whole set of actions, so it does so only where one of their keys has
@@ -106,6 +111,8 @@ static bool take_over(struct attempt *attempt, FILE *out)
     }
     if (!endpoints_reload(parts->endpoints, &error)) {
         fprintf(out, "refused: http.tls_certificate: %s\n", error.text);
+        if (error.hint[0] != '\0')
+            fprintf(out, "HINT: %s\n", error.hint);
         return false;
     }
     if (attempt->fresh->postgres.connections > config->lanes) {
@@ -116,22 +123,24 @@ static bool take_over(struct attempt *attempt, FILE *out)
     if (!good)
         fprintf(out, "actions cannot be carried out: %s\n", error.text);
     parts->context->loaded_ms = app_wall_ms();
-    list(out, "applied", changes.applied, changes.applied_count);
-    list(out, "needs a restart", changes.needs_restart, changes.needs_restart_count);
-    if (changes.applied_count + changes.needs_restart_count == 0)
-        fputs("nothing has changed\n", out);
+    reload_print_changes(&changes, out);
     return good;
 }
 
 /* A failure after taking over, such as that of actions, does not bring the old configuration back.
- * One line of the log for each line of the text. */
-static void log_result(bool good, const char *text)
+ * One line of the log for each line of the text; but a refusal and its hint are one. */
+void reload_log_result(bool good, const char *text)
 {
-    bool refused = strncmp(text, "refused: ", 9) == 0;
+    if (strncmp(text, "refused: ", 9) == 0) {
+        int size = (int)strcspn(text, "\n");
+        const char *hint = text + size + (text[size] == '\n');
+        rcpt_log_error("operate", "reload: %.*s; the configuration stays as it was%s%.*s", size,
+                       text, hint[0] != '\0' ? "; " : "", (int)strcspn(hint, "\n"), hint);
+        return;
+    }
     while (*text != '\0') {
         int size = (int)strcspn(text, "\n");
-        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s%s", size, text,
-                 refused ? "; the configuration stays as it was" : "");
+        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s", size, text);
         text += size + (text[size] == '\n');
     }
 }
@@ -147,7 +156,7 @@ static void finish(struct attempt *attempt)
     RCPT_ASSERT(fclose(out) == 0);
     rcpt_metrics_add(attempt->reload->settings.context->metrics, RCPT_METRIC_RELOADS,
                      RCPT_LABELS(good ? "applied" : "refused"), 1);
-    log_result(good, text);
+    reload_log_result(good, text);
     if (attempt->on_done != NULL)
         attempt->on_done(attempt->context, good, text);
     free(text);
@@ -155,33 +164,52 @@ static void finish(struct attempt *attempt)
 
 /* "Applied" is said of a dsn that the server accepts. One that has not changed is not tried: a reload
  * of other keys must be possible while the server is away. */
-static bool try_dsn(struct attempt *attempt, unsigned which, const char *dsn)
+static bool try_dsn(const struct rcpt_config *fresh, const char *key, const char *dsn,
+                    const char *before, struct rcpt_error *error)
 {
-    struct rcpt_error error;
+    struct rcpt_error failure;
     const struct rcpt_session_settings settings = {.dsn = dsn,
-                                                   .schema = attempt->fresh->postgres.schema,
+                                                   .schema = fresh->postgres.schema,
                                                    .command = "reload",
                                                    .connect_timeout_ms =
-                                                       attempt->fresh->postgres.connect_timeout_ms};
-    if (dsn == NULL || (attempt->dsns[which] != NULL && strcmp(dsn, attempt->dsns[which]) == 0) ||
-        rcpt_session_try(&settings, &error))
+                                                       fresh->postgres.connect_timeout_ms};
+    if (dsn == NULL || (before != NULL && strcmp(dsn, before) == 0) ||
+        rcpt_session_try(&settings, &failure))
         return true;
-    rcpt_error_fatal(&attempt->error, EX_CONFIG, "%s: no connection with it: %.400s",
-                     dsn_keys[which], error.text);
-    rcpt_error_hint(&attempt->error, "%s", error.hint);
+    rcpt_error_fatal(error, EX_CONFIG, "%s: no connection with it: %.400s", key, failure.text);
+    rcpt_error_hint(error, "%s", failure.hint);
     return false;
+}
+
+struct rcpt_config *reload_read(const char *path, const struct reload_dsns *before,
+                                struct rcpt_error *error)
+{
+    struct rcpt_config *fresh = rcpt_config_load(path, error);
+    if (fresh == NULL ||
+        (try_dsn(fresh, "postgres.dsn", fresh->postgres.dsn, before->postgres, error) &&
+         try_dsn(fresh, "intake.dsn", fresh->intake.dsn, before->intake, error)))
+        return fresh;
+    rcpt_config_free(fresh);
+    return NULL;
+}
+
+void reload_note_dsns(struct reload_dsns *dsns, const struct rcpt_config *config)
+{
+    dsns->postgres = config->postgres.dsn != NULL ? rcpt_strdup(config->postgres.dsn) : NULL;
+    dsns->intake = config->intake.dsn != NULL ? rcpt_strdup(config->intake.dsn) : NULL;
+}
+
+void reload_free_dsns(struct reload_dsns *dsns)
+{
+    free(dsns->postgres);
+    free(dsns->intake);
 }
 
 /* In the worker: touches the attempt only. */
 static void on_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
-    attempt->fresh = rcpt_config_load(attempt->path, &attempt->error);
-    if (attempt->fresh == NULL || (try_dsn(attempt, DSN_POSTGRES, attempt->fresh->postgres.dsn) &&
-                                   try_dsn(attempt, DSN_INTAKE, attempt->fresh->intake.dsn)))
-        return;
-    rcpt_config_free(attempt->fresh);
-    attempt->fresh = NULL;
+    attempt->fresh = reload_read(attempt->path, &attempt->before, &attempt->error);
 }
 
 /* The end of every attempt, also when the process is about to end (`try` false). */
@@ -198,8 +226,7 @@ static void conclude(struct attempt *attempt, bool try)
         attempt->on_done(attempt->context, false, "refused: the process is about to end\n");
     rcpt_config_free(attempt->fresh);
     free(attempt->path);
-    for (unsigned which = 0; which < DSNS; which++)
-        free(attempt->dsns[which]);
+    reload_free_dsns(&attempt->before);
     free(attempt);
     app_check_drain(context);
     if (reload->again && !app_is_stopping(context))
@@ -243,7 +270,7 @@ static void watch(void *context)
         return;
     reload->watch_at_ms = app_now(app) + WATCH_MS;
     if (reload->attempt == NULL)
-        rcpt_config_warn_of_changed(app->config, "`receiptd ctl reload` or SIGHUP takes it");
+        rcpt_config_warn_of_changed(app->config);
 }
 
 /* ---- beginning ---- */
@@ -284,9 +311,7 @@ bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
                                 .path = rcpt_strdup(app->config_path),
                                 .on_done = on_done,
                                 .context = context};
-    const char *const dsns[DSNS] = {app->config->postgres.dsn, app->config->intake.dsn};
-    for (unsigned which = 0; which < DSNS; which++)
-        attempt->dsns[which] = dsns[which] != NULL ? rcpt_strdup(dsns[which]) : NULL;
+    reload_note_dsns(&attempt->before, app->config);
     attempt->work.data = attempt;
     reload->attempt = attempt;
     reload->again = false;
