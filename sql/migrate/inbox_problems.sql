@@ -4,15 +4,13 @@
 -- migrate adds is no problem. The rights are those of the view's owner; before there is a view, those of the owner of our schema.
 WITH RECURSIVE named AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1::name AND c.relname = $2::name
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::name AND c.relname = $2::name
 ),
 t AS (SELECT * FROM named WHERE relkind IN ('r', 'p')),
 me AS (
     SELECT r.* FROM pg_roles r
     WHERE r.oid = COALESCE((SELECT v.relowner FROM pg_class v WHERE v.oid = to_regclass(format('%I.message_inbox', $4::text)) AND v.relkind = 'v'),
-                           (SELECT s.nspowner FROM pg_namespace s WHERE s.nspname = $4::name),
-                           (SELECT u.oid FROM pg_roles u WHERE u.rolname = current_user))
+                           (SELECT s.nspowner FROM pg_namespace s WHERE s.nspname = $4::name), to_regrole(quote_ident(current_user))::oid)
 ),
 ours (n, ours, type, definition) AS (
     VALUES (1, 'message_id', NULL, NULL), (2, 'org_id', NULL, 'text'), (3, 'campaign_id', NULL, 'text'),
@@ -56,8 +54,7 @@ key AS (
     WHERE x.indnkeyatts = 1 AND x.indisvalid AND x.indpred IS NULL
 ),
 keys AS (
-    SELECT COALESCE(bool_or(k.found), false) AS found,
-           COALESCE(bool_or(k.indisunique AND k.indimmediate AND (k.found OR k.own)), false) AS is_unique,
+    SELECT bool_or(k.found) IS TRUE AS found, bool_or(k.indisunique AND k.indimmediate AND (k.found OR k.own)) IS TRUE AS is_unique,
            min(format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', (SELECT name FROM t), k.conname,
                       regexp_replace(pg_get_constraintdef(k.constraint_oid), ' DEFERRABLE.*', '')))
                FILTER (WHERE k.own AND NOT k.indimmediate) AS undeferred
