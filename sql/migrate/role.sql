@@ -11,10 +11,11 @@ GRANT EXECUTE ON FUNCTION
     action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
     actions_begin, actions_charge, actions_claim, actions_counts, actions_decide, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
-    actions_pick_due, actions_pick_fair, actions_unsubscribed, actions_rank, actions_release_held, actions_settle_awaits,
-    actions_take, actions_tidy, actions_topic, fence, fold_as_of, fold_check_gone, fold_fence, fold_id, fold_lane_of,
-    fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time, fold_topic_fence, pipelines_store,
-    probe_abort, raw_events_needed, watch_server
+    actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
+    actions_tidy, actions_topic, actions_unsubscribed, campaign_recount, fence, fold_as_of, fold_check_gone, fold_columns,
+    fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
+    fold_topic_fence, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
+    transition_codes, watch_server
     TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
@@ -22,6 +23,7 @@ GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON 
 GRANT INSERT, DELETE ON campaign_funnel_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
+GRANT INSERT ON position_change, database_accepted TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress
     TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";

@@ -279,8 +279,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     actions->asker.up = false;
     rcpt_metrics_add(actions->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("actions"), 1);
-    if (!actions->asker.closed)
-        rcpt_log_failure(RCPT_LOG_WARN, "actions", error, "actions is not connected");
+    (void)error; /* logged by the connection */
     actions_step(actions);
 }
 
@@ -435,10 +434,14 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
     return true;
 }
 
-void actions_enable(struct actions *module)
+void actions_apply_config(struct actions *module)
 {
-    if (module->running != NULL)
-        actions_call_enable(module->running);
+    const char *dsn = module->context->config->postgres.dsn;
+    if (module->running == NULL)
+        return;
+    rcpt_pg_set_dsn(module->running->asker.pg, dsn);
+    actions_topic_set_dsn(module->running->topic, dsn);
+    actions_call_enable(module->running);
 }
 
 bool actions_are_settled(const struct actions *module)

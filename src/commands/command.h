@@ -10,7 +10,7 @@
 #include "postgres/session.h"
 
 #define COMMAND_MAX_OPTIONS 8u
-#define COMMAND_MAX_MORE    2u
+#define COMMAND_MAX_MORE    3u
 #define COMMAND_EXIT_NO     1 /* the answer is no: drift was found, no such campaign */
 
 struct command_option {
@@ -96,8 +96,10 @@ int command_ctl(const struct command_call *call);
 int command_org(const struct command_call *call, enum command_format format);
 int command_pipeline(const struct command_call *call, enum command_format format);
 int command_actions(const struct command_call *call);
+int command_positions(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
+int command_folds(const struct command_call *call);
 int command_fold_plan(const struct command_call *call);
 int command_version(const struct command_call *call);
 

@@ -109,14 +109,16 @@ bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node)
     return true;
 }
 
-/* 18 digits fit an int64; sums of longer numbers go on as doubles. */
+/* 18 digits fit an int64. */
 bool fold_integer(const struct rcpt_node *node, int64_t *integer)
 {
+    if (node->type != RCPT_NODE_NUMBER)
+        return false;
     const char *digits = node->text.at, *end = digits + node->text.size;
-    bool negative = node->text.size > 0 && *digits == '-';
+    bool negative = *digits == '-';
     int64_t value = 0;
     digits += negative;
-    if (node->type != RCPT_NODE_NUMBER || digits == end || end - digits > (int)MOST_DIGITS)
+    if (digits == end || end - digits > (int)MOST_DIGITS)
         return false;
     for (; digits < end; digits++) {
         if (*digits < '0' || *digits > '9')

@@ -194,9 +194,10 @@ static void join(struct rcpt_kafka *kafka)
         return;
     }
     rcpt_log_info("kafka",
-                  "joining group %s with librdkafka %s: %zu partitions, at most %zu KiB of each "
-                  "fetched ahead",
-                  kafka->settings.group, rd_kafka_version_str(), partitions, limits.queued_kbytes);
+                  "joining group %s with librdkafka %s: %zu partitions, at most %zu KiB or %zu "
+                  "records of each fetched ahead",
+                  kafka->settings.group, rd_kafka_version_str(), partitions, limits.queued_kbytes,
+                  limits.queued_messages);
     open_queues(kafka);
     subscribe(kafka);
     rcpt_kafka_again(kafka);
@@ -437,6 +438,10 @@ void rcpt_kafka_close(struct rcpt_kafka *kafka, int64_t deadline_ms)
     kafka->life = LIFE_CLOSE_ASKED;
     kafka->polling = false;
     kafka->close_deadline_ms = rcpt_kafka_now_ms(kafka) + deadline_ms;
+    if (kafka->survey_handle != NULL)
+        rcpt_kafka_destroy_handle(kafka->workers, kafka->survey_handle, DESTROY_FLOOR_MS, NULL,
+                                  NULL);
+    kafka->survey_handle = NULL;
     uv_timer_start(&kafka->tick, on_tick, CLOSING_TICK_MS, CLOSING_TICK_MS);
     rcpt_kafka_again(kafka);
 }

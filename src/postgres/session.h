@@ -31,6 +31,9 @@ struct rcpt_session_settings {
 
 RCPT_MUST_CHECK struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
                                                        struct rcpt_error *error);
+/* Whether the server lets us in with this dsn, from any thread. */
+RCPT_MUST_CHECK bool rcpt_session_try(const struct rcpt_session_settings *settings,
+                                      struct rcpt_error *error);
 void rcpt_session_close(struct rcpt_session *session); /* NULL is fine; rolls back what is open */
 
 /* One statement with text parameters ($1 …; a NULL entry is SQL NULL). NULL on error. */

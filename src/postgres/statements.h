@@ -13,8 +13,9 @@
 /* Who subscribes to transitions, and what else the statements of a lane depend on. `subscribers` are
  * names of embedded files, such as "lane/subscribers/folds", which become part of apply and wake. A
  * subscriber's file sees the rows of that transaction: `u` (id, org, campaign, old, new, gained, at,
- * link), one per changed message, and `changed` (org, campaign, old, new, gained, n, link), which is
- * `u` in groups (a group may come in several rows). Parameters are out of its reach: the two
+ * link), one per changed message, `changed` (org, campaign, old, new, gained, n, link), which is `u` in
+ * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
+ * of transition does to the counters. Parameters are out of its reach: the two
  * statements number them differently. */
 struct rcpt_lane_variant {
     const char *const *subscribers;

@@ -124,15 +124,16 @@ static void the_fetch_budget_is_shared_by_the_partitions(void **state)
 {
     (void)state;
     static const struct {
-        size_t budget, partitions, queued_kbytes, fetch_bytes;
+        size_t budget, partitions, queued_kbytes, queued_messages, fetch_bytes;
     } cases[] = {
-        {24u << 20, 8, 3072, 196608},    {24u << 20, 1, 24576, 1048576},
-        {24u << 20, 1000, 1024, 131072}, {1u << 30, 2, 65536, 1048576},
-        {24u << 20, 0, 24576, 1048576},  {0, 4, 1024, 131072},
+        {24u << 20, 8, 3072, 6144, 196608},    {24u << 20, 1, 24576, 49152, 1048576},
+        {24u << 20, 1000, 1024, 1024, 131072}, {1u << 30, 2, 65536, 131072, 1048576},
+        {24u << 20, 0, 24576, 49152, 1048576}, {0, 4, 1024, 1024, 131072},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct fetch_limits limits = rcpt_kafka_fetch_limits(cases[i].budget, cases[i].partitions);
         assert_int_equal(limits.queued_kbytes, cases[i].queued_kbytes);
+        assert_int_equal(limits.queued_messages, cases[i].queued_messages);
         assert_int_equal(limits.fetch_bytes, cases[i].fetch_bytes);
     }
 }
@@ -172,6 +173,7 @@ static void the_users_properties_replace_defaults_but_not_the_protocols(void **s
     assert_conf(conf, "isolation.level", "read_committed");
     assert_conf(conf, "check.crcs", "true");
     assert_conf(conf, "queued.max.messages.kbytes", "3072");
+    assert_conf(conf, "queued.min.messages", "6144");
     assert_conf(conf, "fetch.wait.max.ms", "20");
     assert_conf(conf, "fetch.message.max.bytes", "2000000");
     rd_kafka_conf_destroy(conf);
@@ -214,6 +216,38 @@ static void a_full_queue_is_looked_at_again_soon(void **state)
     rd_kafka_conf_destroy(conf);
 }
 
+/* A session of the user's own, too short for the default, would end at once. */
+static void heartbeats_fit_the_session(void **state)
+{
+    static const struct {
+        struct rcpt_kafka_property properties[2];
+        size_t count;
+        const char *session, *heartbeat;
+    } cases[] = {
+        {{{NULL, NULL}}, 0, "10000", "1000"},
+        {{{"session.timeout.ms", "45000"}}, 1, "45000", "1000"},
+        {{{"session.timeout.ms", "1500"}}, 1, "1500", "500"},
+        {{{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "250"}}, 2, "6000", "250"},
+    };
+    (void)state;
+    const char *topics[] = {"t"};
+    struct fetch_limits limits = rcpt_kafka_fetch_limits(24u << 20, 8);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rcpt_error error = {0};
+        struct rcpt_kafka_settings settings = {.brokers = "127.0.0.1:9",
+                                               .group = "g",
+                                               .topics = topics,
+                                               .topic_count = 1,
+                                               .properties = cases[i].properties,
+                                               .property_count = cases[i].count};
+        rd_kafka_conf_t *conf = rcpt_kafka_conf_new(&settings, &limits, &error);
+        assert_non_null(conf);
+        assert_conf(conf, "session.timeout.ms", cases[i].session);
+        assert_conf(conf, "heartbeat.interval.ms", cases[i].heartbeat);
+        rd_kafka_conf_destroy(conf);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +259,7 @@ int main(void)
         cmocka_unit_test(the_fetch_budget_is_shared_by_the_partitions),
         cmocka_unit_test(the_users_properties_replace_defaults_but_not_the_protocols),
         cmocka_unit_test(a_full_queue_is_looked_at_again_soon),
+        cmocka_unit_test(heartbeats_fit_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
