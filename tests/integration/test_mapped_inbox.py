@@ -218,3 +218,13 @@ def test_rights_that_the_owner_of_the_view_lacks_are_named_with_the_grants(creat
     world.installation.command("migrate", "--config", str(world.installation.config_path))
     world.installation.command("check-config", "--connect")
     world.database.execute(f'REASSIGN OWNED BY "{owner}" TO CURRENT_USER; DROP OWNED BY "{owner}"; DROP ROLE "{owner}"')
+
+
+def test_a_hint_never_names_the_command_that_has_just_failed(create_world):
+    world = create_world(partitions=1, migrate=False)
+    role = f"nobody {world.database.name}"
+    world.database.execute(f'CREATE ROLE "{role}" LOGIN')
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=role)})
+    said = world.installation.command("migrate", "--config", str(world.installation.config_path), check=False)
+    assert said.returncode == 77 and "permission denied" in said.stderr and "receiptd migrate" not in said.stderr
+    world.database.execute(f'DROP ROLE "{role}"')
