@@ -39,8 +39,7 @@ col AS (
     LEFT JOIN pg_collation l ON l.oid = k.coll
 ),
 id AS (
-    SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs)
-                     ELSE format('(%I::text)', c.theirs) END AS key
+    SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs) ELSE format('(%I::text)', c.theirs) END AS key
     FROM col c WHERE c.n = 1 AND c.attnum IS NOT NULL
 ),
 -- Indexes of the id alone: on the column itself (own), and on what statements compare (found).
@@ -73,8 +72,7 @@ problem (n, problem, advice, sql) AS (
     SELECT 1, format('inbox table %s is a %s: neither its inserts can be counted nor its keys be trusted', t.name,
                      CASE t.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table'
                                     ELSE 'relation of another kind' END),
-           CASE WHEN t.relkind = 'v' THEN 'map the table behind it' ELSE 'leave inbox.table out, and insert into message_inbox' END, NULL
-    FROM named t WHERE t.relkind NOT IN ('r', 'p')
+           CASE t.relkind WHEN 'v' THEN 'map the table behind it' ELSE 'leave inbox.table out, and insert into message_inbox' END, NULL FROM named t WHERE t.relkind NOT IN ('r', 'p')
     UNION ALL
     SELECT 2, format('inbox table %s has no column %I', c.name, c.theirs), format('let inbox.columns.%s name another column', c.ours)
            || CASE WHEN c.n > 1 THEN ', or add it' ELSE '' END,
@@ -88,8 +86,7 @@ problem (n, problem, advice, sql) AS (
     UNION ALL
     SELECT 4, format('column %I of inbox table %s is of type %s: its text may depend on settings, or on functions of another role', c.theirs,
                      c.name, c.declared),
-           format('make it text, or let inbox.columns.%s name another column', c.ours),
-           format('ALTER TABLE %s ALTER COLUMN %I TYPE text', c.name, c.theirs)
+           format('make it text, or let inbox.columns.%s name another column', c.ours), format('ALTER TABLE %s ALTER COLUMN %I TYPE text', c.name, c.theirs)
     FROM col c WHERE c.n <= 3 AND NOT c.plain
     UNION ALL
     SELECT 5, format('column %I of inbox table %s is of type %s, not %s', c.theirs, c.name, c.declared, c.asked),

@@ -147,7 +147,7 @@ int command_migrate(const struct command_call *call)
         return exit_code;
     migrate_plan_init(&plan, &context, call, is_dry);
     bool good = is_dry ? dry_run(&plan) : migrate(&plan);
-    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    exit_code = good ? command_printed(EX_OK) : command_fail_in(call, &context.error);
     migrate_plan_fini(&plan);
     command_close(&context);
     return exit_code;
