@@ -16,6 +16,7 @@ struct status {
     struct app_context *context;
     const struct receipts *receipts;
     const struct measure *measure;
+    const struct actions *actions;
     uint64_t last_events, last_ns;       /* committed by the last status line, for its rate */
     struct rcpt_engine_stats last_stats; /* of the last line of the log */
     uv_timer_t timer;                    /* of the next one */
@@ -253,6 +254,8 @@ void status_write(const struct status *status, struct rcpt_json *json)
     number(json, "queue_bytes", (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
     number(json, "parked", receipts_look(status->receipts).parked_rows);
     instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
+    rcpt_json_key(json, "actions");
+    actions_write(status->actions, json);
     write_counts(status, json);
     write_errors(json);
     rcpt_json_end_object(json);
@@ -331,6 +334,7 @@ void status_print(const struct status *status, FILE *out)
     fprintf(out, "queued          %" PRIu64 " bytes\n",
             rcpt_engine_bytes(receipts_engine(status->receipts)));
     fprintf(out, "parked          %" PRId64 "\n", receipts_look(status->receipts).parked_rows);
+    actions_print(status->actions, out);
 }
 
 /* One row per lane, for `receiptd ctl lanes`. */
@@ -398,12 +402,13 @@ void status_apply_config(struct status *status)
 
 /* The line of the log begins with the process, also while it is not ready. */
 struct status *status_new(struct app_context *context, const struct receipts *receipts,
-                          const struct measure *measure)
+                          const struct measure *measure, const struct actions *actions)
 {
     struct status *status = rcpt_calloc(1, sizeof(*status));
     status->context = context;
     status->receipts = receipts;
     status->measure = measure;
+    status->actions = actions;
     uv_timer_init(context->loop, &status->timer);
     status->timer.data = status;
     status_apply_config(status);
