@@ -376,6 +376,10 @@ def test_migrate_in_another_schema_with_an_awkward_name(empty):
 
 def test_dry_run_writes_nothing_and_prints_a_script_that_psql_runs(empty, tmp_path):
     script = empty.run("migrate", "--dry-run").out
+    lines = script.splitlines()
+    steps = int(re.fullmatch("-- ([0-9]+) steps, in one transaction:", lines[0]).group(1))
+    assert lines[1] == "--   1. create schema receiptd" and lines[steps].startswith(f"--   {steps}. ") and lines[steps + 1] == ""
+    assert lines[-1] == f"-- {steps} steps, listed at the top; nothing was written"
     assert empty.query("SELECT 1 FROM pg_namespace WHERE nspname = 'receiptd'") == []
     (tmp_path / "script.sql").write_text(script)
     subprocess.run(["psql", "-qX", "-v", "ON_ERROR_STOP=1", "-d", empty.dsn, "-f", str(tmp_path / "script.sql")],
