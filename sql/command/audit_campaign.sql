@@ -3,6 +3,6 @@
 -- drift = counter - rows; all statuses, also where the drift is 0.
 -- $2 bool: TARGETED (the root) is counted by us; false with inbox.targeted = none, then its row is left out.
 SELECT s.status, COALESCE(k.name, s.status::text) AS status_name, s.rows, s.counter, s.counter - s.rows AS drift
-FROM campaign_recount($1::text, $2::bool) s
+FROM campaign_recount(ARRAY[$1::text], $2::bool) s
 LEFT JOIN message_status_priority k ON k.code = s.status
 ORDER BY s.status;

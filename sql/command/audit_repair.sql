@@ -2,7 +2,7 @@
 -- audit_lock.sql. $1 text campaign, $2 bool as for audit_campaign.sql. Returns repaired (statuses that were off).
 WITH
 missing AS MATERIALIZED (
-    SELECT s.status, s.rows - s.counter AS n FROM campaign_recount($1::text, $2::bool) s WHERE s.rows <> s.counter
+    SELECT s.status, s.rows - s.counter AS n FROM campaign_recount(ARRAY[$1::text], $2::bool) s WHERE s.rows <> s.counter
 ),
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)

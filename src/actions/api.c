@@ -196,7 +196,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     } else if (error->decision == RCPT_DECISION_REJECT) {
         refuse(call->request, 400, error->text);
     } else {
-        rcpt_asker_failed(&actions->asker, "beginning runs by HTTP", error);
+        rcpt_asker_failed(&actions->asker, NULL, "beginning runs by HTTP", error);
         refuse(call->request, 503, "the database cannot be reached now: send it again");
     }
     free(call);

@@ -12,6 +12,7 @@
 
 #include "actions/actions.h"
 #include "folds/folds.h"
+#include "host/places.h"
 #include "intake/intake.h"
 #include "kafka/consumer.h"
 #include "operate/control_socket.h"
@@ -38,12 +39,12 @@ struct app { /* what the process owns */
     struct reload *reload;
     struct control *control;
     struct supervisor supervisor;
+    struct rcpt_outage database;
     struct measure_source intake_metrics;
     struct app_ticker log_flush;
     int64_t log_flush_at_ms;
     bool intake_enabled, intake_ready;
-    char halt_reason[APP_REASON_BYTES];
-    char logged_reason[APP_REASON_BYTES]; /* of the last line about readiness */
+    char logged_state[APP_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
 
@@ -57,8 +58,10 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     if (app_is_stopping(&app->context))
         reasons[count++] = "stopping";
     if (app->context.halted)
-        reasons[count++] = app->halt_reason;
+        reasons[count++] = app->context.halt_reason;
     count += receipts_reasons(app->receipts, reasons + count);
+    if (app_places_reason(app->context.places) != NULL)
+        reasons[count++] = app_places_reason(app->context.places);
     if (app->intake_enabled && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
@@ -74,27 +77,18 @@ static void host_update_readiness(void *owner)
     struct app_context *context = &app->context;
     const char *reasons[APP_MOST_REASONS];
     const char *reason = host_reasons(app, reasons) > 0 ? reasons[0] : NULL;
-    const char *text = reason != NULL ? reason : "";
-    if (context->ready == (reason == NULL) && strcmp(app->logged_reason, text) == 0)
+    char state[APP_REASON_BYTES];
+    app_name_state(state, reason != NULL ? reason : "");
+    if (context->ready == (reason == NULL) && strcmp(app->logged_state, state) == 0)
         return;
     context->ready = reason == NULL;
     context->was_ready |= context->ready;
-    snprintf(app->logged_reason, sizeof(app->logged_reason), "%s", text);
+    memcpy(app->logged_state, state, sizeof(state));
     if (context->ready)
         rcpt_log_info("app", "ready");
     else
-        rcpt_log_info("app", "not ready: %s", text);
+        rcpt_log_info("app", "not ready: %s", state);
     supervisor_set_ready(&app->supervisor, context->ready);
-}
-
-/* Halted: the process lives, stops consuming, and says why until an operator acts. */
-static void host_halt(void *owner, const struct rcpt_error *error)
-{
-    struct app *app = owner;
-    app->context.halted = true;
-    app_set_reason(app->halt_reason, error);
-    rcpt_log_error("app", "stopped consuming: %s", app->halt_reason);
-    host_update_readiness(app);
 }
 
 /* ---- the end: stop taking in, settle what is in flight, leave the group, close ---- */
@@ -207,9 +201,7 @@ static void begin_stop(struct app *app, const char *why)
 static void host_fail(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
-    char reason[APP_REASON_BYTES];
-    app_set_reason(reason, error);
-    rcpt_log_error("app", "%s", reason);
+    rcpt_log_failure(RCPT_LOG_ERROR, "app", error, "fatal");
     if (app->exit_code == 0)
         app->exit_code = error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
     begin_stop(app, "a fatal error");
@@ -393,9 +385,9 @@ static void make_context(struct app *app, struct rcpt_config *config, const char
     context->config_path = config_path;
     context->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
     context->started_ms = context->loaded_ms = app_wall_ms();
+    context->database = &app->database;
     context->host = (struct app_host){.owner = app,
                                       .fail = host_fail,
-                                      .halt = host_halt,
                                       .update_readiness = host_update_readiness,
                                       .check_drain = host_check_drain,
                                       .reasons = host_reasons};

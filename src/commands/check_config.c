@@ -1,13 +1,15 @@
 /* `receiptd check-config`: loads the file as the daemon would, asks librdkafka about its
- * properties, prints notes about weak settings. Connects to nothing. The pages of the reference and
- * the example come from here too. */
+ * properties, prints notes about weak settings. Connects to nothing, unless it is to check the
+ * database too. The pages of the reference and the example come from here too. */
 #include <stdio.h>
 #include <sysexits.h>
 
 #include "base/document.h"
 #include "command.h"
 #include "config/pipelines.h"
+#include "inbox_check.h"
 #include "kafka/consumer.h"
+#include "postgres/sql.h"
 
 /* The library knows its properties, the table of keys does not. A mistyped name must not be printed
  * either: by its name alone one knows whether a value is a secret. */
@@ -70,6 +72,47 @@ static void note_pipelines(const struct rcpt_config *config)
     rcpt_arena_fini(&arena);
 }
 
+/* ---- the database ---- */
+
+/* What `receiptd migrate` would still do to the inbox, as notes; then the statements, if there is an
+ * inbox to prepare them on. */
+static bool check_inbox(struct command_context *context)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    const char *const values[] = {context->config->postgres.schema, place.schema, place.table};
+    struct rcpt_session_rows *state = rcpt_session_query(
+        context->session, rcpt_sql("migrate/state"), 3, values, &context->error);
+    if (state == NULL)
+        return false;
+    const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
+    bool there = rcpt_session_rows_text(state, 0, "inbox_kind") != NULL;
+    if (!there)
+        print_note(NULL, "postgres.schema", "there is no inbox yet", "run receiptd migrate");
+    if (unseen != NULL) {
+        fprintf(stderr, "note: inbox.table: columns that message_inbox does not show yet: %s; run "
+                        "receiptd migrate\n",
+                unseen);
+    }
+    rcpt_session_rows_free(state);
+    return !there || inbox_check_statements(context, NULL);
+}
+
+/* In a transaction that reads: planning a statement runs nothing. */
+static bool check_database(struct rcpt_config *config, const struct command_call *call,
+                           struct rcpt_error *error)
+{
+    struct command_context context = {.config = config};
+    bool good = command_connect(&context, call, true) &&
+                rcpt_session_begin(context.session, "READ ONLY", &context.error) &&
+                inbox_check_table(&context) && check_inbox(&context);
+    if (context.session != NULL)
+        rcpt_session_rollback(context.session);
+    rcpt_session_close(context.session);
+    *error = context.error;
+    return good;
+}
+
 int command_check_config(const struct command_call *call)
 {
     bool print = command_option(call, "print") != NULL;
@@ -85,7 +128,8 @@ int command_check_config(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    if (!check_properties(config, call->config_path, &error)) {
+    if (!check_properties(config, call->config_path, &error) ||
+        (command_option(call, "connect") != NULL && !check_database(config, call, &error))) {
         rcpt_config_free(config);
         return command_fail(&error);
     }

@@ -241,6 +241,12 @@ static bool check_row(struct checker *checker, const struct rcpt_config_row *row
 {
     struct value value = {row, label, node, (row->flags & RCPT_CONFIG_SECRET) != 0, NULL};
     bool unset = is_unset(row, node);
+    const char *given = row->environment != NULL ? getenv(row->environment) : NULL;
+    if (unset && given != NULL && given[0] != '\0') {
+        rcpt_config_write_plain(&checker->writer, row->path);
+        rcpt_config_write_text(&checker->writer, given);
+        return true;
+    }
     if (unset && row->flags & (RCPT_CONFIG_NULLABLE | RCPT_CONFIG_REQUIRED))
         return true;
     rcpt_config_write_plain(&checker->writer, row->path);

@@ -86,9 +86,9 @@ static const struct rcpt_config_row rows[] = {
     {"kafka.group", RCPT_CONFIG_TEXT, ACTIVE, AT(kafka.group), .initial = "receiptd", .min = 1,
      .max = 249, .doc = "consumer group: instances of one group share the partitions"},
     {"kafka.instance_id", RCPT_CONFIG_TEXT, NULLABLE, AT(kafka.instance_id), .min = 1, .max = 249,
-     .example = "receiptd-0",
-     .doc = "static membership: a restart within the session time-out moves no partitions; unique "
-            "for each instance"},
+     .environment = "RECEIPTD_INSTANCE_ID", .example = "receiptd-0",
+     .doc = "static membership: an instance that starts again goes on at once with its partitions; "
+            "unique for each. Default: environment variable `RECEIPTD_INSTANCE_ID`, if it is set"},
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &pair_record,
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
@@ -123,8 +123,8 @@ static const struct rcpt_config_row rows[] = {
      * the lock for longer than zombie_timeout is ended by the control connection. */
     {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
      .initial = "5s", .min = 10, .max = 10 * MINUTE,
-     .doc = "a transaction that waits longer for a lock is rolled back, and the sessions that "
-            "block it are examined"},
+     .doc = "a transaction that waits longer for a lock is rolled back; the log names the session "
+            "that holds it"},
     {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
      .initial = "30s", .min = 100, .max = HOUR,
      .doc = "a statement that runs longer is cancelled by the server"},
@@ -132,7 +132,7 @@ static const struct rcpt_config_row rows[] = {
      .initial = "10s", .min = 100, .max = 10 * MINUTE, .doc = "limit for making a connection"},
     {"postgres.zombie_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.zombie_timeout_ms),
      .initial = "10s", .min = 100, .max = HOUR,
-     .doc = "a session of the same role that has blocked a lane for longer is terminated"},
+     .doc = "a session of receiptd that has blocked a lane for longer is terminated"},
     {"postgres.retry_min", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_min_ms), .initial = "100ms",
      .min = 1, .max = HOUR, .doc = "shortest back-off before the next attempt"},
     {"postgres.retry_max", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_max_ms), .initial = "10s",
@@ -336,8 +336,9 @@ static const struct rcpt_config_row rows[] = {
      .initial = "20s", .min = 100, .max = 10 * MINUTE,
      .doc = "a client that takes nothing of an answer for so long is cut off"},
 
-    {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
-     .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
+    {"intake.accounts", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(intake.accounts, intake.accounts_count), .initial = "[]", .max = 10000,
+     .record = &rcpt_config_account_record,
      .doc = "one entry for each gateway and tenant; docs/gateways.md shows some"},
 
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),

@@ -48,6 +48,8 @@ struct rcpt_config_row {
     const cyaml_strval_t *choices;
     unsigned choice_count;
     const struct rcpt_config_table *record;
+    const char
+        *environment;    /* variable that gives the value of a key that is not set; NULL: none */
     const char *example; /* value in config/receiptd.yaml where it is not the default */
     const char *doc;     /* one line */
 };

@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include "base/outage.h"
 #include "config/config.h"
 #include "metrics.h"
 #include "postgres/connection.h"
@@ -24,7 +25,6 @@
 struct app_host { /* callbacks of the owner; `owner` is their first argument */
     void *owner;
     void (*fail)(void *owner, const struct rcpt_error *error);
-    void (*halt)(void *owner, const struct rcpt_error *error);
     void (*update_readiness)(void *owner);
     void (*check_drain)(void *owner);
     unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
@@ -55,12 +55,15 @@ struct app_context {
     struct rcpt_metrics *metrics;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_host host;
+    struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
     struct app_ticker *tickers;
+    struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
-    bool ready, was_ready;         /* as logged last; once at least */
-    bool halted;                   /* some of the work stands still until an operator acts */
-    int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
-    unsigned open;                 /* things that have to say that they are closed */
+    bool ready, was_ready; /* as logged last; once at least */
+    unsigned halted;       /* how much of the work stands still until an operator acts */
+    char halt_reason[APP_REASON_BYTES]; /* of the last halt */
+    int64_t started_ms, loaded_ms;      /* the process, the configuration; since 1970 */
+    unsigned open;                      /* things that have to say that they are closed */
     char instance[APP_INSTANCE_BYTES];
 };
 
@@ -79,8 +82,10 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
 
 /* Logs the error and drains; the process ends with error->exit_code. */
 void app_fail(const struct app_context *context, const struct rcpt_error *error);
-/* Part of the work stands still: logs it, not ready from now on. */
-void app_halt(const struct app_context *context, const struct rcpt_error *error);
+/* Part of the work stands still: logs it, not ready until app_go_on(). */
+void app_halt(struct app_context *context, const struct rcpt_error *error);
+/* Ends one halt: what stood still goes on. */
+void app_go_on(struct app_context *context);
 /* Something may have changed that readiness depends on. */
 void app_update_readiness(const struct app_context *context);
 /* Something settled: goes on with the drain if one is under way. */
@@ -88,8 +93,11 @@ void app_check_drain(const struct app_context *context);
 /* Everything that stands in the way, the most important first; returns how many. */
 unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS]);
 
-/* The error with its hint, as a reason. */
-void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error);
+/* The reason "STATE: CAUSE; HINT: …" of an error. */
+void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
+                    const struct rcpt_error *error);
+/* The reason without its cause, which is logged where it occurs. */
+void app_name_state(char state[APP_REASON_BYTES], const char *reason);
 
 /* Something that has been opened says later that it is closed; a handle of the loop, which must not
  * need its data any more, does so by itself. */

@@ -111,6 +111,20 @@ METRIC(LANE_RECORDS, "receiptd_lane_queued_records", GAUGE, LABELS("lane"), .mos
        .help = "Records that the lane holds")
 
 /* Kafka and PostgreSQL */
+METRIC(TOPIC_PARTITIONS, "receiptd_topic_partitions", GAUGE, LABELS("reader", "topic"), .most = 300,
+       .help = "Partitions that the topic has, whoever consumes them; reader: receipts, folds or "
+               "actions")
+METRIC(PLACE_POSITION, "receiptd_topic_partition_position", GAUGE,
+       LABELS("reader", "topic", "partition"), .most = MOST_PARTITIONS,
+       .help = "Everything below this offset is applied, by whichever instance; of all partitions")
+METRIC(PLACE_LAG, "receiptd_topic_partition_lag_records", GAUGE,
+       LABELS("reader", "topic", "partition"), .most = MOST_PARTITIONS,
+       .help = "Records above the position in the database, of all partitions; absent while it is "
+               "not known")
+METRIC(PLACE_OWNED, "receiptd_topic_partition_owned", GAUGE, LABELS("reader", "topic", "partition"),
+       .most = MOST_PARTITIONS,
+       .help = "1 while the group has given the partition to a receiptd, 0 while nobody or another "
+               "program has it; absent while that is not known")
 METRIC(PARTITIONS_ASSIGNED, "receiptd_partitions_assigned", GAUGE,
        .help = "Partitions that this instance consumes")
 METRIC(REBALANCES, "receiptd_rebalances_total", COUNTER, LABELS("kind"), .most = 3,

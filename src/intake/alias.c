@@ -27,9 +27,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct rcpt_intake *intake = context;
     (void)pg;
-    /* Once per outage: every attempt to reconnect comes by here. */
-    if (intake->database != INTAKE_DATABASE_DOWN)
-        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "aliases cannot be looked up");
+    (void)error; /* logged by the connection */
     intake->database = INTAKE_DATABASE_DOWN;
     struct delivery *delivery = intake->waiting;
     intake->waiting = intake->last_waiting = NULL;
@@ -51,7 +49,7 @@ static const char *dsn_of(const struct rcpt_config *config)
 }
 
 /* A new password takes effect with the next connection. */
-void rcpt_intake_apply_config(struct rcpt_intake *intake)
+void intake_apply_dsn(struct rcpt_intake *intake)
 {
     if (intake->pg != NULL)
         rcpt_pg_set_dsn(intake->pg, dsn_of(intake->config));
@@ -161,8 +159,8 @@ static void put_asked(struct rcpt_intake *intake, bool accounts)
 static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
 {
     for (size_t i = 0; i < intake->account_count; i++)
-        if (strcmp(intake->accounts[i].name, name) == 0)
-            return intake->accounts[i].number;
+        if (strcmp(intake->accounts[i]->name, name) == 0)
+            return intake->accounts[i]->number;
     return UINT32_MAX;
 }
 

@@ -274,7 +274,17 @@ static void hold(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t
                                               list->elems[i].partition);
 }
 
-/* An empty assignment is answered at once, since the owner has nothing to read for it. */
+/* Nothing is to be read for it. */
+static void answer_spare(struct rcpt_kafka *kafka)
+{
+    rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
+    answer_assign(kafka, none);
+    rd_kafka_topic_partition_list_destroy(none);
+    if (kafka->callbacks.on_spare != NULL && kafka->life == LIFE_OPEN && !kafka->health.fatal)
+        kafka->callbacks.on_spare(kafka->callbacks.context);
+}
+
+/* An empty assignment is answered at once. */
 static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_list_t *list)
 {
     rcpt_log_info("kafka", "group %s: %d partitions assigned", kafka->settings.group, list->cnt);
@@ -283,9 +293,7 @@ static void on_assign(struct rcpt_kafka *kafka, const rd_kafka_topic_partition_l
     if (list->cnt == 0 && kafka->held != NULL) /* its answer is the answer to both */
         return;
     if (list->cnt == 0 || kafka->life != LIFE_OPEN || kafka->health.fatal) {
-        rd_kafka_topic_partition_list_t *none = rd_kafka_topic_partition_list_new(0);
-        answer_assign(kafka, none);
-        rd_kafka_topic_partition_list_destroy(none);
+        answer_spare(kafka);
         return;
     }
     hold(kafka, list);

@@ -438,6 +438,10 @@ void rcpt_kafka_close(struct rcpt_kafka *kafka, int64_t deadline_ms)
     kafka->life = LIFE_CLOSE_ASKED;
     kafka->polling = false;
     kafka->close_deadline_ms = rcpt_kafka_now_ms(kafka) + deadline_ms;
+    if (kafka->survey_handle != NULL)
+        rcpt_kafka_destroy_handle(kafka->workers, kafka->survey_handle, DESTROY_FLOOR_MS, NULL,
+                                  NULL);
+    kafka->survey_handle = NULL;
     uv_timer_start(&kafka->tick, on_tick, CLOSING_TICK_MS, CLOSING_TICK_MS);
     rcpt_kafka_again(kafka);
 }

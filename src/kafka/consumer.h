@@ -58,7 +58,9 @@ struct rcpt_kafka_callbacks {
     /* The group gave these partitions. Held until rcpt_kafka_assign is called with start offsets
      * (may take seconds). */
     void (*on_assigned)(void *context, const struct rcpt_kafka_partition *partitions, size_t count);
-    /* The group takes these away; `lost`: others may own them already. When it returns they are
+    /* The group has answered, and there is no further partition for this member. NULL: no callback. */
+    void (*on_spare)(void *context);
+    /* The group takes these away, and another answer of the group follows; `lost`: others may own them already. When it returns they are
      * gone. Also called when an assignment that is still held is withdrawn. */
     void (*on_revoked)(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost);

@@ -6,6 +6,7 @@
  * inflate.c     a bound on what librdkafka inflates
  * oversized.c   how a batch beyond that bound is passed over
  * cluster.c     lookups in threads: cluster id, partition counts, watermarks
+ * survey.c      what a client from outside sees of the group's topics: ends, owners, notes
  * advice.c      what to do about troubles of TLS and passwords, with the values that are set
  * health.c      which errors mean what, transitions of health, rate-limited logs
  * settings.c    properties: defaults, the protocol's own, checks
@@ -109,6 +110,7 @@ struct rcpt_kafka {
     unsigned open_handles;
 
     struct rcpt_kafka_workers *workers;
+    rd_kafka_t *survey_handle; /* NULL: none yet, or a survey is under way */
 
     struct partition **partitions;
     size_t partition_count, partition_capacity;

@@ -3,6 +3,7 @@
  * consumer.c, cluster.c, the clients that send, and check-config.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sysexits.h>
@@ -13,10 +14,12 @@
 #define MESSAGE_BYTES 512u
 
 /* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */
+#define VERSION_OLDEST             0x020002ff
 #define VERSION_SCRAM_MENDED       0x020601ff /* the client nonce was sent twice before */
 #define VERSION_COOPERATIVE_MENDED 0x020601ff
 #define VERSION_RACK_MENDED        0x020601ff
 #define CLIENT_ID_MAX              64u /* longer ones crash some releases */
+#define HEARTBEAT_MS               1000
 
 struct refusal {
     const char *name;
@@ -88,7 +91,8 @@ static const struct rcpt_kafka_property defaults[] = {
     {"socket.nagle.disable", "true"},
     {"socket.keepalive.enable", "true"},
     {"topic.metadata.refresh.interval.ms", "10000"},
-    {"session.timeout.ms", "45000"},
+    /* How long the partitions of an instance that was killed stand still. */
+    {"session.timeout.ms", "10000"},
     {"reconnect.backoff.max.ms", "5000"},
 };
 
@@ -279,6 +283,16 @@ static bool set_queue_backoff(rd_kafka_conf_t *conf, struct rcpt_error *error)
     return rcpt_kafka_set_property(conf, "topic.metadata.refresh.interval.ms", "100", error);
 }
 
+/* A member learns by its heartbeat that the group changes: each second, and at least three times
+ * within a session of the user's. */
+static bool set_heartbeat(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
+                          struct rcpt_error *error)
+{
+    const char *session = rcpt_kafka_property(settings, "session.timeout.ms");
+    long long beat = session != NULL ? strtoll(session, NULL, 10) / 3 : HEARTBEAT_MS;
+    return set_number(conf, "heartbeat.interval.ms", clamp((size_t)beat, 1, HEARTBEAT_MS), error);
+}
+
 /* What only a member of the group needs. */
 static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *settings,
                        const struct fetch_limits *limits, struct rcpt_error *error)
@@ -286,10 +300,21 @@ static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *
     return rcpt_kafka_set_property(conf, "group.id", settings->group, error) &&
            (settings->instance_id == NULL ||
             rcpt_kafka_set_property(conf, "group.instance.id", settings->instance_id, error)) &&
-           set_queue_backoff(conf, error) &&
+           set_heartbeat(conf, settings, error) && set_queue_backoff(conf, error) &&
            set_number(conf, "queued.max.messages.kbytes", limits->queued_kbytes, error) &&
            set_number(conf, "queued.min.messages", limits->queued_messages, error) &&
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
+}
+
+/* Checked when the process runs, since the library is another one than at the build. */
+static bool check_library(struct rcpt_error *error)
+{
+    if (rd_kafka_version() >= VERSION_OLDEST)
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "librdkafka %s is too old: 2.0.2 or newer",
+                     rd_kafka_version_str());
+    rcpt_error_hint(error, "upgrade the library, or look for an old one in LD_LIBRARY_PATH");
+    return false;
 }
 
 /* The user's properties come last; those that would break the protocol were refused before. */
@@ -297,7 +322,7 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
+    if (!check_library(error) || !rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
         !rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         (limits != NULL && !set_member(conf, settings, limits, error)) ||

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/version.h"
+#include "host/places.h"
 #include "kafka/consumer.h"
 #include "measure.h"
 #include "measure_process.h"
@@ -207,7 +208,7 @@ static double seconds_between(int64_t shows_ms, int64_t now_ms)
 /* For the line of the service manager; the page has it per partition. */
 double measure_lag_seconds(const struct measure *measure)
 {
-    int64_t now_ms = app_wall_ms(), high, lag;
+    int64_t now_ms = app_wall_ms();
     double oldest = 0;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(measure->receipts));
          slot++) {
@@ -215,31 +216,32 @@ double measure_lag_seconds(const struct measure *measure)
             continue;
         struct rcpt_engine_partition_view view =
             rcpt_engine_view_partition(receipts_engine(measure->receipts), slot);
-        (void)receipts_view_partition(measure->receipts, slot, &high, &lag);
+        int64_t lag = receipts_partition_lag(measure->receipts, slot);
         double seconds = seconds_between(shows_ms(measure, &view, lag, now_ms), now_ms);
         oldest = seconds > oldest ? seconds : oldest;
     }
     return oldest;
 }
 
-/* Returns the partition's lag in seconds. Lag in records is left out while the high watermark is
- * unknown. */
+/* Returns the partition's lag in seconds. What is not known is left out. */
 static double collect_partition(struct measure *measure, uint32_t slot, int64_t now_ms)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
     struct rcpt_engine_partition_view view =
         rcpt_engine_view_partition(receipts_engine(measure->receipts), slot);
-    int64_t high, lag;
+    int64_t lag = receipts_partition_lag(measure->receipts, slot);
     char number[12];
     snprintf(number, sizeof(number), "%d",
              rcpt_engine_slot_partition(receipts_engine(measure->receipts), slot));
     const char *const *labels =
         RCPT_LABELS(rcpt_engine_slot_topic(receipts_engine(measure->receipts), slot), number);
-    if (receipts_view_partition(measure->receipts, slot, &high, &lag))
+    if (lag >= 0)
         rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_RECORDS, labels, (double)lag);
+    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
+    if (lag < 0 && view.oldest_ms < 0)
+        return 0;
     int64_t shows = shows_ms(measure, &view, lag, now_ms);
     double seconds = seconds_between(shows, now_ms);
-    rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_POSITION, labels, (double)view.committed);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_LAG_SECONDS, labels, seconds);
     rcpt_metrics_set(metrics, RCPT_METRIC_PARTITION_SHOWS, labels, (double)shows / 1000);
     return seconds;
@@ -270,6 +272,41 @@ static void collect_partitions(struct measure *measure)
     set(measure, RCPT_METRIC_PARTITIONS_ASSIGNED, assigned);
 }
 
+/* What is not known is left out. */
+static void set_place(struct rcpt_metrics *metrics, const char *reader,
+                      const struct app_place *place)
+{
+    char number[12];
+    snprintf(number, sizeof(number), "%d", place->partition);
+    const char *const *labels = RCPT_LABELS(reader, place->topic, number);
+    if (place->position >= 0)
+        rcpt_metrics_set(metrics, RCPT_METRIC_PLACE_POSITION, labels, (double)place->position);
+    if (place->lag >= 0)
+        rcpt_metrics_set(metrics, RCPT_METRIC_PLACE_LAG, labels, (double)place->lag);
+    if (place->owner != RCPT_KAFKA_OWNER_UNKNOWN)
+        rcpt_metrics_set(metrics, RCPT_METRIC_PLACE_OWNED, labels,
+                         place->owner == RCPT_KAFKA_OWNER_OURS);
+    rcpt_metrics_set(metrics, RCPT_METRIC_TOPIC_PARTITIONS, RCPT_LABELS(reader, place->topic),
+                     place->partition + 1); /* the last of the topic counts */
+}
+
+/* All partitions of the topics, whoever has them. */
+static void collect_places(struct measure *measure)
+{
+    struct rcpt_metrics *metrics = measure->context->metrics;
+    struct app_place place;
+    for (unsigned metric = RCPT_METRIC_TOPIC_PARTITIONS; metric <= RCPT_METRIC_PLACE_OWNED;
+         metric++)
+        rcpt_metrics_begin(metrics, metric);
+    for (const struct app_places *places = measure->context->places; places != NULL;
+         places = app_places_next(places))
+        for (size_t index = 0; app_places_get(places, index, &place); index++)
+            set_place(metrics, app_places_reader(places), &place);
+    for (unsigned metric = RCPT_METRIC_TOPIC_PARTITIONS; metric <= RCPT_METRIC_PLACE_OWNED;
+         metric++)
+        rcpt_metrics_end(metrics, metric);
+}
+
 /* Lanes may have fewer connections after a reload: the others disappear. */
 static void collect_connections(struct measure *measure)
 {
@@ -293,7 +330,7 @@ static void collect_state(struct measure *measure)
                      RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), config_hash), 1);
     rcpt_metrics_end(context->metrics, RCPT_METRIC_BUILD);
     set(measure, RCPT_METRIC_READY, context->ready);
-    set(measure, RCPT_METRIC_HALTED, context->halted);
+    set(measure, RCPT_METRIC_HALTED, context->halted > 0);
     set(measure, RCPT_METRIC_PAUSED, receipts_hold(measure->receipts) != RECEIPTS_HOLD_NONE);
     set(measure, RCPT_METRIC_LAST_RELOAD, (double)context->loaded_ms / 1000);
     set(measure, RCPT_METRIC_LAST_COMMIT, (double)measure_last_commit_ms(measure) / 1000);
@@ -316,6 +353,7 @@ char *measure_page(struct measure *measure, enum rcpt_metrics_format format, siz
     collect_gateways(measure);
     collect_lanes(measure);
     collect_partitions(measure);
+    collect_places(measure);
     collect_connections(measure);
     measure_process(metrics, measure->context->started_ms);
     if (measure->context->tracer != NULL)

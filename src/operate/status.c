@@ -9,6 +9,7 @@
 
 #include "base/version.h"
 #include "kafka/consumer.h"
+#include "places_view.h"
 #include "postgres/session.h"
 #include "status.h"
 
@@ -33,6 +34,16 @@ static void number(struct rcpt_json *json, const char *name, int64_t value)
 {
     rcpt_json_key(json, name);
     rcpt_json_int(json, value);
+}
+
+/* null: not known. */
+static void number_or_null(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    if (value >= 0)
+        rcpt_json_int(json, value);
+    else
+        rcpt_json_null(json);
 }
 
 static void flag(struct rcpt_json *json, const char *name, bool value)
@@ -106,22 +117,16 @@ static void write_config(const struct status *status, struct rcpt_json *json)
     rcpt_json_end_object(json);
 }
 
-/* lag_records is null while the high watermark is unknown. */
+/* lag_records is null while the end of the log is not known. */
 static void write_partition(const struct status *status, struct rcpt_json *json, uint32_t slot)
 {
     struct rcpt_engine_partition_view view =
         rcpt_engine_view_partition(receipts_engine(status->receipts), slot);
-    int64_t high, lag;
     rcpt_json_begin_object(json);
     text(json, "topic", rcpt_engine_slot_topic(receipts_engine(status->receipts), slot));
     number(json, "partition", rcpt_engine_slot_partition(receipts_engine(status->receipts), slot));
     number(json, "position", view.committed);
-    bool known = receipts_view_partition(status->receipts, slot, &high, &lag);
-    rcpt_json_key(json, "lag_records");
-    if (known)
-        rcpt_json_int(json, lag);
-    else
-        rcpt_json_null(json);
+    number_or_null(json, "lag_records", receipts_partition_lag(status->receipts, slot));
     instant(json, "oldest_unapplied_at", view.oldest_ms);
     rcpt_json_end_object(json);
 }
@@ -244,10 +249,11 @@ void status_write(const struct status *status, struct rcpt_json *json)
     rcpt_json_key(json, "readiness");
     status_write_readiness(status, json);
     text(json, "hold", hold_name(receipts_hold(status->receipts)));
-    flag(json, "halted", status->context->halted);
+    flag(json, "halted", status->context->halted > 0);
     flag(json, "stopping", app_is_stopping(status->context));
     write_kafka(status, json);
     write_assignment(status, json);
+    places_write(status->context, json);
     rcpt_json_key(json, "lanes");
     status_write_lanes(status, json);
     write_connections(status, json);
@@ -287,17 +293,22 @@ void status_describe(void *context, char text[SUPERVISOR_STATUS_BYTES])
                  app_is_stopping(status->context) ? "%.200s" : "not ready: %.200s", reasons[0]);
         return;
     }
-    snprintf(text, SUPERVISOR_STATUS_BYTES,
-             "%.0f receipts/s; %" PRId64 " records, %.1f s behind; %u partitions", rate,
-             receipts_lag(status->receipts), measure_lag_seconds(status->measure),
+    int64_t lag = receipts_lag(status->receipts);
+    char shown[64] = "lag not known";
+    if (lag >= 0)
+        snprintf(shown, sizeof(shown), "%" PRId64 " records, %.1f s behind", lag,
+                 measure_lag_seconds(status->measure));
+    snprintf(text, SUPERVISOR_STATUS_BYTES, "%.0f receipts/s; %s; %u partitions", rate, shown,
              receipts_assigned(status->receipts));
 }
 
-/* Lag over all partitions of this instance. */
+/* This instance's own, then all partitions of all topics. */
 static void print_partitions(const struct status *status, FILE *out)
 {
-    fprintf(out, "partitions      %u, %" PRId64 " records behind\n",
-            receipts_assigned(status->receipts), receipts_lag(status->receipts));
+    char lag[PLACES_LAG_BYTES];
+    fprintf(out, "partitions      %u, %s behind\n", receipts_assigned(status->receipts),
+            places_describe_lag(receipts_lag(status->receipts), lag));
+    places_print(status->context, out);
 }
 
 /* Connection 0 is the control connection, lanes have the others. */
@@ -380,11 +391,20 @@ void status_log_counts(struct status *status)
     *last = *now;
 }
 
-/* The end logs its own line. */
+/* Lanes that find their positions as they left them have done nothing. */
+static bool is_idle(const struct status *status)
+{
+    struct rcpt_engine_stats now = *rcpt_engine_get_stats(receipts_engine(status->receipts));
+    now.resync_same = status->last_stats.resync_same;
+    return memcmp(&now, &status->last_stats, sizeof(now)) == 0 &&
+           receipts_lag(status->receipts) == 0;
+}
+
+/* The end logs its own line. An idle daemon has nothing to say. */
 static void on_timer(uv_timer_t *timer)
 {
     struct status *status = timer->data;
-    if (!app_is_stopping(status->context))
+    if (!app_is_stopping(status->context) && !is_idle(status))
         status_log_counts(status);
 }
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "base/error.h"
+#include "base/outage.h"
 #include "sqlstate.h"
 
 struct rcpt_pg;
@@ -64,6 +64,7 @@ struct rcpt_pg_settings {
     const struct rcpt_pg_statement
         *statements; /* prepared on every connect, in order; borrowed for life */
     size_t statement_count;
+    struct rcpt_outage *outage; /* shared by connections to one server; NULL: its own */
     void *context;
     /* Connected, session set up, statements prepared, plans checked, server identity accepted. */
     void (*on_ready)(void *context, struct rcpt_pg *pg);

@@ -62,10 +62,11 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "rollup"},         {.name = "parked_probe", .must_use_index_on = INBOX},
         {.name = "pins_read"},      {.name = "progress_read"},
         {.name = "synchronous"},    {.name = "pins_insert"},
-        {.name = "partitions_add"}, {.name = "evict"},
+        {.name = "partitions_add"}, {.name = "blockers"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
         {.name = "timeline_trim"},  {.name = "ladder_read"},
         {.name = "folds_left"},     {.name = "row_security"},
+        {.name = "places"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

@@ -16,10 +16,11 @@ static enum standing standing_of(struct receipts *receipts, uint32_t slot, int64
     struct rcpt_engine_partition_view view = rcpt_engine_view_partition(receipts->engine, slot);
     if (view.oldest_ms >= 0)
         return now_ms - view.oldest_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
-    int64_t high, lag, age_ms = view.newest_ms >= 0 ? now_ms - view.newest_ms : -1;
-    if (!receipts_view_partition(receipts, slot, &high, &lag))
+    int64_t high = consume_fetched_high(receipts, slot);
+    int64_t age_ms = view.newest_ms >= 0 ? now_ms - view.newest_ms : -1;
+    if (high < 0)
         return STANDING_FRESH; /* not known yet */
-    if (lag > 0)
+    if (high > view.committed)
         return age_ms < BEHIND_MS ? STANDING_FRESH : STANDING_BEHIND;
     return age_ms >= 0 && age_ms < IDLE_MS ? STANDING_FRESH : STANDING_IDLE;
 }

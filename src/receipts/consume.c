@@ -123,12 +123,23 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES, RCPT_LABELS("assigned"),
                      1);
     receipts->joined = true;
+    app_places_refresh(receipts->places);
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_start(receipts->assignment, slots, count, app_now(receipts->context));
     free(slots);
 }
 
-/* Batches in flight finish: the fence decides whether they count. */
+/* The instance is ready without a partition, as long as others have them. */
+static void on_spare(void *context)
+{
+    struct receipts *receipts = context;
+    receipts->joined = true;
+    app_places_refresh(receipts->places);
+    app_update_readiness(receipts->context);
+}
+
+/* Batches in flight finish: the fence decides whether they count. Until the group answers again,
+ * nobody may have the partitions. */
 static void on_revoked(void *context, const struct rcpt_kafka_partition *partitions, size_t count,
                        bool lost)
 {
@@ -136,7 +147,7 @@ static void on_revoked(void *context, const struct rcpt_kafka_partition *partiti
     rcpt_log_info("receipts", "%s %zu partitions", lost ? "lost" : "revoked", count);
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_REBALANCES,
                      RCPT_LABELS(lost ? "lost" : "revoked"), 1);
-    receipts->joined &= !lost;
+    receipts->joined = false;
     uint32_t *slots = slots_of(receipts, partitions, count);
     rcpt_assignment_revoke(receipts->assignment, slots, count, app_now(receipts->context));
     free(slots);
@@ -242,6 +253,7 @@ static void on_cluster(void *context, const char *cluster_id,
                        const struct rcpt_kafka_topic_info *topics, size_t count)
 {
     struct receipts *receipts = context;
+    app_places_refresh(receipts->places);
     rcpt_assignment_set_cluster(receipts->assignment, cluster_id != NULL ? cluster_id : "");
     for (size_t index = 0; index < count; index++)
         rcpt_assignment_set_topic(receipts->assignment, topics[index].topic,
@@ -265,7 +277,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     }
     receipts->kafka_healthy = healthy;
     if (!healthy)
-        app_set_reason(receipts->kafka_reason, error);
+        app_set_reason(receipts->kafka_reason, "Kafka is in trouble", error);
     app_update_readiness(receipts->context);
 }
 
@@ -297,6 +309,7 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
         .callbacks = {.context = receipts,
                       .on_cluster = on_cluster,
                       .on_assigned = on_assigned,
+                      .on_spare = on_spare,
                       .on_revoked = on_revoked,
                       .wants = wants,
                       .on_message = on_message,
@@ -362,28 +375,40 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
     return true;
 }
 
-/* False: the end of the log is not known yet. */
-bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int64_t *high,
-                             int64_t *lag)
+/* As of the last fetch, which may be long ago; -1: nothing was fetched. */
+int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot)
 {
-    *high = receipts->kafka == NULL
-                ? -1
-                : rcpt_kafka_high_watermark(receipts->kafka,
-                                            rcpt_engine_slot_topic(receipts->engine, slot),
-                                            rcpt_engine_slot_partition(receipts->engine, slot));
-    int64_t committed = rcpt_engine_committed(receipts->engine, slot);
-    *lag = *high > committed ? *high - committed : 0;
-    return *high >= 0;
+    return receipts->kafka == NULL
+               ? -1
+               : rcpt_kafka_high_watermark(receipts->kafka,
+                                           rcpt_engine_slot_topic(receipts->engine, slot),
+                                           rcpt_engine_slot_partition(receipts->engine, slot));
 }
 
-/* Over the assigned partitions whose end is known. */
+/* The last survey proves that the end of the log is known; a fetch may know a later one. */
+int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot)
+{
+    struct app_place place;
+    if (!app_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
+                         rcpt_engine_slot_partition(receipts->engine, slot), &place) ||
+        place.high < 0)
+        return -1;
+    int64_t fetched = consume_fetched_high(receipts, slot);
+    int64_t high = fetched > place.high ? fetched : place.high;
+    int64_t committed = rcpt_engine_committed(receipts->engine, slot);
+    return high > committed ? high - committed : 0;
+}
+
 int64_t receipts_lag(const struct receipts *receipts)
 {
-    int64_t sum = 0, high, lag;
+    int64_t sum = 0;
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++) {
-        if (rcpt_engine_is_assigned(receipts->engine, slot) &&
-            receipts_view_partition(receipts, slot, &high, &lag))
-            sum += lag;
+        if (!rcpt_engine_is_assigned(receipts->engine, slot))
+            continue;
+        int64_t lag = receipts_partition_lag(receipts, slot);
+        if (lag < 0)
+            return -1;
+        sum += lag;
     }
     return sum;
 }

@@ -5,6 +5,7 @@
 #include "receipts.h"
 
 #include "core/assignment.h"
+#include "host/places.h"
 #include "kafka/consumer.h"
 #include "postgres/ask.h"
 
@@ -21,12 +22,14 @@ struct receipts {
     struct rcpt_decoder *decoder;
     struct rcpt_kafka *kafka; /* NULL: not started, or closed */
     struct rcpt_asker control;
+    struct app_places *places;                       /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
     struct transition_subscriber *subscribers;
     struct lanes *lanes;
     struct parking *parking;
     struct rollup *rollup;
     struct blockers *blockers;
+    struct rcpt_outage refusals; /* of batches; its members are lanes */
     struct app_ticker ticker;
     char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
 
@@ -38,7 +41,7 @@ struct receipts {
     /* consume.c */
     enum receipts_hold hold;
     bool kafka_healthy, subscribed, starved, kafka_closing;
-    bool joined; /* the group has given partitions, or none, and has not taken them as lost */
+    bool joined; /* the group has given partitions, or none, and has taken none since */
     char kafka_reason[APP_REASON_BYTES];
     uv_timer_t commit_timer;
 
@@ -54,6 +57,7 @@ void consume_query_lows(void *context, uint32_t serial, const struct rcpt_assign
 void consume_assign(void *context, const struct rcpt_assignment_start *starts, size_t count);
 void consume_seek(void *context, uint32_t slot, int64_t offset);
 void consume_reassign(void *context, uint32_t slot, int64_t offset);
+int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct receipts *receipts);
 bool consume_close(struct receipts *receipts, int64_t patience_ms);
@@ -83,7 +87,7 @@ bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_conne
 /* Ports of the engine; their context is that of the receipts. */
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
 /* lanes_log.c; at level debug also how long it took. */
-void lane_log_answer(uint32_t lane, const struct lane_flight *flight,
+void lane_log_answer(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                      const struct rcpt_engine_result *result, const struct rcpt_error *error);
 void lanes_port_read_positions(void *context, uint32_t lane);
 
@@ -146,6 +150,8 @@ struct blockers *blockers_new(struct receipts *receipts);
 void blockers_start(struct blockers *blockers);
 void blockers_free(struct blockers *blockers);
 void blockers_view(const struct blockers *blockers, struct receipts_view *view);
+/* Whom a lane waited for at the last check; "": nobody that was seen. */
+const char *blockers_name(const struct blockers *blockers);
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);

@@ -92,7 +92,6 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     struct receipts *receipts = context;
     receipts->control.up = true;
     rollup_forget(receipts->rollup);
-    rcpt_log_info("receipts", "control is connected");
     positions_tick(receipts);
     if (receipts->control_listener != NULL && !app_is_stopping(receipts->context))
         receipts->control_listener->on_ready(receipts->control_listener->context, pg);
@@ -107,8 +106,7 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     receipts->control.up = false;
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("control"), 1);
-    app_set_reason(receipts->database_reason, error);
-    rcpt_log_warn("receipts", "control is not connected: %s", receipts->database_reason);
+    app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
     app_update_readiness(receipts->context);
 }
 
@@ -161,6 +159,7 @@ static void on_tick(void *context)
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
     positions_tick(receipts);
+    app_places_tick(receipts->places);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
     app_trim_memory(&receipts->burst, rcpt_engine_bytes(receipts->engine),
@@ -181,6 +180,11 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->commit_timer.data = receipts;
     make_engine(receipts);
     positions_start(receipts);
+    receipts->places = app_places_new(&(struct app_places_settings){.context = context,
+                                                                    .reader = "receipts",
+                                                                    .kafka = &receipts->kafka,
+                                                                    .asker = &receipts->control,
+                                                                    .statement = "places"});
     receipts->lanes = lanes_new(receipts);
     receipts->parking = parking_new(receipts);
     receipts->rollup = rollup_new(receipts);
@@ -260,6 +264,7 @@ void receipts_free(struct receipts *receipts)
     rcpt_assignment_free(receipts->assignment);
     rcpt_engine_free(receipts->engine);
     rcpt_decoder_free(receipts->decoder);
+    app_places_free(receipts->places);
     lanes_free(receipts->lanes);
     parking_free(receipts->parking);
     rollup_free(receipts->rollup);
@@ -306,6 +311,9 @@ unsigned receipts_reasons(const struct receipts *receipts,
         reasons[count++] = "joining the consumer group";
     if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
         reasons[count++] = "reading positions";
+    else if (rcpt_assignment_waits_for_log(receipts->assignment))
+        reasons[count++] = "the log of a partition begins above its position: waiting for "
+                           "transactions of the previous owner (postgres.zombie_timeout)";
     return count;
 }
 
@@ -341,10 +349,11 @@ struct receipts_view receipts_look(const struct receipts *receipts)
         [RCPT_ASSIGNMENT_QUERYING] = "asking Kafka for offsets",
         [RCPT_ASSIGNMENT_INSERTING] = "making rows",
         [RCPT_ASSIGNMENT_REFUSED] = "refused"};
-    struct receipts_view view = {.cluster_id = rcpt_assignment_cluster(receipts->assignment),
-                                 .assignment_state =
-                                     states[rcpt_assignment_state(receipts->assignment)],
-                                 .kafka_is_healthy = receipts->kafka_healthy};
+    struct receipts_view view = {
+        .cluster_id = rcpt_assignment_cluster(receipts->assignment),
+        .assignment_state = receipts->joined ? states[rcpt_assignment_state(receipts->assignment)]
+                                             : "joining the group",
+        .kafka_is_healthy = receipts->kafka_healthy};
     parking_view(receipts->parking, &view);
     blockers_view(receipts->blockers, &view);
     return view;

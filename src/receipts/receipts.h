@@ -66,6 +66,7 @@ struct lane_flight {                /* the batch in flight; a lane has at most o
     uint64_t number, sent_ns;
     uint32_t events, messages;
     bool unsubscribed;      /* sent without the file of the selective subscriber */
+    bool is_refused;        /* its last batch was rolled back: its part in the outage */
     bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */
 };
@@ -145,10 +146,9 @@ unsigned receipts_reasons(const struct receipts *receipts,
 /* Whether this instance has the partition of the first topic of receipts that this number falls on,
  * by which work that is not of a partition is shared out. */
 bool receipts_own_share(const struct receipts *receipts, uint32_t number);
-/* High watermark and what lies above the position; false: not known yet. */
-bool receipts_view_partition(const struct receipts *receipts, uint32_t slot, int64_t *high,
-                             int64_t *lag);
-int64_t receipts_lag(const struct receipts *receipts); /* records, over all partitions assigned */
+/* Records above the position; -1: not known. Of one partition, and over all that are assigned. */
+int64_t receipts_partition_lag(const struct receipts *receipts, uint32_t slot);
+int64_t receipts_lag(const struct receipts *receipts);
 unsigned receipts_assigned(const struct receipts *receipts); /* partitions */
 
 struct receipts_connection_view {

@@ -7,6 +7,7 @@
 #ifndef RECEIPTD_TOPICS_INTERNAL_H
 #define RECEIPTD_TOPICS_INTERNAL_H
 
+#include "host/places.h"
 #include "topics.h"
 
 enum topics_state {
@@ -28,12 +29,15 @@ struct topics_partition {
     int64_t rewound_from;  /* records from here on are dropped until one below came; 0: none */
     int64_t rewound_at_ms; /* without a record for REWIND_MS: assigned again, then it is a gap */
     unsigned rewinds;
+    bool stands_still; /* its log ends below the position: until an operator has set it */
 };
 
 struct topics_reader {
     struct topics_settings settings;
     struct rcpt_pg *pg; /* asynchronous commit: positions cover all that it writes */
     struct rcpt_kafka *kafka;
+    struct rcpt_asker asker; /* for `places`: they use the same connection */
+    struct app_places *places;
     struct topics_partition *partitions; /* sorted by topic and number: rows are locked in order */
     size_t partition_count;
     enum topics_state state;

@@ -51,6 +51,7 @@ static void on_cluster(void *context, const char *cluster_id,
 {
     struct topics_reader *reader = context;
     (void)cluster_id;
+    app_places_refresh(reader->places);
     for (size_t index = 0; index < count; index++)
         if (topics[index].partition_count == 0)
             rcpt_log_warn(reader->settings.name, "%s: there is no topic %s yet",
@@ -68,14 +69,10 @@ static void on_assigned(void *context, const struct rcpt_kafka_partition *partit
     if (is_leaving(reader))
         return;
     topics_positions_set(reader, partitions, count);
+    app_places_refresh(reader->places);
     rcpt_log_info(reader->settings.name, "%s: assigned %zu partitions", reader->settings.name,
                   count);
-    if (count > 0) {
-        topics_positions_read(reader);
-        return;
-    }
-    topics_set_state(reader, TOPICS_READY, "no partition is assigned");
-    topics_positions_assign(reader);
+    topics_positions_read(reader);
 }
 
 /* Eager groups give up all partitions at once. */
@@ -107,6 +104,7 @@ static void on_kafka_closed(void *context)
     struct topics_reader *reader = context;
     reader->kafka = NULL;
     reader->subscribed = false;
+    app_places_forget(reader->places);
     topics_positions_forget(reader);
     topics_set_state(reader, TOPICS_CLOSED, "the consumer is closed");
     reader->settings.on_left(reader->settings.owner);
@@ -180,6 +178,7 @@ void topics_tick(struct topics_reader *reader)
 {
     if (!topics_is_open(reader) || is_leaving(reader))
         return;
+    app_places_tick(reader->places);
     topics_positions_tick(reader);
     topics_batch_send(reader);
     topics_batch_continue(reader);
@@ -192,8 +191,7 @@ static void on_ready(void *context, struct rcpt_pg *pg)
 {
     struct topics_reader *reader = context;
     (void)pg;
-    reader->up = true;
-    rcpt_log_info(reader->settings.name, "%s is connected", reader->settings.connection);
+    reader->up = reader->asker.up = true;
     if (topics_is_open(reader) && !is_leaving(reader))
         topics_positions_resync(reader);
 }
@@ -203,11 +201,10 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct topics_reader *reader = context;
     (void)pg;
-    reader->up = false;
+    reader->up = reader->asker.up = false;
     rcpt_metrics_add(reader->settings.context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(reader->settings.connection), 1);
-    rcpt_log_failure(RCPT_LOG_WARN, reader->settings.name, error, "%s is not connected",
-                     reader->settings.connection);
+    (void)error; /* logged by the connection */
 }
 
 /* The connection is there before any consumer, and outlives them. */
@@ -222,6 +219,17 @@ struct topics_reader *topics_new(const struct topics_settings *settings)
     connection.statements = settings->statements;
     connection.statement_count = settings->statement_count;
     reader->pg = rcpt_pg_new(&connection);
+    reader->asker = (struct rcpt_asker){.loop = settings->context->loop,
+                                        .pg = reader->pg,
+                                        .encoder = rcpt_pg_encoder_new(),
+                                        .component = settings->name,
+                                        .prefix = ""};
+    reader->places =
+        app_places_new(&(struct app_places_settings){.context = settings->context,
+                                                     .reader = settings->name,
+                                                     .kafka = &reader->kafka,
+                                                     .asker = &reader->asker,
+                                                     .statement = settings->read_positions});
     rcpt_pg_start(reader->pg);
     return reader;
 }
@@ -237,6 +245,8 @@ static void on_pg_closed(void *context)
     struct topics_reader *reader = context;
     void (*on_closed)(void *closed_context) = reader->on_closed;
     void *closed_context = reader->closed_context;
+    app_places_free(reader->places);
+    rcpt_pg_encoder_free(reader->asker.encoder);
     free(reader);
     on_closed(closed_context);
 }

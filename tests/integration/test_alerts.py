@@ -20,6 +20,8 @@ import psycopg
 import pytest
 
 from oracle import broker, ladder
+from support.daemon import GROUP
+from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
 from support.operations import ControlSocket, Operations
 from support.prometheus import Prometheus
@@ -248,6 +250,16 @@ def fence_conflicts(site):
     second.stop(60)
 
 
+def partition_idle(site):
+    """Another program joins the group and takes partitions."""
+    foreigner = Foreigner(site.world, GROUP)
+    while (yield):
+        pass
+    site.wait(lambda: "console-consumer" in str(site.pages.get("/readyz").json["reasons"]), "the reason names it")
+    foreigner.close()
+    site.pages.wait_until_ready(60)
+
+
 # ---- PostgreSQL
 
 
@@ -407,7 +419,7 @@ def down(site):
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
     together = (database_connections, parked_too_long, dead_letters, record_too_large, contradictions, database_went_back, old_snapshot,
                 intake_unmapped, intake_signatures)
-    alone = ((fence_conflicts,), (log_lost,), (connection_flapping,), (intake_refuses,),
+    alone = ((fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
     cases = {name(case) for group in (together, *alone) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"

@@ -269,3 +269,13 @@ def test_the_dockerfile_is_clean():
     """hadolint's opinion, where the registry has it for this machine."""
     checked = subprocess.run([library("fetch_hadolint"), ROOT / "config/container/Dockerfile"], text=True, capture_output=True)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_static_members_are_named_like_their_pods(tmp_path):
+    overlay = Overlay("static")
+    test_every_object_is_valid_by_the_schema_of_its_kind(overlay, tmp_path)
+    assert not [one for one in overlay.objects if one["kind"] in ("Deployment", "HorizontalPodAutoscaler", "ScaledObject")]
+    spec = overlay.get("StatefulSet")["spec"]
+    assert spec["serviceName"] == overlay.get("Service")["metadata"]["name"]
+    name, = spec["template"]["spec"]["containers"][0]["env"]
+    assert name == {"name": "RECEIPTD_INSTANCE_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}

@@ -147,7 +147,7 @@ def test_a_ladder_that_the_database_cannot_be_asked_for_is_to_be_reloaded_again(
     world.database.connection.close()
     server.stop_immediately()
     try:
-        process.wait_for_log("control is not connected", 30)
+        process.wait_for_log("is not connected", 30)
         refused = world.installation.command("ctl", "--socket", str(control.path), "reload", check=False)
     finally:
         server.start()

@@ -196,6 +196,34 @@ static void the_environment_fills_numbers_and_choices_too(void **state)
     rcpt_config_free(config);
 }
 
+static void the_environment_names_the_instance_where_the_file_does_not(void **state)
+{
+    static const struct {
+        const char *environment, *text, *expected;
+    } cases[] = {
+        {"host-1", "", "host-1"},
+        {"host-1", "  instance_id: mine\n", "mine"},
+        {"", "", NULL},
+        {NULL, "", NULL},
+    };
+    (void)state;
+    for (size_t index = 0; index < COUNT_OF(cases); index++) {
+        char text[256];
+        if (cases[index].environment != NULL)
+            setenv("RECEIPTD_INSTANCE_ID", cases[index].environment, 1);
+        else
+            unsetenv("RECEIPTD_INSTANCE_ID");
+        snprintf(text, sizeof(text), "kafka:\n  topics: [t]\n  brokers: b\n%spostgres: {dsn: x}\n",
+                 cases[index].text);
+        struct rcpt_config *config = parse_good(text);
+        if (cases[index].expected != NULL)
+            assert_string_equal(config->kafka.instance_id, cases[index].expected);
+        else
+            assert_null(config->kafka.instance_id);
+        rcpt_config_free(config);
+    }
+}
+
 static void a_file_that_cannot_be_read_is_no_input(void **state)
 {
     (void)state;
@@ -381,6 +409,7 @@ int main(void)
         cmocka_unit_test(the_environment_is_put_into_values),
         cmocka_unit_test(a_long_value_is_refused_with_its_limit),
         cmocka_unit_test(the_environment_fills_numbers_and_choices_too),
+        cmocka_unit_test(the_environment_names_the_instance_where_the_file_does_not),
         cmocka_unit_test(a_file_that_cannot_be_read_is_no_input),
         cmocka_unit_test(a_secret_is_read_from_its_file_without_one_newline),
         cmocka_unit_test(an_unreadable_secret_names_key_and_path),

@@ -216,6 +216,38 @@ static void a_full_queue_is_looked_at_again_soon(void **state)
     rd_kafka_conf_destroy(conf);
 }
 
+/* A session of the user's own, too short for the default, would end at once. */
+static void heartbeats_fit_the_session(void **state)
+{
+    static const struct {
+        struct rcpt_kafka_property properties[2];
+        size_t count;
+        const char *session, *heartbeat;
+    } cases[] = {
+        {{{NULL, NULL}}, 0, "10000", "1000"},
+        {{{"session.timeout.ms", "45000"}}, 1, "45000", "1000"},
+        {{{"session.timeout.ms", "1500"}}, 1, "1500", "500"},
+        {{{"session.timeout.ms", "6000"}, {"heartbeat.interval.ms", "250"}}, 2, "6000", "250"},
+    };
+    (void)state;
+    const char *topics[] = {"t"};
+    struct fetch_limits limits = rcpt_kafka_fetch_limits(24u << 20, 8);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        struct rcpt_error error = {0};
+        struct rcpt_kafka_settings settings = {.brokers = "127.0.0.1:9",
+                                               .group = "g",
+                                               .topics = topics,
+                                               .topic_count = 1,
+                                               .properties = cases[i].properties,
+                                               .property_count = cases[i].count};
+        rd_kafka_conf_t *conf = rcpt_kafka_conf_new(&settings, &limits, &error);
+        assert_non_null(conf);
+        assert_conf(conf, "session.timeout.ms", cases[i].session);
+        assert_conf(conf, "heartbeat.interval.ms", cases[i].heartbeat);
+        rd_kafka_conf_destroy(conf);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +259,7 @@ int main(void)
         cmocka_unit_test(the_fetch_budget_is_shared_by_the_partitions),
         cmocka_unit_test(the_users_properties_replace_defaults_but_not_the_protocols),
         cmocka_unit_test(a_full_queue_is_looked_at_again_soon),
+        cmocka_unit_test(heartbeats_fit_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

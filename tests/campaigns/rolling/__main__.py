@@ -26,7 +26,7 @@ def arguments():
     parser.add_argument("--kills", type=int, default=3, help="by SIGKILL, afterwards (default: %(default)s)")
     parser.add_argument("--instances", type=int, default=3)
     parser.add_argument("--rate", type=int, default=3_000, help="receipts a second (default: %(default)s)")
-    parser.add_argument("--session-timeout", type=int, default=6_000, metavar="MS", help="session.timeout.ms (default: %(default)s)")
+    parser.add_argument("--session-timeout", type=int, default=10_000, metavar="MS", help="session.timeout.ms (default: %(default)s)")
     parser.add_argument("--record", action="store_true", help="write the figures into docs/operations.md")
     return parser.parse_args()
 
@@ -35,7 +35,7 @@ def create_world(services, options, directory):
     database, topic = services.create_database(), services.create_topic(PARTITIONS, retention_ms=-1)
     world = World(Receiptd(directory, database.dsn, services.brokers, [topic]), database, topic,
                   Traffic(20, 60_000, PARTITIONS, late=0.02, sizes=SIZES))
-    properties = {"session.timeout.ms": str(options.session_timeout), "heartbeat.interval.ms": str(options.session_timeout // 6)}
+    properties = {"session.timeout.ms": str(options.session_timeout)}
     world.installation.configure(kafka={"group": f"rolling-{topic}", "properties": properties})
     world.installation.migrate()
     world.insert(world.stream.early)

@@ -1,0 +1,276 @@
+/* Surveys of a reader's topics (places.h): first Kafka, in a thread, then the positions in
+ * PostgreSQL, so that a lag is never too small for long. Made by receipts.c and topics/reader.c. */
+#include "places.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVERY_MS   5000
+#define STALE_MS   15000 /* what is older is not known any more */
+#define UNOWNED_MS 7000  /* a partition without a receiptd for so long is a reason */
+
+struct app_places {
+    struct app_places_settings settings;
+    struct app_places *next;
+    struct rcpt_ask ask;
+    bool surveying;
+    int64_t survey_at_ms;
+    struct rcpt_kafka_survey survey; /* the last one; its strings are ours */
+    int64_t *positions;              /* of its places; -1: not known */
+    int64_t *unowned_since_ms;       /* likewise; 0: owned, or never known */
+    int64_t surveyed_ms, read_ms;
+    char reason[APP_REASON_BYTES];
+};
+
+static int64_t now_of(const struct app_places *places)
+{
+    return app_now(places->settings.context);
+}
+
+/* ---- owners ---- */
+
+static bool is_unowned(enum rcpt_kafka_owner owner)
+{
+    return owner == RCPT_KAFKA_OWNER_NOBODY || owner == RCPT_KAFKA_OWNER_OTHER;
+}
+
+/* The receipts' group has the configured name, a reader's group its own behind it. */
+static void describe(struct app_places *places, size_t first, size_t count)
+{
+    const struct rcpt_kafka_place *place = &places->survey.places[first];
+    const char *reader = places->settings.reader;
+    bool of_reader = strcmp(reader, "receipts") != 0;
+    bool other = place->owner == RCPT_KAFKA_OWNER_OTHER;
+    struct rcpt_error error;
+    rcpt_error_set(&error, RCPT_DECISION_RETRY, "",
+                   "nobody works on topic %s partition %" PRId32 "%s: group %.80s%s%s %s%s",
+                   place->topic, place->partition, count > 1 ? " and others" : "",
+                   places->settings.context->config->kafka.group, of_reader ? "-" : "",
+                   of_reader ? reader : "", other ? "gave it to " : "gave it to no member",
+                   other ? place->member : "");
+    rcpt_error_hint(&error, other ? "that member is no receiptd: end it, or give it another group"
+                                  : "restart an instance if this lasts");
+    app_set_reason(places->reason, "a partition has no owner", &error);
+}
+
+/* A gap of knowledge does not make a partition owned. */
+static void judge_owners(struct app_places *places)
+{
+    size_t first = 0, count = 0;
+    int64_t now = now_of(places);
+    for (size_t index = places->survey.count; index-- > 0;) {
+        enum rcpt_kafka_owner owner = places->survey.places[index].owner;
+        int64_t *since = &places->unowned_since_ms[index];
+        if (owner == RCPT_KAFKA_OWNER_OURS)
+            *since = 0;
+        else if (is_unowned(owner) && *since == 0)
+            *since = now;
+        if (!is_unowned(owner) || now - *since < UNOWNED_MS)
+            continue;
+        first = index;
+        count++;
+    }
+    places->reason[0] = '\0';
+    if (count > 0)
+        describe(places, first, count);
+    app_update_readiness(places->settings.context);
+}
+
+/* ---- positions ---- */
+
+static void on_positions(void *context, const struct rcpt_pg_rows *rows)
+{
+    struct app_places *places = context;
+    if (rcpt_pg_rows_count(rows) != places->survey.count)
+        return; /* a topic has got partitions since: the next survey asks for all */
+    for (size_t index = 0; index < places->survey.count; index++)
+        places->positions[index] =
+            rcpt_pg_rows_text(rows, index, 0) != NULL ? rcpt_pg_rows_int(rows, index, 0) : -1;
+    places->read_ms = now_of(places);
+}
+
+static void ask_positions(struct app_places *places)
+{
+    const struct rcpt_kafka_survey *survey = &places->survey;
+    struct rcpt_pg_encoder *encoder = survey->count > 0 ? rcpt_ask_begin(&places->ask) : NULL;
+    if (encoder == NULL)
+        return;
+    rcpt_pg_begin_text_array(encoder, survey->count);
+    for (size_t index = 0; index < survey->count; index++)
+        rcpt_pg_put_bytes(encoder, survey->places[index].topic,
+                          strlen(survey->places[index].topic));
+    rcpt_pg_begin_int4_array(encoder, survey->count);
+    for (size_t index = 0; index < survey->count; index++)
+        rcpt_pg_put_int4(encoder, survey->places[index].partition);
+    rcpt_ask_send(&places->ask);
+}
+
+/* ---- Kafka ---- */
+
+static char *copy(const char *text)
+{
+    return text != NULL ? rcpt_strdup(text) : NULL;
+}
+
+/* Where the number of places is another one, all of them are new. */
+static void resize(struct app_places *places, size_t count)
+{
+    if (places->survey.count == count)
+        return;
+    places->positions = rcpt_realloc(places->positions, (count + 1) * sizeof(*places->positions));
+    places->unowned_since_ms =
+        rcpt_realloc(places->unowned_since_ms, (count + 1) * sizeof(*places->unowned_since_ms));
+    for (size_t index = 0; index < count; index++) {
+        places->positions[index] = -1;
+        places->unowned_since_ms[index] = 0;
+    }
+    places->read_ms = 0;
+}
+
+static void take(struct app_places *places, const struct rcpt_kafka_survey *survey)
+{
+    resize(places, survey->count);
+    rcpt_kafka_survey_free(&places->survey);
+    places->survey = *survey;
+    places->survey.places = rcpt_calloc(survey->count + 1, sizeof(*survey->places));
+    for (size_t index = 0; index < survey->count; index++) {
+        struct rcpt_kafka_place *place = &places->survey.places[index];
+        *place = survey->places[index];
+        place->topic = copy(place->topic);
+        place->member = copy(place->member);
+        place->note = copy(place->note);
+    }
+    places->surveyed_ms = now_of(places);
+}
+
+static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
+{
+    struct app_places *places = context;
+    places->surveying = false;
+    if (survey == NULL || survey->count == 0 || app_is_stopping(places->settings.context))
+        return;
+    if (survey->error.decision != RCPT_DECISION_NONE)
+        rcpt_log_debug("app", "%s: not all of the topics' places can be read: %s",
+                       places->settings.reader, survey->error.text);
+    take(places, survey);
+    judge_owners(places);
+    ask_positions(places);
+}
+
+void app_places_tick(struct app_places *places)
+{
+    if (places->surveying || *places->settings.kafka == NULL ||
+        app_is_stopping(places->settings.context) || now_of(places) < places->survey_at_ms)
+        return;
+    places->surveying = true;
+    places->survey_at_ms = now_of(places) + EVERY_MS;
+    rcpt_kafka_survey(*places->settings.kafka, on_survey, places);
+}
+
+/* ---- life ---- */
+
+struct app_places *app_places_new(const struct app_places_settings *settings)
+{
+    struct app_places *places = rcpt_calloc(1, sizeof(*places));
+    struct app_places **end = &settings->context->places;
+    places->settings = *settings;
+    places->ask = (struct rcpt_ask){.asker = settings->asker,
+                                    .statement = settings->statement,
+                                    .what = "reading the positions of all partitions",
+                                    .context = places,
+                                    .on_answer = on_positions};
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = places;
+    return places;
+}
+
+void app_places_forget(struct app_places *places)
+{
+    rcpt_kafka_survey_free(&places->survey);
+    places->survey_at_ms = places->surveyed_ms = places->read_ms = 0;
+    places->reason[0] = '\0';
+}
+
+void app_places_free(struct app_places *places)
+{
+    struct app_places **link = &places->settings.context->places;
+    while (*link != places)
+        link = &(*link)->next;
+    *link = places->next;
+    app_places_forget(places);
+    free(places->positions);
+    free(places->unowned_since_ms);
+    free(places);
+}
+
+void app_places_refresh(struct app_places *places)
+{
+    places->survey_at_ms = 0;
+}
+
+/* ---- what there is to see ---- */
+
+const struct app_places *app_places_next(const struct app_places *places)
+{
+    return places->next;
+}
+
+const char *app_places_reader(const struct app_places *places)
+{
+    return places->settings.reader;
+}
+
+static bool is_fresh(const struct app_places *places, int64_t at_ms)
+{
+    return at_ms > 0 && now_of(places) - at_ms < STALE_MS;
+}
+
+bool app_places_get(const struct app_places *places, size_t index, struct app_place *place)
+{
+    if (index >= places->survey.count)
+        return false;
+    const struct rcpt_kafka_place *found = &places->survey.places[index];
+    *place = (struct app_place){.topic = found->topic,
+                                .partition = found->partition,
+                                .position = -1,
+                                .low = -1,
+                                .high = -1,
+                                .lag = -1};
+    if (is_fresh(places, places->surveyed_ms)) {
+        place->low = found->low;
+        place->high = found->high;
+        place->owner = found->owner;
+        place->member = found->member;
+    }
+    if (is_fresh(places, places->read_ms))
+        place->position = places->positions[index];
+    if (place->high >= 0 && place->position >= 0)
+        place->lag = place->high > place->position ? place->high - place->position : 0;
+    return true;
+}
+
+/* Partitions of a topic are neighbours, in their order: one comparison per topic. */
+bool app_places_find(const struct app_places *places, const char *topic, int32_t partition,
+                     struct app_place *place)
+{
+    for (size_t index = 0; index < places->survey.count;) {
+        const char *name = places->survey.places[index].topic;
+        if (strcmp(name, topic) == 0)
+            return partition >= 0 && app_places_get(places, index + (size_t)partition, place) &&
+                   place->partition == partition && strcmp(place->topic, topic) == 0;
+        for (index++; index < places->survey.count && places->survey.places[index].partition > 0;)
+            index++;
+    }
+    return false;
+}
+
+const char *app_places_reason(const struct app_places *places)
+{
+    for (; places != NULL; places = places->next)
+        if (places->reason[0] != '\0' && is_fresh(places, places->surveyed_ms))
+            return places->reason;
+    return NULL;
+}

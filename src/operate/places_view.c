@@ -1,0 +1,96 @@
+/* How all partitions of all topics are shown (places_view.h). Kept by host/places.c. */
+#include "places_view.h"
+
+#include <inttypes.h>
+
+#include "host/places.h"
+
+static void text(struct rcpt_json *json, const char *name, const char *value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, value);
+}
+
+/* null: not known. */
+static void number(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    if (value >= 0)
+        rcpt_json_int(json, value);
+    else
+        rcpt_json_null(json);
+}
+
+/* Names are part of the JSON. */
+static const char *owner_name(enum rcpt_kafka_owner owner)
+{
+    static const char *const names[] = {[RCPT_KAFKA_OWNER_UNKNOWN] = NULL,
+                                        [RCPT_KAFKA_OWNER_NOBODY] = "nobody",
+                                        [RCPT_KAFKA_OWNER_OURS] = "receiptd",
+                                        [RCPT_KAFKA_OWNER_OTHER] = "other"};
+    return names[owner];
+}
+
+static void write_place(struct rcpt_json *json, const char *reader, const struct app_place *place)
+{
+    rcpt_json_begin_object(json);
+    text(json, "reader", reader);
+    text(json, "topic", place->topic);
+    number(json, "partition", place->partition);
+    text(json, "owner", owner_name(place->owner));
+    text(json, "member", place->member);
+    number(json, "position", place->position);
+    number(json, "begins", place->low);
+    number(json, "ends", place->high);
+    number(json, "lag_records", place->lag);
+    rcpt_json_end_object(json);
+}
+
+/* All partitions of all topics, whoever has them. */
+void places_write(const struct app_context *context, struct rcpt_json *json)
+{
+    struct app_place place;
+    rcpt_json_key(json, "topics");
+    rcpt_json_begin_array(json);
+    for (const struct app_places *places = context->places; places != NULL;
+         places = app_places_next(places))
+        for (size_t index = 0; app_places_get(places, index, &place); index++)
+            write_place(json, app_places_reader(places), &place);
+    rcpt_json_end_array(json);
+}
+
+const char *places_describe_lag(int64_t lag, char out[PLACES_LAG_BYTES])
+{
+    if (lag >= 0)
+        snprintf(out, PLACES_LAG_BYTES, "%" PRId64 " records", lag);
+    else
+        snprintf(out, PLACES_LAG_BYTES, "an unknown number of records");
+    return out;
+}
+
+/* One line: how many of a reader's partitions a receiptd has, and the lag of all of them. */
+static void print_places(const struct app_places *places, FILE *out)
+{
+    unsigned owners[RCPT_KAFKA_OWNER_OTHER + 1] = {0};
+    struct app_place place;
+    int64_t lag = 0;
+    char shown[PLACES_LAG_BYTES];
+    size_t count = 0;
+    for (; app_places_get(places, count, &place); count++) {
+        owners[place.owner]++;
+        lag = lag < 0 || place.lag < 0 ? -1 : lag + place.lag;
+    }
+    fprintf(out,
+            "%-15s %zu partitions: %u with receiptd, %u with others, %u with nobody, %u not "
+            "known; %s behind\n",
+            app_places_reader(places), count, owners[RCPT_KAFKA_OWNER_OURS],
+            owners[RCPT_KAFKA_OWNER_OTHER], owners[RCPT_KAFKA_OWNER_NOBODY],
+            owners[RCPT_KAFKA_OWNER_UNKNOWN], places_describe_lag(count > 0 ? lag : -1, shown));
+}
+
+void places_print(const struct app_context *context, FILE *out)
+{
+    for (const struct app_places *places = context->places; places != NULL;
+         places = app_places_next(places))
+        print_places(places, out);
+}
