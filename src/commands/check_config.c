@@ -81,8 +81,8 @@ static bool check_inbox(struct command_context *context)
     struct inbox_place place;
     inbox_place_of(context->config, &place);
     const char *const values[] = {context->config->postgres.schema, place.schema, place.table};
-    struct rcpt_session_rows *state = rcpt_session_query(
-        context->session, rcpt_sql("migrate/state"), 3, values, &context->error);
+    struct rcpt_session_rows *state =
+        rcpt_session_query(context->session, rcpt_sql("migrate/state"), 3, values, &context->error);
     if (state == NULL)
         return false;
     const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
@@ -90,8 +90,9 @@ static bool check_inbox(struct command_context *context)
     if (!there)
         print_note(NULL, "postgres.schema", "there is no inbox yet", "run receiptd migrate");
     if (unseen != NULL) {
-        fprintf(stderr, "note: inbox.table: columns that message_inbox does not show yet: %s; run "
-                        "receiptd migrate\n",
+        fprintf(stderr,
+                "note: inbox.table: columns that message_inbox does not show yet: %s; run "
+                "receiptd migrate\n",
                 unseen);
     }
     rcpt_session_rows_free(state);

@@ -72,10 +72,11 @@ static const struct command commands[] = {
     {
         .name = "check-config",
         .summary = "say whether the configuration is valid",
-        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.\n\n"
-               "With --connect it also says, from the database, whether receipts can be exact in\n"
-               "the inbox table, with the SQL that mends what is not, and prepares each statement\n"
-               "that run would prepare. It changes nothing there.",
+        .doc =
+            "Reads the file, checks every key and says where an error is. Connects to nothing.\n\n"
+            "With --connect it also says, from the database, whether receipts can be exact in\n"
+            "the inbox table, with the SQL that mends what is not, and prepares each statement\n"
+            "that run would prepare. It changes nothing there.",
         .options = {{"connect", NULL, "check the inbox table in the database, too"},
                     {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,

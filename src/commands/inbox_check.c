@@ -42,14 +42,15 @@ void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
 static bool list_problems(struct command_context *context, const char *file, size_t count,
                           const char *const *values, size_t *found)
 {
-    struct rcpt_session_rows *rows = rcpt_session_query(context->session, rcpt_sql(file), count,
-                                                        values, &context->error);
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context->session, rcpt_sql(file), count, values, &context->error);
     if (rows == NULL)
         return false;
     fflush(stdout);
     for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
         const char *sql = rcpt_session_rows_text(rows, row, "sql");
-        fprintf(stderr, "receiptd: %s\nHINT: %s%s%s\n", rcpt_session_rows_text(rows, row, "problem"),
+        fprintf(stderr, "receiptd: %s\nHINT: %s%s%s\n",
+                rcpt_session_rows_text(rows, row, "problem"),
                 rcpt_session_rows_text(rows, row, "advice"), sql != NULL ? ": " : "",
                 sql != NULL ? sql : "");
     }
@@ -106,11 +107,11 @@ static bool check_lanes(struct command_context *context)
         files[used++] = folds;
     if (actions != NULL)
         files[used++] = actions;
-    const struct rcpt_lane_variant variant = {
-        .subscribers = files,
-        .count = used,
-        .selective = actions != NULL,
-        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT};
+    const struct rcpt_lane_variant variant = {.subscribers = files,
+                                              .count = used,
+                                              .selective = actions != NULL,
+                                              .inserts_unknown =
+                                                  config->unknown == RCPT_UNKNOWN_INSERT};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);

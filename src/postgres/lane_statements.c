@@ -48,11 +48,15 @@ static const struct source {
     struct rcpt_pg_statement statement;
     const struct piece *pieces;
 } sources[] = {
-    {{.name = "fence"}, NULL},       {{.name = "apply", .must_use_index_on = INBOX}, apply_pieces},
+    {{.name = "fence"}, NULL},
+    {{.name = "apply", .must_use_index_on = INBOX}, apply_pieces},
     {{.name = "letters"}, NULL},
-    {{.name = "probe_abort"}, NULL}, {{.name = "wake", .must_use_index_on = INBOX}, wake_pieces},
-    {{.name = "discard"}, NULL},     {{.name = "expire"}, NULL},
-    {{.name = "positions"}, NULL},   {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
+    {{.name = "probe_abort"}, NULL},
+    {{.name = "wake", .must_use_index_on = INBOX}, wake_pieces},
+    {{.name = "discard"}, NULL},
+    {{.name = "expire"}, NULL},
+    {{.name = "positions"}, NULL},
+    {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};

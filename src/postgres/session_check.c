@@ -40,7 +40,8 @@ static bool check_plan(const struct rcpt_pg_statement *statement,
                        const struct rcpt_session_rows *relations,
                        const struct rcpt_session_rows *lines, struct rcpt_error *error)
 {
-    const char **names = texts_of(relations, "quote_ident"), **texts = texts_of(lines, "QUERY PLAN");
+    const char **names = texts_of(relations, "quote_ident"),
+               **texts = texts_of(lines, "QUERY PLAN");
     enum rcpt_plan plan = rcpt_plan_check(texts, rcpt_session_rows_count(lines), names,
                                           rcpt_session_rows_count(relations));
     free(names);
@@ -56,8 +57,9 @@ static bool explain(struct rcpt_session *session, const struct rcpt_pg_statement
                     struct rcpt_error *error)
 {
     struct rcpt_session_rows *count = rcpt_session_query(
-        session, "SELECT cardinality(parameter_types) AS n FROM pg_prepared_statements WHERE name = $1",
-        1, &statement->name, error);
+        session,
+        "SELECT cardinality(parameter_types) AS n FROM pg_prepared_statements WHERE name = $1", 1,
+        &statement->name, error);
     if (count == NULL)
         return false;
     char *sql = rcpt_plan_explain(statement->name, (int)rcpt_session_rows_int(count, 0, "n"));

@@ -250,9 +250,9 @@ static bool send_plan_checks(struct rcpt_pg *pg)
 static void refuse_statement(struct rcpt_pg *pg, size_t index, const struct rcpt_error *cause)
 {
     struct rcpt_error error = *cause;
-    rcpt_plan_unprepared(&error,
-                         index < pg->settings.statement_count ? pg->settings.statements[index].name
-                                                              : "(description)");
+    rcpt_plan_unprepared(&error, index < pg->settings.statement_count
+                                     ? pg->settings.statements[index].name
+                                     : "(description)");
     rcpt_pg_fail(pg, &error);
 }
 
