@@ -17,6 +17,7 @@ struct status {
     struct app_context *context;
     const struct receipts *receipts;
     const struct measure *measure;
+    const struct actions *actions;
     uint64_t last_events, last_ns;       /* committed by the last status line, for its rate */
     struct rcpt_engine_stats last_stats; /* of the last line of the log */
     uv_timer_t timer;                    /* of the next one */
@@ -260,6 +261,8 @@ void status_write(const struct status *status, struct rcpt_json *json)
     number(json, "parked", receipts_look(status->receipts).parked_rows);
     number(json, "parked_for_alias", receipts_look(status->receipts).parked_for_alias);
     instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
+    rcpt_json_key(json, "actions");
+    actions_write(status->actions, json);
     write_counts(status, json);
     write_errors(json);
     rcpt_json_end_object(json);
@@ -345,6 +348,7 @@ void status_print(const struct status *status, FILE *out)
     struct receipts_view view = receipts_look(status->receipts);
     fprintf(out, "parked          %" PRId64 ", %" PRId64 " of them for an alias\n",
             view.parked_rows, view.parked_for_alias);
+    actions_print(status->actions, out);
 }
 
 /* One row per lane, for `receiptd ctl lanes`. */
@@ -421,12 +425,13 @@ void status_apply_config(struct status *status)
 
 /* The line of the log begins with the process, also while it is not ready. */
 struct status *status_new(struct app_context *context, const struct receipts *receipts,
-                          const struct measure *measure)
+                          const struct measure *measure, const struct actions *actions)
 {
     struct status *status = rcpt_calloc(1, sizeof(*status));
     status->context = context;
     status->receipts = receipts;
     status->measure = measure;
+    status->actions = actions;
     uv_timer_init(context->loop, &status->timer);
     status->timer.data = status;
     status_apply_config(status);

@@ -36,7 +36,6 @@ struct receipts {
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
-    bool row_security;      /* policies may hide messages, and the log says so */
 
     /* consume.c */
     enum receipts_hold hold;
