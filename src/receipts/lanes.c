@@ -255,7 +255,7 @@ static const char *name_gateway(const void *context, uint32_t gateway)
 /* Connections of one lane group differ in nothing but their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
-    const struct app_context *context = lanes->receipts->context;
+    struct app_context *context = lanes->receipts->context;
     const struct rcpt_config *config = context->config;
     struct connection *connection = &lanes->connections[index];
     connection->lanes = lanes;
