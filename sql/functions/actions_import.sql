@@ -9,7 +9,9 @@ DECLARE
 BEGIN
     SELECT * INTO p FROM pipeline x WHERE x.name = pipeline_name AND x.active;
     IF NOT FOUND THEN
-        RAISE EXCEPTION USING ERRCODE = 'P0002', MESSAGE = format('there is no pipeline %s', pipeline_name);
+        RAISE EXCEPTION USING ERRCODE = 'P0002', MESSAGE = format('there is no pipeline %s', pipeline_name),
+            HINT = COALESCE('pipelines: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pipeline x WHERE x.active),
+                            'the database knows none until receiptd run has started with pipelines');
     END IF;
     SELECT * INTO s FROM pipeline_step x WHERE x.pipeline_id = p.id AND x.step = p.first_step;
     WITH starts AS MATERIALIZED (

@@ -7,13 +7,9 @@ RETURNS TABLE (status text, prev_status text, names text[], deltas int8[], enter
     FROM (SELECT array_agg(to_json(s.name)::text) AS names, array_agg(s.delta::int8) AS deltas,
                  COALESCE(array_agg(s.name) FILTER (WHERE s.delta > 0), '{}') AS entered,
                  COALESCE(array_agg(s.name ORDER BY s.code) FILTER (WHERE s.is_flag), '{}') AS flags
-          FROM (SELECT p.name, d.delta, false AS is_flag, p.code
-                FROM path_delta d JOIN message_status_priority p ON p.code = d.code
-                WHERE d.old = old_code AND d.new = new_code
-                UNION ALL
-                SELECT p.name, 1, true, p.code
-                FROM message_status_priority p
-                WHERE p.flag_bit IS NOT NULL AND (gained_flags >> p.flag_bit) & 1 = 1) s
+          FROM (SELECT p.name, d.delta, p.flag_bit IS NOT NULL AS is_flag, p.code
+                FROM transition_codes(old_code, new_code, gained_flags) d
+                JOIN message_status_priority p ON p.code = d.code) s
           HAVING count(*) > 0) s
     JOIN message_status_priority k ON k.code = new_code
     LEFT JOIN message_status_priority o ON o.code = old_code

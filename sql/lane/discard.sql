@@ -1,26 +1,11 @@
 -- The first parked row that a wake would take, which PostgreSQL refuses to apply: to dead_letter instead, never counted.
 -- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 text detail. Returns rows (handled), and
 -- gateways, as wake does.
--- The same pick as in wake/10_apply.sql, so that a wake of one row and this statement mean the same row.
 WITH
 picked AS (
-    SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,
+    SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,
            array_agg(k.index) AS index
-    FROM (
-        SELECT f.*
-        FROM unnest($1::text[], $2::int4[]) WITH ORDINALITY AS w (topic, partition, n)
-        CROSS JOIN LATERAL (
-            SELECT p.topic, p.partition, p."offset", p.index
-            FROM parked_event p
-            CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m
-                                        WHERE m.message_id = p.message_id) AS known OFFSET 0) c
-            WHERE p.lane = $3::int4 AND p.topic = w.topic AND p.partition = w.partition AND c.known
-            ORDER BY p."offset", p.index
-            LIMIT $4::int4
-        ) f
-        ORDER BY w.n, f."offset", f.index
-        LIMIT $4::int4
-    ) k
+    FROM parked_applicable($1::text[], $2::int4[], $3::int4, $4::int4) k
 ),
 taken AS (
     DELETE FROM parked_event p

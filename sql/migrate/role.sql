@@ -11,10 +11,11 @@ GRANT EXECUTE ON FUNCTION
     action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
     actions_begin, actions_charge, actions_claim, actions_counts, actions_decide, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
-    actions_pick_due, actions_pick_fair, actions_unsubscribed, actions_rank, actions_release_held, actions_settle_awaits,
-    actions_take, actions_tidy, actions_topic, fence, fold_as_of, fold_check_gone, fold_fence, fold_id, fold_lane_of,
-    fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time, fold_topic_fence, pipelines_store,
-    probe_abort, raw_events_needed, watch_server
+    actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
+    actions_tidy, actions_topic, actions_unsubscribed, campaign_recount, fence, fold_as_of, fold_check_gone, fold_columns,
+    fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
+    fold_topic_fence, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
+    transition_codes, watch_server
     TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";

@@ -52,18 +52,43 @@ static const char *fault_of_text(const struct rcpt_node *node)
     return NULL;
 }
 
-/* The fault of the run, and the name of its field; NULL: none. A subject is needed: runs of one
- * subject follow each other. */
-static const char *fault_of(const struct rcpt_node *run, const char **name)
+static const char *const members[] = {"subject", "org_id", "campaign_id", "message_id", "data"};
+#define MEMBERS (sizeof(members) / sizeof(members[0]))
+
+/* A member that nobody would read may be a misspelt one that somebody should. */
+static const char *fault_of_member(struct rcpt_text key, char *text, size_t size)
 {
-    static const char *const texts[] = {"subject", "org_id", "campaign_id", "message_id"};
+    char shown[41];
+    const char *best = NULL;
+    for (size_t index = 0; index < MEMBERS; index++)
+        if (rcpt_text_is(key, members[index]))
+            return NULL;
+    snprintf(shown, sizeof(shown), "%.*s", (int)(key.size < 40 ? key.size : 40), key.at);
+    for (size_t index = 0; index < MEMBERS; index++)
+        best = rcpt_text_nearer(shown, best, members[index]);
+    if (best != NULL)
+        snprintf(text, size, "has no member \"%s\": did you mean \"%s\"?", shown, best);
+    else
+        snprintf(text, size, "has no member \"%s\": put your own into \"data\"", shown);
+    return text;
+}
+
+/* The fault of the run, and the name of its field; NULL: none. A subject is needed: runs of one
+ * subject follow each other. `text` is memory for a fault that names the member. */
+static const char *fault_of(const struct rcpt_node *run, const char **name, char *text, size_t size)
+{
     *name = "";
     if (run->type != RCPT_NODE_OBJECT)
         return "is no object";
-    for (size_t index = 0; index < sizeof(texts) / sizeof(texts[0]); index++) {
-        const struct rcpt_node *node = rcpt_node_get(run, texts[index]);
+    for (const struct rcpt_node *member = run->first; member != NULL; member = member->next) {
+        const char *fault = fault_of_member(rcpt_text_trim(member->key), text, size);
+        if (fault != NULL)
+            return fault;
+    }
+    for (size_t index = 0; strcmp(members[index], "data") != 0; index++) {
+        const struct rcpt_node *node = rcpt_node_get(run, members[index]);
         const char *fault = node != NULL ? fault_of_text(node) : NULL;
-        *name = texts[index];
+        *name = members[index];
         if (fault != NULL)
             return fault;
     }
@@ -80,7 +105,7 @@ static const char *fault_of(const struct rcpt_node *run, const char **name)
 static void refuse_run(struct rcpt_http_request *request, unsigned number, const char *name,
                        const char *fault)
 {
-    char text[120];
+    char text[200];
     snprintf(text, sizeof(text), "run %u: %s%s%s", number, name, name[0] != '\0' ? " " : "", fault);
     refuse(request, 400, text);
 }
@@ -92,7 +117,8 @@ static unsigned check_all(struct rcpt_http_request *request, const struct rcpt_n
     const struct rcpt_node *run = root->type == RCPT_NODE_ARRAY ? root->first : root;
     unsigned count = 0;
     for (; run != NULL; run = run->next) {
-        const char *name, *fault = fault_of(run, &name);
+        char text[140];
+        const char *name, *fault = fault_of(run, &name, text, sizeof(text));
         if (++count > MOST_RUNS) {
             refuse(request, 413, "more than 1000 runs: send the rest by itself");
             return 0;
@@ -170,7 +196,7 @@ static void on_imported(void *context, struct rcpt_pg_rows *const *rows, size_t 
     } else if (error->decision == RCPT_DECISION_REJECT) {
         refuse(call->request, 400, error->text);
     } else {
-        rcpt_asker_failed(&actions->asker, "beginning runs by HTTP", error);
+        rcpt_asker_failed(&actions->asker, NULL, "beginning runs by HTTP", error);
         refuse(call->request, 503, "the database cannot be reached now: send it again");
     }
     free(call);

@@ -41,19 +41,20 @@ static void pace(struct actions_beginning *begin, bool more, int64_t runs)
         begin->rows = ACTIONS_BEGIN_MAX;
 }
 
-enum { BEGUN_ROWS, BEGUN_RUNS, BEGUN_LAG, BEGUN_LAST }; /* columns of begin */
+/* Columns of sql/actions/begin. */
+enum { BEGUN_TAKEN, BEGUN_RUNS, BEGUN_OLDEST_MS, BEGUN_LAST };
 
 static void take_begun(struct app_actions *actions, const struct rcpt_pg_rows *rows)
 {
     struct actions_beginning *begin = &actions->begin;
-    int64_t taken = rcpt_pg_rows_int(rows, 0, BEGUN_ROWS),
+    int64_t taken = rcpt_pg_rows_int(rows, 0, BEGUN_TAKEN),
             runs = rcpt_pg_rows_int(rows, 0, BEGUN_RUNS);
     bool more = taken >= begin->rows;
     const char *last = rcpt_pg_rows_text(rows, 0, BEGUN_LAST);
     snprintf(begin->last, sizeof(begin->last), "%s",
              strlen(last) < sizeof(begin->last) ? last : "");
     rcpt_metrics_set(actions->context->metrics, RCPT_METRIC_PIPELINE_BEGIN_LAG, RCPT_NO_LABELS,
-                     taken > 0 ? (double)rcpt_pg_rows_int(rows, 0, BEGUN_LAG) / 1000 : 0);
+                     taken > 0 ? (double)rcpt_pg_rows_int(rows, 0, BEGUN_OLDEST_MS) / 1000 : 0);
     begin->at_ms = app_now(actions->context) + actions_begin_pause_ms(actions, begin->sent_ns);
     if (more)
         begin->changed = UINT64_MAX; /* asks again as soon as at_ms has come */

@@ -116,8 +116,11 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
     rcpt_metrics_observe(actions->context->metrics, RCPT_METRIC_ACTION_CALL_SECONDS,
                          RCPT_LABELS(item->target), (double)answer->took_ms / 1000);
     item->status = answer->status;
-    item->answer = answer->size > 0 ? text_of(answer->body, answer->size)
-                                    : text_of(answer->error, strlen(answer->error));
+    const char *error = answer->class == RCPT_WEBHOOK_FORBIDDEN
+                            ? "its address is not public, and actions.allow_private is not set"
+                            : answer->error;
+    item->answer =
+        answer->size > 0 ? text_of(answer->body, answer->size) : text_of(error, strlen(error));
     if (answer->class == RCPT_WEBHOOK_DELIVERED)
         actions_settle(item, ACTIONS_DONE, class);
     else if (rcpt_webhook_may_retry(answer->class))

@@ -17,7 +17,7 @@ void actions_claim_soon(struct app_actions *actions)
         actions->claim.at_ms = soon;
 }
 
-/* The columns of sql/actions/claim.sql, in its order. */
+/* Columns of sql/actions/claim. */
 enum {
     ACTION_ID, /* NULL in the only row of a round that claimed nothing */
     TOKEN,

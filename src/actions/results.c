@@ -55,11 +55,14 @@ static void requeue(struct app_actions *actions, bool without_answers)
     actions->in_finish = NULL;
 }
 
+/* Columns of sql/actions/finish. */
+enum { FINISH_FINISHED, FINISH_OVERLAPPED };
+
 /* Overlaps are results of actions whose lease had run out: another worker has called as well. */
 static void on_finished(void *context, const struct rcpt_pg_rows *rows)
 {
     struct app_actions *actions = context;
-    int64_t overlapped = rcpt_pg_rows_int(rows, 0, 1);
+    int64_t overlapped = rcpt_pg_rows_int(rows, 0, FINISH_OVERLAPPED);
     if (overlapped > 0)
         rcpt_log_warn("actions",
                       "%" PRId64 " results came too late: their actions had been claimed again",

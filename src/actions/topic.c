@@ -138,7 +138,8 @@ static void add(void *owner, struct topics_batch *batch)
     topic->sent_ns = uv_hrtime();
 }
 
-enum { TOPIC_BEGAN, TOPIC_REFUSED }; /* columns of actions_topic() */
+/* Columns of sql/actions/topic. */
+enum { TOPIC_BEGAN, TOPIC_REFUSED };
 
 /* New runs have due actions: the claim does not wait for its poll. */
 static void on_committed(void *owner, const struct rcpt_pg_rows *rows)
@@ -218,6 +219,12 @@ void actions_topic_tick(struct actions_topic *topic)
                     pipelines->sources.count);
     }
     topics_tick(topic->reader);
+}
+
+void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn)
+{
+    if (topic != NULL)
+        topics_set_dsn(topic->reader, dsn);
 }
 
 /* The consumer leaves before the connection closes: its last transaction needs it. */

@@ -32,7 +32,8 @@ static void tidy(struct app_actions *actions)
     rcpt_ask_send(&actions->tidy);
 }
 
-enum { COUNT_KIND, COUNT_NAME, COUNT_N, COUNT_REPEATED }; /* columns of counts */
+/* Columns of sql/actions/counts. */
+enum { COUNT_KIND, COUNT_NAME, COUNT_N, COUNT_REPEATED };
 
 /* Rows of several kinds come in one answer; `kind` says which metric one belongs to. */
 static void note_count(const struct app_actions *actions, const struct rcpt_pg_rows *rows,

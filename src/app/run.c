@@ -39,11 +39,12 @@ struct app { /* what the process owns */
     struct reload *reload;
     struct control *control;
     struct supervisor supervisor;
+    struct rcpt_outage database;
     struct measure_source intake_metrics;
     struct app_ticker log_flush;
     int64_t log_flush_at_ms;
     bool intake_enabled, intake_ready;
-    char logged_reason[APP_REASON_BYTES]; /* of the last line about readiness */
+    char logged_state[APP_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
 
@@ -76,16 +77,17 @@ static void host_update_readiness(void *owner)
     struct app_context *context = &app->context;
     const char *reasons[APP_MOST_REASONS];
     const char *reason = host_reasons(app, reasons) > 0 ? reasons[0] : NULL;
-    const char *text = reason != NULL ? reason : "";
-    if (context->ready == (reason == NULL) && strcmp(app->logged_reason, text) == 0)
+    char state[APP_REASON_BYTES];
+    app_name_state(state, reason != NULL ? reason : "");
+    if (context->ready == (reason == NULL) && strcmp(app->logged_state, state) == 0)
         return;
     context->ready = reason == NULL;
     context->was_ready |= context->ready;
-    snprintf(app->logged_reason, sizeof(app->logged_reason), "%s", text);
+    memcpy(app->logged_state, state, sizeof(state));
     if (context->ready)
         rcpt_log_info("app", "ready");
     else
-        rcpt_log_info("app", "not ready: %s", text);
+        rcpt_log_info("app", "not ready: %s", state);
     supervisor_set_ready(&app->supervisor, context->ready);
 }
 
@@ -199,9 +201,7 @@ static void begin_stop(struct app *app, const char *why)
 static void host_fail(void *owner, const struct rcpt_error *error)
 {
     struct app *app = owner;
-    char reason[APP_REASON_BYTES];
-    app_set_reason(reason, error);
-    rcpt_log_error("app", "%s", reason);
+    rcpt_log_failure(RCPT_LOG_ERROR, "app", error, "fatal");
     if (app->exit_code == 0)
         app->exit_code = error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
     begin_stop(app, "a fatal error");
@@ -385,6 +385,7 @@ static void make_context(struct app *app, struct rcpt_config *config, const char
     context->config_path = config_path;
     context->metrics = rcpt_metrics_new(rcpt_metrics_table(), RCPT_METRIC__COUNT);
     context->started_ms = context->loaded_ms = app_wall_ms();
+    context->database = &app->database;
     context->host = (struct app_host){.owner = app,
                                       .fail = host_fail,
                                       .update_readiness = host_update_readiness,

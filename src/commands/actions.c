@@ -9,7 +9,7 @@
 #include <sysexits.h>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "command.h"
 #include "csv.h"
 #include "postgres/sql.h"
@@ -20,6 +20,8 @@
 #define LIST_MOST 1000000
 /* Lines of one transaction, as the limit of POST /runs. */
 #define IMPORT_ROWS 1000
+/* Receivers see act_109 for the action 109. */
+#define RECEIVERS_PREFIX "act_"
 
 /* ---- list, show ---- */
 
@@ -123,10 +125,26 @@ struct import {
 };
 
 /* Columns with a meaning of their own; all others go along as data. */
+static const char *const known[] = {"org_id", "subject", "campaign_id", "message_id"};
+#define KNOWN (sizeof(known) / sizeof(known[0]))
+
 static bool is_known(const char *title)
 {
-    return strcmp(title, "org_id") == 0 || strcmp(title, "subject") == 0 ||
-           strcmp(title, "campaign_id") == 0 || strcmp(title, "message_id") == 0;
+    for (size_t index = 0; index < KNOWN; index++)
+        if (strcmp(title, known[index]) == 0)
+            return true;
+    return false;
+}
+
+/* A misspelt title is data too, so a note is all that can be said. */
+static void note_title(const char *title)
+{
+    const char *meant = NULL;
+    for (size_t index = 0; index < KNOWN; index++)
+        meant = rcpt_text_nearer(title, meant, known[index]);
+    if (meant != NULL && !is_known(title))
+        fprintf(stderr, "receiptd: column \"%.60s\" goes into data: did you mean \"%s\"?\n", title,
+                meant);
 }
 
 /* An empty field is the same as a missing one: CSV does not distinguish them. */
@@ -169,11 +187,14 @@ static bool read_titles(struct import *import)
     for (size_t index = 0; index < import->title_count; index++) {
         import->titles[index] = rcpt_strdup(import->csv.fields[index]);
         has_subject |= strcmp(import->titles[index], "subject") == 0;
+        note_title(import->titles[index]);
     }
     if (has_subject)
         return true;
     refuse_line(import, "there is no column subject");
-    rcpt_error_hint(error, "the first line names the columns: org_id,subject,…");
+    rcpt_error_hint(error,
+                    "the first line names the columns: org_id,subject,…; it begins with \"%.60s\"",
+                    import->titles[0]);
     return false;
 }
 
@@ -315,6 +336,8 @@ static int with_action(const struct command_call *call, const char *verb, const 
                        int64_t limit, enum command_format format)
 {
     bool all = strcmp(argument, "all") == 0 && strcmp(verb, "show") != 0;
+    if (strncmp(argument, RECEIVERS_PREFIX, strlen(RECEIVERS_PREFIX)) == 0)
+        argument += strlen(RECEIVERS_PREFIX);
     if (!all && !is_number(argument))
         return command_usage(call, "\"%.40s\" is not the number of an action", argument);
     if (strcmp(verb, "show") == 0)

@@ -50,7 +50,9 @@ static const struct command commands[] = {
         .doc =
             "Does what is missing in one transaction and says each step; a second run has "
             "nothing to do.\n"
-            "A ladder that contradicts rows in use is refused with their count (exit code 78).\n\n"
+            "A ladder that contradicts rows in use is refused with their count (exit code 78), and "
+            "so is one\n"
+            "that would stop running daemons, with their names, unless --force is given.\n\n"
             "With --role it also makes the role, unless it is there, and gives it the rights that "
             "the daemon\n"
             "needs and takes away all others in the schema; --platform-role likewise for who "
@@ -63,14 +65,20 @@ static const struct command commands[] = {
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
-                    {"as-superuser", NULL, "run although the session's role is a superuser"}},
+                    {"as-superuser", NULL, "run although the session's role is a superuser"},
+                    {"force", NULL, "run although running daemons end with 78 by the new ladder"}},
         .run = command_migrate,
     },
     {
         .name = "check-config",
         .summary = "say whether the configuration is valid",
-        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.",
-        .options = {{"print", NULL, "print the effective configuration, secrets redacted"},
+        .doc =
+            "Reads the file, checks every key and says where an error is. Connects to nothing.\n\n"
+            "With --connect it also says, from the database, whether receipts can be exact in\n"
+            "the inbox table, with the SQL that mends what is not, and prepares each statement\n"
+            "that run would prepare. It changes nothing there.",
+        .options = {{"connect", NULL, "check the inbox table in the database, too"},
+                    {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,
                      "print the reference of all keys (Markdown); reads no file"},
                     {"example", NULL, "print a commented example (YAML); reads no file"}},
@@ -124,6 +132,23 @@ static const struct command commands[] = {
                "nothing is known.",
         .options = {{"format", "table|json", "how to print (default: table)"}},
         .run = command_explain,
+    },
+    {
+        .name = "folds",
+        .argument = "[VERB [ARGUMENT]]",
+        .choices = "list retry",
+        .more = 1,
+        .summary = "show and mend publications by webhook that were given up",
+        .doc = "list                 what was given up, when and why\n"
+               "retry ID|all         call their webhooks again, once the cause is mended; a second "
+               "run\n"
+               "                     changes nothing\n"
+               "Exit code 66 if no such publication was given up.",
+        .options = {{"rule", "NAME", "only of this rule"},
+                    {"limit", "N", "at most so many (default: list 100, retry all)"},
+                    {"dry-run", NULL, "retry: print what would be called again; write nothing"},
+                    FORMAT_OPTION},
+        .run = command_folds,
     },
     {
         /* Reads Kafka alone; no rule needs to be in effect. */

@@ -74,6 +74,9 @@ struct command_context {
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
+/* The second half, where the configuration is loaded; the error is in the context. */
+RCPT_MUST_CHECK bool command_connect(struct command_context *context,
+                                     const struct command_call *call, bool read_only);
 void command_close(struct command_context *context);
 /* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
@@ -96,6 +99,7 @@ int command_actions(const struct command_call *call);
 int command_positions(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
+int command_folds(const struct command_call *call);
 int command_fold_plan(const struct command_call *call);
 int command_version(const struct command_call *call);
 

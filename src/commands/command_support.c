@@ -61,29 +61,31 @@ int command_usage(const struct command_call *call, const char *format, ...)
     return EX_USAGE;
 }
 
-/* Loads the configuration, then connects. A failure is printed here; the caller only returns the
- * code. */
+bool command_connect(struct command_context *context, const struct command_call *call,
+                     bool read_only)
+{
+    const struct rcpt_session_settings settings = {
+        .dsn = context->config->postgres.dsn,
+        .schema = context->config->postgres.schema,
+        .command = call->command->name,
+        .connect_timeout_ms = context->config->postgres.connect_timeout_ms,
+        .read_only = read_only,
+    };
+    context->session = rcpt_session_open(&settings, &context->error);
+    return context->session != NULL;
+}
+
+/* A failure is printed here; the caller only returns the code. */
 bool command_open(struct command_context *context, const struct command_call *call, bool read_only,
                   int *exit_code)
 {
     memset(context, 0, sizeof(*context));
     context->config = rcpt_config_load(call->config_path, &context->error);
-    if (context->config != NULL) {
-        const struct rcpt_session_settings settings = {
-            .dsn = context->config->postgres.dsn,
-            .schema = context->config->postgres.schema,
-            .command = call->command->name,
-            .connect_timeout_ms = context->config->postgres.connect_timeout_ms,
-            .read_only = read_only,
-        };
-        context->session = rcpt_session_open(&settings, &context->error);
-    }
-    if (context->session == NULL) {
-        *exit_code = command_fail(&context->error);
-        command_close(context);
-        return false;
-    }
-    return true;
+    if (context->config != NULL && command_connect(context, call, read_only))
+        return true;
+    *exit_code = command_fail(&context->error);
+    command_close(context);
+    return false;
 }
 
 void command_close(struct command_context *context)

@@ -2,6 +2,11 @@
  * a quoted field may span several. Called by `actions import`. */
 #include "csv.h"
 
+#include <string.h>
+
+/* Spreadsheets write it in front of UTF-8; it belongs to no field. */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
 void csv_init(struct csv *csv, FILE *in)
 {
     csv->in = in;
@@ -56,6 +61,9 @@ static bool read_field(struct csv *csv, size_t *used, int *end, struct rcpt_erro
             return true;
         }
         csv->text[(*used)++] = (char)byte;
+        if (csv->line == 1 && *used == strlen(BYTE_ORDER_MARK) &&
+            memcmp(csv->text, BYTE_ORDER_MARK, *used) == 0)
+            *used = 0;
     }
 }
 

@@ -14,11 +14,13 @@
 #include "intake/intake.h"
 #include "kafka/consumer.h"
 #include "operate/intake_endpoints.h"
+#include "operate/reload.h"
 #include "operate/supervisor.h"
 
 /* The process: a loop, signals, the intake. */
 struct intake_process {
-    const struct rcpt_config *config;
+    struct rcpt_config *config;
+    const char *config_path;
     uv_loop_t loop;
     uv_signal_t signals[3];
     uv_timer_t deadline;
@@ -30,6 +32,17 @@ struct intake_process {
     uint64_t status_records, status_ns; /* acknowledged by the last status line, for its rate */
     bool stopping;
     int exit_code;
+    struct intake_reload *reload; /* NULL: none is under way */
+    bool reload_again;            /* a signal came while one was */
+};
+
+/* A configuration that a worker reads. The worker owns `fresh` and `error` until on_read(). */
+struct intake_reload {
+    uv_work_t work;
+    struct intake_process *process;
+    struct reload_dsns before;
+    struct rcpt_config *fresh;
+    struct rcpt_error error;
 };
 
 /* The intake calls this when its readiness changes. Service manager and pages show the same
@@ -113,18 +126,79 @@ static void on_deadline(uv_timer_t *timer)
     _exit(process->exit_code);
 }
 
-/* SIGHUP reads certificates again; the first SIGTERM or SIGINT drains, the second ends at once. */
+/* In the worker: touches the reload and the path only. */
+static void on_read_work(uv_work_t *work)
+{
+    struct intake_reload *reload = work->data;
+    reload->fresh = reload_read(reload->process->config_path, &reload->before, &reload->error);
+}
+
+/* Accounts and connection strings go into effect; requests in hand go on. */
+static void apply(struct intake_process *process, struct intake_reload *reload, FILE *out)
+{
+    struct rcpt_config_changes changes;
+    if (reload->fresh == NULL) {
+        fprintf(out, "refused: %s\n", reload->error.text);
+        return;
+    }
+    rcpt_config_take_over(process->config, reload->fresh, &changes);
+    rcpt_config_apply_log(process->config);
+    rcpt_intake_apply_config(process->intake);
+    reload_print_changes(&changes, out);
+}
+
+static void begin_reload(struct intake_process *process);
+
+static void on_read(uv_work_t *work, int status)
+{
+    struct intake_reload *reload = work->data;
+    struct intake_process *process = reload->process;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    RCPT_ASSERT(out != NULL);
+    if (status == 0 && process->intake != NULL && !process->stopping)
+        apply(process, reload, out);
+    RCPT_ASSERT(fclose(out) == 0);
+    reload_log_result(reload->fresh != NULL, text);
+    process->reload = NULL;
+    if (!process->stopping)
+        supervisor_reload_ends(&process->supervisor);
+    if (!process->stopping && process->reload_again)
+        begin_reload(process);
+    rcpt_config_free(reload->fresh);
+    reload_free_dsns(&reload->before);
+    free(text);
+    free(reload);
+}
+
+/* One at a time. */
+static void begin_reload(struct intake_process *process)
+{
+    process->reload_again = process->reload != NULL;
+    if (process->reload_again)
+        return;
+    struct intake_reload *reload = rcpt_calloc(1, sizeof(*reload));
+    reload->process = process;
+    reload->work.data = reload;
+    reload_note_dsns(&reload->before, process->config);
+    process->reload = reload;
+    supervisor_reload_begins(&process->supervisor);
+    RCPT_ASSERT(uv_queue_work(&process->loop, &reload->work, on_read_work, on_read) == 0);
+}
+
+/* SIGHUP reads configuration and certificates again; the first SIGTERM or SIGINT drains, the second ends at once. */
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct intake_process *process = handle->data;
     if (process->intake == NULL)
         return; /* all that is left are spans on their way */
-    /* Only TLS certificates are read again: accounts need a restart of this process. */
+    /* Certificates are read again even where the configuration is refused. */
     if (number == SIGHUP) {
-        supervisor_reload_begins(&process->supervisor);
         rcpt_intake_reload(process->intake);
         intake_endpoints_reload(&process->endpoints);
-        supervisor_reload_ends(&process->supervisor);
+        if (!process->stopping)
+            begin_reload(process);
         return;
     }
     if (process->stopping) {
@@ -197,10 +271,11 @@ static void start(struct intake_process *process)
 }
 
 /* librdkafka's threads may still be ending; exit() would free what they use. */
-static int run(const struct rcpt_config *config)
+static int run(struct rcpt_config *config, const char *config_path)
 {
     struct intake_process *process = rcpt_calloc(1, sizeof(*process));
     process->config = config;
+    process->config_path = config_path;
     start(process);
     uv_run(&process->loop, UV_RUN_DEFAULT);
     RCPT_ASSERT(uv_loop_close(&process->loop) == 0);
@@ -227,7 +302,7 @@ int command_intake(const struct command_call *call)
     rcpt_log_open();
     rcpt_config_apply_log(config);
     rcpt_config_warn(config);
-    int exit_code = run(config);
+    int exit_code = run(config, call->config_path);
     rcpt_config_free(config);
     return exit_code;
 }

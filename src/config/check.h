@@ -18,6 +18,7 @@ struct rcpt_config_file {
     yaml_node_t *nodes[RCPT_CONFIG_MAX_ROWS]; /* value of each row, NULL where it is not given */
     bool partial;                             /* required keys of the table may be missing */
     struct rcpt_secret_notes secret_notes;
+    struct rcpt_config_sources sources;
     struct rcpt_error *error;
 };
 
@@ -28,6 +29,11 @@ struct rcpt_config_place rcpt_config_place_of_key(struct rcpt_config_file *file,
 /* Notes where the secret `text` of `key` came from, unless it is known; weak.c. */
 void rcpt_config_note_secret(struct rcpt_secret_notes *notes, const char *key,
                              enum rcpt_secret_source source, const char *text);
+
+/* Notes that `key` is read from the file; sources.c. */
+void rcpt_config_note_source(struct rcpt_config_sources *sources, const char *key, const char *path,
+                             const char *config_name);
+void rcpt_config_free_sources(struct rcpt_config_sources *sources);
 
 /* Finds the rows' nodes in the document, checks them and writes the normal form to `normal`. */
 RCPT_MUST_CHECK bool rcpt_config_check(struct rcpt_config_file *file, FILE *normal);

@@ -35,6 +35,8 @@ bool rcpt_config_resolve(struct checker *checker, struct value *value)
     bool noted = true, is_open = false;
     value->text = rcpt_config_expand(raw, problem);
     if (value->text != NULL && value->secret && strncmp(value->text, "file:", 5) == 0) {
+        rcpt_config_note_source(&checker->file->sources, value->label, value->text + 5,
+                                checker->file->name);
         char *contents =
             rcpt_config_read_secret(value->text + 5, checker->file->name, &is_open, problem);
         free(value->text);

@@ -293,8 +293,10 @@ static struct rcpt_config *parse(const char *name, const char *text, size_t size
     yaml_document_delete(&loading.file.document);
     if (good) {
         loading.config->secret_notes = loading.file.secret_notes;
+        loading.config->sources = loading.file.sources;
         return loading.config;
     }
+    rcpt_config_free_sources(&loading.file.sources);
     rcpt_config_free(loading.config);
     return NULL;
 }
@@ -368,5 +370,6 @@ void rcpt_config_free(struct rcpt_config *config)
         return;
     pipelines_free(config->compiled);
     rcpt_ladder_free(config->ladder);
+    rcpt_config_free_sources(&config->sources);
     rcpt_config_free_loaded(config);
 }

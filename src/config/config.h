@@ -87,6 +87,17 @@ struct rcpt_secret_notes {
     unsigned count;
 };
 
+/* A file that a secret was read from, and how it looked then. */
+struct rcpt_config_source {
+    char key[128];
+    char *path;
+    uint64_t mark;
+};
+struct rcpt_config_sources {
+    struct rcpt_config_source *at;
+    size_t count;
+};
+
 struct pipelines;
 
 struct rcpt_config {
@@ -115,7 +126,7 @@ struct rcpt_config {
         int64_t statement_timeout_ms; /* postgres.statement_timeout */
         int64_t connect_timeout_ms;   /* postgres.connect_timeout */
         int64_t
-            zombie_timeout_ms; /* postgres.zombie_timeout: blockers of our role older than this are ended */
+            zombie_timeout_ms; /* postgres.zombie_timeout: receiptd's sessions that block for longer are ended */
         int64_t retry_min_ms, retry_max_ms; /* postgres.retry_* */
     } postgres;
     unsigned lanes;                   /* lanes; a power of two */
@@ -225,6 +236,7 @@ struct rcpt_config {
         unsigned rate, burst, concurrency;
     } actions;
     struct rcpt_secret_notes secret_notes;
+    struct rcpt_config_sources sources;
     struct pipelines *compiled; /* `pipelines`; NULL: none, or taken (pipelines_take) */
     struct rcpt_ladder *ladder; /* ladder.*, or the default one; owned */
     struct rcpt_ladder_definition ladder_definition; /* what `ladder` was made from */
@@ -260,6 +272,8 @@ void rcpt_config_find_weak(const struct rcpt_config *config, rcpt_config_on_weak
                            void *context);
 /* A warning for each of them; where logs go by now. */
 void rcpt_config_warn(const struct rcpt_config *config);
+/* Warns once of each file of a secret that has changed since it was read. */
+void rcpt_config_warn_of_changed(const struct rcpt_config *config);
 /* 16 hexadecimal digits over every key but secrets: two instances with the same one are set alike.
  */
 void rcpt_config_hash(const struct rcpt_config *config, char text[17]);

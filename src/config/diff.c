@@ -132,6 +132,7 @@ void rcpt_config_take_over(struct rcpt_config *config, struct rcpt_config *fresh
     const struct rcpt_config_table *table = rcpt_config_table();
     memset(changes, 0, sizeof(*changes));
     exchange(&config->compiled, &fresh->compiled, sizeof(fresh->compiled));
+    exchange(&config->sources, &fresh->sources, sizeof(fresh->sources));
     for (size_t index = 0; index < table->count; index++) {
         const struct rcpt_config_row *row = &table->rows[index];
         if (same_value(row, config, fresh))

@@ -113,7 +113,7 @@ bool rcpt_config_uses_environment(const char *text)
 
 /* A path of a secret is relative to the configuration, not to the working directory, which differs
  * under systemd. */
-static char *absolute_path(const char *path, const char *config_name)
+char *rcpt_config_absolute_path(const char *path, const char *config_name)
 {
     const char *slash = strrchr(config_name, '/');
     if (path[0] == '/' || slash == NULL)
@@ -175,7 +175,7 @@ char *rcpt_config_read_secret(const char *path, const char *config_name, bool *i
 {
     const char *reason = NULL;
     char *contents = NULL;
-    char *absolute = absolute_path(path, config_name);
+    char *absolute = rcpt_config_absolute_path(path, config_name);
     int fd = open_regular(absolute, is_open, &reason);
     if (fd >= 0) {
         contents = read_secret(fd, &reason);

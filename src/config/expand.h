@@ -16,6 +16,9 @@ RCPT_MUST_CHECK char *rcpt_config_expand(const char *text, char problem[160]);
 /* Whether one of its variables is set, so that what it stands for is not in the text itself. */
 bool rcpt_config_uses_environment(const char *text);
 
+/* A new text: the path, from the folder of `config_name` where it is relative. */
+RCPT_MUST_CHECK char *rcpt_config_absolute_path(const char *path, const char *config_name);
+
 /* Contents of a regular file without one trailing newline. A relative path is taken from the folder
  * of `config_name`. `is_open`: users that neither own it nor are of its group may read or change
  * it. Returns a new text, or NULL with the reason in `problem` (names the path, never

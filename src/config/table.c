@@ -123,8 +123,8 @@ static const struct rcpt_config_row rows[] = {
      * the lock for longer than zombie_timeout is ended by the control connection. */
     {"postgres.lock_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.lock_timeout_ms),
      .initial = "5s", .min = 10, .max = 10 * MINUTE,
-     .doc = "a transaction that waits longer for a lock is rolled back, and the sessions that "
-            "block it are examined"},
+     .doc = "a transaction that waits longer for a lock is rolled back; the log names the session "
+            "that holds it"},
     {"postgres.statement_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.statement_timeout_ms),
      .initial = "30s", .min = 100, .max = HOUR,
      .doc = "a statement that runs longer is cancelled by the server"},
@@ -132,7 +132,7 @@ static const struct rcpt_config_row rows[] = {
      .initial = "10s", .min = 100, .max = 10 * MINUTE, .doc = "limit for making a connection"},
     {"postgres.zombie_timeout", RCPT_CONFIG_DURATION, 0, AT(postgres.zombie_timeout_ms),
      .initial = "10s", .min = 100, .max = HOUR,
-     .doc = "a session of the same role that has blocked a lane for longer is terminated"},
+     .doc = "a session of receiptd that has blocked a lane for longer is terminated"},
     {"postgres.retry_min", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_min_ms), .initial = "100ms",
      .min = 1, .max = HOUR, .doc = "shortest back-off before the next attempt"},
     {"postgres.retry_max", RCPT_CONFIG_DURATION, 0, AT(postgres.retry_max_ms), .initial = "10s",
@@ -336,8 +336,9 @@ static const struct rcpt_config_row rows[] = {
      .initial = "20s", .min = 100, .max = 10 * MINUTE,
      .doc = "a client that takes nothing of an answer for so long is cut off"},
 
-    {"intake.accounts", RCPT_CONFIG_RECORDS, 0, LIST_AT(intake.accounts, intake.accounts_count),
-     .initial = "[]", .max = 10000, .record = &rcpt_config_account_record,
+    {"intake.accounts", RCPT_CONFIG_RECORDS, RELOADABLE,
+     LIST_AT(intake.accounts, intake.accounts_count), .initial = "[]", .max = 10000,
+     .record = &rcpt_config_account_record,
      .doc = "one entry for each gateway and tenant; docs/gateways.md shows some"},
 
     {"shutdown.deadline", RCPT_CONFIG_DURATION, RELOADABLE, AT(shutdown.deadline_ms),

@@ -95,6 +95,7 @@ struct rcpt_batch {
     const char **record_topics; /* topic and partition of records[i] */
     int32_t *record_partitions;
     uint32_t record_count;
+    bool has_traceparents;         /* a record has one */
     struct rcpt_batch_move *moves; /* sorted by (topic, partition) */
     uint32_t move_count;
     struct rcpt_batch_letter *letters;

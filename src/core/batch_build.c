@@ -26,6 +26,7 @@ struct rcpt_batch_builder {
     uint32_t bucket_capacity;
     uint32_t *signature_buckets; /* likewise over signatures of several codes */
     uint32_t signature_capacity;
+    struct rcpt_arena scratch; /* of one fold: the same memory for all lanes */
     /* Signature of one receipt of this entry, or -1. */
     int32_t single[RCPT_RECORD_MAX_GATEWAYS][SIGNATURE_MAX_CODES + 1];
 };
@@ -34,6 +35,7 @@ struct rcpt_batch_builder *rcpt_batch_builder_new(const struct rcpt_ladder *ladd
 {
     struct rcpt_batch_builder *builder = rcpt_calloc(1, sizeof(*builder));
     builder->ladder = ladder;
+    rcpt_arena_init(&builder->scratch, BATCH_CHUNK_BYTES);
     return builder;
 }
 
@@ -41,6 +43,7 @@ void rcpt_batch_builder_free(struct rcpt_batch_builder *builder)
 {
     if (builder == NULL)
         return;
+    rcpt_arena_fini(&builder->scratch);
     free(builder->buckets);
     free(builder->signature_buckets);
     free(builder);
@@ -286,15 +289,17 @@ struct counts {
     uint32_t flags; /* that events name beside their status */
 };
 
-/* Upper bounds for the arrays: refused events are counted as well. */
+/* Upper bounds for the arrays: refused events are counted as events, too. */
 static struct counts count_content(const struct rcpt_batch_source *sources, uint32_t source_count,
                                    uint32_t lane)
 {
     struct counts counts = {0};
     for (uint32_t index = 0; index < source_count; index++) {
         const struct rcpt_record *record = sources[index].record;
-        for (uint32_t at = record->lane_events[lane]; at < record->lane_events[lane + 1]; at++)
+        for (uint32_t at = record->lane_events[lane]; at < record->lane_events[lane + 1]; at++) {
             counts.flags += (uint32_t)__builtin_popcount(record->events[at].flags);
+            counts.letters += record->events[at].refused;
+        }
         counts.events += record->lane_events[lane + 1] - record->lane_events[lane];
         counts.letters += record->lane_rejects[lane + 1] - record->lane_rejects[lane];
     }
@@ -435,6 +440,7 @@ static void set_records(struct rcpt_batch *batch, const struct rcpt_batch_source
     batch->record_count = source_count;
     for (uint32_t index = 0; index < source_count; index++) {
         batch->records[index] = sources[index].record;
+        batch->has_traceparents |= sources[index].record->traceparent[0] != '\0';
         batch->record_topics[index] = sources[index].topic;
         batch->record_partitions[index] = sources[index].partition;
     }
@@ -447,10 +453,11 @@ void rcpt_batch_fold(struct rcpt_batch_builder *builder, struct rcpt_batch *batc
 {
     struct counts counts = count_content(sources, source_count, batch->lane);
     uint32_t most = counts.events;
-    struct raw *raws = allocate(batch, most, sizeof(*raws));
-    struct folding *messages = allocate(batch, most, sizeof(*messages));
-    struct folding *scratch = allocate(batch, most, sizeof(*scratch));
-    batch->letters = allocate(batch, counts.letters + most, sizeof(*batch->letters));
+    rcpt_arena_reset(&builder->scratch, BATCH_KEEP_BYTES);
+    struct raw *raws = rcpt_arena_alloc(&builder->scratch, most * sizeof(*raws));
+    struct folding *messages = rcpt_arena_alloc(&builder->scratch, most * sizeof(*messages));
+    struct folding *scratch = rcpt_arena_alloc(&builder->scratch, most * sizeof(*scratch));
+    batch->letters = allocate(batch, counts.letters, sizeof(*batch->letters));
     batch->events = allocate(batch, most, sizeof(*batch->events));
     batch->messages = allocate(batch, most, sizeof(*batch->messages));
     batch->signatures = allocate(batch, most, sizeof(*batch->signatures));

@@ -42,6 +42,7 @@ void rcpt_engine_free(struct rcpt_engine *engine)
     free(engine->order);
     free(engine->sources);
     free(engine->shares);
+    free(engine->taken);
     free(engine->rest);
     free(engine->lanes);
     free(engine->connections);
@@ -59,6 +60,7 @@ void engine_release(struct rcpt_engine *engine, struct rcpt_record *record)
     RCPT_ASSERT(engine->stats.bytes >= record->memory_bytes);
     engine->stats.bytes -= record->memory_bytes;
     engine->slots[record->slot].bytes -= record->memory_bytes;
+    slot_forget(&engine->slots[record->slot], record);
     rcpt_record_free(record);
 }
 
@@ -103,6 +105,7 @@ static void grow_slots(struct rcpt_engine *engine)
     engine->slots = rcpt_realloc(engine->slots, capacity * sizeof(*engine->slots));
     engine->order = rcpt_realloc(engine->order, capacity * sizeof(*engine->order));
     engine->shares = rcpt_realloc(engine->shares, capacity * sizeof(*engine->shares));
+    engine->taken = rcpt_realloc(engine->taken, capacity * sizeof(*engine->taken));
     for (uint32_t index = 0; index < engine->settings.lanes; index++) {
         struct lane *lane = &engine->lanes[index];
         lane->positions = rcpt_realloc(lane->positions, capacity * sizeof(*lane->positions));

@@ -114,9 +114,10 @@ struct slot {
     enum partition_phase phase;
     uint32_t epoch;
     int64_t generation;
-    uint64_t bytes;                 /* its records in memory */
-    int64_t position;               /* next offset that Kafka is expected to deliver */
-    struct rcpt_engine_anchor last; /* of the last record delivered in this epoch */
+    uint64_t bytes;                  /* its records in memory */
+    int64_t position;                /* next offset that Kafka is expected to deliver */
+    struct rcpt_engine_anchor last;  /* of the last record delivered in this epoch … */
+    struct rcpt_record *last_record; /* … while its hash is not known; NULL: it is */
 
     struct rcpt_engine_anchor anchor; /* COMPARING */
     int64_t ask_ms;                   /* UNPROVEN: when to ask for the rows again */
@@ -128,6 +129,11 @@ struct slot {
 struct share { /* of a slot in the batch that is being chosen; in events */
     uint64_t queued, quota, taken;
     bool settled, ended;
+};
+
+struct taken {                /* of a slot by the batch that is being sealed */
+    struct rcpt_record *last; /* NULL: none */
+    uint32_t records;
 };
 
 struct connection {
@@ -149,6 +155,7 @@ struct rcpt_engine {
     struct rcpt_batch_source *sources; /* scratch */
     uint32_t source_capacity;
     struct share *shares;    /* scratch, by slot */
+    struct taken *taken;     /* likewise */
     struct lane_entry *rest; /* scratch */
     uint32_t rest_capacity;
     uint32_t epochs;
@@ -161,6 +168,7 @@ struct rcpt_engine {
 void lane_queue_fini(struct rcpt_engine *engine, struct lane *lane);
 void lane_push(struct lane *lane, struct rcpt_record *record, int64_t now_ms);
 struct rcpt_record *lane_record(const struct lane *lane, uint32_t index);
+uint32_t lane_record_slot(const struct lane *lane, uint32_t index);
 /* Drops the queued records of the slot with offset < below that are not in flight. */
 void lane_drop(struct rcpt_engine *engine, struct lane *lane, uint32_t slot, int64_t below);
 /* The batch in flight is settled without a commit: its records are queued again, but for those of
@@ -209,6 +217,10 @@ void search_name_refusals(const struct search *search, struct rcpt_batch *batch)
 bool slot_is_assigned(const struct slot *part);
 bool slot_is_rewinding(const struct slot *part);
 bool slot_is_comparing(const struct slot *part);
+/* Of the last record delivered in this epoch; offset -1: none. */
+const struct rcpt_engine_anchor *slot_last(struct slot *part);
+/* The record is about to be freed. */
+void slot_forget(struct slot *part, const struct rcpt_record *record);
 /* Records of the partition are asked for again, from `offset` on. */
 void engine_rewind(struct rcpt_engine *engine, uint32_t slot, int64_t offset, int64_t now_ms);
 /* Rewinds that have not come to their end in time become assignments. */

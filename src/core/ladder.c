@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/text.h"
 #include "hash.h"
 
 /* Name, code, parent, terminal: docs/semantics.md draws the tree. */
@@ -89,8 +90,9 @@ const struct override *ladder_find_override(const struct rcpt_ladder *ladder, in
 {
     for (size_t i = 0; i < ladder->override_count; i++) {
         const struct override *override = &ladder->overrides[i];
-        if (override->from == index && override->channel_size == size &&
-            memcmp(override->channel, channel, size) == 0)
+        if (override->from == index &&
+            rcpt_text_equal_nocase((struct rcpt_text){override->channel, override->channel_size},
+                                   (struct rcpt_text){channel, size}))
             return override;
     }
     return NULL;
@@ -303,7 +305,8 @@ static bool add_override(struct rcpt_ladder *ladder,
         rcpt_error_hint(error, "name the value of the event's channel");
         return false;
     }
-    if (ladder_find_override(ladder, from, definition->channel, size) != NULL) {
+    const struct override *other = ladder_find_override(ladder, from, definition->channel, size);
+    if (other != NULL && (other->to != to || strcmp(other->channel, definition->channel) == 0)) {
         rcpt_error_fatal(error, EX_CONFIG, "ladder: %s has two overrides for channel %.60s",
                          definition->status, definition->channel);
         rcpt_error_hint(error, "a status means one thing on a channel");

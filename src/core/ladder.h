@@ -33,7 +33,7 @@ struct rcpt_flag_definition {
 };
 
 struct rcpt_override_definition {
-    const char *channel; /* value of the event's `channel`, compared byte by byte */
+    const char *channel; /* value of the event's `channel`; EMAIL is email */
     const char *status;  /* what the event names … */
     const char *becomes; /* … and what it means on this channel */
 };

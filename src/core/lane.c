@@ -60,40 +60,43 @@ const struct rcpt_batch_source *lane_sources(struct rcpt_engine *engine, const s
             rcpt_realloc(engine->sources, engine->source_capacity * sizeof(*engine->sources));
     }
     for (uint32_t index = 0; index < record_count; index++) {
-        struct rcpt_record *record = lane_record(lane, index);
-        const struct slot *part = &engine->slots[record->slot];
-        engine->sources[index] = (struct rcpt_batch_source){record, part->topic, part->partition};
+        const struct slot *part = &engine->slots[lane_record_slot(lane, index)];
+        engine->sources[index] =
+            (struct rcpt_batch_source){lane_record(lane, index), part->topic, part->partition};
     }
     return engine->sources;
 }
 
-/* The last of the taken records that belongs to the slot; NULL if none. Checks the invariant of the
- * batch's content. */
-static const struct rcpt_record *last_taken(const struct lane *lane, uint32_t record_count,
-                                            uint32_t slot, uint32_t *taken)
+/* Finds what the batch takes of each slot, in engine->taken. Checks the invariant of the batch's
+ * content. */
+static void find_taken(struct rcpt_engine *engine, const struct lane *lane, uint32_t record_count)
 {
-    const struct rcpt_record *last = NULL;
-    *taken = 0;
+    memset(engine->taken, 0, engine->slot_count * sizeof(*engine->taken));
     for (uint32_t index = 0; index < record_count; index++) {
-        const struct rcpt_record *record = lane_record(lane, index);
-        if (record->slot != slot)
-            continue;
+        struct rcpt_record *record = lane_record(lane, index);
+        uint32_t slot = lane_record_slot(lane, index);
+        struct taken *taken = &engine->taken[slot];
         RCPT_ASSERT(record->offset >= lane->positions[slot].expected);
-        RCPT_ASSERT(last == NULL || record->offset > last->offset);
-        last = record;
-        (*taken)++;
+        RCPT_ASSERT(taken->last == NULL || record->offset > taken->last->offset);
+        taken->last = record;
+        taken->records++;
     }
-    return last;
+}
+
+static struct rcpt_engine_anchor anchor_at(const struct rcpt_record *record)
+{
+    return (struct rcpt_engine_anchor){record->offset, record->timestamp_ms,
+                                       rcpt_record_crc(record)};
 }
 
 /* What the batch does to one row of consumer_progress. `expected` is what the fence compares.
  * `next` goes up to `accepted` where the batch holds all that the lane has of the partition, else
  * only behind the last record that it takes. The anchor is the last record below `next`: a later
  * assignment compares it with the log. */
-static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const struct lane *lane,
-                                        uint32_t record_count, uint32_t slot, bool advance)
+static struct rcpt_batch_move plan_move(struct rcpt_engine *engine, const struct lane *lane,
+                                        uint32_t slot, bool advance)
 {
-    const struct slot *part = &engine->slots[slot];
+    struct slot *part = &engine->slots[slot];
     const struct lane_position *position = &lane->positions[slot];
     struct rcpt_batch_move move = {
         .topic = part->topic,
@@ -107,15 +110,15 @@ static struct rcpt_batch_move plan_move(const struct rcpt_engine *engine, const 
     };
     if (!advance)
         return move;
-    uint32_t taken;
-    const struct rcpt_record *last = last_taken(lane, record_count, slot, &taken);
+    const struct rcpt_record *last = engine->taken[slot].last;
     struct rcpt_engine_anchor anchor = {.offset = -1};
     if (last != NULL && !last->unreadable)
-        anchor = (struct rcpt_engine_anchor){last->offset, last->timestamp_ms, last->crc};
-    if (position->queued == taken) { /* the lane has nothing more below `accepted` */
+        anchor = anchor_at(last);
+    /* The lane has nothing more below `accepted`. */
+    if (position->queued == engine->taken[slot].records) {
         move.next = position->accepted;
         if (part->last.offset > anchor.offset && part->last.offset < position->accepted)
-            anchor = part->last;
+            anchor = *slot_last(part);
     } else if (last != NULL) {
         move.next = last->offset + 1;
     }
@@ -134,11 +137,12 @@ static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t r
 {
     struct rcpt_batch *batch = &lane->batch;
     batch->moves = rcpt_arena_alloc(&batch->arena, engine->slot_count * sizeof(*batch->moves));
+    find_taken(engine, lane, record_count);
     for (uint32_t index = 0; index < engine->slot_count; index++) {
         uint32_t slot = engine->order[index];
         if (!slot_is_assigned(&engine->slots[slot]))
             continue;
-        struct rcpt_batch_move move = plan_move(engine, lane, record_count, slot, advance);
+        struct rcpt_batch_move move = plan_move(engine, lane, slot, advance);
         RCPT_ASSERT(move.next >= move.expected);
         if (!advance || move.next > move.expected)
             batch->moves[batch->move_count++] = move;

@@ -24,6 +24,11 @@ struct rcpt_record *lane_record(const struct lane *lane, uint32_t index)
     return at(lane, index)->record;
 }
 
+uint32_t lane_record_slot(const struct lane *lane, uint32_t index)
+{
+    return at(lane, index)->slot;
+}
+
 void lane_queue_fini(struct rcpt_engine *engine, struct lane *lane)
 {
     for (uint32_t index = 0; index < lane->count; index++)

@@ -91,6 +91,7 @@ int64_t rcpt_engine_assign(struct rcpt_engine *engine, uint32_t slot, int64_t ge
     part->generation = generation;
     part->position = start;
     part->last.offset = -1;
+    part->last_record = NULL;
     part->doubt_below = 0;
     return start;
 }
@@ -178,6 +179,21 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     return true;
 }
 
+/* Hashing each record would be a tenth of the work where records are small; few hashes are read. */
+const struct rcpt_engine_anchor *slot_last(struct slot *part)
+{
+    if (part->last_record != NULL)
+        part->last.crc = rcpt_record_crc(part->last_record);
+    part->last_record = NULL;
+    return &part->last;
+}
+
+void slot_forget(struct slot *part, const struct rcpt_record *record)
+{
+    if (part->last_record == record)
+        slot_last(part);
+}
+
 /* Halts for good: to go on would take offsets of one log for those of another. */
 static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
 {
@@ -207,7 +223,8 @@ static bool compare_anchor(struct rcpt_engine *engine, uint32_t slot,
     end_comparing(part);
     if (record->offset > part->anchor.offset)
         return false;
-    if (record->timestamp_ms != part->anchor.timestamp_ms || record->crc != part->anchor.crc) {
+    if (record->timestamp_ms != part->anchor.timestamp_ms ||
+        rcpt_record_crc(record) != part->anchor.crc) {
         halt_on_anchor(engine, part);
         return true;
     }
@@ -261,9 +278,11 @@ void rcpt_engine_deliver_take(struct rcpt_engine *engine, uint32_t slot, struct 
     } else if (record->offset > part->position)
         engine->stats.gaps += (uint64_t)(record->offset - part->position);
     part->position = record->offset + 1;
-    if (!record->unreadable) /* nothing is known of it that could be compared */
-        part->last = (struct rcpt_engine_anchor){
-            .offset = record->offset, .timestamp_ms = record->timestamp_ms, .crc = record->crc};
+    if (!record->unreadable) { /* else nothing is known of it that could be compared */
+        part->last = (struct rcpt_engine_anchor){.offset = record->offset,
+                                                 .timestamp_ms = record->timestamp_ms};
+        part->last_record = record;
+    }
     record->slot = slot;
     record->epoch = part->epoch;
     admit(engine, slot, record, now_ms);

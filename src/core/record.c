@@ -1,5 +1,5 @@
 /* From the bytes of a Kafka record to a decoded one: checks its size, lets record_scan.c read it or
- * else record_parse.c, and puts events and rejects into one block of memory, sorted by lane. Called
+ * else record_parse.c, and puts events and rejects into one piece of memory, sorted by lane. Called
  * by src/receipts/consume.c for each record that the engine takes in.
  */
 #include "record.h"
@@ -20,8 +20,13 @@
 #define STRING_CHUNK_BYTES (8u * 1024)
 #define LATEST_MS          INT64_C(253402300799999) /* 9999-12-31T23:59:59.999Z */
 
-/* Lane table of a record without events, or without rejects. */
-static const uint32_t nothing_by_lane[RCPT_RECORD_MAX_LANES + 1];
+#define ONES_16 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1
+#define ONES_64 ONES_16, ONES_16, ONES_16, ONES_16
+
+/* Lane tables that need no memory: of nothing at its beginning, of one thing where the step is at
+ * that thing's lane. */
+static const uint32_t step_by_lane[2 * RCPT_RECORD_MAX_LANES + 1] = {
+    [RCPT_RECORD_MAX_LANES + 1] = ONES_64, ONES_64, ONES_64, ONES_64};
 
 const char *rcpt_reject_name(enum rcpt_reject_reason reason)
 {
@@ -37,6 +42,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
         [RCPT_REJECT_ID_TOO_LONG] = "id_too_long",
         [RCPT_REJECT_MISSING_STATUS] = "missing_status",
         [RCPT_REJECT_UNKNOWN_STATUS] = "unknown_status",
+        [RCPT_REJECT_INVALID_FLAGS] = "invalid_flags",
         [RCPT_REJECT_INVALID_TIME] = "invalid_time",
         [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
         [RCPT_REJECT_AGED_OUT] = "aged_out",
@@ -55,6 +61,7 @@ struct rcpt_decoder *rcpt_decoder_new(const struct rcpt_ladder *ladder, uint32_t
     decoder->ladder = ladder;
     decoder->lanes = lanes;
     decoder->gateway_count = 1;
+    decoder->chunks = rcpt_calloc(lanes, sizeof(struct rcpt_record_chunk *));
     rcpt_arena_init(&decoder->strings, STRING_CHUNK_BYTES);
     return decoder;
 }
@@ -64,6 +71,9 @@ void rcpt_decoder_free(struct rcpt_decoder *decoder)
     if (decoder == NULL)
         return;
     rcpt_arena_fini(&decoder->strings);
+    for (uint32_t lane = 0; lane < decoder->lanes; lane++)
+        rcpt_record_free_chunk(decoder->chunks[lane]);
+    free(decoder->chunks);
     free(decoder->events);
     free(decoder->rejects);
     free(decoder);
@@ -152,14 +162,26 @@ struct parts {
     struct rcpt_reject *rejects;
     uint32_t *lane_rejects;
     char *value;
+    char *key;
+    char *traceparent;
     char *tracestate;
     char *ids; /* those that are not in the value, because they were escaped there */
 };
 
 /* With the NUL at its end; 0: there is none that could be passed on. */
+static size_t traceparent_bytes(const struct rcpt_record_input *input)
+{
+    struct rcpt_trace_context context;
+    return input->traceparent != NULL &&
+                   rcpt_trace_parse(input->traceparent, input->traceparent_size, &context)
+               ? RCPT_RECORD_TRACEPARENT_BYTES + 1
+               : 0;
+}
+
+/* Likewise. A tracestate without a valid traceparent means nothing (W3C Trace Context). */
 static size_t tracestate_bytes(const struct rcpt_record_input *input)
 {
-    return input->tracestate != NULL &&
+    return input->tracestate != NULL && traceparent_bytes(input) > 0 &&
                    rcpt_trace_is_state(input->tracestate, input->tracestate_size)
                ? input->tracestate_size + 1
                : 0;
@@ -174,9 +196,11 @@ static void place_parts(struct layout *layout, const struct rcpt_decoder *decode
                           _Alignof(struct rcpt_event));
     parts->rejects = place(layout, decoder->reject_count * sizeof(struct rcpt_reject),
                            _Alignof(struct rcpt_reject));
-    parts->lane_events = place(layout, decoder->event_count > 0 ? table : 0, sizeof(uint32_t));
-    parts->lane_rejects = place(layout, decoder->reject_count > 0 ? table : 0, sizeof(uint32_t));
+    parts->lane_events = place(layout, decoder->event_count > 1 ? table : 0, sizeof(uint32_t));
+    parts->lane_rejects = place(layout, decoder->reject_count > 1 ? table : 0, sizeof(uint32_t));
     parts->value = place(layout, kept_bytes(decoder), 1);
+    parts->key = place(layout, decoder->input.key_size, 1);
+    parts->traceparent = place(layout, traceparent_bytes(&decoder->input), 1);
     parts->tracestate = place(layout, tracestate_bytes(&decoder->input), 1);
     parts->ids = place(layout, id_bytes, 1);
 }
@@ -237,11 +261,24 @@ static void sum_up(uint32_t *table, uint32_t lanes, uint32_t *cursors)
     }
 }
 
-/* Counting sorts: stable, so that the order of the record holds within a lane. */
-static void group_events(struct rcpt_decoder *decoder, struct parts *parts)
+static const uint32_t *step_at(uint32_t lane)
+{
+    return step_by_lane + RCPT_RECORD_MAX_LANES - lane;
+}
+
+/* Counting sorts: stable, so that the order of the record holds within a lane. Both return the lane
+ * table. */
+static const uint32_t *group_events(struct rcpt_decoder *decoder, struct parts *parts)
 {
     uint32_t cursors[RCPT_RECORD_MAX_LANES];
     uint64_t mask = decoder->lanes - 1;
+    if (decoder->event_count == 0)
+        return step_by_lane;
+    if (decoder->event_count == 1) {
+        decoder->gateways[decoder->events[0].gateway].events++;
+        parts->events[0] = decoder->events[0];
+        return step_at((uint32_t)(decoder->events[0].hash & mask));
+    }
     memset(parts->lane_events, 0, (decoder->lanes + 1) * sizeof(uint32_t));
     for (uint32_t i = 0; i < decoder->event_count; i++) {
         parts->lane_events[(decoder->events[i].hash & mask) + 1]++;
@@ -250,11 +287,18 @@ static void group_events(struct rcpt_decoder *decoder, struct parts *parts)
     sum_up(parts->lane_events, decoder->lanes, cursors);
     for (uint32_t i = 0; i < decoder->event_count; i++)
         parts->events[cursors[decoder->events[i].hash & mask]++] = decoder->events[i];
+    return parts->lane_events;
 }
 
-static void group_rejects(const struct rcpt_decoder *decoder, struct parts *parts)
+static const uint32_t *group_rejects(const struct rcpt_decoder *decoder, struct parts *parts)
 {
     uint32_t cursors[RCPT_RECORD_MAX_LANES];
+    if (decoder->reject_count == 0)
+        return step_by_lane;
+    if (decoder->reject_count == 1) {
+        parts->rejects[0] = decoder->rejects[0];
+        return step_at(lane_of_reject(decoder, &decoder->rejects[0]));
+    }
     memset(parts->lane_rejects, 0, (decoder->lanes + 1) * sizeof(uint32_t));
     for (uint32_t i = 0; i < decoder->reject_count; i++)
         parts->lane_rejects[lane_of_reject(decoder, &decoder->rejects[i]) + 1]++;
@@ -263,31 +307,33 @@ static void group_rejects(const struct rcpt_decoder *decoder, struct parts *part
         uint32_t lane = lane_of_reject(decoder, &decoder->rejects[i]);
         parts->rejects[cursors[lane]++] = decoder->rejects[i];
     }
+    return parts->lane_rejects;
 }
 
-static void set_traceparent(struct rcpt_record *record, const struct rcpt_record_input *input)
+/* `bytes` with the NUL at the end; 0: there is no such text. */
+static const char *copy_text(char *to, const char *from, size_t bytes, const char *none)
 {
-    struct rcpt_trace_context context;
-    record->traceparent[0] = '\0';
-    if (input->traceparent == NULL ||
-        !rcpt_trace_parse(input->traceparent, input->traceparent_size, &context))
-        return;
-    memcpy(record->traceparent, input->traceparent, RCPT_RECORD_TRACEPARENT_BYTES);
-    record->traceparent[RCPT_RECORD_TRACEPARENT_BYTES] = '\0';
+    if (bytes == 0)
+        return none;
+    memcpy(to, from, bytes - 1);
+    to[bytes - 1] = '\0';
+    return to;
 }
 
-/* A tracestate without a valid traceparent means nothing (W3C Trace Context). */
-static void copy_tracestate(const struct rcpt_record_input *input, struct parts *parts)
+/* A record for one lane alone lies beside others of that lane. */
+static void *allocate(struct rcpt_decoder *decoder, size_t bytes, struct rcpt_record_chunk **chunk)
 {
-    if (tracestate_bytes(input) == 0 || parts->record->traceparent[0] == '\0')
-        return;
-    memcpy(parts->tracestate, input->tracestate, input->tracestate_size);
-    parts->tracestate[input->tracestate_size] = '\0';
-    parts->record->tracestate = parts->tracestate;
+    *chunk = NULL;
+    if (decoder->event_count + decoder->reject_count > 1)
+        return rcpt_malloc(bytes);
+    uint32_t lane = decoder->event_count > 0
+                        ? (uint32_t)decoder->events[0].hash & (decoder->lanes - 1)
+                    : decoder->reject_count > 0 ? lane_of_reject(decoder, &decoder->rejects[0])
+                                                : 0;
+    return rcpt_record_allocate(decoder, lane, bytes, chunk);
 }
 
-/* One allocation for all of the record, so that its size is known exactly and one free() ends
- * it. */
+/* One piece of memory for all of the record, so that its size is known exactly. */
 static struct rcpt_record *finish(struct rcpt_decoder *decoder)
 {
     const struct rcpt_record_input *input = &decoder->input;
@@ -296,31 +342,34 @@ static struct rcpt_record *finish(struct rcpt_decoder *decoder)
     struct parts parts;
     place_parts(&layout, decoder, id_bytes, &parts);
     size_t bytes = layout.used;
-    layout = (struct layout){rcpt_malloc(bytes), 0};
+    struct rcpt_record_chunk *chunk;
+    layout = (struct layout){allocate(decoder, bytes, &chunk), 0};
     place_parts(&layout, decoder, id_bytes, &parts);
 
     copy_value(decoder, &parts);
-    if (decoder->event_count > 0)
-        group_events(decoder, &parts);
-    if (decoder->reject_count > 0)
-        group_rejects(decoder, &parts);
+    if (input->key_size > 0)
+        memcpy(parts.key, input->key, input->key_size);
     *parts.record = (struct rcpt_record){
         .offset = input->offset,
         .timestamp_ms = input->timestamp_ms > 0 ? input->timestamp_ms : 0,
-        .crc = rcpt_hash_record(input->key, input->key_size, input->value, input->value_size),
+        .traceparent =
+            copy_text(parts.traceparent, input->traceparent, traceparent_bytes(input), ""),
+        .tracestate = copy_text(parts.tracestate, input->tracestate, tracestate_bytes(input), NULL),
         .value = parts.value,
         .value_size = (uint32_t)kept_bytes(decoder),
+        .full_size = (uint32_t)input->value_size,
+        .key = parts.key,
+        .key_size = (uint32_t)input->key_size,
+        .chunk = chunk,
         .unreadable = input->unreadable != NULL,
         .memory_bytes = (uint32_t)bytes,
         .event_count = decoder->event_count,
         .reject_count = decoder->reject_count,
         .events = parts.events,
-        .lane_events = decoder->event_count > 0 ? parts.lane_events : nothing_by_lane,
+        .lane_events = group_events(decoder, &parts),
         .rejects = parts.rejects,
-        .lane_rejects = decoder->reject_count > 0 ? parts.lane_rejects : nothing_by_lane,
+        .lane_rejects = group_rejects(decoder, &parts),
     };
-    set_traceparent(parts.record, input);
-    copy_tracestate(input, &parts);
     return parts.record;
 }
 
@@ -358,7 +407,8 @@ struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
     return record;
 }
 
-void rcpt_record_free(struct rcpt_record *record)
+/* A record that is refused keeps less of its value, but more than is hashed. */
+uint32_t rcpt_record_crc(const struct rcpt_record *record)
 {
-    free(record);
+    return rcpt_hash_record(record->key, record->key_size, record->value, record->full_size);
 }

@@ -40,6 +40,7 @@ enum rcpt_reject_reason {
     RCPT_REJECT_ID_TOO_LONG,      /* above 255 bytes */
     RCPT_REJECT_MISSING_STATUS,
     RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
+    RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
     RCPT_REJECT_UNKNOWN_MESSAGE, /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_AGED_OUT,        /* parked longer than parked.max_age (set by SQL) */
@@ -81,15 +82,18 @@ struct rcpt_record {
     uint32_t refs;   /* lanes that hold it */
     bool unreadable; /* of the input */
     int64_t offset;
-    int64_t timestamp_ms; /* Kafka's record timestamp; default of `at` */
-    uint32_t crc;         /* rcpt_hash_record */
-    char traceparent[RCPT_RECORD_TRACEPARENT_BYTES + 1]; /* "" if none or malformed */
+    int64_t timestamp_ms;             /* Kafka's record timestamp; default of `at` */
+    const char *traceparent;          /* "" if none or malformed */
     const char *tracestate;           /* of a traceparent that is not ""; NULL: none */
     uint64_t received_ns, decoded_ns; /* monotonic; filled by the caller of decode, 0: not traced */
 
     const char *value; /* the record's own copy; the first bytes only of one refused as a whole */
     uint32_t value_size;
-    uint32_t memory_bytes; /* all that this record holds in memory, for the budget */
+    uint32_t full_size; /* what the value had */
+    uint32_t key_size;
+    const char *key;
+    struct rcpt_record_chunk *chunk; /* that it shares with others; NULL: none */
+    uint32_t memory_bytes;           /* all that this record holds in memory, for the budget */
 
     uint32_t event_count, reject_count;
     struct rcpt_event *events; /* grouped by lane, in record order within a lane */
@@ -132,5 +136,7 @@ uint64_t rcpt_decoder_gateway_events(const struct rcpt_decoder *decoder, uint32_
 struct rcpt_record *rcpt_record_decode(struct rcpt_decoder *decoder,
                                        const struct rcpt_record_input *input);
 void rcpt_record_free(struct rcpt_record *record);
+/* rcpt_hash_record of its key and value. */
+uint32_t rcpt_record_crc(const struct rcpt_record *record);
 
 #endif

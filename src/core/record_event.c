@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "hash.h"
 #include "record_internal.h"
 #include "timestamp.h"
-
-#define SHOWN_STATUS_BYTES 40
 
 /* What is wrong with an event in the making; filled by the check that fails. */
 struct draft {
@@ -24,27 +23,13 @@ static bool refuse(struct draft *draft, enum rcpt_reject_reason reason, const ch
     return false;
 }
 
-/* The string as it was written, without its quotes: back from the closing quote to the one that is
- * not escaped. */
-static bool has_half_surrogate(const struct rcpt_decoder *decoder, const struct rcpt_token *string)
-{
-    const char *value = decoder->input.value;
-    size_t end = string->end - 1, start = end, escapes;
-    do {
-        start--;
-        for (escapes = 0; value[start] == '"' && value[start - escapes - 1] == '\\'; escapes++)
-            continue;
-    } while (value[start] != '"' || escapes % 2 == 1);
-    return rcpt_record_find_flaws(value + start + 1, end - start - 1).half_surrogate;
-}
-
 /* The record as a whole was checked once; only if it has a flaw, each event is checked by
  * itself. */
 static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payload_size,
                        struct draft *draft)
 {
     const char *value = decoder->input.value;
-    if (!decoder->flaws.utf8 || !rcpt_record_find_flaws(value + payload, payload_size).utf8)
+    if (!decoder->has_flaw || rcpt_utf8_is_valid(value + payload, payload_size))
         return true;
     decoder->flaw_placed = true;
     return refuse(draft, RCPT_REJECT_INVALID_UTF8, "the event is not UTF-8");
@@ -52,8 +37,7 @@ static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payl
 
 /* The id is compared byte by byte with what the platform stored, so what PostgreSQL cannot hold, or
  * what would become another text, is refused here. */
-static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token *id,
-                     struct draft *draft)
+static bool check_id(const struct rcpt_token *id, struct draft *draft)
 {
     switch (id->kind) {
     case RCPT_TOKEN_ABSENT:
@@ -61,6 +45,8 @@ static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token
     case RCPT_TOKEN_NULL:
         return refuse(draft, RCPT_REJECT_MISSING_ID, "message_id is null");
     case RCPT_TOKEN_NUMBER:
+        return refuse(draft, RCPT_REJECT_INVALID_ID,
+                      "message_id is not a string: write the number in quotes");
     case RCPT_TOKEN_OTHER:
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id is not a string");
     case RCPT_TOKEN_STRING:
@@ -77,7 +63,7 @@ static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token
     }
     if (memchr(id->text, '\0', id->size) != NULL)
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds a NUL");
-    if (decoder->flaws.half_surrogate && has_half_surrogate(decoder, id))
+    if (id->has_half_surrogate)
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds half a surrogate pair");
     return true;
 }
@@ -96,22 +82,6 @@ static bool read_code(const struct rcpt_token *number, int64_t *code)
     }
     *code = negative ? -value : value;
     return true;
-}
-
-/* Shows the word, which an operator needs to extend the ladder or to find the sender. */
-static void refuse_status(const struct rcpt_token *status, struct draft *draft)
-{
-    char shown[SHOWN_STATUS_BYTES + 1];
-    size_t size = status->size < SHOWN_STATUS_BYTES ? status->size : SHOWN_STATUS_BYTES;
-    for (size_t i = 0; i < size; i++) {
-        char byte = status->text[i];
-        shown[i] = byte >= ' ' && byte <= '~' ? byte : '?';
-    }
-    shown[size] = '\0';
-    const char *quote = status->kind == RCPT_TOKEN_STRING ? "\"" : "";
-    draft->reason = RCPT_REJECT_UNKNOWN_STATUS;
-    snprintf(draft->detail, sizeof(draft->detail), "status %s%s%s is not in the ladder", quote,
-             shown, quote);
 }
 
 /* By name or by code, overrides of the channel applied. A name that the ladder lacks is refused and
@@ -138,9 +108,11 @@ static bool find_status(const struct rcpt_ladder *ladder, const struct rcpt_toke
                      : rcpt_ladder_find_code(ladder, code, channel->text, channel_size);
         break;
     }
-    if (*entry < 0)
-        refuse_status(status, draft);
-    return *entry >= 0;
+    if (*entry >= 0)
+        return true;
+    draft->reason = RCPT_REJECT_UNKNOWN_STATUS;
+    rcpt_record_advise_status(ladder, status, draft->detail, sizeof(draft->detail));
+    return false;
 }
 
 /* Leaves the time as it is, the record's, when the event names none. */
@@ -161,7 +133,23 @@ static bool read_time(const struct rcpt_token *at, int64_t *at_us, struct draft 
     case RCPT_TOKEN_OTHER:
         break;
     }
-    return valid || refuse(draft, RCPT_REJECT_INVALID_TIME, "at is not a time");
+    if (valid)
+        return true;
+    draft->reason = RCPT_REJECT_INVALID_TIME;
+    rcpt_record_advise_time(at, draft->detail, sizeof(draft->detail));
+    return false;
+}
+
+/* All or nothing: a status without a flag that came with it would be half of the receipt. */
+static bool check_flags(const struct rcpt_ladder *ladder, const struct rcpt_record_fields *fields,
+                        struct draft *draft)
+{
+    if (fields->tokens[RCPT_FIELD_FLAGS].kind <= RCPT_TOKEN_NULL &&
+        fields->wrong_flag.kind == RCPT_TOKEN_ABSENT)
+        return true;
+    draft->reason = RCPT_REJECT_INVALID_FLAGS;
+    rcpt_record_advise_flags(ladder, fields, draft->detail, sizeof(draft->detail));
+    return false;
 }
 
 /* Scratch memory of the decoder: finish() in record.c copies the events, sorted by lane. */
@@ -175,10 +163,24 @@ static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
     return &decoder->events[decoder->event_count++];
 }
 
-uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *name, size_t size)
+/* Of a key that occurs twice, the last one counts. */
+void rcpt_record_open_flags(struct rcpt_record_fields *fields)
 {
-    int entry = rcpt_ladder_find_name(decoder->ladder, name, size, NULL, 0);
-    return entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
+    fields->flags = 0;
+    fields->tokens[RCPT_FIELD_FLAGS].kind = RCPT_TOKEN_ABSENT;
+    fields->wrong_flag.kind = RCPT_TOKEN_ABSENT;
+}
+
+void rcpt_record_take_flag(const struct rcpt_decoder *decoder, struct rcpt_record_fields *fields,
+                           const struct rcpt_token *name)
+{
+    int entry = name->kind == RCPT_TOKEN_STRING
+                    ? rcpt_ladder_find_name(decoder->ladder, name->text, name->size, NULL, 0)
+                    : -1;
+    uint32_t mask = entry >= 0 ? rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask : 0;
+    fields->flags |= mask;
+    if (mask == 0 && fields->wrong_flag.kind == RCPT_TOKEN_ABSENT)
+        fields->wrong_flag = *name;
 }
 
 /* An event with several flaws becomes a dead letter for the first of them in this order. */
@@ -190,10 +192,11 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     int entry = -1;
     int64_t at_us = decoder->default_at_us;
 
-    if (!check_text(decoder, payload, payload_size, &draft) || !check_id(decoder, id, &draft) ||
+    if (!check_text(decoder, payload, payload_size, &draft) || !check_id(id, &draft) ||
         !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
-        !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft)) {
+        !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft) ||
+        !check_flags(decoder->ladder, fields, &draft)) {
         struct rcpt_reject *reject =
             rcpt_record_add_reject(decoder, draft.reason, (int32_t)index, payload, payload_size);
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));

@@ -17,7 +17,7 @@ enum rcpt_field {
     RCPT_FIELD_AT,
     RCPT_FIELD_CHANNEL,
     RCPT_FIELD_GATEWAY,
-    RCPT_FIELD_FLAGS, /* its token is never read: see struct rcpt_record_fields */
+    RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */
     RCPT_FIELD_EVENTS,                    /* makes the object a wrapper */
@@ -34,26 +34,27 @@ enum rcpt_token_kind {
 struct rcpt_token {
     const char *text;
     size_t size;
-    size_t end; /* of a string in the value, behind its closing quote */
     enum rcpt_token_kind kind;
+    bool has_half_surrogate; /* of a string, which has '?' in its place */
 };
 
 struct rcpt_record_fields {
     struct rcpt_token tokens[RCPT_FIELD__COUNT];
-    uint32_t flags; /* bits of those that the list "flags" names */
-};
-
-/* What the reader of JSON lets pass although it is no text. The decoder looks for it once per
- * record, so that events pay only where there is some. */
-struct rcpt_text_flaws {
-    bool utf8;           /* bytes that are not UTF-8 */
-    bool half_surrogate; /* an escaped surrogate without its other half; it is read as '?' */
+    uint32_t flags;               /* bits of those that the list "flags" names */
+    struct rcpt_token wrong_flag; /* the list's first element that names none */
 };
 
 struct rcpt_record_gateway {
     char name[RCPT_RECORD_MAX_GATEWAY_BYTES + 1];
     uint8_t size;
     uint64_t events;
+};
+
+/* Memory of small records of one lane, one behind the other; freed with the last of them. */
+struct rcpt_record_chunk {
+    uint32_t users; /* its records, and the decoder while it fills the chunk */
+    uint32_t used;
+    _Alignas(16) char bytes[];
 };
 
 struct rcpt_decoder {
@@ -63,6 +64,8 @@ struct rcpt_decoder {
         gateways[RCPT_RECORD_MAX_GATEWAYS]; /* the first: none, the last: other */
     uint32_t gateway_count, last_gateway;   /* in use, but for the last */
 
+    struct rcpt_record_chunk **chunks; /* by lane: the one that is being filled; NULL: none yet */
+
     /* Of the record that is being decoded. */
     struct rcpt_record_input input;
     int64_t default_at_us;
@@ -71,12 +74,9 @@ struct rcpt_decoder {
     uint32_t event_count, event_capacity;
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
-    struct rcpt_text_flaws flaws;
-    bool flaw_placed; /* an event has been refused for its invalid UTF-8 */
+    bool has_flaw;    /* bytes that are not UTF-8: events are looked at only where there are some */
+    bool flaw_placed; /* an event has been refused for it */
 };
-
-/* Backslashes are taken for escapes wherever they stand; outside of strings they are no JSON. */
-struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
  * third of the parser's price; what the scan does not take goes through the parser. Where the scan
@@ -92,9 +92,18 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size);
 void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_record_fields *fields,
                             uint32_t index, size_t payload, size_t payload_size);
 
-/* Bit of the flag that an element of "flags" names; 0 where the ladder has no such flag: a
- * gateway's list may say more than is counted here. */
-uint32_t rcpt_record_flag_of(const struct rcpt_decoder *decoder, const char *name, size_t size);
+/* An element of "flags": a bit of the ladder, or the wrong flag for which the event is refused. The
+ * token's text outlives the record's decoding. */
+void rcpt_record_take_flag(const struct rcpt_decoder *decoder, struct rcpt_record_fields *fields,
+                           const struct rcpt_token *name);
+void rcpt_record_open_flags(struct rcpt_record_fields *fields); /* forgets an earlier list */
+
+/* What is wrong with a field that the decoder refuses, and what would be right (record_advice.c). */
+void rcpt_record_advise_status(const struct rcpt_ladder *ladder, const struct rcpt_token *status,
+                               char *detail, size_t size);
+void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
+                              const struct rcpt_record_fields *fields, char *detail, size_t size);
+void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t size);
 
 /* Number of the gateway that the field names. */
 uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_token *name);
@@ -103,6 +112,12 @@ uint8_t rcpt_record_gateway_of(struct rcpt_decoder *decoder, const struct rcpt_t
 struct rcpt_reject *rcpt_record_add_reject(struct rcpt_decoder *decoder,
                                            enum rcpt_reject_reason reason, int32_t index,
                                            size_t payload, size_t payload_size);
+
+/* Memory for a record that one lane alone gets; sets *chunk, to NULL for a large one. */
+void *rcpt_record_allocate(struct rcpt_decoder *decoder, uint32_t lane, size_t bytes,
+                           struct rcpt_record_chunk **chunk);
+/* The decoder's own part in a chunk, which may be NULL; records in it may stay. */
+void rcpt_record_free_chunk(struct rcpt_record_chunk *filling);
 
 /* Forgets what was found so far. */
 void rcpt_record_forget(struct rcpt_decoder *decoder);

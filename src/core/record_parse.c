@@ -55,6 +55,18 @@ static enum rcpt_token_kind kind_of(const struct rcpt_json_token *token)
     }
 }
 
+static struct rcpt_token keep_token(struct parse *parse, const struct rcpt_json_token *token)
+{
+    enum rcpt_token_kind kind = kind_of(token);
+    struct rcpt_text text = {NULL, 0};
+    if (kind == RCPT_TOKEN_STRING || kind == RCPT_TOKEN_NUMBER)
+        text = rcpt_json_keep(parse->value, token->text, &parse->decoder->strings);
+    return (struct rcpt_token){.kind = kind,
+                               .text = text.at,
+                               .size = text.size,
+                               .has_half_surrogate = token->has_half_surrogate};
+}
+
 /* A field of the outermost object, or of an element. The last value of a key counts; a scalar under
  * "events" makes a broken wrapper of the record, unless a list follows. */
 static void set_field(struct parse *parse, const struct rcpt_json_token *token)
@@ -67,13 +79,15 @@ static void set_field(struct parse *parse, const struct rcpt_json_token *token)
     if (field >= RCPT_FIELD__COUNT)
         return;
     if (field == RCPT_FIELD_FLAGS)
-        parse->open->fields.flags = 0; /* of a key that occurs twice, the last one counts */
-    enum rcpt_token_kind kind = kind_of(token);
-    struct rcpt_text text = {NULL, 0};
-    if (kind == RCPT_TOKEN_STRING || kind == RCPT_TOKEN_NUMBER)
-        text = rcpt_json_keep(parse->value, token->text, &parse->decoder->strings);
-    parse->open->fields.tokens[field] =
-        (struct rcpt_token){.kind = kind, .text = text.at, .size = text.size, .end = token->end};
+        rcpt_record_open_flags(&parse->open->fields);
+    parse->open->fields.tokens[field] = keep_token(parse, token);
+}
+
+/* An element of the list of flags. */
+static void take_flag(struct parse *parse, const struct rcpt_json_token *token)
+{
+    struct rcpt_token name = keep_token(parse, token);
+    rcpt_record_take_flag(parse->decoder, &parse->open->fields, &name);
 }
 
 /* The element's text begins behind the previous one's, after blanks and a comma. */
@@ -100,7 +114,7 @@ static void refuse_element(struct parse *parse, size_t end)
         struct rcpt_reject *reject = rcpt_record_add_reject(
             parse->decoder, RCPT_REJECT_NOT_AN_EVENT, (int32_t)parse->index, start, size);
         snprintf(reject->detail, sizeof(reject->detail), "the element is not an object");
-        parse->decoder->flaw_placed |= rcpt_record_find_flaws(parse->value.at + start, size).utf8;
+        parse->decoder->flaw_placed |= !rcpt_utf8_is_valid(parse->value.at + start, size);
     }
     end_element(parse, end);
 }
@@ -120,9 +134,8 @@ static void on_scalar(struct parse *parse, const struct rcpt_json_token *token)
         return;
     if (token->depth == parse->field_depth)
         set_field(parse, token);
-    else if (token->depth == parse->flags_depth && token->kind == RCPT_JSON_STRING)
-        parse->open->fields.flags |=
-            rcpt_record_flag_of(parse->decoder, token->text.at, token->text.size);
+    else if (token->depth == parse->flags_depth)
+        take_flag(parse, token);
     else if (token->depth == parse->list_depth)
         refuse_element(parse, token->end);
 }
@@ -148,6 +161,8 @@ static void on_object(struct parse *parse, const struct rcpt_json_token *token)
         open_draft(parse, &parse->element, token);
     } else if (token->depth == parse->field_depth) {
         set_field(parse, token);
+    } else if (token->depth == parse->flags_depth) {
+        take_flag(parse, token);
     }
 }
 
@@ -193,10 +208,13 @@ static void on_array(struct parse *parse, const struct rcpt_json_token *token)
     } else if (token->depth == parse->field_depth && parse->open == &parse->whole &&
                parse->whole.next == RCPT_FIELD_EVENTS) {
         open_list(parse, FORM_WRAPPER, token);
+    } else if (token->depth == parse->field_depth && parse->open->next == RCPT_FIELD_FLAGS) {
+        rcpt_record_open_flags(&parse->open->fields);
+        parse->flags_depth = token->depth + 1;
     } else if (token->depth == parse->field_depth) {
         set_field(parse, token);
-        if (parse->open->next == RCPT_FIELD_FLAGS)
-            parse->flags_depth = token->depth + 1;
+    } else if (token->depth == parse->flags_depth) {
+        take_flag(parse, token);
     }
 }
 
@@ -271,12 +289,12 @@ static void judge_form(const struct parse *parse)
         reject = rcpt_record_refuse(parse->decoder, RCPT_REJECT_TOO_MANY_EVENTS);
         snprintf(reject->detail, sizeof(reject->detail), "%u events, at most %d are allowed",
                  parse->index, RCPT_RECORD_MAX_EVENTS);
-    } else if (parse->decoder->flaws.utf8 && !parse->decoder->flaw_placed) {
+    } else if (parse->decoder->has_flaw && !parse->decoder->flaw_placed) {
         refuse_json(parse->decoder, 0, "invalid utf-8 outside of the events");
     }
 }
 
-/* The flaws come first: rcpt_record_take_event checks events only where there are some. */
+/* The encoding comes first: rcpt_record_take_event checks events only where it has a flaw. */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
@@ -285,7 +303,7 @@ void rcpt_record_parse_any(struct rcpt_decoder *decoder)
         .form = FORM_SCALAR,
     };
     struct rcpt_json_fault fault;
-    decoder->flaws = rcpt_record_find_flaws(parse.value.at, parse.value.size);
+    decoder->has_flaw = !rcpt_utf8_is_valid(parse.value.at, parse.value.size);
     decoder->flaw_placed = false;
     if (rcpt_json_read(parse.value, on_token, &parse, &fault) == RCPT_JSON_OK)
         judge_form(&parse);

@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "record_internal.h"
 
 #define ONES  UINT64_C(0x0101010101010101)
@@ -130,23 +131,21 @@ static bool scan_scalar(struct scan *scan, struct rcpt_token *token)
         good = scan_number(scan);
         token->size = (size_t)(scan->next - token->text);
     }
-    token->end = place(scan);
     return good;
 }
 
 /* Behind the opening bracket of a list of flags: names and nothing else. */
-static bool scan_flags(struct scan *scan, uint32_t *flags)
+static bool scan_flags(struct scan *scan, struct rcpt_record_fields *fields)
 {
-    const char *name;
-    size_t size;
     skip_blanks(scan);
     if (take(scan, ']'))
         return true;
     do {
+        struct rcpt_token name = {.kind = RCPT_TOKEN_STRING};
         skip_blanks(scan);
-        if (!take(scan, '"') || !scan_string(scan, &name, &size))
+        if (!take(scan, '"') || !scan_string(scan, &name.text, &name.size))
             return false;
-        *flags |= rcpt_record_flag_of(scan->decoder, name, size);
+        rcpt_record_take_flag(scan->decoder, fields, &name);
         skip_blanks(scan);
     } while (take(scan, ','));
     return take(scan, ']');
@@ -167,9 +166,9 @@ static bool scan_field(struct scan *scan, struct rcpt_record_fields *fields, boo
     skip_blanks(scan);
     enum rcpt_field field = rcpt_record_field_of(key, size);
     if (field == RCPT_FIELD_FLAGS) {
-        fields->flags = 0;
+        rcpt_record_open_flags(fields);
         if (take(scan, '['))
-            return scan_flags(scan, &fields->flags);
+            return scan_flags(scan, fields);
     }
     if (!scan_scalar(scan, &token))
         return false;
@@ -243,12 +242,12 @@ bool rcpt_record_scan(struct rcpt_decoder *decoder)
     const char *value = decoder->input.value;
     size_t size = decoder->input.value_size;
     struct scan scan = {.decoder = decoder, .value = value, .next = value, .end = value + size};
-    decoder->flaws = (struct rcpt_text_flaws){false, false}; /* what has some is not taken */
+    decoder->has_flaw = false; /* what has one is not taken */
     skip_blanks(&scan);
     bool taken = take(&scan, '[') ? scan_list(&scan) : take(&scan, '{') && scan_wrapper(&scan);
     skip_blanks(&scan);
     if (taken && scan.next == scan.end &&
-        ((scan.seen & HIGHS) == 0 || !rcpt_record_find_flaws(value, size).utf8))
+        ((scan.seen & HIGHS) == 0 || rcpt_utf8_is_valid(value, size)))
         return true;
     rcpt_record_forget(decoder);
     return false;

@@ -81,7 +81,11 @@ static void store_result(struct folds_calls *calls, const char *id, const char *
 /* For the log and the row: no part of the answer's body, which may be personal. */
 static void describe(const struct rcpt_webhook_answer *answer, char text[160])
 {
-    if (answer->status != 0)
+    if (answer->class == RCPT_WEBHOOK_FORBIDDEN)
+        snprintf(
+            text, 160,
+            "forbidden: its address is not public, and publish.webhook.allow_private is not set");
+    else if (answer->status != 0)
         snprintf(text, 160, "%s, status %d", rcpt_webhook_class_name(answer->class),
                  answer->status);
     else
@@ -100,8 +104,10 @@ static void settle(struct call *call, const struct rcpt_webhook_answer *answer)
         return;
     }
     if (!rcpt_webhook_may_retry(answer->class) || call->age_ms > endpoint->max_age_ms) {
-        rcpt_log_error("folds", "folds: rule %s: publication %s is given up: %s", endpoint->rule,
-                       call->id, text);
+        rcpt_log_error("folds",
+                       "folds: rule %s: publication %s is given up: %s; HINT: mend the "
+                       "cause, then receiptd folds retry",
+                       endpoint->rule, call->id, text);
         store_result(call->calls, call->id, "dead", 0, text);
         return;
     }
@@ -127,7 +133,8 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 
 /* ---- calling ---- */
 
-enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT, CALL_AGE }; /* columns of calls */
+/* Columns of sql/fold/calls. */
+enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT_MS, CALL_AGE_MS };
 
 /* A claimed call that cannot be sent is stored at once, so that it does not wait for its lease. */
 static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows, size_t row)
@@ -148,8 +155,8 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
     *call = (struct call){.calls = calls,
                           .endpoint = endpoint,
                           .id = rcpt_strdup(id),
-                          .wait_ms = rcpt_pg_rows_int(rows, row, CALL_WAIT),
-                          .age_ms = rcpt_pg_rows_int(rows, row, CALL_AGE)};
+                          .wait_ms = rcpt_pg_rows_int(rows, row, CALL_WAIT_MS),
+                          .age_ms = rcpt_pg_rows_int(rows, row, CALL_AGE_MS)};
     struct rcpt_webhook_call sent = {.id = id, .body = payload, .size = strlen(payload)};
     if (rcpt_webhook_send(endpoint->endpoint, &sent, on_answer, call)) {
         endpoint->in_flight++;

@@ -12,17 +12,25 @@
 
 /* ---- answers ---- */
 
-enum { ROWS_COUNT, ROWS_REST, ROWS_ENTRIES, ROWS_RULES, ROWS_KEYS, ROWS_WINDOWS }; /* of gather */
+/* Columns of sql/fold/gather. */
+enum {
+    GATHERED_ROWS,
+    GATHERED_REST,
+    GATHERED_ENTRIES,
+    GATHERED_RULES,
+    GATHERED_KEYS,
+    GATHERED_WINDOWS
+};
 
 void folds_learn(struct folds_gatherer *gatherer, const struct rcpt_pg_rows *rows)
 {
     struct rcpt_array_reader entries, rules, keys, windows;
     struct rcpt_text rule, key;
     int64_t entry, window;
-    rcpt_array_reader_init(&entries, rcpt_pg_rows_text(rows, 0, ROWS_ENTRIES));
-    rcpt_array_reader_init(&rules, rcpt_pg_rows_text(rows, 0, ROWS_RULES));
-    rcpt_array_reader_init(&keys, rcpt_pg_rows_text(rows, 0, ROWS_KEYS));
-    rcpt_array_reader_init(&windows, rcpt_pg_rows_text(rows, 0, ROWS_WINDOWS));
+    rcpt_array_reader_init(&entries, rcpt_pg_rows_text(rows, 0, GATHERED_ENTRIES));
+    rcpt_array_reader_init(&rules, rcpt_pg_rows_text(rows, 0, GATHERED_RULES));
+    rcpt_array_reader_init(&keys, rcpt_pg_rows_text(rows, 0, GATHERED_KEYS));
+    rcpt_array_reader_init(&windows, rcpt_pg_rows_text(rows, 0, GATHERED_WINDOWS));
     while (rcpt_array_reader_next_int(&entries, &entry)) {
         bool all = rcpt_array_reader_next(&rules, &gatherer->arena, &rule) &&
                    rcpt_array_reader_next(&keys, &gatherer->arena, &key) &&
@@ -55,7 +63,7 @@ static void on_flushed(struct folds_shard *shard, struct rcpt_pg_rows *const *ro
 static void on_gathered(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     struct folds_gatherer *gatherer = shard->gatherer;
-    bool rest = rcpt_pg_rows_bool(rows[gatherer->gather_index], 0, ROWS_REST);
+    bool rest = rcpt_pg_rows_bool(rows[gatherer->gather_index], 0, GATHERED_REST);
     if (gatherer->flushing)
         on_flushed(shard, rows);
     folds_shards_poll_soon(shard->folds); /* other shards may have groups to claim now */
@@ -111,7 +119,8 @@ static void add_keep(struct folds_transaction *transaction, struct folds_gathere
 
 /* ---- groups that are due for the database only ---- */
 
-enum { DUE_RULE, DUE_KEY, DUE_WINDOW, DUE_SURE }; /* columns of due */
+/* Columns of sql/fold/due. */
+enum { DUE_RULE, DUE_KEY, DUE_WINDOW, DUE_SURE };
 
 static struct rcpt_fold_recency recency_of(const struct folds_shard *shard,
                                            const struct rcpt_pg_rows *due, size_t row)

@@ -23,7 +23,8 @@ struct folds {
 
 /* ---- rules ---- */
 
-enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN }; /* columns of rules */
+/* Columns of sql/fold/rules. */
+enum { RULES_REMOVED, RULES_OPEN, RULES_UNKNOWN };
 
 /* A reload may have changed the rules while they were being stored: then they are stored again. */
 static void on_rules(void *context, const struct rcpt_pg_rows *rows)
@@ -60,6 +61,7 @@ static void store_rules(struct app_folds *folds)
 
 /* ---- totals ---- */
 
+/* Columns of sql/fold/totals. */
 enum {
     TOTAL_RULE,
     TOTAL_EVENTS,
@@ -132,7 +134,6 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     (void)pg;
     folds->asker.up = true;
     folds->rules_stored = false; /* the database may have gone back */
-    rcpt_log_info("folds", "folds is connected");
     store_rules(folds);
 }
 
@@ -146,7 +147,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
         folds_shard_down(&folds->shards[index]);
     rcpt_metrics_add(folds->context->metrics, RCPT_METRIC_CONNECTION_FAILURES, RCPT_LABELS("folds"),
                      1);
-    rcpt_log_failure(RCPT_LOG_WARN, "folds", error, "folds is not connected");
+    (void)error; /* logged by the connection */
 }
 
 /* The drain waits for shards and topics, whose states change here. */
@@ -244,10 +245,8 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 /* ---- the subscription ---- */
 
 /* Columns of the inbox cost a join in every batch: their file is used only if a rule names one. */
-static const char *file_of(const void *context)
+const char *folds_file(const struct rcpt_config *config)
 {
-    const struct folds *folds = context;
-    const struct rcpt_config *config = folds->context->config;
     const char *file = NULL;
     for (size_t index = 0; index < config->folds_count; index++) {
         const struct rcpt_fold_config *fold = &config->folds[index];
@@ -258,6 +257,12 @@ static const char *file_of(const void *context)
         file = "lane/subscribers/folds";
     }
     return file;
+}
+
+static const char *file_of(const void *context)
+{
+    const struct folds *folds = context;
+    return folds_file(folds->context->config);
 }
 
 struct folds *folds_new(struct app_context *context, struct receipts *receipts)

@@ -168,12 +168,15 @@ void folds_shard_submit(struct folds_shard *shard, enum folds_state state, const
 
 /* ---- fencing off earlier owners ---- */
 
+/* Columns of sql/fold/take. */
+enum { TAKE_EPOCH, TAKE_LOST };
+
 /* `lost` counts publications above the database that Kafka has: a failover lost their claims. */
 static void on_fenced(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)
 {
     RCPT_ASSERT(count == 1 && rcpt_pg_rows_count(rows[0]) == 1);
-    shard->epoch = rcpt_pg_rows_int(rows[0], 0, 0);
-    int64_t lost = rcpt_pg_rows_int(rows[0], 0, 1);
+    shard->epoch = rcpt_pg_rows_int(rows[0], 0, TAKE_EPOCH);
+    int64_t lost = rcpt_pg_rows_int(rows[0], 0, TAKE_LOST);
     if (lost > 0)
         rcpt_log_error("folds",
                        "folds: shard %u: the database has forgotten %lld publications that Kafka "
@@ -253,7 +256,8 @@ static void on_published(void *context, const struct rcpt_error *error)
         empty_outbox(shard);
 }
 
-enum { OUT_SEQ, OUT_ID, OUT_DESTINATION, OUT_KEY, OUT_PAYLOAD }; /* columns of read */
+/* Columns of sql/fold/read. */
+enum { OUT_SEQ, OUT_ID, OUT_DESTINATION, OUT_MESSAGE_KEY, OUT_PAYLOAD };
 
 /* One Kafka transaction holds the records and the mark behind them. */
 static void publish(struct folds_shard *shard, const struct rcpt_pg_rows *rows, size_t count)
@@ -262,7 +266,7 @@ static void publish(struct folds_shard *shard, const struct rcpt_pg_rows *rows, 
     for (size_t row = 0; row < count; row++)
         records[row] = (struct rcpt_transactor_record){
             .topic = rcpt_pg_rows_text(rows, row, OUT_DESTINATION),
-            .key = rcpt_pg_rows_text(rows, row, OUT_KEY),
+            .key = rcpt_pg_rows_text(rows, row, OUT_MESSAGE_KEY),
             .value = rcpt_pg_rows_text(rows, row, OUT_PAYLOAD),
             .id = rcpt_pg_rows_text(rows, row, OUT_ID),
         };
@@ -307,15 +311,16 @@ static void pause_gathering(struct folds_shard *shard)
 
 static void claim(struct folds_shard *shard);
 
-enum { CLAIMED_GROUPS, CLAIMED_PUBLICATIONS }; /* columns of claim */
+/* Columns of sql/fold/claim. */
+enum { CLAIM_EXAMINED, CLAIM_CLAIMED };
 
 /* More groups that are due are claimed at once, after the outbox has been emptied. */
 void folds_shard_claimed(struct folds_shard *shard, const struct rcpt_pg_rows *rows, bool more)
 {
-    bool full = rcpt_pg_rows_int(rows, 0, CLAIMED_GROUPS) >= MOST_GROUPS;
+    bool full = rcpt_pg_rows_int(rows, 0, CLAIM_EXAMINED) >= MOST_GROUPS;
     if (!more)
         pause_gathering(shard);
-    if (rcpt_pg_rows_int(rows, 0, CLAIMED_PUBLICATIONS) > 0 && is_ready(shard))
+    if (rcpt_pg_rows_int(rows, 0, CLAIM_CLAIMED) > 0 && is_ready(shard))
         read_outbox(shard);
     else if (full && is_fenced(shard))
         claim(shard);
@@ -363,7 +368,8 @@ static void forget(struct folds_shard *shard)
 
 /* ---- polling ---- */
 
-enum { WORK_TRANSITIONS, WORK_TOPICS, WORK_DUE, WORK_CLAIMED, WORK_NOW }; /* columns of poll */
+/* Columns of sql/fold/poll. */
+enum { WORK_TRANSITIONS, WORK_TOPICS, WORK_DUE, WORK_CLAIMED, WORK_NOW };
 
 /* What was claimed goes out before anything more is claimed or gathered. */
 static void on_polled(struct folds_shard *shard, struct rcpt_pg_rows *const *rows, size_t count)

@@ -71,20 +71,21 @@ void folds_sums_add(struct rcpt_pg_encoder *encoder,
 
 /* ---- from the database ---- */
 
-enum { /* columns of events */
-       AT_ID,
-       AT_TIME,
-       AT_SIZE,
-       AT_ORG,
-       AT_CAMPAIGN,
-       AT_OLD,
-       AT_NEW,
-       AT_GAINED,
-       AT_N,
-       AT_COLUMNS,
-       AT_LINK,
-       AT_FIRSTS,
-       AT_LASTS
+/* Columns of sql/fold/events. */
+enum {
+    EVENT_ID,
+    EVENT_AT,
+    EVENT_SIZE,
+    EVENT_ORGS,
+    EVENT_CAMPAIGNS,
+    EVENT_OLD,
+    EVENT_NEW,
+    EVENT_GAINED,
+    EVENT_N,
+    EVENT_COLUMNS,
+    EVENT_LINKS,
+    EVENT_FIRSTS,
+    EVENT_LASTS
 };
 
 /* An array of the row. Where all elements are equal, the array holds one: the last element read
@@ -124,14 +125,17 @@ static int64_t next_number(struct column *column)
 int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *arena,
                         const struct rcpt_pg_rows *rows, size_t row, int64_t *id)
 {
-    struct column orgs = column_of(rows, row, AT_ORG),
-                  campaigns = column_of(rows, row, AT_CAMPAIGN);
-    struct column old = column_of(rows, row, AT_OLD), new = column_of(rows, row, AT_NEW);
-    struct column gained = column_of(rows, row, AT_GAINED), counts = column_of(rows, row, AT_N);
-    struct column columns = column_of(rows, row, AT_COLUMNS), links = column_of(rows, row, AT_LINK);
-    struct column firsts = column_of(rows, row, AT_FIRSTS), lasts = column_of(rows, row, AT_LASTS);
-    firsts.number = lasts.number = rcpt_pg_rows_int(rows, row, AT_TIME);
-    int64_t count = rcpt_pg_rows_int(rows, row, AT_SIZE);
+    struct column orgs = column_of(rows, row, EVENT_ORGS),
+                  campaigns = column_of(rows, row, EVENT_CAMPAIGNS);
+    struct column old = column_of(rows, row, EVENT_OLD), new = column_of(rows, row, EVENT_NEW);
+    struct column gained = column_of(rows, row, EVENT_GAINED),
+                  counts = column_of(rows, row, EVENT_N);
+    struct column columns = column_of(rows, row, EVENT_COLUMNS),
+                  links = column_of(rows, row, EVENT_LINKS);
+    struct column firsts = column_of(rows, row, EVENT_FIRSTS),
+                  lasts = column_of(rows, row, EVENT_LASTS);
+    firsts.number = lasts.number = rcpt_pg_rows_int(rows, row, EVENT_AT);
+    int64_t count = rcpt_pg_rows_int(rows, row, EVENT_SIZE);
     for (int64_t left = count; left > 0; left--) {
         struct rcpt_fold_transition entry = {
             .org = next_text(&orgs, arena),
@@ -147,6 +151,6 @@ int64_t folds_sums_read(struct rcpt_fold_pending *pending, struct rcpt_arena *ar
         };
         rcpt_fold_pending_add(pending, &entry);
     }
-    *id = rcpt_pg_rows_int(rows, row, AT_ID);
+    *id = rcpt_pg_rows_int(rows, row, EVENT_ID);
     return count;
 }

@@ -4,6 +4,7 @@
 #include "context.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 int64_t app_now(const struct app_context *context)
@@ -61,8 +62,8 @@ void app_fail(const struct app_context *context, const struct rcpt_error *error)
 void app_halt(struct app_context *context, const struct rcpt_error *error)
 {
     context->halted++;
-    app_set_reason(context->halt_reason, error);
-    rcpt_log_error("app", "stopped consuming: %s", context->halt_reason);
+    app_set_reason(context->halt_reason, "stopped consuming", error);
+    rcpt_log_error("app", "%s", context->halt_reason);
     app_update_readiness(context);
 }
 
@@ -89,10 +90,18 @@ unsigned app_reasons(const struct app_context *context, const char *reasons[APP_
 }
 
 /* The hint goes along: a reason is read by the person on call. */
-void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error)
+void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
+                    const struct rcpt_error *error)
 {
-    snprintf(reason, APP_REASON_BYTES, "%s%s%s", error->text,
+    snprintf(reason, APP_REASON_BYTES, "%s: %s%s%s", state, error->text,
              error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+}
+
+void app_name_state(char state[APP_REASON_BYTES], const char *reason)
+{
+    const char *colon = strstr(reason, ": ");
+    size_t length = colon != NULL ? (size_t)(colon - reason) : strlen(reason);
+    snprintf(state, APP_REASON_BYTES, "%.*s", (int)length, reason);
 }
 
 /* ---- open handles ---- */
@@ -134,6 +143,7 @@ struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char 
         .instance = context->instance,
         .dsn = config->postgres.dsn,
         .schema = config->postgres.schema,
+        .outage = context->database,
         .synchronous_commit = false,
         .lineage = &context->lineage,
         .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,

@@ -11,6 +11,7 @@
 
 #include <uv.h>
 
+#include "base/outage.h"
 #include "config/config.h"
 #include "metrics.h"
 #include "postgres/connection.h"
@@ -56,6 +57,7 @@ struct app_context {
     struct app_host host;
     struct rcpt_pg_lineage lineage; /* of the database */
     bool recalled; /* the lineage has what Kafka remembers: nothing is read or written before */
+    struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
     struct app_ticker *tickers;
     struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
@@ -93,8 +95,11 @@ void app_check_drain(const struct app_context *context);
 /* Everything that stands in the way, the most important first; returns how many. */
 unsigned app_reasons(const struct app_context *context, const char *reasons[APP_MOST_REASONS]);
 
-/* The error with its hint, as a reason. */
-void app_set_reason(char reason[APP_REASON_BYTES], const struct rcpt_error *error);
+/* The reason "STATE: CAUSE; HINT: …" of an error. */
+void app_set_reason(char reason[APP_REASON_BYTES], const char *state,
+                    const struct rcpt_error *error);
+/* The reason without its cause, which is logged where it occurs. */
+void app_name_state(char state[APP_REASON_BYTES], const char *reason);
 
 /* Something that has been opened says later that it is closed; a handle of the loop, which must not
  * need its data any more, does so by itself. */
@@ -109,6 +114,12 @@ struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char 
 /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a
  * fixed threshold for large blocks keep what is resident near what is used. */
 void app_limit_memory(void);
+/* Gives memory back to the system when a burst is over; called at every tick. */
+struct app_burst {
+    uint64_t most_bytes; /* held since memory was given back */
+    int64_t over_at_ms;  /* unless more is held by then */
+};
+void app_trim_memory(struct app_burst *burst, uint64_t held_bytes, int64_t now_ms);
 /* HOST-PID, which tells the instances of a group apart. */
 void app_name_instance(char name[APP_INSTANCE_BYTES]);
 

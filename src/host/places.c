@@ -53,7 +53,7 @@ static void describe(struct app_places *places, size_t first, size_t count)
                    other ? place->member : "");
     rcpt_error_hint(&error, other ? "that member is no receiptd: end it, or give it another group"
                                   : "restart an instance if this lasts");
-    app_set_reason(places->reason, &error);
+    app_set_reason(places->reason, "a partition has no owner", &error);
 }
 
 /* A gap of knowledge does not make a partition owned. */

@@ -6,6 +6,10 @@
 
 #include "context.h"
 
+#define BURST_BYTES (4u << 20)
+#define BURST_PART  4    /* it is over where this part of the most is held … */
+#define OVER_MS     1000 /* … for this long */
+
 void app_limit_memory(void)
 {
     /* Large batches come and go: few arenas, and thresholds at which memory returns to the system,
@@ -13,6 +17,19 @@ void app_limit_memory(void)
     mallopt(M_ARENA_MAX, 2);
     mallopt(M_MMAP_THRESHOLD, 1024 * 1024);
     mallopt(M_TRIM_THRESHOLD, 8 * 1024 * 1024);
+}
+
+/* glibc keeps freed memory, and librdkafka's freed messages lie between others that live. */
+void app_trim_memory(struct app_burst *burst, uint64_t held_bytes, int64_t now_ms)
+{
+    if (held_bytes > burst->most_bytes)
+        burst->most_bytes = held_bytes;
+    if (burst->most_bytes < BURST_BYTES || held_bytes > burst->most_bytes / BURST_PART) {
+        burst->over_at_ms = now_ms + OVER_MS;
+    } else if (now_ms >= burst->over_at_ms) {
+        burst->most_bytes = held_bytes;
+        malloc_trim(0);
+    }
 }
 
 void app_name_instance(char name[APP_INSTANCE_BYTES])

@@ -27,9 +27,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
 {
     struct rcpt_intake *intake = context;
     (void)pg;
-    /* Once per outage: every attempt to reconnect comes by here. */
-    if (intake->database != INTAKE_DATABASE_DOWN)
-        rcpt_log_failure(RCPT_LOG_WARN, "intake", error, "aliases cannot be looked up");
+    (void)error; /* logged by the connection */
     intake->database = INTAKE_DATABASE_DOWN;
     struct delivery *delivery = intake->waiting;
     intake->waiting = intake->last_waiting = NULL;
@@ -51,7 +49,7 @@ static const char *dsn_of(const struct rcpt_config *config)
 }
 
 /* A new password takes effect with the next connection. */
-void rcpt_intake_apply_config(struct rcpt_intake *intake)
+void intake_apply_dsn(struct rcpt_intake *intake)
 {
     if (intake->pg != NULL)
         rcpt_pg_set_dsn(intake->pg, dsn_of(intake->config));
@@ -161,21 +159,25 @@ static void put_asked(struct rcpt_intake *intake, bool accounts)
 static uint32_t number_of(const struct rcpt_intake *intake, const char *name)
 {
     for (size_t i = 0; i < intake->account_count; i++)
-        if (strcmp(intake->accounts[i].name, name) == 0)
-            return intake->accounts[i].number;
+        if (strcmp(intake->accounts[i]->name, name) == 0)
+            return intake->accounts[i]->number;
     return UINT32_MAX;
 }
 
-/* Columns of the statement `aliases`: account, gateway id, message id. Ids without a row are not
+/* Columns of sql/intake/aliases. */
+enum { ALIAS_CHANNEL_ACCOUNT, ALIAS_GATEWAY_ID, ALIAS_MESSAGE_ID };
+
+/* Ids without a row are not
  * cached, since their row may appear at any moment. */
 static void remember(struct rcpt_intake *intake, const struct rcpt_pg_rows *rows)
 {
     size_t count = rcpt_pg_rows_count(rows);
     intake->totals.alias_found += count;
     for (size_t i = 0; i < count; i++) {
-        const char *gateway_id = rcpt_pg_rows_text(rows, i, 1);
-        const char *message_id = rcpt_pg_rows_text(rows, i, 2);
-        rcpt_alias_cache_put(intake->aliases, number_of(intake, rcpt_pg_rows_text(rows, i, 0)),
+        const char *gateway_id = rcpt_pg_rows_text(rows, i, ALIAS_GATEWAY_ID);
+        const char *message_id = rcpt_pg_rows_text(rows, i, ALIAS_MESSAGE_ID);
+        rcpt_alias_cache_put(intake->aliases,
+                             number_of(intake, rcpt_pg_rows_text(rows, i, ALIAS_CHANNEL_ACCOUNT)),
                              gateway_id, strlen(gateway_id), message_id, strlen(message_id));
     }
 }

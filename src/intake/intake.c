@@ -16,7 +16,6 @@
 #define TICK_MS              50
 #define STALL_MS             2000 /* Kafka has been silent for so long: nothing more is taken in */
 #define CERTIFICATE_CHECK_MS 10000
-#define DEFAULT_REPLAY_MS    300000
 #define CLOSE_MS             3000
 #define JSON_CHUNK_BYTES     4096u
 
@@ -65,45 +64,6 @@ void intake_update_readiness(struct rcpt_intake *intake)
     else
         rcpt_log_info("intake", "not ready: %s", text);
     intake->settings.on_ready(intake->settings.context, intake->ready, reason);
-}
-
-/* ---- accounts ---- */
-
-/* The order that compare_names in request.c searches by: memcmp, then size. */
-static int compare_accounts(const void *left, const void *right)
-{
-    const struct intake_account *a = left, *b = right;
-    return strcmp(a->name, b->name);
-}
-
-static bool make_accounts(struct rcpt_intake *intake, struct rcpt_error *error)
-{
-    const struct rcpt_config *config = intake->config;
-    size_t count = config->intake.accounts_count;
-    if (count == 0) {
-        rcpt_error_fatal(error, EX_CONFIG, "intake.accounts names no account");
-        rcpt_error_hint(error, "each gateway needs one: name, gateway, org_id, secrets");
-        return false;
-    }
-    intake->accounts = rcpt_calloc(count, sizeof(*intake->accounts));
-    for (size_t i = 0; i < count; i++) {
-        const struct rcpt_intake_account_config *given = &config->intake.accounts[i];
-        struct intake_account *account = &intake->accounts[i];
-        account->adapter = rcpt_intake_account_new(given, config->ladder, error);
-        if (account->adapter == NULL)
-            return false;
-        /* From here free_intake() sees the account, also when a later one fails. */
-        intake->account_count++;
-        account->name = rcpt_intake_account_name(account->adapter);
-        account->name_size = strlen(account->name);
-        account->max_age_ms = given->max_age_ms > 0 ? given->max_age_ms : DEFAULT_REPLAY_MS;
-        account->stats.account = account->name;
-        account->stats.gateway = rcpt_intake_account_gateway(account->adapter);
-    }
-    qsort(intake->accounts, count, sizeof(*intake->accounts), compare_accounts);
-    for (size_t i = 0; i < count; i++)
-        intake->accounts[i].number = (uint32_t)i;
-    return true; /* no name is there twice: the configuration's check has seen to that */
 }
 
 /* ---- HTTP ---- */
@@ -190,13 +150,15 @@ void rcpt_intake_reload(struct rcpt_intake *intake)
 
 /* Compares the files every ten seconds, not at every tick: stat() may block on a network file
  * system. */
-static void check_certificate(struct rcpt_intake *intake)
+static void check_files(struct rcpt_intake *intake)
 {
     int64_t now = intake_now(intake);
-    if (intake->config->intake.tls_certificate == NULL || now < intake->certificate_at_ms)
+    if (now < intake->certificate_at_ms)
         return;
     intake->certificate_at_ms = now + CERTIFICATE_CHECK_MS;
-    if (certificate_mark(intake) != intake->certificate_mark)
+    rcpt_config_warn_of_changed(intake->config);
+    if (intake->config->intake.tls_certificate != NULL &&
+        certificate_mark(intake) != intake->certificate_mark)
         rcpt_intake_reload(intake);
 }
 
@@ -205,8 +167,7 @@ static void check_certificate(struct rcpt_intake *intake)
 /* Runs when every part has reported its end, so nothing refers to the intake any more. */
 static void free_intake(struct rcpt_intake *intake)
 {
-    for (size_t i = 0; i < intake->account_count; i++)
-        rcpt_intake_account_free(intake->accounts[i].adapter);
+    intake_free_accounts(intake);
     for (size_t i = 0; i < intake->proxy_count; i++)
         free(intake->proxies[i]);
     intake_free_spares(intake);
@@ -215,7 +176,6 @@ static void free_intake(struct rcpt_intake *intake)
     rcpt_replay_memory_free(intake->replay);
     rcpt_alias_cache_free(intake->aliases);
     rcpt_pg_encoder_free(intake->encoder);
-    free(intake->accounts);
     free(intake->proxies);
     free(intake);
 }
@@ -274,12 +234,31 @@ static void close_all(struct rcpt_intake *intake)
     on_part_closed(intake);
 }
 
+/* A new password takes effect with the next connection, accounts with the next request. Those of
+ * before go on where an account is refused. */
+void rcpt_intake_apply_config(struct rcpt_intake *intake)
+{
+    struct rcpt_error error;
+    if (intake->closing)
+        return;
+    intake_apply_dsn(intake);
+    if (!intake_make_accounts(intake, &error))
+        rcpt_log_failure(RCPT_LOG_ERROR, "intake", &error, "the accounts stay as they were");
+}
+
+/* No request is in hand, also none whose client has gone. */
+static bool is_settled(const struct rcpt_intake *intake)
+{
+    return rcpt_http_stats(intake->http)->waiting_requests == 0 && !intake_is_fetching(intake) &&
+           rcpt_aggregate_is_empty(intake->aggregate) && intake->waiting == NULL &&
+           !intake->lookup.in_flight && rcpt_producer_records(intake->producer) == 0;
+}
+
 /* A drain is over when every request has its answer, and every answer its client. */
 static void check_drain(struct rcpt_intake *intake)
 {
     if (!intake->draining || intake->closing || !rcpt_http_is_idle(intake->http) ||
-        rcpt_http_stats(intake->http)->waiting_requests > 0 || intake_is_fetching(intake) ||
-        !rcpt_aggregate_is_empty(intake->aggregate) || rcpt_producer_records(intake->producer) > 0)
+        !is_settled(intake))
         return;
     rcpt_log_info("intake", "every request is answered");
     close_all(intake);
@@ -308,7 +287,9 @@ static void on_flush(uv_check_t *handle)
 static void on_tick(uv_timer_t *timer)
 {
     struct rcpt_intake *intake = timer->data;
-    check_certificate(intake);
+    check_files(intake);
+    if (intake->retired != NULL && !intake->closing && is_settled(intake))
+        intake_free_retired(intake);
     intake_trim(intake, intake_now(intake));
     intake_update_readiness(intake);
     check_drain(intake);
@@ -352,7 +333,7 @@ struct rcpt_intake *rcpt_intake_start(const struct rcpt_intake_settings *setting
     intake->client = rcpt_client_new(intake->loop, NULL);
     make_memories(intake);
     start_handles(intake);
-    if (!make_accounts(intake, error) || !intake_start_producer(intake, error) ||
+    if (!intake_make_accounts(intake, error) || !intake_start_producer(intake, error) ||
         !make_http(intake, error)) {
         close_all(intake);
         return NULL;
@@ -373,7 +354,7 @@ const struct rcpt_intake_stats *rcpt_intake_account_stats(const struct rcpt_inta
                                                           size_t index)
 {
     RCPT_ASSERT(index < intake->account_count);
-    return &intake->accounts[index].stats;
+    return &intake->accounts[index]->stats;
 }
 
 void rcpt_intake_totals(const struct rcpt_intake *intake, struct rcpt_intake_totals *totals)

@@ -12,6 +12,7 @@
 
 #include "gateways/aggregate.h"
 #include "gateways/memory.h"
+#include "host/context.h"
 #include "intake.h"
 #include "kafka/producer.h"
 #include "postgres/arrays.h"
@@ -31,6 +32,12 @@ struct intake_account {
     int64_t max_age_ms;
     struct rcpt_rate rate;
     struct rcpt_intake_stats stats;
+};
+
+struct intake_retired { /* what requests in flight may still use */
+    struct rcpt_intake_account *adapter;
+    struct intake_account *account; /* NULL: it goes on, with another adapter */
+    struct intake_retired *next;
 };
 
 struct intake_arena { /* kept for the next request */
@@ -95,7 +102,9 @@ struct rcpt_intake {
     struct rcpt_intake_settings settings;
     const struct rcpt_config *config;
     uv_loop_t *loop;
-    struct intake_account *accounts; /* sorted by name */
+    struct intake_account **accounts; /* sorted by name */
+    struct intake_retired *retired;   /* by reloads */
+    uint32_t next_number;             /* of a new account */
     size_t account_count;
     struct rcpt_http_server *http;
     struct rcpt_client *client; /* for certificates and confirmations */
@@ -121,7 +130,7 @@ struct rcpt_intake {
     uv_check_t flush;
     uv_timer_t linger, tick;
     bool letters_known, kafka_healthy;
-    char kafka_reason[512];
+    char kafka_reason[APP_REASON_BYTES];
     bool ready, started, draining, closing;
     char said_reason[512];
     int64_t certificate_at_ms;
@@ -140,6 +149,12 @@ int64_t intake_now(const struct rcpt_intake *intake);
 /* Why requests are not taken; NULL: they are. */
 const char *intake_obstacle(const struct rcpt_intake *intake);
 void intake_update_readiness(struct rcpt_intake *intake);
+
+/* ---- accounts.c ---- */
+/* As the configuration has them now. False: nothing has changed. */
+RCPT_MUST_CHECK bool intake_make_accounts(struct rcpt_intake *intake, struct rcpt_error *error);
+void intake_free_retired(struct rcpt_intake *intake); /* while no request is in hand */
+void intake_free_accounts(struct rcpt_intake *intake);
 
 /* ---- request.c ---- */
 void intake_on_request(void *context, struct rcpt_http_request *request);
@@ -188,6 +203,7 @@ void intake_free_certificates(struct rcpt_intake *intake);
 
 /* ---- alias.c ---- */
 void intake_start_aliases(struct rcpt_intake *intake);
+void intake_apply_dsn(struct rcpt_intake *intake);
 /* The id that this event goes out under; NULL: it has to be looked up first. */
 const char *intake_resolve(struct rcpt_intake *intake, const struct intake_account *account,
                            const struct rcpt_intake_event *event, size_t *size);

@@ -368,7 +368,7 @@ void intake_adapt_again(struct delivery *delivery)
 static int compare_names(const void *key, const void *member)
 {
     const struct rcpt_http_text *name = key;
-    const struct intake_account *account = member;
+    const struct intake_account *account = *(const struct intake_account *const *)member;
     size_t common = name->size < account->name_size ? name->size : account->name_size;
     int order = memcmp(name->bytes, account->name, common);
     if (order != 0)
@@ -386,8 +386,9 @@ static struct intake_account *find_account(const struct rcpt_intake *intake,
     struct rcpt_http_text name = {rest.bytes + 1,
                                   slash != NULL ? (size_t)(slash - rest.bytes - 1) : rest.size - 1};
     *consumed = name.size + 1;
-    return bsearch(&name, intake->accounts, intake->account_count, sizeof(*intake->accounts),
-                   compare_names);
+    struct intake_account *const *found = bsearch(&name, intake->accounts, intake->account_count,
+                                                  sizeof(struct intake_account *), compare_names);
+    return found != NULL ? *found : NULL;
 }
 
 /* Refuses without a delivery: the cheapest answer, for when memory or Kafka is short. */

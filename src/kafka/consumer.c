@@ -194,9 +194,10 @@ static void join(struct rcpt_kafka *kafka)
         return;
     }
     rcpt_log_info("kafka",
-                  "joining group %s with librdkafka %s: %zu partitions, at most %zu KiB of each "
-                  "fetched ahead",
-                  kafka->settings.group, rd_kafka_version_str(), partitions, limits.queued_kbytes);
+                  "joining group %s with librdkafka %s: %zu partitions, at most %zu KiB or %zu "
+                  "records of each fetched ahead",
+                  kafka->settings.group, rd_kafka_version_str(), partitions, limits.queued_kbytes,
+                  limits.queued_messages);
     open_queues(kafka);
     subscribe(kafka);
     rcpt_kafka_again(kafka);

@@ -24,6 +24,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "consumer.h"
+#include "producer.h"
 #include "worker.h"
 
 enum partition_state {
@@ -173,8 +174,9 @@ RCPT_MUST_CHECK bool rcpt_kafka_set_properties(rd_kafka_conf_t *conf,
                                                const struct rcpt_kafka_property *properties,
                                                size_t count, struct rcpt_error *error);
 struct fetch_limits {
-    size_t queued_kbytes; /* queued.max.messages.kbytes, per partition */
-    size_t fetch_bytes;   /* fetch.message.max.bytes, per partition */
+    size_t queued_kbytes;   /* queued.max.messages.kbytes, per partition */
+    size_t queued_messages; /* queued.min.messages, per partition */
+    size_t fetch_bytes;     /* fetch.message.max.bytes, per partition */
 };
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions);
 /* limits NULL: for a lookup, a handle that is no member of the group. NULL and the error on
@@ -204,6 +206,7 @@ rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings 
 /* advice.c */
 /* Replaces the hint of an error of TLS or of a password by one that names what is set. */
 void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_error *error);
+void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error);
 
 /* assignment.c */
 struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,

@@ -11,6 +11,8 @@
 #define ROUND_NS      2000000u
 #define TURN_MESSAGES 32u
 #define TURN_BYTES    32768u /* partitions advance side by side, however large their records are */
+#define CLOCK_BYTES   4096u  /* decoded between two readings of the clock … */
+#define CLOCK_MESSAGE 512u   /* … where a message counts this much by itself */
 #define RETRY_MIN_MS  250
 #define RETRY_MAX_MS  10000
 
@@ -24,6 +26,7 @@ enum turn_end {
 struct round {
     uint64_t deadline_ns;
     unsigned messages;
+    size_t unclocked_bytes; /* since the clock was read */
 };
 
 /* The last header of that name counts, as in Kafka's own clients. */
@@ -212,11 +215,16 @@ static bool is_wanted(struct rcpt_kafka *kafka, const struct partition *partitio
                                   partition->tag);
 }
 
-/* The clock is read for each message: a record may take milliseconds to decode. */
-static bool is_over(const struct rcpt_kafka *kafka, const struct round *round)
+/* Behind each large record the clock is read, since it may take milliseconds to decode; reading it
+ * behind each small one would cost as much as checking one. */
+static bool is_over(const struct rcpt_kafka *kafka, struct round *round)
 {
-    return !kafka->polling || round->messages >= kafka->round_messages ||
-           uv_hrtime() >= round->deadline_ns;
+    if (!kafka->polling || round->messages >= kafka->round_messages)
+        return true;
+    if (round->unclocked_bytes < CLOCK_BYTES)
+        return false;
+    round->unclocked_bytes = 0;
+    return uv_hrtime() >= round->deadline_ns;
 }
 
 /* `kafka->taken` outlives the round, so that a turn which was cut goes on where it stopped. */
@@ -233,7 +241,9 @@ static enum turn_end take_turn(struct rcpt_kafka *kafka, struct partition *parti
             return TURN_EMPTY;
         round->messages++;
         kafka->taken.messages++;
-        kafka->taken.bytes += dispatch(kafka, partition, event);
+        size_t bytes = dispatch(kafka, partition, event);
+        kafka->taken.bytes += bytes;
+        round->unclocked_bytes += bytes + CLOCK_MESSAGE;
         rd_kafka_event_destroy(event);
     }
     return TURN_MORE;

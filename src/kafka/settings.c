@@ -10,7 +10,11 @@
 
 #include "internal.h"
 
+/* A message with up to 200 bytes: librdkafka holds 304 of its own for each (2.0.2). */
+#define MESSAGE_BYTES 512u
+
 /* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */
+#define VERSION_OLDEST             0x020002ff
 #define VERSION_SCRAM_MENDED       0x020601ff /* the client nonce was sent twice before */
 #define VERSION_COOPERATIVE_MENDED 0x020601ff
 #define VERSION_RACK_MENDED        0x020601ff
@@ -84,8 +88,6 @@ static const struct rcpt_kafka_property defaults[] = {
     /* The search for the end of a batch that is too large (oversized.c) meets an error at each
      * step; other errors of a partition have a back-off of ours. */
     {"fetch.error.backoff.ms", "20"},
-    /* Let the bytes decide, not the number, when a queue is full. */
-    {"queued.min.messages", "1000000"},
     {"socket.nagle.disable", "true"},
     {"socket.keepalive.enable", "true"},
     {"topic.metadata.refresh.interval.ms", "10000"},
@@ -226,7 +228,8 @@ static size_t clamp(size_t value, size_t low, size_t high)
 }
 
 /* A share of the budget for each partition of the topics, as if all were assigned here: then a
- * rebalance that gives this instance more of them does not exceed the budget. */
+ * rebalance that gives this instance more of them does not exceed the budget. A queue is full at
+ * that many bytes or messages, whichever comes first: librdkafka counts bytes without its own. */
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions)
 {
     size_t share = budget_bytes / (partitions > 0 ? partitions : 1);
@@ -234,6 +237,7 @@ struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitio
      * excess small. */
     return (struct fetch_limits){
         .queued_kbytes = clamp(share / 1024, 1024, 65536),
+        .queued_messages = clamp(share / MESSAGE_BYTES, 1024, 131072),
         .fetch_bytes = clamp(share / 16, 131072, 1048576),
     };
 }
@@ -298,7 +302,19 @@ static bool set_member(rd_kafka_conf_t *conf, const struct rcpt_kafka_settings *
             rcpt_kafka_set_property(conf, "group.instance.id", settings->instance_id, error)) &&
            set_heartbeat(conf, settings, error) && set_queue_backoff(conf, error) &&
            set_number(conf, "queued.max.messages.kbytes", limits->queued_kbytes, error) &&
+           set_number(conf, "queued.min.messages", limits->queued_messages, error) &&
            set_number(conf, "fetch.message.max.bytes", limits->fetch_bytes, error);
+}
+
+/* Checked when the process runs, since the library is another one than at the build. */
+static bool check_library(struct rcpt_error *error)
+{
+    if (rd_kafka_version() >= VERSION_OLDEST)
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "librdkafka %s is too old: 2.0.2 or newer",
+                     rd_kafka_version_str());
+    rcpt_error_hint(error, "upgrade the library, or look for an old one in LD_LIBRARY_PATH");
+    return false;
 }
 
 /* The user's properties come last; those that would break the protocol were refused before. */
@@ -306,7 +322,7 @@ rd_kafka_conf_t *rcpt_kafka_conf_new(const struct rcpt_kafka_settings *settings,
                                      const struct fetch_limits *limits, struct rcpt_error *error)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    if (!rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
+    if (!check_library(error) || !rcpt_kafka_set_properties(conf, fixed, LENGTH(fixed), error) ||
         !rcpt_kafka_set_properties(conf, defaults, LENGTH(defaults), error) ||
         !rcpt_kafka_set_property(conf, "bootstrap.servers", settings->brokers, error) ||
         (limits != NULL && !set_member(conf, settings, limits, error)) ||

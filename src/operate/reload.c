@@ -4,8 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
+#include "postgres/session.h"
 #include "reload.h"
+
+#define WATCH_MS 10000 /* between two looks at the files of secrets */
 
 /* One reload from its beginning to its result. The worker owns `fresh` and `error` until
  * on_worked(). */
@@ -13,6 +17,7 @@ struct attempt {
     uv_work_t work;
     struct reload *reload;
     char *path;
+    struct reload_dsns before; /* in effect */
     struct rcpt_config *fresh; /* NULL: `error` says why */
     struct rcpt_error error;
     reload_on_done on_done;
@@ -23,6 +28,8 @@ struct reload {
     struct reload_settings settings;
     struct attempt *attempt; /* NULL: none is under way */
     bool again;              /* a signal came while one was under way */
+    struct app_ticker watch;
+    int64_t watch_at_ms;
 };
 
 /* "applied: a b c"; nothing without paths. */
@@ -34,6 +41,14 @@ static void list(FILE *out, const char *what, const char *const *paths, unsigned
     for (unsigned index = 0; index < count; index++)
         fprintf(out, " %s", paths[index]);
     fputc('\n', out);
+}
+
+void reload_print_changes(const struct rcpt_config_changes *changes, FILE *out)
+{
+    list(out, "applied", changes->applied, changes->applied_count);
+    list(out, "needs a restart", changes->needs_restart, changes->needs_restart_count);
+    if (changes->applied_count + changes->needs_restart_count == 0)
+        fputs("nothing has changed\n", out);
 }
 
 /* A reload replaces the whole set of actions, so it does so only where one of their keys has
@@ -76,7 +91,7 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     parts->apply_intake(parts->intake_context);
     if (concerns_actions(changes))
         return actions_reload(parts->actions, error);
-    actions_enable(parts->actions);
+    actions_apply_config(parts->actions);
     return true;
 }
 
@@ -96,6 +111,8 @@ static bool take_over(struct attempt *attempt, FILE *out)
     }
     if (!endpoints_reload(parts->endpoints, &error)) {
         fprintf(out, "refused: http.tls_certificate: %s\n", error.text);
+        if (error.hint[0] != '\0')
+            fprintf(out, "HINT: %s\n", error.hint);
         return false;
     }
     if (attempt->fresh->postgres.connections > config->lanes) {
@@ -106,22 +123,24 @@ static bool take_over(struct attempt *attempt, FILE *out)
     if (!good)
         fprintf(out, "actions cannot be carried out: %s\n", error.text);
     parts->context->loaded_ms = app_wall_ms();
-    list(out, "applied", changes.applied, changes.applied_count);
-    list(out, "needs a restart", changes.needs_restart, changes.needs_restart_count);
-    if (changes.applied_count + changes.needs_restart_count == 0)
-        fputs("nothing has changed\n", out);
+    reload_print_changes(&changes, out);
     return good;
 }
 
 /* A failure after taking over, such as that of actions, does not bring the old configuration back.
- * One line of the log for each line of the text. */
-static void log_result(bool good, const char *text)
+ * One line of the log for each line of the text; but a refusal and its hint are one. */
+void reload_log_result(bool good, const char *text)
 {
-    bool refused = strncmp(text, "refused: ", 9) == 0;
+    if (strncmp(text, "refused: ", 9) == 0) {
+        int size = (int)strcspn(text, "\n");
+        const char *hint = text + size + (text[size] == '\n');
+        rcpt_log_error("operate", "reload: %.*s; the configuration stays as it was%s%.*s", size,
+                       text, hint[0] != '\0' ? "; " : "", (int)strcspn(hint, "\n"), hint);
+        return;
+    }
     while (*text != '\0') {
         int size = (int)strcspn(text, "\n");
-        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s%s", size, text,
-                 refused ? "; the configuration stays as it was" : "");
+        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s", size, text);
         text += size + (text[size] == '\n');
     }
 }
@@ -137,17 +156,60 @@ static void finish(struct attempt *attempt)
     RCPT_ASSERT(fclose(out) == 0);
     rcpt_metrics_add(attempt->reload->settings.context->metrics, RCPT_METRIC_RELOADS,
                      RCPT_LABELS(good ? "applied" : "refused"), 1);
-    log_result(good, text);
+    reload_log_result(good, text);
     if (attempt->on_done != NULL)
         attempt->on_done(attempt->context, good, text);
     free(text);
+}
+
+/* "Applied" is said of a dsn that the server accepts. One that has not changed is not tried: a reload
+ * of other keys must be possible while the server is away. */
+static bool try_dsn(const struct rcpt_config *fresh, const char *key, const char *dsn,
+                    const char *before, struct rcpt_error *error)
+{
+    struct rcpt_error failure;
+    const struct rcpt_session_settings settings = {.dsn = dsn,
+                                                   .schema = fresh->postgres.schema,
+                                                   .command = "reload",
+                                                   .connect_timeout_ms =
+                                                       fresh->postgres.connect_timeout_ms};
+    if (dsn == NULL || (before != NULL && strcmp(dsn, before) == 0) ||
+        rcpt_session_try(&settings, &failure))
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "%s: no connection with it: %.400s", key, failure.text);
+    rcpt_error_hint(error, "%s", failure.hint);
+    return false;
+}
+
+struct rcpt_config *reload_read(const char *path, const struct reload_dsns *before,
+                                struct rcpt_error *error)
+{
+    struct rcpt_config *fresh = rcpt_config_load(path, error);
+    if (fresh == NULL ||
+        (try_dsn(fresh, "postgres.dsn", fresh->postgres.dsn, before->postgres, error) &&
+         try_dsn(fresh, "intake.dsn", fresh->intake.dsn, before->intake, error)))
+        return fresh;
+    rcpt_config_free(fresh);
+    return NULL;
+}
+
+void reload_note_dsns(struct reload_dsns *dsns, const struct rcpt_config *config)
+{
+    dsns->postgres = config->postgres.dsn != NULL ? rcpt_strdup(config->postgres.dsn) : NULL;
+    dsns->intake = config->intake.dsn != NULL ? rcpt_strdup(config->intake.dsn) : NULL;
+}
+
+void reload_free_dsns(struct reload_dsns *dsns)
+{
+    free(dsns->postgres);
+    free(dsns->intake);
 }
 
 /* In the worker: touches the attempt only. */
 static void on_work(uv_work_t *work)
 {
     struct attempt *attempt = work->data;
-    attempt->fresh = rcpt_config_load(attempt->path, &attempt->error);
+    attempt->fresh = reload_read(attempt->path, &attempt->before, &attempt->error);
 }
 
 /* The end of every attempt, also when the process is about to end (`try` false). */
@@ -164,6 +226,7 @@ static void conclude(struct attempt *attempt, bool try)
         attempt->on_done(attempt->context, false, "refused: the process is about to end\n");
     rcpt_config_free(attempt->fresh);
     free(attempt->path);
+    reload_free_dsns(&attempt->before);
     free(attempt);
     app_check_drain(context);
     if (reload->again && !app_is_stopping(context))
@@ -197,12 +260,27 @@ static void on_worked(uv_work_t *work, int status)
         on_ladder(attempt, &error);
 }
 
+/* ---- files that have changed ---- */
+
+static void watch(void *context)
+{
+    struct reload *reload = context;
+    struct app_context *app = reload->settings.context;
+    if (app_now(app) < reload->watch_at_ms)
+        return;
+    reload->watch_at_ms = app_now(app) + WATCH_MS;
+    if (reload->attempt == NULL)
+        rcpt_config_warn_of_changed(app->config);
+}
+
 /* ---- beginning ---- */
 
 struct reload *reload_new(const struct reload_settings *settings)
 {
     struct reload *reload = rcpt_calloc(1, sizeof(*reload));
     reload->settings = *settings;
+    reload->watch = (struct app_ticker){.tick = watch, .context = reload};
+    app_add_ticker(settings->context, &reload->watch);
     return reload;
 }
 
@@ -233,6 +311,7 @@ bool reload_begin(struct reload *reload, reload_on_done on_done, void *context)
                                 .path = rcpt_strdup(app->config_path),
                                 .on_done = on_done,
                                 .context = context};
+    reload_note_dsns(&attempt->before, app->config);
     attempt->work.data = attempt;
     reload->attempt = attempt;
     reload->again = false;

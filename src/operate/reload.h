@@ -23,6 +23,19 @@ struct reload_settings {
     void *intake_context;
 };
 
+/* The connection strings in effect: others are tried before they are applied. Own copies. */
+struct reload_dsns {
+    char *postgres, *intake; /* NULL: not given */
+};
+void reload_note_dsns(struct reload_dsns *dsns, const struct rcpt_config *config);
+void reload_free_dsns(struct reload_dsns *dsns);
+/* Reads the file and tries what can only be tried; in any thread. NULL: refused. */
+RCPT_MUST_CHECK struct rcpt_config *reload_read(const char *path, const struct reload_dsns *before,
+                                                struct rcpt_error *error);
+/* Which keys are applied, and which need a restart; one line of the log for each line of a text. */
+void reload_print_changes(const struct rcpt_config_changes *changes, FILE *out);
+void reload_log_result(bool good, const char *text);
+
 /* The result of a reload, as text for the log and for the client. Called once. */
 typedef void (*reload_on_done)(void *context, bool good, const char *text);
 

@@ -387,11 +387,20 @@ void status_log_counts(struct status *status)
     *last = *now;
 }
 
-/* The end logs its own line. */
+/* Lanes that find their positions as they left them have done nothing. */
+static bool is_idle(const struct status *status)
+{
+    struct rcpt_engine_stats now = *rcpt_engine_get_stats(receipts_engine(status->receipts));
+    now.resync_same = status->last_stats.resync_same;
+    return memcmp(&now, &status->last_stats, sizeof(now)) == 0 &&
+           receipts_lag(status->receipts) == 0;
+}
+
+/* The end logs its own line. An idle daemon has nothing to say. */
 static void on_timer(uv_timer_t *timer)
 {
     struct status *status = timer->data;
-    if (!app_is_stopping(status->context))
+    if (!app_is_stopping(status->context) && !is_idle(status))
         status_log_counts(status);
 }
 

@@ -13,14 +13,17 @@ bool rcpt_asker_is_ready(const struct rcpt_asker *asker)
 }
 
 /* True: there is no answer. Logs the failure, and reconnects where the decision says so. */
-bool rcpt_asker_failed(struct rcpt_asker *asker, const char *what, const struct rcpt_error *error)
+bool rcpt_asker_failed(struct rcpt_asker *asker, bool *is_refused, const char *what,
+                       const struct rcpt_error *error)
 {
     if (error == NULL)
         return false;
     if (error->code[0] == '\0' || asker->closed)
         return true; /* the connection is gone: on_down says it */
-    rcpt_log_failure(RCPT_LOG_WARN, asker->component, error, "%s%s failed, will be tried again",
-                     asker->prefix, what);
+    if (is_refused == NULL ||
+        rcpt_outage_note(&asker->outage, is_refused, (int64_t)uv_now(asker->loop), error))
+        rcpt_log_failure(RCPT_LOG_WARN, asker->component, error, "%s%s failed, will be tried again",
+                         asker->prefix, what);
     if (error->decision == RCPT_DECISION_RECONNECT)
         rcpt_pg_reconnect(asker->pg, error);
     return true;
@@ -35,7 +38,7 @@ static int64_t now_of(const struct rcpt_ask *ask)
 static void take(struct rcpt_ask *ask, struct rcpt_pg_rows *const *rows, size_t row_count,
                  const struct rcpt_error *error)
 {
-    if (rcpt_asker_failed(ask->asker, ask->what, error)) {
+    if (rcpt_asker_failed(ask->asker, &ask->is_refused, ask->what, error)) {
         if (ask->retry_ms > 0)
             ask->at_ms = now_of(ask) + ask->retry_ms;
         if (ask->on_failed != NULL)
@@ -43,6 +46,8 @@ static void take(struct rcpt_ask *ask, struct rcpt_pg_rows *const *rows, size_t 
         return;
     }
     RCPT_ASSERT(row_count == 1);
+    rcpt_outage_end(&ask->asker->outage, &ask->is_refused, now_of(ask), ask->asker->component,
+                    "statements are answered again");
     if (ask->on_answer != NULL)
         ask->on_answer(ask->context, rows[0]);
 }

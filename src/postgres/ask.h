@@ -20,6 +20,7 @@ struct rcpt_asker {
     bool up;                         /* the owner sets it in on_ready and on_down */
     bool closed;                     /* nothing more is asked; failures are not worth a line */
     unsigned in_flight;              /* statements without an answer */
+    struct rcpt_outage outage;       /* its members are statements */
     /* After each answer or failure has been taken in, for what may be done next; NULL: nothing. */
     void (*on_settled)(void *owner);
     void *owner;
@@ -41,14 +42,16 @@ struct rcpt_ask {
     int64_t retry_ms;             /* after a failure not sooner; 0: no such limit */
     int64_t at_ms;                /* not before this time of the loop; the owner may set it */
     int64_t sent_ms;              /* when it was sent last, as of the loop */
-    bool in_flight;
+    bool in_flight, is_refused;
 };
 
 /* Connected, and not closed. */
 bool rcpt_asker_is_ready(const struct rcpt_asker *asker);
-/* False: there is no error. Otherwise it is logged, unless the connection is gone (on_down says
+/* False: there is no error. Otherwise it is logged (with the mark is_refused of the statement a cause
+ * is logged once, with NULL each time), unless the connection is gone (on_down says
  * that), and what needs a new connection gets one. */
-bool rcpt_asker_failed(struct rcpt_asker *asker, const char *what, const struct rcpt_error *error);
+bool rcpt_asker_failed(struct rcpt_asker *asker, bool *is_refused, const char *what,
+                       const struct rcpt_error *error);
 
 /* The encoder for the parameters, empty; NULL: not now, for the statement is in flight, it is too
  * early, or the connection is not ready. */

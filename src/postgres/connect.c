@@ -2,6 +2,7 @@
  * the socket to the loop. States RESOLVING and CONNECTING of the machine (machine.h); connection.c
  * calls it, and setup.c goes on from there.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -181,6 +182,11 @@ static void widen_send_buffer(int socket_fd)
 /* Pipeline mode before the first statement: the set-up is sent in one go. */
 static void connected(struct rcpt_pg *pg)
 {
+    struct rcpt_error error;
+    if (rcpt_failure_of_version(pg->conn, &error)) {
+        rcpt_pg_fail(pg, &error);
+        return;
+    }
     RCPT_ASSERT(PQsetnonblocking(pg->conn, 1) == 0);
     RCPT_ASSERT(PQenterPipelineMode(pg->conn) == 1);
     pg->backend_pid = PQbackendPID(pg->conn);
@@ -220,4 +226,35 @@ void rcpt_connect_drop(struct rcpt_pg *pg)
     pg->backend_pid = 0;
     pg->plans_are_small = false;
     rcpt_error_clear(&pg->last_words);
+}
+
+/* Takes effect with the next attempt to connect. */
+void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn)
+{
+    free((void *)(uintptr_t)pg->settings.dsn);
+    pg->settings.dsn = rcpt_strdup(dsn);
+}
+
+/* ---- the log's lines ---- */
+
+struct rcpt_outage *rcpt_connect_outage(struct rcpt_pg *pg)
+{
+    return pg->settings.outage != NULL ? pg->settings.outage : &pg->outage;
+}
+
+void rcpt_connect_note_down(struct rcpt_pg *pg, const struct rcpt_error *error)
+{
+    if (rcpt_outage_note(rcpt_connect_outage(pg), &pg->is_down, (int64_t)uv_now(pg->settings.loop),
+                         error))
+        rcpt_log_failure(RCPT_LOG_WARN, "postgres", error, "%s is not connected",
+                         pg->settings.name);
+}
+
+/* At the end of an outage one line stands for all its connections. */
+void rcpt_connect_note_up(struct rcpt_pg *pg)
+{
+    if (!pg->is_down)
+        rcpt_log_info("postgres", "%s is connected", pg->settings.name);
+    rcpt_outage_end(rcpt_connect_outage(pg), &pg->is_down, (int64_t)uv_now(pg->settings.loop),
+                    "postgres", "PostgreSQL is connected again");
 }

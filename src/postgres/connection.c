@@ -199,6 +199,7 @@ static void become_ready(struct rcpt_pg *pg, const struct rcpt_error *error)
     (void)error;
     pg->ready_at_ms = now_ms(pg);
     rcpt_pg_enter(pg, RCPT_PG_READY, "set up");
+    rcpt_connect_note_up(pg);
     pg->settings.on_ready(pg->settings.context, pg);
 }
 
@@ -270,6 +271,7 @@ static void lose(struct rcpt_pg *pg, const struct rcpt_error *error)
     pg->submissions = (struct rcpt_submissions){0};
     rcpt_connect_drop(pg);
     rcpt_pg_enter(pg, RCPT_PG_WAITING, "back-off");
+    rcpt_connect_note_down(pg, &failure);
     answer_lost(&owed, failure.text);
     if (pg->state == RCPT_PG_WAITING)
         pg->settings.on_down(pg->settings.context, pg, &failure);
@@ -310,6 +312,7 @@ static void finish_close(struct rcpt_pg *pg, const struct rcpt_error *error)
     struct rcpt_submissions owed = pg->submissions;
     pg->submissions = (struct rcpt_submissions){0};
     rcpt_connect_drop(pg);
+    rcpt_outage_leave(rcpt_connect_outage(pg), &pg->is_down);
     answer_lost(&owed, "closed");
     uv_close((uv_handle_t *)&pg->timer, on_timer_closed);
 }
@@ -438,13 +441,6 @@ void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *c
     pg->on_closed = on_closed;
     pg->on_closed_context = context;
     rcpt_pg_raise(pg, RCPT_PG_EVENT_CLOSE, NULL);
-}
-
-/* Takes effect with the next attempt to connect. */
-void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn)
-{
-    free((void *)(uintptr_t)pg->settings.dsn);
-    pg->settings.dsn = rcpt_strdup(dsn);
 }
 
 bool rcpt_pg_is_ready(const struct rcpt_pg *pg)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "base/error.h"
+#include "base/outage.h"
 #include "lineage.h"
 #include "sqlstate.h"
 
@@ -67,6 +67,7 @@ struct rcpt_pg_settings {
     size_t statement_count;
     /* Shared by all connections to the same data; NULL: one of its own. Borrowed for life. */
     struct rcpt_pg_lineage *lineage;
+    struct rcpt_outage *outage; /* shared by connections to one server; NULL: its own */
     void *context;
     /* Connected, session set up, statements prepared, plans checked, server identity accepted. */
     void (*on_ready)(void *context, struct rcpt_pg *pg);

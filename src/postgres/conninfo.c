@@ -36,6 +36,7 @@ static const struct {
     {"tcp_keepalives_count", "3"},
     {"datestyle", "ISO"},
     {"timezone", "UTC"},
+    {"row_security", "off"}, /* an error, where a policy would hide rows of the inbox */
 };
 #define SESSION_SETTINGS (sizeof(session_settings) / sizeof(session_settings[0]))
 
@@ -265,13 +266,14 @@ static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     set_take(info, "options", text);
 }
 
-/* pg_stat_activity shows it: instance, and which of its connections. */
+/* pg_stat_activity shows it: instance, and which of its connections. Ours whatever the dsn says,
+ * since by it alone a session that blocks a lane is known as receiptd's. */
 static void set_application_name(struct rcpt_conninfo *info,
                                  const struct rcpt_pg_settings *settings)
 {
     char name[256];
     snprintf(name, sizeof(name), "receiptd/%s/%s", settings->instance, settings->name);
-    set_default(info, "application_name", name);
+    set_take(info, "application_name", rcpt_strdup(name));
 }
 
 /* In the order of preference: the dsn, our defaults where it is silent, then what has to be ours.

@@ -10,22 +10,6 @@
 #define MOST_EFFECTS  RCPT_LANE_MOST_EFFECTS
 #define MOST_GATEWAYS 64u
 
-/* Columns of lane/apply/90_answer.sql and of lane/wake/90_answer.sql. */
-enum {
-    APPLY_PARKED = 2,
-    APPLY_DEAD,
-    APPLY_COUNTED,
-    APPLY_WAS,
-    APPLY_IS,
-    APPLY_GAINED,
-    APPLY_SIGNATURE,
-    APPLY_MESSAGES,
-    APPLY_UNKNOWN,
-    APPLY_UNKNOWN_EVENTS
-};
-enum { WAKE_OLD = 2, WAKE_NEW, WAKE_MESSAGES, WAKE_GATEWAYS };
-enum { EXPIRE_GATEWAYS = 1 }; /* of discard.sql too */
-
 /* One transaction's effects in groups: element i of each array belongs to group i. */
 struct columns {
     int64_t old[MOST_EFFECTS], new[MOST_EFFECTS], gained[MOST_EFFECTS], signature[MOST_EFFECTS],
@@ -69,7 +53,7 @@ static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *colum
 {
     uint32_t count = read_column(rows, WAKE_OLD, columns->old);
     bool whole = read_column(rows, WAKE_NEW, columns->new) == count &&
-                 read_column(rows, WAKE_MESSAGES, columns->messages) == count;
+                 read_column(rows, WAKE_N, columns->messages) == count;
     for (uint32_t index = 0; index < count; index++)
         columns->gained[index] = columns->signature[index] = 0;
     return whole ? count : 0;
@@ -116,7 +100,7 @@ static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint
     char *copy = rcpt_strdup(text != NULL ? text : "");
     report->gateways = gateways;
     report->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
-    report->events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+    report->events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS);
     on_effects(context, lane, report);
     free(copy);
 }
@@ -143,9 +127,9 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
         report_gateways(on_effects, context, lane, rows, &report, WAKE_GATEWAYS);
         return;
     }
-    report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_DEAD);
-    report.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_COUNTED);
-    report.events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_PARKED);
+    report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD);
+    report.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_COUNTED);
+    report.events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
     report.unknown_count = read_unknown(rows, &columns, unknown);
     on_effects(context, lane, &report);
 }

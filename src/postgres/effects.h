@@ -5,6 +5,26 @@
 
 #include "statements.h"
 
+/* Columns of sql/lane/apply. */
+enum {
+    APPLY_MESSAGES_KNOWN,
+    APPLY_MESSAGES_CHANGED,
+    APPLY_EVENTS_PARKED,
+    APPLY_EVENTS_DEAD,
+    APPLY_EVENTS_COUNTED,
+    APPLY_WAS,
+    APPLY_IS,
+    APPLY_GAINED,
+    APPLY_SIGNATURE,
+    APPLY_MESSAGES,
+    APPLY_UNKNOWN,
+    APPLY_UNKNOWN_EVENTS
+};
+/* Columns of sql/lane/wake. */
+enum { WAKE_ROWS, WAKE_MESSAGES_CHANGED, WAKE_OLD, WAKE_NEW, WAKE_N, WAKE_GATEWAYS };
+/* Columns of sql/lane/expire and sql/lane/discard. */
+enum { EXPIRE_ROWS, EXPIRE_GATEWAYS };
+
 /* Does nothing without an observer (on_effects NULL), or where the kind has no effects. */
 void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                          enum rcpt_batch_kind kind, const struct rcpt_pg_rows *rows);

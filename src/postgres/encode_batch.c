@@ -156,7 +156,9 @@ NUMBERS(add_first_events, int4, (size_t)batch->message_count + 1,
                                                : batch->event_count))
 NUMBERS(add_event_codes, int2, raw_events(content), batch->events[index].code)
 NUMBERS(add_event_times, timestamp, raw_events(content), batch->events[index].event->at_us)
-NUMBERS(add_event_records, int4, batch->event_count, one_based(batch->events[index].record_index))
+/* Subscribers look up the traceparents of known messages, too. */
+NUMBERS(add_event_records, int4, batch->has_traceparents ? batch->event_count : raw_events(content),
+        one_based(batch->events[index].record_index))
 NUMBERS(add_event_indexes, int4, raw_events(content), (int32_t)batch->events[index].event->index)
 /* Most batches have no such flags: then the array is empty, which reads as NULL everywhere. */
 NUMBERS(add_event_flags, int4, batch->has_flags ? raw_events(content) : 0,
@@ -193,10 +195,16 @@ static void add_payloads(struct rcpt_pg_encoder *encoder, const struct content *
 
 /* ---- records ---- */
 
-ELEMENTS(add_record_topics, text, batch->record_count,
+/* 0 as for raw events: only parked rows and dead letters name their record. */
+static uint32_t raw_records(const struct content *content)
+{
+    return content->raw ? content->batch->record_count : 0;
+}
+
+ELEMENTS(add_record_topics, text, raw_records(content),
          put_text(encoder, batch->record_topics[index]))
-NUMBERS(add_record_partitions, int4, batch->record_count, batch->record_partitions[index])
-ELEMENTS(add_record_offsets, int8, batch->record_count,
+NUMBERS(add_record_partitions, int4, raw_records(content), batch->record_partitions[index])
+ELEMENTS(add_record_offsets, int8, raw_records(content),
          rcpt_pg_put_int8(encoder, batch->records[index]->offset))
 
 /* One piece for all records, of which SQL cuts out a message's one: it would walk through an array
@@ -204,13 +212,11 @@ ELEMENTS(add_record_offsets, int8, batch->record_count,
 static void add_traceparents(struct rcpt_pg_encoder *encoder, const struct content *content)
 {
     const struct rcpt_batch *batch = content->batch;
-    bool any = false;
-    for (uint32_t index = 0; index < batch->record_count && !any; index++)
-        any = batch->records[index]->traceparent[0] != '\0';
-    size_t size = any ? (size_t)batch->record_count * RCPT_RECORD_TRACEPARENT_BYTES : 0;
+    uint32_t count = batch->has_traceparents ? batch->record_count : 0;
+    size_t size = (size_t)count * RCPT_RECORD_TRACEPARENT_BYTES;
     uint8_t *place = rcpt_pg_add_bytea(encoder, size);
     memset(place, ' ', size);
-    for (uint32_t index = 0; any && index < batch->record_count; index++) {
+    for (uint32_t index = 0; index < count; index++) {
         const char *traceparent = batch->records[index]->traceparent;
         memcpy(place, traceparent, strlen(traceparent));
         place += RCPT_RECORD_TRACEPARENT_BYTES;

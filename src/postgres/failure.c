@@ -12,6 +12,7 @@
 #include "connection.h"
 
 #define SQLSTATE_LENGTH 5u
+#define OLDEST_SERVER   14
 
 static const char unreachable_hint[] =
     "check that the server runs, and host, port and user in postgres.dsn";
@@ -101,4 +102,16 @@ void rcpt_failure_of_message(const char *message, struct rcpt_error *error)
                    used > 0 ? text : "connection to the server is gone");
     const char *hint = rcpt_pg_hint_of_message(code, text);
     rcpt_error_hint(error, "%s", code[0] != '\0' || hint[0] != '\0' ? hint : unreachable_hint);
+}
+
+/* Statements would fail anyway, but as syntax errors, which say nothing to an operator. */
+bool rcpt_failure_of_version(const PGconn *conn, struct rcpt_error *error)
+{
+    int version = PQserverVersion(conn) / 10000;
+    if (version == 0 || version >= OLDEST_SERVER)
+        return false;
+    rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDVERSION",
+                   "PostgreSQL %d is too old: %d or newer", version, OLDEST_SERVER);
+    rcpt_error_hint(error, "upgrade the server, or name another one in postgres.dsn");
+    return true;
 }

@@ -19,4 +19,7 @@ void rcpt_failure_of_connection(const PGconn *conn, struct rcpt_error *error);
 /* The same from the message (pure). */
 void rcpt_failure_of_message(const char *message, struct rcpt_error *error);
 
+/* True, with the error: the server is older than our statements need. */
+RCPT_MUST_CHECK bool rcpt_failure_of_version(const PGconn *conn, struct rcpt_error *error);
+
 #endif

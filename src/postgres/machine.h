@@ -6,6 +6,7 @@
 #include <libpq-fe.h>
 
 #include "base/backoff.h"
+#include "base/outage.h"
 #include "hosts.h"
 #include "submissions.h"
 
@@ -63,6 +64,8 @@ struct rcpt_pg {
     struct rcpt_error failure;    /* why it is LOSING */
     struct rcpt_error last_words; /* a FATAL that the server sent unasked; code "" if none */
     uint64_t ready_at_ms;
+    bool is_down;                /* its part in the outage */
+    struct rcpt_outage outage;   /* of this connection, where the owner gives none to share */
     struct rcpt_backoff backoff; /* reset after a connection that held */
 
     void (*on_closed)(void *context);
@@ -85,6 +88,10 @@ void rcpt_connect_step(struct rcpt_pg *pg);
 void rcpt_connect_watch(struct rcpt_pg *pg, int events);
 void rcpt_connect_unwatch(struct rcpt_pg *pg);
 void rcpt_connect_drop(struct rcpt_pg *pg);
+/* The log's lines: a cause once for all connections that share the outage. */
+struct rcpt_outage *rcpt_connect_outage(struct rcpt_pg *pg);
+void rcpt_connect_note_down(struct rcpt_pg *pg, const struct rcpt_error *error);
+void rcpt_connect_note_up(struct rcpt_pg *pg);
 
 /* setup.c */
 void rcpt_setup_begin(struct rcpt_pg *pg);

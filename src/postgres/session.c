@@ -20,6 +20,7 @@
 
 #include "base/log.h"
 #include "connection.h"
+#include "failure.h"
 #include "session_error.h"
 
 /* How long a cancelled statement may take to end before the session is dropped. */
@@ -178,6 +179,16 @@ static bool connect_poll(PGconn *connection, int64_t timeout_ms, struct rcpt_err
     return true;
 }
 
+/* For commands the error is final. */
+static bool is_too_old(const PGconn *connection, struct rcpt_error *error)
+{
+    if (!rcpt_failure_of_version(connection, error))
+        return false;
+    error->decision = RCPT_DECISION_FATAL;
+    error->exit_code = EX_CONFIG;
+    return true;
+}
+
 /* Only warnings: notices of DDL would fill the terminal. */
 static void on_notice(void *context, const PGresult *result)
 {
@@ -217,7 +228,8 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
         " set_config('client_min_messages', 'warning', false), set_config('bytea_output', 'hex', "
         "false),"
         " set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false),"
-        " set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false),"
+        " set_config('row_security', 'off', false), set_config('statement_timeout', '0', false), "
+        "set_config('lock_timeout', '0', false),"
         " EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = $3"
         " AND NOT has_schema_privilege(n.oid, 'USAGE')) AS barred",
         3, values, error);
@@ -228,8 +240,8 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
 }
 
 /* Verbose messages while connecting hold the SQLSTATE, which libpq gives in no other way then. */
-struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
-                                       struct rcpt_error *error)
+static struct rcpt_session *connect_session(const struct rcpt_session_settings *settings,
+                                            struct rcpt_error *error)
 {
     if (!check_dsn(settings->dsn, error))
         return NULL;
@@ -243,11 +255,30 @@ struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *setti
         session_connect_error(error, session->connection, NULL);
     good = good && connect_poll(session->connection, settings->connect_timeout_ms, error);
     PQsetErrorVerbosity(session->connection, PQERRORS_DEFAULT);
-    if (!good || !set_up(session, settings, error)) {
+    if (!good || is_too_old(session->connection, error)) {
         rcpt_session_close(session);
         return NULL;
     }
     return session;
+}
+
+struct rcpt_session *rcpt_session_open(const struct rcpt_session_settings *settings,
+                                       struct rcpt_error *error)
+{
+    struct rcpt_session *session = connect_session(settings, error);
+    if (session != NULL && !set_up(session, settings, error)) {
+        rcpt_session_close(session);
+        return NULL;
+    }
+    return session;
+}
+
+/* Without a statement: statements watch for signals, and those belong to the loop of a daemon. */
+bool rcpt_session_try(const struct rcpt_session_settings *settings, struct rcpt_error *error)
+{
+    struct rcpt_session *session = connect_session(settings, error);
+    rcpt_session_close(session);
+    return session != NULL;
 }
 
 void rcpt_session_close(struct rcpt_session *session)

@@ -62,10 +62,11 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "rollup"},         {.name = "parked_probe", .must_use_index_on = INBOX},
         {.name = "pins_read"},      {.name = "progress_read"},
         {.name = "synchronous"},    {.name = "pins_insert"},
-        {.name = "partitions_add"}, {.name = "evict"},
+        {.name = "partitions_add"}, {.name = "blockers"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
         {.name = "timeline_trim"},  {.name = "ladder_read"},
-        {.name = "folds_left"},     {.name = "places"},
+        {.name = "folds_left"},     {.name = "row_security"},
+        {.name = "places"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -365,22 +366,21 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
     return RCPT_ENGINE_RETRY;
 }
 
-/* Columns 0 to 3 of lane/apply/90_answer.sql: messages that are known, changed; events that are
- * parked, dead. The answers about parked rows begin with the number of rows that were handled. */
+/* The answers about parked rows begin with the number of rows that were handled. */
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
                         const struct rcpt_pg_rows *rows)
 {
     RCPT_ASSERT(rcpt_pg_rows_count(rows) == 1);
     if (flight->kind == RCPT_BATCH_APPLY) {
-        result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
-        result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
-        result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, 2);
-        expect_unknown(flight->sender,
-                       result->events_parked > 0 || rcpt_pg_rows_int(rows, 0, 3) > 0);
+        result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_KNOWN);
+        result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_CHANGED);
+        result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
+        expect_unknown(flight->sender, result->events_parked > 0 ||
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0);
     } else {
-        result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, 0);
+        result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS);
         if (flight->kind == RCPT_BATCH_WAKE)
-            result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, 1);
+            result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_MESSAGES_CHANGED);
     }
 }
 

@@ -277,7 +277,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     }
     receipts->kafka_healthy = healthy;
     if (!healthy)
-        app_set_reason(receipts->kafka_reason, error);
+        app_set_reason(receipts->kafka_reason, "Kafka is in trouble", error);
     app_update_readiness(receipts->context);
 }
 

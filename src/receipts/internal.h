@@ -29,12 +29,14 @@ struct receipts {
     struct parking *parking;
     struct rollup *rollup;
     struct blockers *blockers;
+    struct rcpt_outage refusals; /* of batches; its members are lanes */
     struct app_ticker ticker;
     char database_reason[APP_REASON_BYTES]; /* of the connection that failed last */
 
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
+    bool row_security;      /* policies may hide messages, and the log says so */
 
     /* consume.c */
     enum receipts_hold hold;
@@ -45,6 +47,7 @@ struct receipts {
     unsigned noted; /* changes of the lineage when offsets were committed last */
 
     bool catching_up; /* all partitions are behind: larger batches */
+    struct app_burst burst;
 };
 
 /* ---- consume.c ---- */
@@ -86,7 +89,7 @@ bool lanes_view(const struct lanes *lanes, unsigned index, struct receipts_conne
 /* Ports of the engine; their context is that of the receipts. */
 void lanes_port_submit(void *context, const struct rcpt_batch *batch);
 /* lanes_log.c; at level debug also how long it took. */
-void lane_log_answer(uint32_t lane, const struct lane_flight *flight,
+void lane_log_answer(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                      const struct rcpt_engine_result *result, const struct rcpt_error *error);
 void lanes_port_read_positions(void *context, uint32_t lane);
 
@@ -149,6 +152,8 @@ struct blockers *blockers_new(struct receipts *receipts);
 void blockers_start(struct blockers *blockers);
 void blockers_free(struct blockers *blockers);
 void blockers_view(const struct blockers *blockers, struct receipts_view *view);
+/* Whom a lane waited for at the last check; "": nobody that was seen. */
+const char *blockers_name(const struct blockers *blockers);
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);

@@ -54,7 +54,7 @@ void ladders_put(struct rcpt_pg_encoder *encoder, const struct rcpt_config *conf
         put_overrides(encoder, &config->ladder_definition, part);
 }
 
-/* Columns of ladder_read.sql. */
+/* Columns of sql/control/ladder_read. */
 enum { READ_HASH, READ_EXTENDS };
 
 /* The database says itself whether its ladder extends ours: it has both. */

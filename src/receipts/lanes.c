@@ -57,10 +57,14 @@ static void make_statements(struct lanes *lanes)
 {
     struct subscribers_files *files = &lanes->files;
     *files = subscribers_read_files(lanes->receipts);
+    const struct rcpt_config *config = lanes->receipts->context->config;
+    const struct rcpt_lane_variant variant = {.subscribers = files->all,
+                                              .count = files->count,
+                                              .selective = files->selective,
+                                              .inserts_unknown =
+                                                  config->unknown == RCPT_UNKNOWN_INSERT};
     rcpt_lane_statements_free(lanes->statements);
-    lanes->statements = rcpt_lane_statements_new(files->all, files->count);
-    if (files->selective)
-        rcpt_lane_statements_add_unsubscribed(lanes->statements, files->all, files->count - 1);
+    lanes->statements = rcpt_lane_statements_new(&variant);
 }
 
 /* The form without the selective subscriber's file is prepared only where there is one. */
@@ -98,7 +102,7 @@ static void on_sent(void *context, uint32_t lane, const struct rcpt_engine_resul
     struct lanes *lanes = connection->lanes;
     struct receipts *receipts = lanes->receipts;
     struct lane_flight *flight = &lanes->flights[lane];
-    lane_log_answer(lane, flight, result, error);
+    lane_log_answer(receipts, lane, flight, result, error);
     if (result->outcome == RCPT_ENGINE_COMMITTED) {
         parking_count(receipts->parking, result->events_parked);
         subscribers_on_committed(receipts, flight, result->messages_changed);
@@ -139,12 +143,16 @@ void lanes_port_submit(void *context, const struct rcpt_batch *batch)
                                    .sent_ns = uv_hrtime(),
                                    .events = batch->event_count,
                                    .messages = batch->message_count,
+                                   .is_refused = flight->is_refused,
                                    .span = trace_begin_batch(receipts->context, batch)};
     flight->unsubscribed = rcpt_lane_send(connection->sender, connection->pg, batch,
                                           flight->span != NULL, on_sent, connection);
 }
 
 /* Rows come in the order asked for. Only now is it known whether a fence meant another owner. */
+/* Columns of sql/lane/positions. */
+enum { POSITION_NEXT_OFFSET, POSITION_GENERATION };
+
 static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                          const struct rcpt_error *error)
 {
@@ -161,9 +169,9 @@ static void on_positions(void *context, struct rcpt_pg_rows *const *rows, size_t
     }
     RCPT_ASSERT(row_count == 1 && rcpt_pg_rows_count(rows[0]) == read->count);
     for (uint32_t row = 0; row < read->count; row++) {
-        read->rows[row].found = rcpt_pg_rows_text(rows[0], row, 0) != NULL;
-        read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, 0);
-        read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, 1);
+        read->rows[row].found = rcpt_pg_rows_text(rows[0], row, POSITION_NEXT_OFFSET) != NULL;
+        read->rows[row].next_offset = rcpt_pg_rows_int(rows[0], row, POSITION_NEXT_OFFSET);
+        read->rows[row].generation = rcpt_pg_rows_int(rows[0], row, POSITION_GENERATION);
     }
     /* Read before: the engine may send the next batch at once, into the same flight. */
     uint64_t contended = rcpt_engine_get_stats(receipts->engine)->contended;
@@ -210,7 +218,6 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     const struct receipts *receipts = connection->lanes->receipts;
     (void)pg;
     connection->up = true;
-    rcpt_log_info("receipts", "%s is connected", connection->name);
     rcpt_engine_connection_up(receipts->engine, connection->index, app_now(receipts->context));
     app_update_readiness(receipts->context);
 }
@@ -227,9 +234,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     connection->up = false;
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(connection->name), 1);
-    app_set_reason(receipts->database_reason, error);
-    rcpt_log_warn("receipts", "%s is not connected: %s", connection->name,
-                  receipts->database_reason);
+    app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
     app_update_readiness(receipts->context);
     app_check_drain(receipts->context);
 }

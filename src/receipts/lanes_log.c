@@ -1,20 +1,46 @@
 /* The log's lines about batches: what PostgreSQL answered, and after how long. Called by lanes.c
  * for each answer, while the batch still exists.
  */
+#include <string.h>
+
 #include "internal.h"
 
+#define LOCK_TIMEOUT "55P03"
+
+/* A cause is one line, however many lanes meet it. After a wait for a lock the hint names whom the
+ * lane waited for. */
+static void log_refusal(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
+                        const struct rcpt_log_fields *fields, const struct rcpt_error *error)
+{
+    const char *blocker = blockers_name(receipts->blockers), *hint = error->hint, *held_by = "";
+    if (!rcpt_outage_note(&receipts->refusals, &flight->is_refused, app_now(receipts->context),
+                          error))
+        return;
+    if (strcmp(error->code, LOCK_TIMEOUT) == 0 && blocker[0] != '\0') {
+        held_by = "the lock is held by ";
+        hint = blocker;
+    }
+    rcpt_log_with(RCPT_LOG_WARN, "receipts", fields,
+                  "lane %u: rolled back, will be tried again: %s (%s)%s%s%s", lane, error->text,
+                  error->code, hint[0] != '\0' ? "; HINT: " : "", held_by, hint);
+}
+
 /* An operator finds a batch's lines by its number, and by the trace of its first record. */
-static void log_outcome(uint32_t lane, const struct rcpt_batch *batch,
+static void log_outcome(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                         const struct rcpt_engine_result *result, const struct rcpt_error *error)
 {
+    const struct rcpt_batch *batch = flight->batch;
     const struct rcpt_log_fields fields = {
         .batch = batch->number,
         .trace = batch->record_count > 0 ? batch->records[0]->traceparent : NULL,
     };
     switch (result->outcome) {
     case RCPT_ENGINE_COMMITTED:
+        rcpt_outage_end(&receipts->refusals, &flight->is_refused, app_now(receipts->context),
+                        "receipts", "no lane is rolled back any more");
+        break;
     case RCPT_ENGINE_PROBED:
-    case RCPT_ENGINE_UNKNOWN: /* on_down says it for the whole connection */
+    case RCPT_ENGINE_UNKNOWN: /* the connection says it for all its lanes */
         break;
     case RCPT_ENGINE_FENCED:
         rcpt_log_with(RCPT_LOG_INFO, "receipts", &fields,
@@ -29,9 +55,7 @@ static void log_outcome(uint32_t lane, const struct rcpt_batch *batch,
                       "lane %u: rolled back, goes again: %s (%s)", lane, error->text, error->code);
         break;
     default:
-        rcpt_log_with(RCPT_LOG_WARN, "receipts", &fields,
-                      "lane %u: rolled back, will be tried again: %s (%s)%s%s", lane, error->text,
-                      error->code, error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
+        log_refusal(receipts, lane, flight, &fields, error);
         break;
     }
 }
@@ -45,10 +69,10 @@ static void log_response(uint32_t lane, const struct lane_flight *flight)
                    (unsigned long long)(uv_hrtime() - flight->sent_ns) / 1000);
 }
 
-void lane_log_answer(uint32_t lane, const struct lane_flight *flight,
+void lane_log_answer(struct receipts *receipts, uint32_t lane, struct lane_flight *flight,
                      const struct rcpt_engine_result *result, const struct rcpt_error *error)
 {
-    log_outcome(lane, flight->batch, result, error);
+    log_outcome(receipts, lane, flight, result, error);
     if (rcpt_log_enabled(RCPT_LOG_DEBUG))
         log_response(lane, flight);
 }

@@ -19,8 +19,8 @@ struct parking {
     bool full;
 };
 
-/* Columns of parked_probe. */
-enum { PROBE_LANE, PROBE_WAKES, PROBE_EXPIRES, PROBE_ROWS, PROBE_OLDEST };
+/* Columns of sql/control/parked_probe. */
+enum { PROBE_LANE, PROBE_APPLICABLE, PROBE_EXPIRED, PROBE_ROWS, PROBE_OLDEST_MS };
 
 /* The limit holds as soon as it is reached, also between two probes. */
 static void set_rows(struct parking *parking, int64_t rows)
@@ -68,12 +68,12 @@ static void on_probed(void *context, const struct rcpt_pg_rows *rows)
     int64_t parked = 0, oldest_ms = 0;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
         uint32_t lane = (uint32_t)rcpt_pg_rows_int(rows, row, PROBE_LANE);
-        int64_t oldest = rcpt_pg_rows_int(rows, row, PROBE_OLDEST);
+        int64_t oldest = rcpt_pg_rows_int(rows, row, PROBE_OLDEST_MS);
         parked += rcpt_pg_rows_int(rows, row, PROBE_ROWS);
         oldest_ms = oldest > oldest_ms ? oldest : oldest_ms;
         if (lane < receipts->context->config->lanes)
-            rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_WAKES),
-                             rcpt_pg_rows_bool(rows, row, PROBE_EXPIRES),
+            rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_APPLICABLE),
+                             rcpt_pg_rows_bool(rows, row, PROBE_EXPIRED),
                              app_now(receipts->context));
     }
     set_rows(parking, parked);

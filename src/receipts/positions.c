@@ -41,8 +41,16 @@ static bool has_failed(const struct request *request, const struct rcpt_error *e
     return true;
 }
 
-/* Columns of pins_read. */
-enum { PIN_TOPIC, PIN_CLUSTER, PIN_GENERATION, PIN_LANES, PIN_HASH, PIN_LADDER, PIN_PARTITIONS };
+/* Columns of sql/control/pins_read. */
+enum {
+    PIN_TOPIC,
+    PIN_CLUSTER_ID,
+    PIN_GENERATION,
+    PIN_LANES,
+    PIN_HASH_VERSION,
+    PIN_LADDER_HASH,
+    PIN_PARTITIONS
+};
 
 /* The caller frees the array; texts belong to the rows. Topics without a pin are left out. */
 static struct rcpt_assignment_pin *decode_pins(const struct rcpt_pg_rows *rows, size_t *count)
@@ -51,28 +59,28 @@ static struct rcpt_assignment_pin *decode_pins(const struct rcpt_pg_rows *rows, 
     struct rcpt_assignment_pin *pins = rcpt_calloc(topics + 1, sizeof(*pins));
     *count = 0;
     for (size_t row = 0; row < topics; row++) {
-        if (rcpt_pg_rows_text(rows, row, PIN_CLUSTER) == NULL)
+        if (rcpt_pg_rows_text(rows, row, PIN_CLUSTER_ID) == NULL)
             continue; /* not pinned yet */
         pins[(*count)++] = (struct rcpt_assignment_pin){
             .topic = rcpt_pg_rows_text(rows, row, PIN_TOPIC),
-            .cluster_id = rcpt_pg_rows_text(rows, row, PIN_CLUSTER),
-            .ladder = rcpt_pg_rows_text(rows, row, PIN_LADDER),
+            .cluster_id = rcpt_pg_rows_text(rows, row, PIN_CLUSTER_ID),
+            .ladder = rcpt_pg_rows_text(rows, row, PIN_LADDER_HASH),
             .lanes = rcpt_pg_rows_int(rows, row, PIN_LANES),
-            .hash_version = rcpt_pg_rows_int(rows, row, PIN_HASH),
+            .hash_version = rcpt_pg_rows_int(rows, row, PIN_HASH_VERSION),
             .partitions = (int32_t)rcpt_pg_rows_int(rows, row, PIN_PARTITIONS)};
     }
     return pins;
 }
 
-/* Columns of progress_read. */
+/* Columns of sql/control/progress_read. */
 enum {
     ROW_TOPIC,
     ROW_PARTITION,
     ROW_LANE,
-    ROW_NEXT,
+    ROW_NEXT_OFFSET,
     ROW_GENERATION,
-    ROW_ANCHOR,
-    ROW_ANCHOR_TIME,
+    ROW_ANCHOR_OFFSET,
+    ROW_ANCHOR_TIMESTAMP,
     ROW_ANCHOR_CRC
 };
 
@@ -83,18 +91,31 @@ static struct rcpt_assignment_row *decode_rows(struct receipts *receipts,
     size_t count = rcpt_pg_rows_count(rows);
     struct rcpt_assignment_row *out = rcpt_calloc(count + 1, sizeof(*out));
     for (size_t row = 0; row < count; row++) {
-        bool anchored = rcpt_pg_rows_text(rows, row, ROW_ANCHOR) != NULL;
+        bool anchored = rcpt_pg_rows_text(rows, row, ROW_ANCHOR_OFFSET) != NULL;
         out[row] = (struct rcpt_assignment_row){
             .slot = rcpt_engine_slot(receipts->engine, rcpt_pg_rows_text(rows, row, ROW_TOPIC),
                                      (int32_t)rcpt_pg_rows_int(rows, row, ROW_PARTITION)),
             .lane = (uint32_t)rcpt_pg_rows_int(rows, row, ROW_LANE),
-            .next_offset = rcpt_pg_rows_int(rows, row, ROW_NEXT),
+            .next_offset = rcpt_pg_rows_int(rows, row, ROW_NEXT_OFFSET),
             .generation = rcpt_pg_rows_int(rows, row, ROW_GENERATION),
-            .anchor = {.offset = anchored ? rcpt_pg_rows_int(rows, row, ROW_ANCHOR) : -1,
-                       .timestamp_ms = rcpt_pg_rows_int(rows, row, ROW_ANCHOR_TIME),
+            .anchor = {.offset = anchored ? rcpt_pg_rows_int(rows, row, ROW_ANCHOR_OFFSET) : -1,
+                       .timestamp_ms = rcpt_pg_rows_int(rows, row, ROW_ANCHOR_TIMESTAMP),
                        .crc = (uint32_t)rcpt_pg_rows_int(rows, row, ROW_ANCHOR_CRC)}};
     }
     return out;
+}
+
+/* A hidden message is an unknown one to every statement, and nothing else would say why. */
+static void note_row_security(struct receipts *receipts, const char *tables)
+{
+    bool applies = tables != NULL;
+    if (applies && !receipts->row_security)
+        rcpt_log_warn("receipts",
+                      "row-level security of table %s applies to this role: receipts of messages "
+                      "that its policies hide count as unknown; give the view's owner BYPASSRLS, "
+                      "or a policy that shows all rows",
+                      tables);
+    receipts->row_security = applies;
 }
 
 /* The ladder first: with another one, positions mean nothing. */
@@ -106,7 +127,8 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     free(context);
     if (has_failed(&request, error))
         return;
-    RCPT_ASSERT(row_count == 3);
+    RCPT_ASSERT(row_count == 4);
+    note_row_security(receipts, rcpt_pg_rows_text(rows[3], 0, 0));
     if (!rcpt_assignment_awaits(receipts->assignment, request.serial) ||
         !ladders_check(receipts, rows[2]))
         return;
@@ -163,8 +185,10 @@ static void read_database(void *context, uint32_t serial, const uint32_t *slots,
     struct receipts *receipts = context;
     struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *progress = rcpt_pg_encoder_new(),
                            *ladder = rcpt_pg_encoder_new();
-    struct rcpt_pg_query queries[3] = {
-        {.statement = "pins_read"}, {.statement = "progress_read"}, {.statement = "ladder_read"}};
+    struct rcpt_pg_query queries[] = {{.statement = "pins_read"},
+                                      {.statement = "progress_read"},
+                                      {.statement = "ladder_read"},
+                                      {.statement = "row_security"}};
     put_topics(receipts, pins, slots, count);
     rcpt_pg_encoder_params(pins, &queries[0].params);
     put_topics(receipts, progress, slots, count);
@@ -174,7 +198,7 @@ static void read_database(void *context, uint32_t serial, const uint32_t *slots,
     rcpt_pg_encoder_params(progress, &queries[1].params);
     ladders_put(ladder, receipts->context->config);
     rcpt_pg_encoder_params(ladder, &queries[2].params);
-    rcpt_pg_submit(receipts->control.pg, queries, 3, on_read, request_new(receipts, serial));
+    rcpt_pg_submit(receipts->control.pg, queries, 4, on_read, request_new(receipts, serial));
     rcpt_pg_encoder_free(ladder);
     rcpt_pg_encoder_free(pins);
     rcpt_pg_encoder_free(progress);

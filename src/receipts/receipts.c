@@ -92,7 +92,6 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
     struct receipts *receipts = context;
     receipts->control.up = true;
     rollup_forget(receipts->rollup);
-    rcpt_log_info("receipts", "control is connected");
     positions_tick(receipts);
     if (receipts->control_listener != NULL && !app_is_stopping(receipts->context))
         receipts->control_listener->on_ready(receipts->control_listener->context, pg);
@@ -107,8 +106,7 @@ static void on_control_down(void *context, struct rcpt_pg *pg, const struct rcpt
     receipts->control.up = false;
     rcpt_metrics_add(receipts->context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS("control"), 1);
-    app_set_reason(receipts->database_reason, error);
-    rcpt_log_warn("receipts", "control is not connected: %s", receipts->database_reason);
+    app_set_reason(receipts->database_reason, "PostgreSQL is not connected", error);
     app_update_readiness(receipts->context);
 }
 
@@ -166,6 +164,8 @@ static void on_tick(void *context)
     app_places_tick(receipts->places);
     catch_up(receipts);
     lanes_tick(receipts->lanes);
+    app_trim_memory(&receipts->burst, rcpt_engine_bytes(receipts->engine),
+                    app_now(receipts->context));
 }
 
 /* Makes everything and connects nothing: subscribers and observers register before the start. */

@@ -66,6 +66,7 @@ struct lane_flight {                /* the batch in flight; a lane has at most o
     uint64_t number, sent_ns;
     uint32_t events, messages;
     bool unsubscribed;      /* sent without the file of the selective subscriber */
+    bool is_refused;        /* its last batch was rolled back: its part in the outage */
     bool fenced;            /* rolled back by the fence; why is known with the positions */
     struct rcpt_span *span; /* of the batch; NULL: not traced */
 };

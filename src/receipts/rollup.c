@@ -23,7 +23,7 @@ struct rollup {
     bool whole;
 };
 
-/* Columns of rollup. */
+/* Columns of sql/control/rollup. */
 enum { ROLLUP_ROWS, ROLLUP_LAST };
 
 /* The next pass begins where the one before the last ended: a transaction that takes longer than an

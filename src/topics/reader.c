@@ -192,7 +192,6 @@ static void on_ready(void *context, struct rcpt_pg *pg)
     struct topics_reader *reader = context;
     (void)pg;
     reader->up = reader->asker.up = true;
-    rcpt_log_info(reader->settings.name, "%s is connected", reader->settings.connection);
     if (topics_is_open(reader) && !is_leaving(reader))
         topics_positions_resync(reader);
 }
@@ -205,8 +204,7 @@ static void on_down(void *context, struct rcpt_pg *pg, const struct rcpt_error *
     reader->up = reader->asker.up = false;
     rcpt_metrics_add(reader->settings.context->metrics, RCPT_METRIC_CONNECTION_FAILURES,
                      RCPT_LABELS(reader->settings.connection), 1);
-    rcpt_log_failure(RCPT_LOG_WARN, reader->settings.name, error, "%s is not connected",
-                     reader->settings.connection);
+    (void)error; /* logged by the connection */
 }
 
 /* The connection is there before any consumer, and outlives them. */

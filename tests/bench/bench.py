@@ -25,6 +25,7 @@ def parts():
     from part_imports import part_imports
     from part_intake import part_intake
     from part_latency import part_latency
+    from part_records import part_records
     from part_replaced import part_replaced
     from part_rivals import part_rivals
     from part_rows import part_rows
@@ -32,7 +33,7 @@ def parts():
     from part_soak import part_soak
     from part_tracing import part_tracing
 
-    return {"limit": part_limit, "loadtest": part_loadtest, "latency": part_latency, "cost": part_cost,
+    return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows,
             "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
             "soak": part_soak}
@@ -53,7 +54,7 @@ def arguments(known):
             parser.error(f"unknown part '{name}'; there are: {' '.join(known)}")
     options.events = options.events or (200_000 if options.quick else 1_000_000)
     options.repeat = options.repeat or 3
-    options.part = options.part or (["limit", "loadtest"] if options.quick else [name for name in known if name != "soak"])
+    options.part = options.part or (["limit", "loadtest", "records"] if options.quick else [name for name in known if name != "soak"])
     return options
 
 

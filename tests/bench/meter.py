@@ -43,11 +43,19 @@ def children(pid):
     return found
 
 
-def peak_rss_mib(pid):
+def _status_mib(pid, field):
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def peak_rss_mib(pid):
+    return _status_mib(pid, "VmHWM")
+
+
+def rss_mib(pid):
+    return _status_mib(pid, "VmRSS")
 
 
 class Meter:

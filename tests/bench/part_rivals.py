@@ -80,6 +80,13 @@ def _build_go():
     return program
 
 
+def go_consumer(lab, topic, stream):
+    """A function that makes one run; None where it cannot be built."""
+    program = _build_go()
+    command = [str(program), lab.services.brokers, topic.name, "DSN", str(stream.event_count), "8", str(stream.polled_records)]
+    return (lambda: run_consumer(lab, stream, topic, "go", command)) if program else None
+
+
 def contestants(lab, topic, stream):
     """{name: function that makes one run}"""
     brokers, events = lab.services.brokers, str(stream.event_count)
@@ -87,10 +94,8 @@ def contestants(lab, topic, stream):
     found = {"receiptd": lambda: _receiptd(lab, stream, topic),
              "python": lambda: run_consumer(lab, stream, topic, "python", [*python, "plain"]),
              "python with counters": lambda: run_consumer(lab, stream, topic, "python", [*python, "counters"])}
-    program = _build_go()
-    if program:
-        found["go"] = lambda: run_consumer(lab, stream, topic, "go", [str(program), brokers, topic.name, "DSN", events, "8"])
-    return found
+    go = go_consumer(lab, topic, stream)
+    return {**found, "go": go} if go else found
 
 
 def part_rivals(lab, options):

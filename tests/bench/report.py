@@ -109,6 +109,26 @@ the last commit. The share is the rate of receiptd by that of the bare statement
     return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in made)
 
 
+def section_records(result):
+    text = f"""## One event a record
+
+Each event is a record of its own, of 105 bytes (an id, a status, a time), beside 1 000 × 1 000. `bare` is the bare statement with its arrays encoded before the clock
+starts; the Go consumer keeps no counters, no positions in the transaction, and parks nothing. CPU is that of the process with all its threads, user and system.
+RSS "later" is measured {result['rest_seconds']} seconds after the last commit.
+"""
+    for found in result["shapes"].values():
+        rows = []
+        for name, figures in found["figures"].items():
+            ratios = found["ratios"].get(name, {})
+            rows.append((name, spread(figures["events_per_second"]), spread(figures["cpu_us_per_event"], 2), spread(figures["server_us_per_event"], 1),
+                         spread(figures["peak_rss_mib"]), spread(figures["later_rss_mib"]), spread(ratios.get("events_per_second"), 2),
+                         spread(ratios.get("cpu_us_per_event"), 2)))
+        text += f"\n### {found['text']}; {number(found['events'])} events\n\n" + table(
+            ("", "events/s", "own CPU, µs an event", "server, µs an event", "peak RSS, MiB", "RSS later, MiB", "receiptd's rate as a multiple",
+             "receiptd's CPU as a multiple"), rows)
+    return text
+
+
 def section_latency(result):
     rows = [(number(r["rate"]), r["per_record"], number(r["p50"], 1), number(r["p99"], 1), number(r["p999"], 1), number(r["max"], 1),
              number(r["generator"]["generator_behind_ms"], 1)) for r in result["rates"]]
@@ -369,7 +389,8 @@ nothing is parked, no dead letters; {result['log'].get('warn', 0)} warnings and 
 
 
 SECTIONS = {
-    "limit": ("The limit", section_limit), "loadtest": ("The load test", section_loadtest), "latency": ("Latency", section_latency),
+    "limit": ("The limit", section_limit), "loadtest": ("The load test", section_loadtest),
+    "records": ("One event a record", section_records), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),

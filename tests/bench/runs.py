@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from datetime import datetime
 
 from lab import ROOT
-from meter import Meter, percentile
+from meter import Meter, percentile, rss_mib
 
 POLL_SECONDS = 0.02
 ANSWERED = re.compile(r"lane (\d+): batch \d+ of (\d+) messages, (\d+) events answered in (\d+) us")
@@ -61,9 +61,10 @@ def _ends(topic, records):
 
 
 def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, timeout=300, around=None,
-                 fillfactor=None, rows=None, large=None):
+                 fillfactor=None, rows=None, large=None, rest_seconds=None):
     """From 'consuming' to the last commit. `around(process)`: a context manager that measures something else meanwhile. `large`: not a
-    copy of a template but this database, whose rows are too many to be counted afterwards."""
+    copy of a template but this database, whose rows are too many to be counted afterwards. `rest_seconds`: how long after the last
+    commit memory is measured once more."""
     with nullcontext(large) if large else lab.database(stream, fillfactor, rows) as database:
         before = database.value(COUNTED) if large else 0
         first = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq") if large else 0
@@ -81,6 +82,9 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
             else:
                 timeline, end = _follow(database, process, topic, ends * lanes, timeout)
             used = meter.stop()
+            if rest_seconds:
+                time.sleep(rest_seconds)
+                used["later_rss_mib"] = rss_mib(process.pid)
             batches = database.value("SELECT last_value FROM receiptd.campaign_funnel_delta_id_seq") - first
             if large:
                 counted = database.value(COUNTED) - before
@@ -106,6 +110,7 @@ def run_receiptd(lab, stream, topic, lanes=8, connections=2, settings=None, time
         "server_us_per_event": used["server"] / stream.event_count * 1e6,
         "broker_us_per_event": used["broker"] / stream.event_count * 1e6,
         "wal_bytes_per_event": used["wal_bytes"] / stream.event_count, "peak_rss_mib": used["peak_rss_mib"],
+        **({"later_rss_mib": used["later_rss_mib"]} if rest_seconds else {}),
         "timeline": [(at - begun, count / (ends * lanes)) for at, count in timeline],
         "answers": [(at - begun, milliseconds, events) for at, milliseconds, events in answers],
     }

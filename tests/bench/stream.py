@@ -95,11 +95,12 @@ KINDS = {"single": one_each, "mix": mix, "folded": folded, "real": real}
 
 
 class Stream:
-    """`campaigns`: how many; `ids`: uuid, ulid or smpp; `salt` gives other messages."""
+    """`campaigns`: how many; `ids`: uuid, ulid or smpp; `salt` gives other messages; `alone`: each event is a record of its own, with
+    no more than an id, a status and a time."""
 
-    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0):
-        self.kind, self.events_wanted, self.campaigns, self.ids, self.salt = kind, events, campaigns, ids, salt
-        self.name = f"{kind}-{ids}-{campaigns}-{events}-{salt}"
+    def __init__(self, kind, events=1_000_000, campaigns=100, ids="uuid", salt=0, alone=False):
+        self.kind, self.events_wanted, self.campaigns, self.ids, self.salt, self.alone = kind, events, campaigns, ids, salt, alone
+        self.name = f"{kind}-{ids}-{campaigns}-{events}-{salt}" + ("-alone" if alone else "")
         directory = OUT / "data"
         directory.mkdir(parents=True, exist_ok=True)
         self.records_path = directory / f"{self.name}.records"
@@ -110,10 +111,11 @@ class Stream:
         meta = json.loads(meta_path.read_text())
         self.event_count, self.record_count = meta["events"], meta["records"]
         self.message_count = meta["messages"]
+        self.polled_records = 4000 if alone else 64  # at most, by a consumer that polls lists
         self.inbox_name = f"{ids}-{campaigns}-{self.message_count}-{kind}-{salt}"
 
     def _make(self, meta_path):
-        rng = random.Random(f"{self.name}")
+        rng = random.Random(self.name.removesuffix("-alone"))  # the same events in either form
         events = KINDS[self.kind](rng, self.events_wanted)
         messages = max(message for message, _ in events) + 1
         make_id = IDS[self.ids]
@@ -126,14 +128,16 @@ class Stream:
         records = 0
         with open(self.records_path, "wb") as file:
             for first in range(0, len(events), EVENTS_PER_RECORD):
-                second = f"2026-11-21T{2 + records // 3600:02d}:{records // 60 % 60:02d}:{records % 60:02d}"
-                value = "[" + ",".join([
-                    f'{{"message_id":"{ids[message]}","status":"{status}","at":"{second}{millis[index]}",'
-                    f'"campaign_id":"campaign-{message % campaigns}","channel":"sms","gateway":"gateway-{message % 3}"}}'
-                    for index, (message, status) in enumerate(events[first:first + EVENTS_PER_RECORD])]) + "]"
-                value = value.encode()
-                file.write(struct.pack("<II", records % PARTITIONS, len(value)) + value)
-                records += 1
+                seconds = first // EVENTS_PER_RECORD
+                second = f"2026-11-21T{2 + seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+                values = [
+                    f'{{"message_id":"{ids[message]}","status":"{status}","at":"{second}{millis[index]}"'
+                    + ("" if self.alone else f',"campaign_id":"campaign-{message % campaigns}","channel":"sms","gateway":"gateway-{message % 3}"') + "}"
+                    for index, (message, status) in enumerate(events[first:first + EVENTS_PER_RECORD])]
+                for value in values if self.alone else ["[" + ",".join(values) + "]"]:
+                    value = value.encode()
+                    file.write(struct.pack("<II", records % PARTITIONS, len(value)) + value)
+                    records += 1
         meta_path.write_text(json.dumps({"events": len(events), "records": records, "messages": messages}))
 
     def records(self):

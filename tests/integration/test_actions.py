@@ -378,6 +378,8 @@ def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, 
                (json.dumps({"subject": "new", "org_id": "o" * 1001}).encode(), "org_id is longer than 1000 bytes"),
                (b"", "it is empty"), (b'{"subject": "a\x00b"}', "no text in UTF-8"),
                (b'[{"subject": "new"}, {"org_id": "o"}]', "run 2: subject is missing"), (b'{"subject": " "}', "subject is missing"),
+               (b'{"subject": "new", "campaing_id": "c"}', 'run 1: has no member "campaing_id": did you mean "campaign_id"?'),
+               (b'{"subject": "new", "plan": "pro"}', 'has no member "plan": put your own into "data"'),
                (b'{"subject": {}}', "subject is no text"), (b'{"subject": "new", "data": []}', "data is no object"),
                (b'{"subject": "new\\u0000"}', "subject has a NUL in it"), (b'{"subject": "new", "data": {"a": "\\u0000"}}', "")]
     for body, reason in refused:

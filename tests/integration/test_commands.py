@@ -190,7 +190,8 @@ def csv_rows(text):
 
 # ---- the command line ----------------------------------------------------------------------------------------------
 
-COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "explain", "actions", "positions", "ctl", "version"]
+COMMANDS = [name for name in re.findall(r'^        \.name = "([\w-]+)"', (ROOT / "src/commands/command.c").read_text(), re.MULTILINE)
+            if name != "generate"]  # which reads no configuration
 
 
 def test_help_lists_every_command():
@@ -254,6 +255,17 @@ def test_check_config_notes_what_is_weak_and_is_content_with_the_example(empty):
     assert result.out == f"{empty.path} is valid\n"
     assert [line.split(": ")[:2] for line in result.err.splitlines()] == [
         ["note", "kafka.properties.enable.ssl.certificate.verification"], ["note", "http.listen"], ["note", "http.listen"]]
+
+
+def test_check_config_notes_that_once_per_holds_for_each_pipeline(empty):
+    def pipeline(name, **more):
+        return {"name": name, "on": "CLICKED", "produce": {"topic": "out", "key": "message_id"}, **more}
+
+    empty.write(pipelines=[pipeline("a", once_per=["org_id", "message_id"]), pipeline("b", once_per=["org_id", "message_id"]),
+                           pipeline("c", once_per="message_id"), pipeline("d"), pipeline("e")])
+    notes = empty.run("check-config").err.splitlines()
+    assert len(notes) == 1 and notes[0].startswith(
+        "note: pipelines.b.once_per: holds for this pipeline alone, as that of a does")
 
 
 def test_no_example_of_ours_has_a_secret_outside_of_a_file():
@@ -534,6 +546,29 @@ def test_a_compatible_change_is_filled_pinned_and_raises_the_generation(empty):
     assert empty.run("audit").out.endswith(" 0 cells drift\n")
 
 
+def test_a_ladder_that_would_stop_running_daemons_is_refused_with_their_names(empty):
+    empty.ladder()
+    empty.migrate()
+    (stored,), = empty.query("SELECT hash FROM receiptd.status_ladder")
+    pin(empty, ladder_hash=stored)
+    empty.ladder(FAILED=None, BROKEN=(440, "SENT"))  # renamed
+    before = empty.everything()
+    with psycopg.connect(empty.dsn, application_name="receiptd/worker-1/control") as daemon, \
+            psycopg.connect(empty.dsn, application_name="receiptd/worker-1/lane-0"):
+        result = empty.run("migrate", code=CONFIG)
+        assert "would stop running daemons: worker-1 (role " in result.err and "--force" in result.err, result
+        assert str(daemon.info.backend_pid) in result.err and "nothing was changed" in result.err
+        assert empty.everything() == before
+        assert "refused unless --force: this ladder stops running daemons: worker-1" in empty.run("migrate", "--dry-run").out
+        # What only grows stops nobody, and needs no --force.
+        empty.ladder(CONVERTED=(900, "CLICKED"))
+        assert "extend the ladder" in empty.migrate().out
+        empty.ladder(CONVERTED=(900, "CLICKED"), FAILED=None, BROKEN=(440, "SENT"))
+        assert "daemons with the old ladder stop" in empty.run("migrate", "--force").out
+    empty.ladder(CONVERTED=(900, "CLICKED"))
+    assert "daemons with the old ladder stop" in empty.migrate().out, "none is there"
+
+
 def test_a_ladder_that_only_grows_fences_nobody_off(empty):
     empty.ladder()
     empty.migrate()
@@ -703,7 +738,7 @@ def test_audit_finds_drift_repairs_it_and_ends_clean(installed):
     drift(installed, "a", 100, -1)
     drift(installed, "gone", 300, 7)
     found = json.loads(installed.run("audit", "--format", "json", code=1).out)
-    assert {(d["campaign_id"], d["status"], d["counted"], d["expected"], d["drift"]) for d in found["drift"]} == {
+    assert {(d["campaign_id"], d["status"], d["rows"], d["counter"], d["drift"]) for d in found["drift"]} == {
         ("a", 600, 2, 4, 2), ("a", 100, 0, -1, -1), ("gone", 300, 0, 7, 7)}
     assert (found["campaigns"], found["drift_cells"], found["remaining_cells"]) == (4, 3, 3)
     assert "3 cells drift" in installed.run("audit", code=1).out
@@ -715,6 +750,45 @@ def test_audit_finds_drift_repairs_it_and_ends_clean(installed):
     assert (repaired["drift_cells"], repaired["repaired_cells"], repaired["remaining_cells"]) == (2, 2, 0)
     assert "1 cells drift, 1 repaired, 0 remain" in installed.run("audit", "--repair").out
     assert "0 cells drift" in installed.run("audit").out
+
+
+def test_the_table_of_an_audit_says_rows_and_counter(installed):
+    installed.add_messages("a", 600)
+    drift(installed, "a", 600, 7)
+    header, row = installed.run("audit", code=1).out.splitlines()[:2]
+    assert header.split() == ["campaign_id", "status", "name", "rows", "counter", "drift"]
+    assert row.split() == ["a", "600", "DELIVERED", "1", "8", "7"]
+
+
+def test_audit_says_that_row_security_hides_rows_and_repairs_nothing(installed, stranger):
+    installed.add_messages("a", 600)
+    installed.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
+    installed.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA receiptd TO {stranger}")
+    installed.run("audit")
+    installed.do("ALTER TABLE receiptd.message_inbox ENABLE ROW LEVEL SECURITY")
+    result = installed.run("audit", code=1)
+    assert "row-level security of table message_inbox applies here" in result.err and "BYPASSRLS" in result.err
+    assert json.loads(installed.run("audit", "--format", "json", code=1).out)["row_security"] is True
+    counters = installed.query("SELECT * FROM receiptd.campaign_funnel")
+    assert "row-level security" in installed.run("audit", "--repair", code=NOPERM).err
+    assert installed.query("SELECT * FROM receiptd.campaign_funnel") == counters
+
+
+def test_audit_sees_forced_row_security_behind_a_view(empty, request):
+    existing_table(empty)
+    empty.migrate()
+    stranger = request.getfixturevalue("stranger")
+    empty.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
+    empty.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA receiptd TO {stranger}")
+    empty.do("ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY")
+    empty.do("ALTER TABLE public.messages FORCE ROW LEVEL SECURITY")
+    assert "row-level" not in empty.run("audit", code=1).err, "the owner of the view is a superuser"
+    empty.do(f"ALTER TABLE public.messages OWNER TO {stranger}")
+    empty.do(f"ALTER VIEW receiptd.message_inbox OWNER TO {stranger}")
+    result = empty.run("audit", code=1)
+    assert "row-level security of table public.messages" in result.err
+    empty.do("ALTER TABLE public.messages NO FORCE ROW LEVEL SECURITY")
+    assert "row-level" not in empty.run("audit", code=1).err, "a policy does not bind the owner"
 
 
 def test_audit_leaves_targeted_out_where_nobody_counts_it(installed):
@@ -887,6 +961,7 @@ def test_actions_that_are_not_there_are_said_in_every_format(installed):
     assert json.loads(installed.run("actions", "list", "--format", "json").out) == []
     assert installed.run("actions", "list", "--format", "csv").out.startswith("id,run_id,pipeline,")
     assert installed.run("actions", "show", "7", code=NOINPUT).out == "no actions\n"
+    assert installed.run("actions", "show", "act_7", code=NOINPUT).out == "no actions\n"
     assert installed.run("actions", "retry", "7", code=NOINPUT).out == "0 actions will be tried again\n"
     assert installed.run("actions", "cancel", "7", code=NOINPUT).out == "0 runs cancelled\n"
     assert installed.run("actions", "retry", "all").out == "0 actions will be tried again\n"
@@ -920,7 +995,14 @@ def test_an_import_says_what_is_not_there(installed, tmp_path):
     assert "line 1: cannot be read" in folder.err
     file = tmp_path / "people.csv"
     file.write_text("subject\nann\n")
-    assert "there is no pipeline typo" in installed.run("actions", "import", str(file), "--pipeline", "typo", code=70).err
+    typo = installed.run("actions", "import", str(file), "--pipeline", "typo", code=NOINPUT).err
+    assert "there is no pipeline typo" in typo and "HINT: the database knows none until" in typo
+    installed.do("INSERT INTO receiptd.pipeline (name, hash, active, org_field, subject_field, first_step, first_delay_ms) "
+                 "VALUES ('welcome', 'h', true, 'org_id', 'message_id', 0, 0)")
+    assert "HINT: pipelines: welcome" in installed.run("actions", "import", str(file), "--pipeline", "typo", code=NOINPUT).err
+    file.write_text("\ufeffsubject,campaing_id\nann,c\n")
+    marked = installed.run("actions", "import", str(file), "--pipeline", "typo", code=NOINPUT).err
+    assert 'column "campaing_id" goes into data: did you mean "campaign_id"?' in marked and "no column subject" not in marked
     installed.write(postgres={"dsn": f"host={tmp_path} dbname=x"})
     assert "cannot connect" in installed.run("actions", "import", str(file), "--pipeline", "p", code=UNAVAILABLE).err
 

@@ -123,7 +123,7 @@ def zombie(world, kind):
     """
     hold = "UPDATE receiptd.consumer_progress SET next_offset = next_offset + 1 WHERE partition = 0"
     batch = "UPDATE receiptd.message_inbox SET prev_status = status, status = 800 WHERE status < 800"
-    client = psycopg.pq.PGconn.connect(world.database.dsn.encode())
+    client = psycopg.pq.PGconn.connect(f"{world.database.dsn} application_name=receiptd/zombie/lanes-0".encode())
     try:
         pid = client.backend_pid
         if kind == "idle in transaction":

@@ -700,6 +700,10 @@ def test_a_mistake_in_a_plan_is_said(create_folder, tmp_path):
         assert words in plan("--rule", "r", "--windows", windows, code=64).stderr, windows
     assert "the rule reads no topic: name one with --topic" in plan("--rule", "changes", code=64).stderr
     assert "2 records are no events of this rule" in plan("--rule", "r", code=0).stdout
+    # Receipts have no org_id, and are no transitions: zeros for every window would read like an answer.
+    produce_json(world, world.topic, [("k", {"message_id": "a", "status": "DELIVERED"})])
+    refused = plan("--rule", "changes", "--topic", str(world.topic), code=65)
+    assert "none of the 1 records of topic" in refused.stderr and "over transitions" in refused.stderr and refused.stdout == ""
     missing = plan("--rule", "r", "--topic", "no-such-topic", code=69)
     assert "no-such-topic" in missing.stderr
     for picture, code in ((tmp_path / "none" / "plan.svg", 73), ("/dev/full", 74)):
@@ -807,6 +811,47 @@ def test_a_webhook_that_is_given_up_is_named_counted_and_kept(create_folder, rec
     for rule, outcome in (("refused", "refused"), ("failing", "server_error"), ("nobody", "connection")):
         counted = pages.figures().get_one("receiptd_fold_calls_total", rule=rule, outcome=outcome)
         assert counted == kept[rule][1], (rule, counted, kept)
+    process.stop()
+
+
+def folds(world, *arguments, code=0):
+    result = world.installation.command("folds", *arguments, check=False)
+    assert result.returncode == code, result
+    return result.stdout
+
+
+def test_what_was_given_up_is_listed_and_called_again_once(create_folder, receiver):
+    """The address is private: the log and the list name the key. After a reload the retry delivers."""
+    def rule(**more):
+        return {"name": "r", "source": "topic", "group_key": ["id"], "window": "200ms",
+                "publish": {"webhook": hook_to(receiver.url, **more)["webhook"]}}
+
+    world = create_folder(rule(allow_private=False))
+    process = world.installation.start()
+    produce_json(world, world.events, [("a", {"id": "a"}), ("b", {"id": "b"})])
+    given_up = "SELECT count(*) FROM receiptd.fold_call WHERE failed_at IS NOT NULL"
+    world.wait(lambda: world.database.value(given_up) == 2, process, 60, "both are given up")
+    process.wait_for_log("is given up: forbidden: .*publish.webhook.allow_private is not set; HINT: .*receiptd folds retry", 10)
+    listed = json.loads(folds(world, "list", "--format", "json"))
+    assert [(row["rule"], row["attempts"]) for row in listed] == [("r", 1), ("r", 1)]
+    assert all("allow_private" in row["error"] and row["age"] and row["failed_at"] for row in listed)
+    assert "2 publications would be called again; nothing was changed" in folds(world, "retry", "all", "--dry-run")
+    assert world.database.value(given_up) == 2 and not receiver.attempts
+    assert folds(world, "retry", "all", "--rule", "other") == "0 publications will be called again\n"
+    assert folds(world, "retry", "nothing", code=66) == "0 publications will be called again\n"
+
+    world.installation.configure(folds=[{**rule(), "topic": str(world.events)}])
+    process.signal(signal.SIGHUP)
+    process.wait_for_log("reload", 30)
+    receiver.answer = lambda attempt: 200
+    ids = [row["id"] for row in listed]
+    assert ids[0] in folds(world, "retry", ids[0])
+    world.wait(lambda: [id for id, _ in receiver.taken] == [ids[0]], process, 60, "one is delivered")
+    assert "1 publications will be called again" in folds(world, "retry", "all")
+    assert folds(world, "retry", "all") == "0 publications will be called again\n"
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.fold_call") == 0, process, 60, "both are delivered")
+    assert sorted(id for id, _ in receiver.taken) == sorted(ids)
+    assert folds(world) == "nothing was given up\n"
     process.stop()
 
 

@@ -6,9 +6,10 @@ import pathlib
 import re
 import subprocess
 
+import psycopg
 import pytest
 
-from sql_fixture import SQL, text_of
+from sql_fixture import ROOT, SQL, text_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 FOLDERS = ("lane", "control", "actions", "fold", "intake")
@@ -47,6 +48,29 @@ def test_psql_prepares_all_of_it(receiptd, database, printed):
                           text=True, capture_output=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("PREPARE") == len(printed)
+
+
+COLUMNS = re.compile(r"/\* Columns of ([^*]+)\. \*/\nenum \{(.*?)\}", re.DOTALL)
+READS = re.compile(r"rcpt_pg_rows_(?:text|int|bool)\(\s*[\w>\[\]-]+,\s*[\w -]+,\s*(\w+)\)")
+
+
+def test_c_names_the_columns_of_answers_in_their_order(receiptd, database, printed):
+    """An enumerator is called like its column, with or without a word in front. Only a first column may be read by number."""
+    receiptd.migrate()
+    named, texts = {"0"}, [path.read_text() for path in (ROOT / "src").rglob("*.[ch]") if path.name != "setup.c"]  # has its SQL beside it
+    with psycopg.connect(database.dsn) as connection:
+        connection.execute("SET search_path = receiptd")
+        for statements, body in itertools.chain.from_iterable(map(COLUMNS.findall, texts)):
+            names = re.findall(r"[A-Z]\w*", re.sub(r"/\*.*?\*/", "", body, flags=re.DOTALL))
+            named.update(names)
+            for statement in re.findall(r"sql/([\w/]+)", statements):
+                connection.pgconn.prepare(b"", printed[statement].encode())
+                described = connection.pgconn.describe_prepared(b"")
+                columns = [described.fname(index).decode() for index in range(described.nfields)][:len(names)]
+                assert [column if column in (name.lower(), name.lower().partition("_")[2]) else name
+                        for name, column in zip(names, columns)] == columns and len(names) == len(columns), statement
+    read = {name for text in texts for name in READS.findall(text) if not name.islower()}
+    assert len(read) > 50 and read <= named
 
 
 CONFIGURED = {

@@ -95,6 +95,15 @@ def test_good_ones_land_and_bad_ones_become_dead_letters(site):
     process.stop()
 
 
+def test_a_missing_topic_of_dead_letters_names_its_key(site):
+    site.configure(dead_letter_topic=f"{site.letters}-missing")
+    process = site.receiptd.start(command="intake")
+    process.wait_for_log(f"{site.letters}-missing: .*; HINT: create the topic, or correct intake.dead_letter_topic", 5)
+    process.wait_for_log(f"not ready: {site.letters}-missing: .*correct intake.dead_letter_topic", 5)
+    assert "kafka.topics" not in process.log()
+    process.stop()
+
+
 def test_every_form_of_body_arrives(site):
     process = site.start()
     _, _, body = twilio("x").partition(b"\r\n\r\n")
@@ -132,7 +141,7 @@ def test_required_aliases_are_waited_for(site):
     site.configure(alias="required")
     process = site.receiptd.start("intake", command="intake")
     process.port = int(process.wait_for_log(intake.LISTENS).group(1))
-    process.wait_for_log("aliases cannot be looked up")
+    process.wait_for_log("intake is not connected")
     with Client(process.port) as client:
         client.send(twilio(None, gateway_id="SM1"))
         answer = client.answer()
@@ -166,7 +175,7 @@ def test_a_look_up_that_fails_keeps_nobody_waiting(site, database, alias, how):
             database.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
                            " AND application_name LIKE '%%/intake'")
         answers = [client.answer() for client in clients]
-        said = {"locked": "looking up aliases failed: .* timeout", "gone": "aliases cannot be looked up: "}[how]
+        said = {"locked": "looking up aliases failed: .* timeout", "gone": "intake is not connected: "}[how]
         process.wait_for_log(f"level=warn .*{said}")
         assert lookups(pages, "failed") >= 1
     codes = [answer.status for answer in answers]
@@ -191,7 +200,7 @@ def test_a_look_up_that_fails_keeps_nobody_waiting(site, database, alias, how):
 def test_a_table_of_aliases_that_is_not_there_is_said_and_receipts_land_all_the_same(site, database):
     database.execute("ALTER TABLE receiptd.message_alias RENAME TO elsewhere")
     process = site.start()
-    assert "message_alias" in process.wait_for_log("level=warn .*aliases cannot be looked up: .*").group()
+    assert "message_alias" in process.wait_for_log("level=warn .*intake is not connected: .*").group()
     with Client(process.port) as client:
         client.send(twilio(None, gateway_id="SM1"))
         assert client.answer().status // 100 == 2
@@ -607,3 +616,44 @@ def test_from_the_gateways_to_the_funnel_in_one_process(create_world, create_top
     for status in STATUS.values():
         assert funnel[codes[status]] == 4 * messages
     current.stop()
+
+
+@pytest.mark.parametrize("command", ["intake", "run"])
+def test_accounts_and_secrets_are_reloaded_and_no_request_is_dropped(site, command):
+    secret = site.receiptd.directory / "signed"
+    secret.write_text("first-of-two-secrets")
+    signed = {"name": "signed", "gateway": "twilio", "org_id": "o1", "auth": "bearer", "secrets": [f"file:{secret}"], "message_id": "?mid"}
+    site.configure(enabled=command == "run", accounts=ACCOUNTS + [signed])
+    process = intake.start(site.receiptd, command)
+
+    def code(account, bearer):
+        with Client(process.port) as client:
+            client.send(twilio("m1", account=account).replace(b"\r\n\r\n", f"\r\nAuthorization: Bearer {bearer}\r\n\r\n".encode(), 1))
+            return client.answer().status
+
+    def reload(what):
+        size = len(process.log())
+        process.signal(signal.SIGHUP)
+        process.wait_for(lambda: "reload: " + what in process.log()[size:], 30, what)
+
+    assert code("signed", "first-of-two-secrets") // 100 == 2 and code("new", "x") == 404
+    gateways = [Gateway(lambda: process.port, f"g{number}") for number in range(3)]
+    secret.write_text("second-of-two-secrets")
+    reload("applied: intake.accounts")
+    assert code("signed", "first-of-two-secrets") in (401, 403) and code("signed", "second-of-two-secrets") // 100 == 2
+    site.configure(accounts=[ACCOUNTS[0], signed, {**ACCOUNTS[1], "name": "new"}])
+    reload("applied: intake.accounts")
+    assert code("new", "x") // 100 == 2 and code("bird", "x") == 404
+    site.configure(accounts=[ACCOUNTS[0], {**signed, "gateway": "nobody"}])
+    reload("refused: ")
+    assert code("new", "x") // 100 == 2, "the accounts in effect go on"
+    for turn in range(10):
+        site.configure(accounts=[ACCOUNTS[0], signed] + ACCOUNTS[2 - turn % 2:])
+        reload("applied: intake.accounts")
+    for gateway in gateways:
+        gateway.enough.set()
+        gateway.join(60)
+        assert gateway.error is None and gateway.acknowledged
+        assert set(gateway.codes) <= {200, 202, 204}, gateway.codes
+        assert max(gateway.attempts.values()) == 1, "no request was dropped"
+    process.stop()

@@ -122,6 +122,21 @@ def test_the_daemon_does_all_its_work_as_the_role_that_migrate_made(create_world
     run_everything(world)
 
 
+def test_the_daemon_says_that_row_security_may_hide_messages(create_world, role):
+    world = create_world(migrate=False)
+    world.installation.command("migrate", "--role", role)
+    world.insert_ids("a")
+    act_as(world, role)
+    world.database.execute("ALTER TABLE receiptd.message_inbox ENABLE ROW LEVEL SECURITY")
+    process = world.installation.start()
+    process.wait_for_log("a row-level security that hides all rows of message_inbox does this")
+    world.database.execute("CREATE POLICY own ON receiptd.message_inbox USING (org_id = 'mine')")
+    process.wait_for_log("row-level security of table message_inbox applies to this role")
+    world.topic.send({"message_id": "a", "status": "DELIVERED"})
+    wait_for(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 1, 60, "parked")
+    process.stop()
+
+
 def test_folds_and_actions_need_no_other_rights(create_world, create_topic, role):
     receiver, out = Receiver(), create_topic(2)
     try:

@@ -312,8 +312,8 @@ def test_a_batch_of_the_greatest_diversity_has_an_answer_that_stays_small(databa
 
 
 SUBSCRIBER = """, seen AS (
-    INSERT INTO transition (id, org, campaign, old, new, gained, at)
-    SELECT u.id, u.org, u.campaign, u.old, u.new, u.gained, u.at FROM u
+    INSERT INTO transition (id, org, campaign, old, new, gained)
+    SELECT u.id, u.org, u.campaign, u.old, u.new, u.gained FROM u
 ),
 groups AS (
     INSERT INTO transition_group (org, campaign, old, new, gained, n)
@@ -325,7 +325,7 @@ groups AS (
 def test_a_subscriber_sees_every_transition_of_batches_and_wakes(database):
     session = database.session()
     session.subscribers = (SUBSCRIBER,)
-    session.do("CREATE TABLE transition (id text, org text, campaign text, old int2, new int2, gained int4, at timestamptz)")
+    session.do("CREATE TABLE transition (id text, org text, campaign text, old int2, new int2, gained int4)")
     session.do("CREATE TABLE transition_group (org text, campaign text, old int2, new int2, gained int4, n int8)")
     add_messages(session, {"a": "x", "b": "x", "same": "y"})
     apply(session, [Event("a", 600, 0), Event("b", 600, 1), Event("same", 300, 2), Event("late", 9001, 3)])

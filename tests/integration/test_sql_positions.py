@@ -136,7 +136,7 @@ def test_synchronous_commit_is_on_for_its_transaction_only(database):
     assert session.query("SHOW synchronous_commit") == [("off",)]
 
 
-def test_a_blocker_is_evicted_only_when_it_is_old_enough(database):
+def test_a_blocker_is_named_and_ended_only_when_it_is_ours_and_old_enough(database):
     zombie, owner, control = database.session("zombie"), database.session("owner"), database.session("control")
     bootstrap(owner)
     zombie.do("BEGIN")
@@ -147,10 +147,15 @@ def test_a_blocker_is_evicted_only_when_it_is_old_enough(database):
     waiting.start()
     while control.query("SELECT pg_blocking_pids(%s)", [pid]) == [([],)]:
         time.sleep(0.01)
-    assert control.run("control/evict", [pid], 60_000) == []
+    zombie.do("SELECT set_config('application_name', 'psql', false), '+49 151 5550100', $q$ it's $q$, 4915155501 -- 'x")
     time.sleep(0.05)
-    evicted = control.run("control/evict", [pid], 10)
-    assert [(e["application_name"], e["terminated"]) for e in evicted] == [("receiptd/test/zombie", "t")]
+    (seen,) = control.run("control/blockers", [pid], 10)
+    assert (seen["application_name"], seen["state"], seen["ended"]) == ("psql", "idle in transaction", None)
+    assert seen["query"] == "SELECT set_config(?, ?, false), ?, ?, ? -- ?"
+    zombie.do("SET application_name = 'receiptd/test/zombie'")
+    assert [row["ended"] for row in control.run("control/blockers", [pid], 60_000)] == [None]
+    (ended,) = control.run("control/blockers", [pid], 10)
+    assert (ended["application_name"], ended["ended"]) == ("receiptd/test/zombie", "t")
     waiting.join()
     assert outcome == [None]
     assert positions(owner, 0)[1] == ("1", "1")

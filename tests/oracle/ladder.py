@@ -74,7 +74,7 @@ def find(status, channel):
         code = status if status in NAME else None
     else:
         code = None
-    return OVERRIDES.get((channel, code), code)
+    return OVERRIDES.get((channel and channel.lower(), code), code)
 
 
 def state(codes):

@@ -161,16 +161,23 @@ def examine(element):
     at = element.get("at")
     if at is not None and not is_time(at):
         return "invalid_time", None, None
+    if not are_flags(element.get("flags")):
+        return "invalid_flags", None, None
     return None, id, code
 
 
+def are_flags(named):
+    """Nothing, or a list of names of flags and nothing else."""
+    if named is None:
+        return True
+    return type(named) is list and all(
+        type(name) is str and ladder.CODE.get(name, ladder.ROOT) >= ladder.FIRST_FLAG for name in named
+    )
+
+
 def marks_of(element, code):
-    """Codes of the flags that the receipt names beside its status, each once; names that are no flags say nothing."""
-    named = element.get("flags")
-    if type(named) is not list:
-        return ()
-    codes = {ladder.CODE.get(name) for name in named if type(name) is str}
-    return sorted(mark for mark in codes if mark is not None and mark >= ladder.FIRST_FLAG and mark != code)
+    """Codes of the flags that the receipt names beside its status, each once."""
+    return sorted({ladder.CODE[name] for name in element.get("flags") or ()} - {code})
 
 
 class Ledger:

@@ -100,7 +100,7 @@ BAD_ELEMENTS = (
     '[{"message_id":{id},"status":"SENT"}]',
     '{}',
 )
-# Values of an event's "flags"; a name that is no flag is ignored.
+# Values of an event's "flags"; what is no list of names of flags is refused, with the event.
 FLAG_LISTS = (
     '["MACHINE_OPEN"]',
     '["BOT_CLICK","MACHINE_OPEN"]',

@@ -107,7 +107,7 @@ static uint32_t deliver(struct world *world, const char *value)
     input.offset = world->next_offset++;
     struct rcpt_record *record = rcpt_record_decode(world->bench.decoder, &input);
     assert_int_equal(record->reject_count, 0);
-    uint32_t crc = record->crc;
+    uint32_t crc = rcpt_record_crc(record);
     rcpt_engine_deliver_take(world->engine, world->slot, record, 0);
     return crc;
 }

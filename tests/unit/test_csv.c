@@ -44,6 +44,11 @@ static void records_are_read_as_they_are_meant(void **state)
         {"\"a,b\",\"c\"\"d\"\n", "1:[a,b][c\"d]\n"},
         {"\"two\nlines\",x\ny,\"\"\n", "1:[two\nlines][x]\n3:[y][]\n"},
         {",\n", "1:[][]\n"},
+        {"\xef\xbb\xbf"
+         "a,b\n1,2\n",
+         "1:[a][b]\n2:[1][2]\n"},
+        {"\xef\xbb\xbf\"a\",b\r\n", "1:[a][b]\n"},
+        {"a\n\xef\xbb\xbf\n", "1:[a]\n2:[\xef\xbb\xbf]\n"},
         {"a \"b\" c\n", "1:[a \"b\" c]\n"},
         {"a\n\"open", "1:[a]\nline 2: a quote is not closed"},
     };

@@ -192,7 +192,7 @@ static void assign_behind(struct engine_bench *bench, int64_t next, bool same)
     struct rcpt_record *record = rcpt_record_decode(bench->bench.decoder, &input);
     struct rcpt_engine_anchor anchor = {.offset = next - 1,
                                         .timestamp_ms = record->timestamp_ms,
-                                        .crc = same ? record->crc : record->crc ^ 1};
+                                        .crc = rcpt_record_crc(record) ^ !same};
     rcpt_record_free(record);
     assert_int_equal(rcpt_engine_assign(bench->engine, bench->slot, 1, &next, &anchor, 0),
                      next - 1);

@@ -134,7 +134,7 @@ static void a_channel_overrides_names_and_codes(void **state)
     struct rcpt_ladder *ladder = new_ladder(rcpt_ladder_default_definition());
     assert_int_equal(named(ladder, "BOUNCED_HARD", "email")->code, 650);
     assert_int_equal(named(ladder, "BOUNCED_HARD", "sms")->code, 470);
-    assert_int_equal(named(ladder, "BOUNCED_HARD", "Email")->code, 470);
+    assert_int_equal(named(ladder, "BOUNCED_HARD", "Email")->code, 650);
     assert_int_equal(named(ladder, "BOUNCED_HARD", "email ")->code, 470);
     assert_int_equal(named(ladder, "BOUNCED_HARD_EMAIL", "email")->code, 650);
     assert_int_equal(named(ladder, "SENT", "email")->code, 300);

@@ -79,7 +79,7 @@ static void what_the_dsn_says_is_kept(void **state)
     assert_value(info, "host", "127.0.0.1");
     assert_value(info, "hostaddr", "127.0.0.1");
     assert_value(info, "port", "7777");
-    assert_value(info, "application_name", "mine");
+    assert_value(info, "application_name", "receiptd/host-1/lane-0"); /* but this is ours */
     assert_value(info, "keepalives_idle", "3");
     const char *options = rcpt_conninfo_value(&info, "options");
     assert_ptr_equal(strstr(options, "-c work_mem=8MB -c search_path"), options);

@@ -7,10 +7,10 @@
 -- Signatures: $6 int4[] first entry of each (1-based, one more than there are), $7 int2[] codes, $8 int4[] counts.
 -- Raw events, grouped by message: $9 int4[] first event of each message (1-based, one more), $10 int2[] code,
 -- $11 timestamptz[] time, $12 int4[] record (1-based), $13 int4[] index in the record, $14 int4[] first payload byte
--- (1-based, one more), $15 bytea all payloads. Only unknown messages need them: without them (all but $9 and $12 are empty)
+-- (1-based, one more), $15 bytea all payloads. Only unknown messages need them: without them (all but $9 are empty)
 -- the batch is rolled back with RD004 if there are some.
--- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, $19 bytea traceparents: 55 bytes for each record, blanks
--- for one without; empty if no record has one.
+-- Records: $16 text[] topic, $17 int4[] partition, $18 int8[] offset, empty without raw events; $19 bytea traceparents: 55 bytes for each
+-- record, blanks for one without; empty if no record has one, else $12 is there without raw events, too.
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
 -- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does. $23 text[] gateway of each signature.
 -- Only with 91_unsubscribed.sql: $24 int2[] statuses of $2, each once, $25 int4 all flags of $3.
@@ -24,12 +24,9 @@ WITH
 -- the order in which all transactions lock messages. wake/10_apply.sql has the same UPDATE: change both.
 u AS (
     UPDATE message_inbox m
-    SET prev_status = m.status,
-        prev_flags = m.flags,
-        status = GREATEST(m.status, e.top),
-        flags = m.flags | e.mask,
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[])
-         WITH ORDINALITY AS e (id, top, mask, at, signature, n)
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[]) WITH ORDINALITY AS e (id, top, mask, at, signature, n)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)

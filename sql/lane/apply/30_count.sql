@@ -4,26 +4,24 @@
 -- their campaign; where all did, the arrays are not even unpacked again.
 , r AS MATERIALIZED (
     SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, m.status, COALESCE(m.campaign_id, '') AS campaign
-    FROM unnest($1::text[], $5::int4[]) WITH ORDINALITY AS e (id, signature, n)
-    LEFT JOIN message_inbox m ON m.message_id = e.id
+    FROM unnest($1::text[], $5::int4[]) WITH ORDINALITY AS e (id, signature, n) LEFT JOIN message_inbox m ON m.message_id = e.id
     WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
 ),
 same AS MATERIALIZED (
-    SELECT r.campaign, r.status, r.signature, count(*)::int4 AS n FROM r WHERE r.known GROUP BY r.campaign, r.status, r.signature
+    SELECT r.campaign, r.status AS old, r.status AS new, 0 AS gained, r.signature, count(*)::int4 AS n
+    FROM r WHERE r.known GROUP BY r.campaign, r.status, r.signature
 ),
 -- All groups of known messages, changed or not.
 known AS NOT MATERIALIZED (
-    SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c
-    UNION ALL
-    SELECT s.campaign, s.status, s.status, 0, s.signature, s.n FROM same s
+    SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same
 ),
 -- Few kinds of groups differ in more than their campaign: the effect of a kind of transition on the counters is read once.
 kinds AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, g.signature, sum(g.n) AS n FROM known g GROUP BY g.old, g.new, g.gained, g.signature
 ),
 steps AS MATERIALIZED (
-    SELECT d.old, d.new, d.code, d.delta
-    FROM (SELECT k.old, k.new FROM kinds k GROUP BY k.old, k.new) g JOIN path_delta d ON d.old = g.old AND d.new = g.new
+    SELECT g.old, g.new, g.gained, d.code, d.delta
+    FROM (SELECT DISTINCT k.old, k.new, k.gained FROM kinds k) g CROSS JOIN LATERAL transition_codes(g.old, g.new, g.gained) d
 ),
 named AS MATERIALIZED (
     SELECT s.n::int4 AS signature, ($7::int2[])[i] AS code, ($8::int4[])[i] AS count
@@ -31,22 +29,16 @@ named AS MATERIALIZED (
 ),
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0 AS events
-    FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new
+    FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new AND d.gained = c.gained
     UNION ALL
-    SELECT c.campaign, (9001 + b.bit)::int2, c.n, 0
-    FROM changed c, generate_series(0, 30) AS b (bit)
-    WHERE c.gained <> 0 AND (c.gained >> b.bit) & 1 = 1
-    UNION ALL
-    SELECT g.campaign, s.code, 0, g.n * s.count
-    FROM known g JOIN named s ON s.signature = g.signature
+    SELECT g.campaign, s.code, 0, g.n * s.count FROM known g JOIN named s ON s.signature = g.signature
 ),
 -- One appended row for the whole transaction, none if there is nothing to count: no counter is ever waited for.
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
     SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.messages), array_agg(s.events)
     FROM (SELECT c.campaign, c.code, sum(c.messages) AS messages, sum(c.events) AS events
-          FROM counts c
-          GROUP BY c.campaign, c.code
+          FROM counts c GROUP BY c.campaign, c.code
           HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
     HAVING count(*) > 0
 )

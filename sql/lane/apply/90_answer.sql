@@ -1,12 +1,12 @@
 -- One row: messages_known, messages_changed, events_parked, events_dead, events_counted. Then, for figures, the messages by what their
 -- receipts name: was int2[], is int2[], gained int4[], signature int4[], messages int8[]; and the receipts of unknown messages by
 -- signature: unknown int4[], unknown_events int8[]. At most the 1 000 largest kinds of each, since the answer must stay small.
-SELECT c.n + s.n AS messages_known, c.n AS messages_changed,
+SELECT g.known AS messages_known, g.changed AS messages_changed,
        CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
        CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,
        k.n AS events_counted, f.was, f."is", f.gained, f.signature, f.messages, y.unknown, y.unknown_events
-FROM (SELECT COALESCE(sum(n), 0)::int8 AS n FROM changed) c,
-     (SELECT COALESCE(sum(n), 0)::int8 AS n FROM same) s,
+FROM (SELECT COALESCE(sum(n), 0)::int8 AS known, COALESCE(sum(n) FILTER (WHERE old <> new OR gained <> 0), 0)::int8 AS changed
+      FROM kinds) g,
      (SELECT CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed() ELSE count(*) END AS n FROM x) x,
      (SELECT COALESCE(sum(k.n * s.count), 0)::int8 AS n FROM kinds k JOIN named s ON s.signature = k.signature) k,
      (SELECT array_agg(g.old) AS was, array_agg(g.new) AS "is", array_agg(g.gained) AS gained,

@@ -3,26 +3,10 @@
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair.
 WITH
--- A scalar subquery is always a lookup by key for each row; a join here would sooner or later be planned as a scan of the
--- whole inbox. Each pair gives its first rows in the order of the index; the outer limit keeps to the order of all.
 picked AS (
-    SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k."offset") AS at_offset,
+    SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,
            array_agg(k.index) AS index, array_agg(k.campaign) AS campaign
-    FROM (
-        SELECT f.*
-        FROM unnest($1::text[], $2::int4[]) WITH ORDINALITY AS w (topic, partition, n)
-        CROSS JOIN LATERAL (
-            SELECT p.topic, p.partition, p."offset", p.index, c.campaign
-            FROM parked_event p
-            CROSS JOIN LATERAL (SELECT (SELECT COALESCE(m.campaign_id, '') FROM message_inbox m
-                                        WHERE m.message_id = p.message_id) AS campaign OFFSET 0) c
-            WHERE p.lane = $3::int4 AND p.topic = w.topic AND p.partition = w.partition AND c.campaign IS NOT NULL
-            ORDER BY p."offset", p.index
-            LIMIT $4::int4
-        ) f
-        ORDER BY w.n, f."offset", f.index
-        LIMIT $4::int4
-    ) k
+    FROM parked_applicable($1::text[], $2::int4[], $3::int4, $4::int4) k
 ),
 -- Arrays between the parts keep every plan the same: ten rows expected, a lookup by key for each, in order.
 taken AS (
@@ -32,11 +16,9 @@ taken AS (
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
     RETURNING p.message_id, p.status, p.flags, p.at, k.campaign, p.gateway, p.traceparent
 ),
--- What a receipt names beside its status, where it does so.
-marked AS MATERIALIZED (
-    SELECT t.message_id, t.at, t.campaign, s.code, COALESCE(s.implies, 0::int2) AS top, 1 << s.flag_bit AS mask
-    FROM taken t JOIN message_status_priority s ON s.flag_bit IS NOT NULL AND (t.flags >> s.flag_bit) & 1 = 1
-    WHERE t.flags <> 0
+named AS MATERIALIZED (
+    SELECT t.message_id, t.at, t.campaign, t.traceparent AS link, c.code, c.top, c.mask
+    FROM taken t CROSS JOIN LATERAL receipt_codes(t.status, t.flags) c
 ),
 -- The same fold as in the daemon: highest status, the smallest time among equals, all flags.
 folded AS (
@@ -45,57 +27,41 @@ folded AS (
     FROM (
         SELECT v.message_id, v.message_id COLLATE "C" AS key, max(v.top) AS top, bit_or(v.mask) AS mask,
                (array_agg(v.at ORDER BY v.top DESC, v.at))[1] AS at, min(v.link COLLATE "C") AS link
-        FROM (SELECT t.message_id, t.at,
-                     CASE WHEN s.flag_bit IS NULL THEN COALESCE(s.code, 0::int2) ELSE COALESCE(s.implies, 0::int2) END AS top,
-                     CASE WHEN s.flag_bit IS NULL THEN 0 ELSE 1 << s.flag_bit END AS mask, t.traceparent AS link
-              FROM taken t LEFT JOIN message_status_priority s ON s.code = t.status
-              UNION ALL
-              SELECT k.message_id, k.at, k.top, k.mask, NULL
-              FROM marked k) v
+        FROM named v
         GROUP BY v.message_id
     ) f
 ),
 -- The same UPDATE as in apply/10_update.sql, which says why it reads like this: change both.
 u AS (
     UPDATE message_inbox m
-    SET prev_status = m.status,
-        prev_flags = m.flags,
-        status = GREATEST(m.status, e.top),
-        flags = m.flags | e.mask,
+    SET prev_status = m.status, prev_flags = m.flags,
+        status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
     FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at, folded.link) AS e (id, top, mask, at, link)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,
-              m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org, m.status_at AS at, e.link
+              m.flags & ~m.prev_flags AS gained, m.message_id AS id, COALESCE(m.org_id, '') AS org, e.link
 ),
 changed AS MATERIALIZED (
     SELECT u.campaign, u.old, u.new, u.gained, count(*) AS n, u.org, min(u.link COLLATE "C") AS link
-    FROM u
-    GROUP BY u.campaign, u.old, u.new, u.gained, u.org
+    FROM u GROUP BY u.campaign, u.old, u.new, u.gained, u.org
+),
+steps AS MATERIALIZED (
+    SELECT g.old, g.new, g.gained, d.code, d.delta
+    FROM (SELECT DISTINCT c.old, c.new, c.gained FROM changed c) g CROSS JOIN LATERAL transition_codes(g.old, g.new, g.gained) d
 ),
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0::int8 AS events
-    FROM changed c JOIN path_delta d ON d.old = c.old AND d.new = c.new
+    FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new AND d.gained = c.gained
     UNION ALL
-    SELECT c.campaign, (9001 + b.bit)::int2, c.n, 0
-    FROM changed c, generate_series(0, 30) AS b (bit)
-    WHERE c.gained <> 0 AND (c.gained >> b.bit) & 1 = 1
-    UNION ALL
-    SELECT t.campaign, t.status, 0, count(*)
-    FROM taken t
-    GROUP BY t.campaign, t.status
-    UNION ALL
-    SELECT k.campaign, k.code, 0, count(*)
-    FROM marked k
-    GROUP BY k.campaign, k.code
+    SELECT v.campaign, v.code, 0, count(*) FROM named v GROUP BY v.campaign, v.code
 ),
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
     SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.messages), array_agg(s.events)
     FROM (SELECT c.campaign, c.code, sum(c.messages)::int8 AS messages, sum(c.events)::int8 AS events
-          FROM counts c
-          GROUP BY c.campaign, c.code
+          FROM counts c GROUP BY c.campaign, c.code
           HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
     HAVING count(*) > 0
 )

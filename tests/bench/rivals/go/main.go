@@ -1,7 +1,7 @@
 // A careful consumer in Go: franz-go and pgx, one UPDATE … FROM unnest per batch, eight batches in flight, offsets committed
 // afterwards. At least once, no counters, nothing parked.
 //
-//	consumer BROKERS TOPIC DSN EVENTS IN_FLIGHT
+//	consumer BROKERS TOPIC DSN EVENTS IN_FLIGHT POLLED_RECORDS
 //
 // Writes "ready" when it has joined, begins at a line on stdin, ends when EVENTS events are committed.
 package main
@@ -55,8 +55,10 @@ func fold(parser *fastjson.Parser, b batch) ([]string, []int16, []time.Time) {
 	for _, record := range b.records {
 		value, err := parser.ParseBytes(record.Value)
 		check(err)
-		list, err := value.Array()
-		check(err)
+		list := []*fastjson.Value{value}
+		if value.Type() == fastjson.TypeArray {
+			list = value.GetArray()
+		}
 		for _, item := range list {
 			id := string(item.GetStringBytes("message_id"))
 			top := codes[string(item.GetStringBytes("status"))]
@@ -95,6 +97,8 @@ func main() {
 	goal, err := strconv.ParseInt(os.Args[4], 10, 64)
 	check(err)
 	inFlight, err := strconv.Atoi(os.Args[5])
+	check(err)
+	polled, err := strconv.Atoi(os.Args[6])
 	check(err)
 	ctx := context.Background()
 
@@ -146,7 +150,7 @@ func main() {
 	}
 	var b batch
 	for seen := int64(0); seen < goal; {
-		fetches := client.PollRecords(ctx, 64)
+		fetches := client.PollRecords(ctx, polled)
 		check(fetches.Err0())
 		if start.IsZero() {
 			start = time.Now()
