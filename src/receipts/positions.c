@@ -149,7 +149,8 @@ static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t 
 static bool may_ask(void *context)
 {
     const struct receipts *receipts = context;
-    return receipts->control.up && subscribers_are_prepared(receipts);
+    return receipts->control.up && receipts->context->recalled &&
+           subscribers_are_prepared(receipts);
 }
 
 /* One topic for each slot, as the statements unnest pairs. */
@@ -230,7 +231,7 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
 /* What an operator should know about an assignment; the machine itself logs nothing. */
 static void note(void *context, const struct rcpt_assignment_note *note)
 {
-    const struct receipts *receipts = context;
+    struct receipts *receipts = context;
     const char *topic = note->topic;
     int32_t partition = note->partition;
     long long first = note->first, last = note->last;
@@ -245,6 +246,7 @@ static void note(void *context, const struct rcpt_assignment_note *note)
         break;
     case RCPT_NOTE_CONSUMING:
         rcpt_log_info("receipts", "consuming %lld partitions", first);
+        consume_commit(receipts);
         break;
     case RCPT_NOTE_REFRESH:
         rcpt_log_warn("receipts",
