@@ -74,6 +74,10 @@ struct command_context {
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
+/* The same with another connection string than the configuration's: text or file:PATH; NULL: none. */
+RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
+                                     const struct command_call *call, const char *dsn,
+                                     bool read_only, int *exit_code);
 void command_close(struct command_context *context);
 /* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
