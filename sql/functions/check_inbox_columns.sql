@@ -22,11 +22,12 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42804',
             MESSAGE = format('column %I of inbox table %s is of type %s, which is not one of PostgreSQL''s own: its casts are '
                              'another role''s functions', bad.name, base::regclass, bad.type),
-            HINT = 'make it text, or let inbox.columns name another column, and run receiptd migrate';
+            HINT = format('make it text, or let inbox.columns name another column: ALTER TABLE %s ALTER COLUMN %I TYPE text',
+                          base::regclass, bad.name);
     ELSIF bad.name IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42703',
             MESSAGE = format('inbox table %s has no column %I', base::regclass, bad.name),
-            HINT = 'check inbox.columns, and run receiptd migrate';
+            HINT = 'check inbox.columns';
     END IF;
 END
 $$;

@@ -30,7 +30,7 @@ BEGIN
                 PERFORM check_inbox_columns(TG_RELID, %7$L);
             END IF;
             WITH groups AS (
-                SELECT COALESCE(i.%2$I::text, '') AS campaign, i.%3$I AS status, i.%4$I AS flags, count(*) AS n
+                SELECT COALESCE(i.%2$I::text COLLATE "C", '') AS campaign, i.%3$I AS status, i.%4$I AS flags, count(*) AS n
                 FROM inserted i
                 GROUP BY 1, 2, 3
             ), counts AS (

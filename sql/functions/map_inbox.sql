@@ -1,5 +1,5 @@
--- Makes message_inbox an automatically updatable view over the platform's table, with our column names. migrate runs this again where
--- this file has changed.
+-- Makes message_inbox an automatically updatable view over the platform's table: our columns first, then all others under their own names,
+-- except those that are called like one of ours. migrate runs this again where this file has changed, or where the table has gained columns.
 -- in_schema, in_table: the base table; the other parameters: the name there of the column that the parameter is called after.
 -- Columns of ours that are missing are added, without rewriting the table; the platform's three must be there.
 -- Raises 42P01 (no such table), 42703 (no such column), 42804 (a column of another type) and 23502 (status or flags may be NULL).
@@ -10,8 +10,12 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));
     mapped record;
+    other record;
     present record; -- never named "found": that would hide FOUND
     list text := '';
+    ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at'];
+    grants text[];
+    given text;
 BEGIN
     IF base IS NULL THEN
         RAISE EXCEPTION USING ERRCODE = '42P01', MESSAGE = format('inbox table %I.%I does not exist', in_schema, in_table),
@@ -29,8 +33,8 @@ BEGIN
             (9, 'updated_at', updated_at, 'timestamp with time zone', 'timestamptz')
         ) AS v (position, ours, theirs, type, definition) ORDER BY position
     LOOP
-        SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull INTO present
-        FROM pg_attribute a
+        SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull, COALESCE(l.collisdeterministic, true) AS exact INTO present
+        FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation
         WHERE a.attrelid = base AND a.attname = mapped.theirs AND a.attnum > 0 AND NOT a.attisdropped;
         IF NOT FOUND AND mapped.definition IS NULL THEN
             RAISE EXCEPTION USING ERRCODE = '42703',
@@ -49,16 +53,49 @@ BEGIN
                 MESSAGE = format('column %I of inbox table %s may be NULL', mapped.theirs, base),
                 HINT = 'make it NOT NULL DEFAULT 0';
         END IF;
-        -- Texts stay plain columns: their index is used as it is, and the view stays insertable. Anything else is shown as
-        -- text and needs an index on (column::text).
+        -- Texts stay plain columns: their index is used as it is. Anything else is shown as text and needs an index on (column::text).
+        -- Where a collation takes different texts for equal, the bytes decide.
         list := list || CASE WHEN list = '' THEN '' ELSE ', ' END
-            || format(CASE WHEN mapped.type = 'text' AND present.type NOT IN ('text', 'character varying')
-                           THEN 'message_inbox.%I::text AS %I' ELSE 'message_inbox.%I AS %I' END,
-                      mapped.theirs, mapped.ours);
+            || format(CASE WHEN mapped.type <> 'text' THEN 'message_inbox.%I AS %I'
+                           WHEN NOT present.exact THEN 'message_inbox.%I::text COLLATE "C" AS %I'
+                           WHEN present.type NOT IN ('text', 'character varying') THEN 'message_inbox.%I::text AS %I'
+                           ELSE 'message_inbox.%I AS %I' END, mapped.theirs, mapped.ours);
+    END LOOP;
+    -- Values of types that are not PostgreSQL's own are written by their output function: a cast could be another role's function.
+    FOR other IN
+        WITH RECURSIVE held (name, attnum, type) AS (
+            SELECT a.attname, a.attnum, a.atttypid FROM pg_attribute a WHERE a.attrelid = base AND a.attnum > 0 AND NOT a.attisdropped
+            UNION ALL
+            SELECT h.name, h.attnum, t.typbasetype FROM held h JOIN pg_type t ON t.oid = h.type WHERE t.typtype = 'd'
+        )
+        SELECT h.name, t.typnamespace = 'pg_catalog'::regnamespace AS own
+        FROM held h JOIN pg_type t ON t.oid = h.type
+        WHERE t.typtype <> 'd' AND h.name <> ALL (ours)
+        ORDER BY h.attnum
+    LOOP
+        list := list || format(CASE WHEN other.own THEN ', message_inbox.%1$I'
+                                    ELSE ', CASE WHEN message_inbox.%1$I IS NOT NULL THEN format(''%%s'', message_inbox.%1$I) END AS %1$I' END,
+                               other.name);
     END LOOP;
     -- The view's casts run with the rights of the role that reads it.
     PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
     -- With the alias the plans name message_inbox, as the check of plans expects it, under any name of the table.
-    EXECUTE format('CREATE OR REPLACE VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);
+    list := format('VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);
+    EXECUTE 'CREATE OR REPLACE ' || list;
+EXCEPTION WHEN invalid_table_definition THEN
+    -- Columns go or change their types, as in another table: CREATE OR REPLACE cannot do that. The grants stay.
+    SELECT array_agg(format('GRANT %s%s ON message_inbox TO %s%s', a.privilege_type, a.columns,
+                            CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE a.grantee::regrole::text END,
+                            CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END))
+    INTO grants
+    FROM (SELECT x.*, '' AS columns FROM pg_class c, aclexplode(c.relacl) x WHERE c.oid = 'message_inbox'::regclass
+          UNION ALL
+          SELECT x.*, format(' (%I)', t.attname) FROM pg_attribute t, aclexplode(t.attacl) x
+          WHERE t.attrelid = 'message_inbox'::regclass AND t.attname = ANY (ours)) a;
+    DROP VIEW message_inbox;
+    EXECUTE 'CREATE ' || list;
+    FOREACH given IN ARRAY COALESCE(grants, '{}') LOOP
+        EXECUTE given;
+    END LOOP;
 END
 $$;

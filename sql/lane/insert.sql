@@ -3,10 +3,12 @@
 -- late, not two. Messages that were known, or that the platform has inserted meanwhile, stay as they are.
 -- $1 text[] message ids, sorted: the order in which all transactions lock; $2 text[] organisations, $3 text[] campaigns, as the
 -- first of the message's receipts that names one says (NULL: none does). Returns rows (inserted).
+-- Only unknown messages come to the INSERT: a constraint that a bare row breaks must not concern those that have a row.
 WITH made AS (
     INSERT INTO message_inbox (message_id, org_id, campaign_id)
     SELECT w.message_id, w.org_id, w.campaign_id
     FROM unnest($1::text[], $2::text[], $3::text[]) AS w (message_id, org_id, campaign_id)
+    WHERE (SELECT true FROM message_inbox m WHERE m.message_id = w.message_id) IS NULL
     ON CONFLICT DO NOTHING
     RETURNING 1
 )

@@ -23,6 +23,7 @@ GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON 
 GRANT INSERT, DELETE ON campaign_funnel_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
+GRANT INSERT ON position_change, database_accepted TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress
     TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";

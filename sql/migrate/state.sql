@@ -1,7 +1,6 @@
--- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox table,
--- $4 text its column of the message id. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
--- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; base_exists
--- (the inbox table) and base_unique (the id begins a unique index, or an expression does); session (its role) and superuser (it is one);
+-- What is there, from the catalogs, which every role may read. $1 text schema, $2 text inbox schema, $3 text inbox table. One row: schema_exists; versions_exist (schema_version); inbox_kind (r: table, v:
+-- view, NULL: none) and inbox_mapping (its comment, by inbox_view_comment.sql) of message_inbox; fillfactor of our own; unseen
+-- (columns of the inbox table that the view lacks, NULL: none); session (its role) and superuser (it is one);
 -- functions_open (a role may execute a function that functions_private.sql would take from it).
 SELECT s.oid IS NOT NULL AS schema_exists,
        EXISTS (SELECT FROM pg_class v WHERE v.relnamespace = s.oid AND v.relname = 'schema_version') AS versions_exist,
@@ -9,11 +8,9 @@ SELECT s.oid IS NOT NULL AS schema_exists,
        obj_description(i.oid, 'pg_class') AS inbox_mapping,
        COALESCE((SELECT o.option_value::int FROM pg_options_to_table(i.reloptions) o
                  WHERE o.option_name = 'fillfactor'), 100) AS fillfactor,
-       b.oid IS NOT NULL AS base_exists,
-       EXISTS (SELECT FROM pg_index x
-               LEFT JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-               WHERE x.indrelid = b.oid AND x.indisunique AND x.indpred IS NULL
-                 AND (x.indkey[0] = 0 OR a.attname = $4::name)) AS base_unique,
+       (SELECT string_agg(a.attname, ', ' ORDER BY a.attnum) FROM pg_attribute a
+        WHERE a.attrelid = b.oid AND a.attnum > 0 AND NOT a.attisdropped AND i.relkind = 'v'
+          AND NOT EXISTS (SELECT FROM pg_attribute o WHERE o.attrelid = i.oid AND o.attname = a.attname AND o.attnum > 0)) AS unseen,
        EXISTS (SELECT FROM pg_proc p
                CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
                WHERE p.pronamespace = s.oid AND a.grantee <> p.proowner

@@ -1,5 +1,6 @@
 -- What the rates are made of: one row for each (KPI, part of the fraction, status), by name, since the ladder can be
--- replaced. A row whose status is not in the ladder drops out; a KPI without numerator or denominator drops out with it.
+-- replaced. A row whose status is not in the ladder drops out; a KPI without numerator or denominator drops out with it. A KPI whose
+-- statuses are there, but not below each other, is undefined: `because` says why.
 CREATE OR REPLACE VIEW kpi_part AS
 WITH final (code) AS (
     -- A receipt that settles a message: DELIVERED, or a terminal status below SENT; only the outermost, as a path counts
@@ -12,52 +13,55 @@ WITH final (code) AS (
       AND NOT EXISTS (SELECT FROM status_path s JOIN message_status_priority a ON a.code = s.ancestor
                       WHERE s.code = k.code AND s.code <> s.ancestor
                         AND (a.terminal OR a.name = 'DELIVERED') AND a.name <> 'SENT')
+),
+defined (kpi, numerator, denominator, measure) AS (VALUES
+    ('sent_per_targeted', 'SENT', 'TARGETED', 'messages'),
+    ('skipped_per_targeted', 'SKIPPED', 'TARGETED', 'messages'),
+    ('rejected_per_targeted', 'REJECTED', 'TARGETED', 'messages'),
+    ('delivered_per_sent', 'DELIVERED', 'SENT', 'messages'),
+    ('hard_bounced_per_sent', 'BOUNCED_HARD', 'SENT', 'messages'),
+    ('hard_bounced_per_sent', 'BOUNCED_HARD_EMAIL', 'SENT', 'messages'),
+    ('soft_bounced_per_sent', 'BOUNCED_SOFT', 'SENT', 'messages'),
+    ('blocked_per_sent', 'BLOCKED', 'SENT', 'messages'),
+    ('failed_per_sent', 'FAILED', 'SENT', 'messages'),
+    ('expired_per_sent', 'EXPIRED', 'SENT', 'messages'),
+    ('pending_per_sent', 'SENT', 'SENT', 'current'),
+    ('pending_per_sent', 'DEFERRED', 'SENT', 'current'),
+    ('opened_per_delivered', 'OPENED', 'DELIVERED', 'messages'),
+    ('clicked_per_delivered', 'CLICKED', 'DELIVERED', 'messages'),
+    ('clicked_per_opened', 'CLICKED', 'OPENED', 'messages'),
+    ('complained_per_delivered', 'COMPLAINED', 'DELIVERED', 'messages'),
+    ('unsubscribed_per_delivered', 'UNSUBSCRIBED', 'DELIVERED', 'messages'),
+    ('replied_per_delivered', 'REPLIED', 'DELIVERED', 'messages'),
+    ('total_opens_per_delivered', 'OPENED', 'DELIVERED', 'events'),
+    ('total_clicks_per_delivered', 'CLICKED', 'DELIVERED', 'events')
+),
+-- In the ladder of the database: a rate is a share only if the denominator is on the numerator's path, so that whoever is counted
+-- above is counted below. A flag's path is that of the status that it implies.
+placed AS (
+    SELECT d.kpi, d.measure, n.code, m.code AS per, n.name, m.name AS per_name, n.flag_bit IS NOT NULL AS is_flag,
+           EXISTS (SELECT FROM status_path s
+                   WHERE s.code = CASE WHEN n.flag_bit IS NULL THEN n.code ELSE n.implies END AND s.ancestor = m.code) AS below
+    FROM defined d JOIN message_status_priority n ON n.name = d.numerator JOIN message_status_priority m ON m.name = d.denominator
 )
-SELECT d.kpi, d.part, k.code AS status, d.measure
-FROM (VALUES
-    ('sent_per_targeted',          'numerator',   'SENT',               'messages'),
-    ('sent_per_targeted',          'denominator', 'TARGETED',           'messages'),
-    ('skipped_per_targeted',       'numerator',   'SKIPPED',            'messages'),
-    ('skipped_per_targeted',       'denominator', 'TARGETED',           'messages'),
-    ('rejected_per_targeted',      'numerator',   'REJECTED',           'messages'),
-    ('rejected_per_targeted',      'denominator', 'TARGETED',           'messages'),
-    ('delivered_per_sent',         'numerator',   'DELIVERED',          'messages'),
-    ('delivered_per_sent',         'denominator', 'SENT',               'messages'),
-    ('hard_bounced_per_sent',      'numerator',   'BOUNCED_HARD',       'messages'),
-    ('hard_bounced_per_sent',      'numerator',   'BOUNCED_HARD_EMAIL', 'messages'),
-    ('hard_bounced_per_sent',      'denominator', 'SENT',               'messages'),
-    ('soft_bounced_per_sent',      'numerator',   'BOUNCED_SOFT',       'messages'),
-    ('soft_bounced_per_sent',      'denominator', 'SENT',               'messages'),
-    ('blocked_per_sent',           'numerator',   'BLOCKED',            'messages'),
-    ('blocked_per_sent',           'denominator', 'SENT',               'messages'),
-    ('failed_per_sent',            'numerator',   'FAILED',             'messages'),
-    ('failed_per_sent',            'denominator', 'SENT',               'messages'),
-    ('expired_per_sent',           'numerator',   'EXPIRED',            'messages'),
-    ('expired_per_sent',           'denominator', 'SENT',               'messages'),
-    ('pending_per_sent',           'numerator',   'SENT',               'current'),
-    ('pending_per_sent',           'numerator',   'DEFERRED',           'current'),
-    ('pending_per_sent',           'denominator', 'SENT',               'messages'),
-    ('receipts_per_sent',          'denominator', 'SENT',               'messages'),
-    ('opened_per_delivered',       'numerator',   'OPENED',             'messages'),
-    ('opened_per_delivered',       'denominator', 'DELIVERED',          'messages'),
-    ('clicked_per_delivered',      'numerator',   'CLICKED',            'messages'),
-    ('clicked_per_delivered',      'denominator', 'DELIVERED',          'messages'),
-    ('clicked_per_opened',         'numerator',   'CLICKED',            'messages'),
-    ('clicked_per_opened',         'denominator', 'OPENED',             'messages'),
-    ('complained_per_delivered',   'numerator',   'COMPLAINED',         'messages'),
-    ('complained_per_delivered',   'denominator', 'DELIVERED',          'messages'),
-    ('unsubscribed_per_delivered', 'numerator',   'UNSUBSCRIBED',       'messages'),
-    ('unsubscribed_per_delivered', 'denominator', 'DELIVERED',          'messages'),
-    ('replied_per_delivered',      'numerator',   'REPLIED',            'messages'),
-    ('replied_per_delivered',      'denominator', 'DELIVERED',          'messages'),
-    ('total_opens_per_delivered',  'numerator',   'OPENED',             'events'),
-    ('total_opens_per_delivered',  'denominator', 'DELIVERED',          'messages'),
-    ('total_clicks_per_delivered', 'numerator',   'CLICKED',            'events'),
-    ('total_clicks_per_delivered', 'denominator', 'DELIVERED',          'messages')
-) AS d (kpi, part, name, measure)
-JOIN message_status_priority k ON k.name = d.name
+-- Of two numerators on one path the outer one counts the messages of both; `current` counts each message in one place.
+SELECT p.kpi, 'numerator' AS part, p.code AS status, p.measure, NULL AS because
+FROM placed p
+WHERE p.below AND (p.measure = 'current' OR NOT EXISTS (
+    SELECT FROM placed o JOIN status_path s ON s.ancestor = o.code
+    WHERE o.kpi = p.kpi AND o.below AND o.code <> p.code AND s.code = p.code))
 UNION ALL
-SELECT 'receipts_per_sent', 'numerator', f.code, 'messages' FROM final f;
+SELECT DISTINCT p.kpi, 'denominator', p.per, 'messages', NULL FROM placed p WHERE p.below
+UNION ALL
+SELECT 'receipts_per_sent', 'numerator', f.code, 'messages', NULL FROM final f
+UNION ALL
+SELECT 'receipts_per_sent', 'denominator', k.code, 'messages', NULL FROM message_status_priority k WHERE k.name = 'SENT'
+UNION ALL
+SELECT p.kpi, 'undefined', NULL, NULL,
+       string_agg(format('%s %s %s', p.name, CASE WHEN p.is_flag THEN 'does not imply' ELSE 'is not below' END, p.per_name), ', ')
+FROM placed p
+GROUP BY p.kpi
+HAVING NOT bool_or(p.below);
 
 -- value is NULL where the denominator is 0.
 CREATE OR REPLACE VIEW campaign_kpi AS

@@ -91,7 +91,8 @@ static void refuse_columns(struct app_actions *actions, const char *unknown)
 {
     struct rcpt_error error;
     rcpt_error_fatal(&error, EX_CONFIG, "pipelines: the inbox has no such column: %s", unknown);
-    rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox");
+    rcpt_error_hint(&error, "org, subject and once_per name columns of message_inbox; where its "
+                            "table has just got the column, run receiptd migrate");
     actions->store.at_ms = now_of(actions) + STORE_AGAIN_MS;
     if (actions->known)
         rcpt_log_error("actions",
@@ -374,11 +375,15 @@ void actions_stop(struct actions *module)
 
 /* ---- for the life of the process ---- */
 
+const char *actions_file(const struct rcpt_config *config)
+{
+    return strcmp(config->pipelines, "[]") != 0 ? "lane/subscribers/actions" : NULL;
+}
+
 static const char *file_of(const void *context)
 {
     const struct actions *module = context;
-    bool configured = strcmp(module->context->config->pipelines, "[]") != 0;
-    return configured ? "lane/subscribers/actions" : NULL;
+    return actions_file(module->context->config);
 }
 
 /* Lanes may be prepared without pipelines, or once some version of them is in the database. */
@@ -429,10 +434,14 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
     return true;
 }
 
-void actions_enable(struct actions *module)
+void actions_apply_config(struct actions *module)
 {
-    if (module->running != NULL)
-        actions_call_enable(module->running);
+    const char *dsn = module->context->config->postgres.dsn;
+    if (module->running == NULL)
+        return;
+    rcpt_pg_set_dsn(module->running->asker.pg, dsn);
+    actions_topic_set_dsn(module->running->topic, dsn);
+    actions_call_enable(module->running);
 }
 
 bool actions_are_settled(const struct actions *module)

@@ -8,6 +8,8 @@
 
 struct actions;
 
+/* The file of its subscription with this configuration (transition_subscriber.file); NULL: none. */
+const char *actions_file(const struct rcpt_config *config);
 /* Subscribes to transitions. Before receipts_start. */
 struct actions *actions_new(struct app_context *context, struct receipts *receipts);
 /* Does nothing without pipelines. */
@@ -16,8 +18,9 @@ RCPT_MUST_CHECK bool actions_start(struct actions *module, struct rcpt_error *er
 void actions_stop(struct actions *module);
 /* Another set of actions takes over, with the configuration as it is now. */
 RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *error);
-/* Endpoints that were disabled are tried again. */
-void actions_enable(struct actions *module);
+/* After a reload that changes no key of actions: new connections use the new postgres.dsn, and
+ * endpoints that were disabled are tried again. */
+void actions_apply_config(struct actions *module);
 bool actions_are_settled(const struct actions *module);
 void actions_free(struct actions *module);
 /* POST /runs/PIPELINE; the context is a struct actions. */

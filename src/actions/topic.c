@@ -188,7 +188,6 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
         .name = "actions",
         .connection = "actions-topics",
         .work = "runs of topics",
-        .table = "action_progress",
         .read_positions = "topic_positions",
         .insert_positions = "topic_begin",
         .move_positions = "topic",
@@ -220,6 +219,12 @@ void actions_topic_tick(struct actions_topic *topic)
                     pipelines->sources.count);
     }
     topics_tick(topic->reader);
+}
+
+void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn)
+{
+    if (topic != NULL)
+        topics_set_dsn(topic->reader, dsn);
 }
 
 /* The consumer leaves before the connection closes: its last transaction needs it. */

@@ -44,22 +44,11 @@ struct app { /* what the process owns */
     struct app_ticker log_flush;
     int64_t log_flush_at_ms;
     bool intake_enabled, intake_ready;
-    char halt_reason[APP_REASON_BYTES];
     char logged_state[APP_REASON_BYTES]; /* of the last line about readiness */
     int exit_code;
 };
 
 /* ---- readiness ---- */
-
-/* Of the first reader that has one: partitions that no receiptd has. */
-static const char *unowned_reason(const struct app *app)
-{
-    const struct app_places *places = NULL;
-    while ((places = app_places_next(&app->context, places)) != NULL)
-        if (app_places_reason(places) != NULL)
-            return app_places_reason(places);
-    return NULL;
-}
 
 /* The most important reason comes first: readiness and the status line show that one. */
 static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REASONS])
@@ -69,10 +58,10 @@ static unsigned host_reasons(const void *owner, const char *reasons[APP_MOST_REA
     if (app_is_stopping(&app->context))
         reasons[count++] = "stopping";
     if (app->context.halted)
-        reasons[count++] = app->halt_reason;
+        reasons[count++] = app->context.halt_reason;
     count += receipts_reasons(app->receipts, reasons + count);
-    if (unowned_reason(app) != NULL)
-        reasons[count++] = unowned_reason(app);
+    if (app_places_reason(app->context.places) != NULL)
+        reasons[count++] = app_places_reason(app->context.places);
     if (app->intake_enabled && !app->intake_ready)
         reasons[count++] = "the intake is not ready";
     if (receipts_hold(app->receipts) != RECEIPTS_HOLD_NONE)
@@ -100,16 +89,6 @@ static void host_update_readiness(void *owner)
     else
         rcpt_log_info("app", "not ready: %s", state);
     supervisor_set_ready(&app->supervisor, context->ready);
-}
-
-/* Halted: the process lives, stops consuming, and says why until an operator acts. */
-static void host_halt(void *owner, const struct rcpt_error *error)
-{
-    struct app *app = owner;
-    app->context.halted = true;
-    app_set_reason(app->halt_reason, "stopped consuming", error);
-    rcpt_log_error("app", "%s", app->halt_reason);
-    host_update_readiness(app);
 }
 
 /* ---- the end: stop taking in, settle what is in flight, leave the group, close ---- */
@@ -409,7 +388,6 @@ static void make_context(struct app *app, struct rcpt_config *config, const char
     context->database = &app->database;
     context->host = (struct app_host){.owner = app,
                                       .fail = host_fail,
-                                      .halt = host_halt,
                                       .update_readiness = host_update_readiness,
                                       .check_drain = host_check_drain,
                                       .reasons = host_reasons};

@@ -29,6 +29,7 @@ struct reading {
     uint32_t objects; /* bit d: the container at depth d is an object */
     struct rcpt_buffer unescaped;
     struct rcpt_text text; /* of the string read last */
+    bool has_half_surrogate;
 };
 
 _Static_assert(RCPT_JSON_READ_MAX_DEPTH <= 32, "objects has a bit for each container");
@@ -63,8 +64,12 @@ static void skip_blanks(struct reading *reading)
 /* A token's `end` is the first byte behind it: containers get their raw bytes by it. */
 static const char *report(struct reading *reading, enum rcpt_json_kind kind, struct rcpt_text text)
 {
-    struct rcpt_json_token token = {
-        .kind = kind, .text = text, .end = reading->at, .depth = reading->depth};
+    struct rcpt_json_token token = {.kind = kind,
+                                    .text = text,
+                                    .end = reading->at,
+                                    .depth = reading->depth,
+                                    .has_half_surrogate =
+                                        kind == RCPT_JSON_STRING && reading->has_half_surrogate};
     return reading->on_token(reading->context, &token) ? NULL : stopped;
 }
 
@@ -154,6 +159,7 @@ static const char *unescape_unit(struct reading *reading)
     if (unit < 0)
         return "four hexadecimal digits are missing";
     bool is_half = unit >= 0xd800 && unit < 0xe000;
+    reading->has_half_surrogate |= is_half;
     put_code_point(&reading->unescaped, is_half ? '?' : (unsigned long)unit);
     return NULL;
 }
@@ -185,6 +191,7 @@ static struct rcpt_text take_plain(struct reading *reading)
 static const char *read_string(struct reading *reading)
 {
     reading->text = take_plain(reading);
+    reading->has_half_surrogate = false;
     if (take(reading, '"'))
         return NULL;
     reading->unescaped.size = 0;

@@ -1,7 +1,7 @@
 /* JSON as a stream of tokens, without a tree.
  *
  * Accepts JSON (RFC 8259) and nothing else, but does not check the encoding of strings: bytes that
- * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?'. Memory: the longest string
+ * are not UTF-8 pass (utf8.h), halves of surrogate pairs become '?' and are marked. Memory: the longest string
  * with escapes, however many values there are. Thread-safe.
  */
 #ifndef RECEIPTD_BASE_JSON_READ_H
@@ -30,6 +30,8 @@ struct rcpt_json_token {
     struct rcpt_text text;
     size_t end;     /* offset in the input behind the token */
     unsigned depth; /* containers around it; a container's own tokens do not count it */
+    bool
+        has_half_surrogate; /* a string: an escaped surrogate lacks its other half, is read as '?' */
 };
 
 /* False: stop. */

@@ -1,11 +1,15 @@
 /* `receiptd check-config`: loads the file as the daemon would, asks librdkafka about its
- * properties, prints notes about weak settings. Connects to nothing. The pages of the reference and
- * the example come from here too. */
+ * properties, prints notes about weak settings. Connects to nothing, unless it is to check the
+ * database too. The pages of the reference and the example come from here too. */
 #include <stdio.h>
 #include <sysexits.h>
 
+#include "base/document.h"
 #include "command.h"
+#include "config/pipelines.h"
+#include "inbox_check.h"
 #include "kafka/consumer.h"
+#include "postgres/sql.h"
 
 /* The library knows its properties, the table of keys does not. A mistyped name must not be printed
  * either: by its name alone one knows whether a value is a secret. */
@@ -32,6 +36,84 @@ static void print_note(void *context, const char *key, const char *what, const c
     fprintf(stderr, "note: %s: %s; %s\n", key, what, hint);
 }
 
+/* Both numbers are small: a file has at most 200 pipelines. */
+static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *first)
+{
+    const struct rcpt_node *mine = rcpt_node_get(pipeline, "once_per");
+    for (const struct rcpt_node *other = first; other != pipeline; other = other->next) {
+        const struct rcpt_node *theirs = rcpt_node_get(other, "once_per");
+        struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+        struct rcpt_text others = rcpt_node_text_of(other, "name");
+        if (mine->type == RCPT_NODE_NULL || !rcpt_text_equal(mine->raw, theirs->raw))
+            continue;
+        fprintf(
+            stderr,
+            "note: pipelines.%.*s.once_per: holds for this pipeline alone, as that of %.*s does; "
+            "a subject that passed one may begin the other\n",
+            (int)name.size, name.at, (int)others.size, others.at);
+        return;
+    }
+}
+
+/* once_per reads as if a pair of pipelines reached each subject once. */
+static void note_pipelines(const struct rcpt_config *config)
+{
+    const char *reason;
+    struct rcpt_arena arena;
+    if (config->compiled == NULL)
+        return;
+    rcpt_arena_init(&arena, 64 * 1024);
+    const struct rcpt_node *root =
+        rcpt_document_parse(rcpt_text_of(config->compiled->definitions), &arena, &reason);
+    RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
+    for (const struct rcpt_node *pipeline = root->first; pipeline != NULL;
+         pipeline = pipeline->next)
+        note_once(pipeline, root->first);
+    rcpt_arena_fini(&arena);
+}
+
+/* ---- the database ---- */
+
+/* What `receiptd migrate` would still do to the inbox, as notes; then the statements, if there is an
+ * inbox to prepare them on. */
+static bool check_inbox(struct command_context *context)
+{
+    struct inbox_place place;
+    inbox_place_of(context->config, &place);
+    const char *const values[] = {context->config->postgres.schema, place.schema, place.table};
+    struct rcpt_session_rows *state =
+        rcpt_session_query(context->session, rcpt_sql("migrate/state"), 3, values, &context->error);
+    if (state == NULL)
+        return false;
+    const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
+    bool there = rcpt_session_rows_text(state, 0, "inbox_kind") != NULL;
+    if (!there)
+        print_note(NULL, "postgres.schema", "there is no inbox yet", "run receiptd migrate");
+    if (unseen != NULL) {
+        fprintf(stderr,
+                "note: inbox.table: columns that message_inbox does not show yet: %s; run "
+                "receiptd migrate\n",
+                unseen);
+    }
+    rcpt_session_rows_free(state);
+    return !there || inbox_check_statements(context, NULL);
+}
+
+/* In a transaction that reads: planning a statement runs nothing. */
+static bool check_database(struct rcpt_config *config, const struct command_call *call,
+                           struct rcpt_error *error)
+{
+    struct command_context context = {.config = config};
+    bool good = command_connect(&context, call, true) &&
+                rcpt_session_begin(context.session, "READ ONLY", &context.error) &&
+                inbox_check_table(&context) && check_inbox(&context);
+    if (context.session != NULL)
+        rcpt_session_rollback(context.session);
+    rcpt_session_close(context.session);
+    *error = context.error;
+    return good;
+}
+
 int command_check_config(const struct command_call *call)
 {
     bool print = command_option(call, "print") != NULL;
@@ -47,7 +129,8 @@ int command_check_config(const struct command_call *call)
     struct rcpt_config *config = rcpt_config_load(call->config_path, &error);
     if (config == NULL)
         return command_fail(&error);
-    if (!check_properties(config, call->config_path, &error)) {
+    if (!check_properties(config, call->config_path, &error) ||
+        (command_option(call, "connect") != NULL && !check_database(config, call, &error))) {
         rcpt_config_free(config);
         return command_fail(&error);
     }
@@ -56,6 +139,7 @@ int command_check_config(const struct command_call *call)
     else
         printf("%s is valid\n", call->config_path);
     rcpt_config_find_weak(config, print_note, NULL);
+    note_pipelines(config);
     rcpt_config_free(config);
     return command_printed(EX_OK);
 }

@@ -50,7 +50,9 @@ static const struct command commands[] = {
         .doc =
             "Does what is missing in one transaction and says each step; a second run has "
             "nothing to do.\n"
-            "A ladder that contradicts rows in use is refused with their count (exit code 78).\n\n"
+            "A ladder that contradicts rows in use is refused with their count (exit code 78), and "
+            "so is one\n"
+            "that would stop running daemons, with their names, unless --force is given.\n\n"
             "With --role it also makes the role, unless it is there, and gives it the rights that "
             "the daemon\n"
             "needs and takes away all others in the schema; --platform-role likewise for who "
@@ -66,14 +68,20 @@ static const struct command commands[] = {
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
-                    {"as-superuser", NULL, "run although the session's role is a superuser"}},
+                    {"as-superuser", NULL, "run although the session's role is a superuser"},
+                    {"force", NULL, "run although running daemons end with 78 by the new ladder"}},
         .run = command_migrate,
     },
     {
         .name = "check-config",
         .summary = "say whether the configuration is valid",
-        .doc = "Reads the file, checks every key and says where an error is. Connects to nothing.",
-        .options = {{"print", NULL, "print the effective configuration, secrets redacted"},
+        .doc =
+            "Reads the file, checks every key and says where an error is. Connects to nothing.\n\n"
+            "With --connect it also says, from the database, whether receipts can be exact in\n"
+            "the inbox table, with the SQL that mends what is not, and prepares each statement\n"
+            "that run would prepare. It changes nothing there.",
+        .options = {{"connect", NULL, "check the inbox table in the database, too"},
+                    {"print", NULL, "print the effective configuration, secrets redacted"},
                     {"reference", NULL,
                      "print the reference of all keys (Markdown); reads no file"},
                     {"example", NULL, "print a commented example (YAML); reads no file"}},
@@ -189,12 +197,32 @@ static const struct command commands[] = {
         .run = command_actions,
     },
     {
+        /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
+        .name = "positions",
+        .argument = "[VERB [TOPIC PARTITION [OFFSET]]]",
+        .choices = "show set skip-gap",
+        .more = 3,
+        .summary = "show where each partition stands, or move a position on purpose",
+        .doc = "show                            position, log and owner of every partition\n"
+               "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
+               "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
+               "Refused while a receiptd works on the partition. One that stands still before it\n"
+               "does not count, and goes on within seconds. Each change is recorded in the table\n"
+               "position_change. Exit code 75: refused for now; 66: there is no such partition.",
+        .options = {{"reader", "receipts|folds|actions",
+                     "whose positions (default: show all, change receipts)"},
+                    {"replay", NULL, "set below what was applied: events count it twice"},
+                    {"dry-run", NULL, "say what would be set; write nothing"},
+                    FORMAT_OPTION},
+        .run = command_positions,
+    },
+    {
         /* Verbs of the daemon are in operate/control.c; org and pipeline go to the database
          * (limits.c). */
         .name = "ctl",
         .argument = "VERB [ARGUMENT]…",
         .choices = "status lanes pause resume drain log-level resync reload org pipeline",
-        .more = COMMAND_MAX_MORE,
+        .more = 2,
         .summary = "ask the running daemon, or tell it what to do",
         .doc = "status               what it does, and why it is not ready\n"
                "lanes                what each lane does\n"

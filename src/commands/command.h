@@ -10,7 +10,7 @@
 #include "postgres/session.h"
 
 #define COMMAND_MAX_OPTIONS 8u
-#define COMMAND_MAX_MORE    2u
+#define COMMAND_MAX_MORE    3u
 #define COMMAND_EXIT_NO     1 /* the answer is no: drift was found, no such campaign */
 
 struct command_option {
@@ -78,6 +78,9 @@ RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct 
 RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
                                      const struct command_call *call, const char *dsn,
                                      bool read_only, int *exit_code);
+/* The second half, where the configuration is loaded; the error is in the context. */
+RCPT_MUST_CHECK bool command_connect(struct command_context *context,
+                                     const struct command_call *call, bool read_only);
 void command_close(struct command_context *context);
 /* Flushes stdout. Returns `exit_code`, or EX_IOERR if the output did not get through. */
 int command_printed(int exit_code);
@@ -97,6 +100,7 @@ int command_ctl(const struct command_call *call);
 int command_org(const struct command_call *call, enum command_format format);
 int command_pipeline(const struct command_call *call, enum command_format format);
 int command_actions(const struct command_call *call);
+int command_positions(const struct command_call *call);
 int command_explain(const struct command_call *call);
 int command_generate(const struct command_call *call);
 int command_folds(const struct command_call *call);

@@ -77,9 +77,8 @@ static char *read_dsn(const char *given, struct rcpt_error *error)
     return dsn;
 }
 
-static struct rcpt_session *open_session(struct command_context *context,
-                                         const struct command_call *call, const char *given,
-                                         bool read_only)
+static bool connect_by(struct command_context *context, const struct command_call *call,
+                       const char *given, bool read_only)
 {
     char *dsn = read_dsn(given != NULL ? given : context->config->postgres.dsn, &context->error);
     const struct rcpt_session_settings settings = {
@@ -89,27 +88,29 @@ static struct rcpt_session *open_session(struct command_context *context,
         .connect_timeout_ms = context->config->postgres.connect_timeout_ms,
         .read_only = read_only,
     };
-    struct rcpt_session *session =
-        dsn != NULL ? rcpt_session_open(&settings, &context->error) : NULL;
+    if (dsn != NULL)
+        context->session = rcpt_session_open(&settings, &context->error);
     free(dsn);
-    return session;
+    return context->session != NULL;
 }
 
-/* Loads the configuration, then connects. A failure is printed here; the caller only returns the
- * code. */
+bool command_connect(struct command_context *context, const struct command_call *call,
+                     bool read_only)
+{
+    return connect_by(context, call, NULL, read_only);
+}
+
+/* A failure is printed here; the caller only returns the code. */
 bool command_open_as(struct command_context *context, const struct command_call *call,
                      const char *dsn, bool read_only, int *exit_code)
 {
     memset(context, 0, sizeof(*context));
     context->config = rcpt_config_load(call->config_path, &context->error);
-    if (context->config != NULL)
-        context->session = open_session(context, call, dsn, read_only);
-    if (context->session == NULL) {
-        *exit_code = command_fail(&context->error);
-        command_close(context);
-        return false;
-    }
-    return true;
+    if (context->config != NULL && connect_by(context, call, dsn, read_only))
+        return true;
+    *exit_code = command_fail(&context->error);
+    command_close(context);
+    return false;
 }
 
 bool command_open(struct command_context *context, const struct command_call *call, bool read_only,

@@ -122,6 +122,31 @@ static int write_picture(const char *path, const struct planning *planning)
     return command_fail(&error);
 }
 
+/* Without an event every window would publish nothing, which reads like an answer. */
+static int refuse_empty(const struct planning *planning)
+{
+    struct rcpt_error error;
+    const struct rcpt_fold_config *fold = planning->fold;
+    rcpt_error_fatal(&error, EX_DATAERR,
+                     "none of the %llu records of topic %.249s is an event of rule %.63s",
+                     (unsigned long long)planning->skipped, planning->spec.topic, fold->name);
+    if (planning->skipped == 0)
+        rcpt_error_hint(&error, "the topic is empty");
+    else if (fold->source == RCPT_FOLD_TRANSITIONS)
+        rcpt_error_hint(
+            &error,
+            "the rule is over transitions, which no topic of receipts holds: with "
+            "--topic name one whose JSON objects have the fields of match and group_key "
+            "(%.60s …), such as an export of the rule's events",
+            fold->group_key[0]);
+    else
+        rcpt_error_hint(&error,
+                        "an event is a JSON object that fits match and has the fields of group_key "
+                        "(%.60s …)",
+                        fold->group_key[0]);
+    return command_fail(&error);
+}
+
 /* --topic replaces the rule's topic, so that a rule can be tried on a copy of production. */
 static int plan(const struct command_call *call, const struct rcpt_config *config,
                 struct planning *planning)
@@ -138,6 +163,8 @@ static int plan(const struct command_call *call, const struct rcpt_config *confi
     planning->collector = rcpt_fold_collector_new(&planning->spec, 1);
     if (!read_topic(config, planning, &error))
         return command_fail(&error);
+    if (planning->count == 0)
+        return refuse_empty(planning);
     fold_plan(planning->events, planning->count, planning->fold->max_hold_ms, planning->rows,
               planning->row_count);
     fold_plan_write_table(planning->rows, planning->row_count, stdout);

@@ -306,7 +306,8 @@ static void print_all(struct funnel *funnel, enum command_format format, bool on
 
 /* Counts and KPIs in one snapshot, so that they agree. */
 static bool read_funnels(struct command_context *context, const char *campaign,
-                         struct rcpt_session_rows **counts, struct rcpt_session_rows **kpis)
+                         struct rcpt_session_rows **counts, struct rcpt_session_rows **kpis,
+                         struct rcpt_session_rows **undefined)
 {
     const char *const values[] = {campaign};
     struct rcpt_session *session = context->session;
@@ -316,7 +317,19 @@ static bool read_funnels(struct command_context *context, const char *campaign,
     *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 1, values, error);
     if (*counts != NULL)
         *kpis = rcpt_session_query(session, rcpt_sql("command/kpis"), 1, values, error);
-    return *kpis != NULL && rcpt_session_commit(session, error);
+    if (*kpis != NULL)
+        *undefined =
+            rcpt_session_query(session, rcpt_sql("command/kpis_undefined"), 0, NULL, error);
+    return *undefined != NULL && rcpt_session_commit(session, error);
+}
+
+/* Why a rate is missing; to stderr, since it is about the ladder and no campaign's. */
+static void note_undefined(const struct rcpt_session_rows *rows)
+{
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
+        fprintf(stderr, "receiptd: no rate %s: in this ladder %s\n",
+                rcpt_session_rows_text(rows, row, "kpi"),
+                rcpt_session_rows_text(rows, row, "because"));
 }
 
 /* A campaign that no message and no receipt has named does not exist: exit code 66. */
@@ -324,11 +337,11 @@ int command_funnel(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
-    struct rcpt_session_rows *counts = NULL, *kpis = NULL;
+    struct rcpt_session_rows *counts = NULL, *kpis = NULL, *undefined = NULL;
     int exit_code = EX_USAGE;
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;
-    if (!read_funnels(&context, call->argument, &counts, &kpis)) {
+    if (!read_funnels(&context, call->argument, &counts, &kpis, &undefined)) {
         exit_code = command_fail(&context.error);
     } else if (call->argument != NULL && rcpt_session_rows_count(counts) == 0) {
         rcpt_error_fatal(&context.error, EX_NOINPUT, "no campaign \"%s\"", call->argument);
@@ -339,7 +352,9 @@ int command_funnel(const struct command_call *call)
         struct funnel funnel = {.counts = {.rows = counts}, .kpis = {.rows = kpis}};
         print_all(&funnel, format, call->argument != NULL);
         exit_code = command_printed(EX_OK);
+        note_undefined(undefined);
     }
+    rcpt_session_rows_free(undefined);
     rcpt_session_rows_free(counts);
     rcpt_session_rows_free(kpis);
     command_close(&context);

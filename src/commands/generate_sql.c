@@ -40,49 +40,46 @@ static bool is_among(const struct rcpt_lane_statements *statements,
     return false;
 }
 
-/* The files that subscribers name (transition_subscriber.file). */
+/* The files that subscribers name (transition_subscriber.file); actions, which are selective, come
+ * last. */
 #define FOLDS         "lane/subscribers/folds"
 #define FOLDS_COLUMNS "lane/subscribers/folds_columns"
 #define ACTIONS       "lane/subscribers/actions"
 
-struct variant {
-    const char *name;
-    const char *subscribers[2]; /* actions, which are selective, come last */
-    size_t count;
-    bool selective;
-};
-
 /* Those statements that are not as in `plain`. */
-static void write_variant(FILE *out, const struct rcpt_lane_statements *plain,
-                          const struct variant *variant)
+static void write_variant(FILE *out, const struct rcpt_lane_statements *plain, const char *name,
+                          const char *const subscribers[2])
 {
-    size_t count;
-    struct rcpt_lane_statements *statements =
-        rcpt_lane_statements_new(variant->subscribers, variant->count);
-    if (variant->selective)
-        rcpt_lane_statements_add_unsubscribed(statements, variant->subscribers, variant->count - 1);
+    size_t count, used = subscribers[1] != NULL ? 2 : subscribers[0] != NULL ? 1 : 0;
+    const struct rcpt_lane_variant variant = {
+        .subscribers = subscribers,
+        .count = used,
+        .selective = used > 0 && strcmp(subscribers[used - 1], ACTIONS) == 0,
+        .inserts_unknown = true};
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++)
         if (plain == NULL || !is_among(plain, &list[index]))
-            write_statement(out, "lane", variant->name, &list[index]);
+            write_statement(out, "lane", name, &list[index]);
     rcpt_lane_statements_free(statements);
 }
 
 /* Statements of lanes depend on who subscribes to transitions; every combination is a variant. */
 static void write_lane(FILE *out)
 {
-    static const struct variant none = {.name = ""},
-                                variants[] = {
-                                    {" folds", {FOLDS}, 1, false},
-                                    {" folds_columns", {FOLDS_COLUMNS}, 1, false},
-                                    {" actions", {ACTIONS}, 1, true},
-                                    {" folds actions", {FOLDS, ACTIONS}, 2, true},
-                                    {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}, 2, true},
-                                };
-    struct rcpt_lane_statements *plain = rcpt_lane_statements_new(NULL, 0);
-    write_variant(out, NULL, &none);
+    static const struct {
+        const char *name, *subscribers[2];
+    } variants[] = {{"", {NULL}},
+                    {" folds", {FOLDS}},
+                    {" folds_columns", {FOLDS_COLUMNS}},
+                    {" actions", {ACTIONS}},
+                    {" folds actions", {FOLDS, ACTIONS}},
+                    {" folds_columns actions", {FOLDS_COLUMNS, ACTIONS}}};
+    struct rcpt_lane_statements *plain =
+        rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
     for (size_t index = 0; index < sizeof(variants) / sizeof(variants[0]); index++)
-        write_variant(out, plain, &variants[index]);
+        write_variant(out, index > 0 ? plain : NULL, variants[index].name,
+                      variants[index].subscribers);
     rcpt_lane_statements_free(plain);
 }
 

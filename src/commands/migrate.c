@@ -6,6 +6,7 @@
 #include <sysexits.h>
 
 #include "command.h"
+#include "inbox_check.h"
 #include "migrate.h"
 #include "postgres/sql.h"
 
@@ -105,7 +106,9 @@ static bool apply(struct migrate_plan *plan, bool *has_rows)
         if (!rcpt_session_execute(session, plan->steps[index].sql, error))
             return false;
     }
-    return check_mapped_rows(plan, has_rows) && rcpt_session_commit(session, error);
+    return check_mapped_rows(plan, has_rows) && migrate_check_callers(plan) &&
+           inbox_check_statements(plan->context, migrate_option(plan, "role")) &&
+           rcpt_session_commit(session, error);
 }
 
 /* All or nothing: DDL of PostgreSQL is transactional, so a failure leaves the schema as it was. */

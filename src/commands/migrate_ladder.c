@@ -172,6 +172,36 @@ static bool check_in_use(struct migrate_plan *plan)
     return migrate_ladder_check(plan);
 }
 
+/* They would end with 78 at their next look at the pins, and again at each restart. A dry run only
+ * notes it. */
+static bool spare_daemons(struct migrate_plan *plan)
+{
+    struct rcpt_error *error = &plan->context->error;
+    if (migrate_option(plan, "force") != NULL)
+        return true;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        plan->context->session, rcpt_sql("migrate/live_daemons"), 0, NULL, error);
+    if (rows == NULL)
+        return false;
+    const char *instances = rcpt_session_rows_text(rows, 0, "instances");
+    bool good = instances == NULL || plan->dry_run;
+    if (instances != NULL && plan->dry_run)
+        snprintf(plan->note, sizeof(plan->note),
+                 "refused unless --force: this ladder stops running daemons: %.160s", instances);
+    if (!good) {
+        rcpt_error_fatal(error, EX_CONFIG,
+                         "this ladder is not the one before with something added, and would stop "
+                         "running daemons: %.300s",
+                         instances);
+        rcpt_error_hint(error,
+                        "add statuses beside the old ones, which needs a reload only; or stop "
+                        "these daemons, migrate, and start them with this configuration; or, "
+                        "knowing that they end with exit code 78, add --force");
+    }
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
 struct ladder_state { /* columns of ladder_state.sql */
     bool filled, same, extends;
     int64_t pins;
@@ -184,6 +214,8 @@ static bool plan_change(struct migrate_plan *plan, const struct ladder_state *st
     size_t entries = rcpt_ladder_entry_count(plan->context->config->ladder);
     const char *hash = migrate_binding(plan, "ladder_hash");
     bool replaced = !state->same && !state->extends;
+    if (state->pins > 0 && !spare_daemons(plan))
+        return false;
     if (state->filled && (replaced || state->pins > 0) && !check_in_use(plan))
         return false;
     if (!state->same &&

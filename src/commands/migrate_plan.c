@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "inbox_check.h"
 #include "migrate.h"
 #include "postgres/sql.h"
 
@@ -21,6 +22,7 @@ static const struct {
     {1, "tables/001_core"},
     {1, "tables/001_folds"},
     {1, "tables/001_actions"},
+    {2, "tables/002_positions"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -116,33 +118,24 @@ static bool is_mapped(const struct migrate_plan *plan)
  * comment: a different text later means another mapping. */
 static void bind_inbox(struct migrate_plan *plan)
 {
-    const struct rcpt_config *config = config_of(plan);
-    const struct {
-        const char *name, *value;
-    } columns[] = {
-#define COLUMN(column, written, doc) {#column, config->inbox.column},
+    static const char *const ours[] = {
+#define COLUMN(column, written, doc) #column,
         RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
     };
-    char mapping[2048], schema[256], fillfactor[16];
-    const char *table = is_mapped(plan) ? config->inbox.table : "message_inbox";
-    const char *dot = is_mapped(plan) ? strchr(table, '.') : NULL;
-    snprintf(schema, sizeof(schema), "%.*s",
-             dot != NULL ? (int)(dot - table) : (int)strlen(config->postgres.schema),
-             dot != NULL ? table : config->postgres.schema);
-    table = dot != NULL ? dot + 1 : table;
-    snprintf(fillfactor, sizeof(fillfactor), "%u", config->inbox.fillfactor);
-    migrate_bind(plan, "inbox_schema", schema);
-    migrate_bind(plan, "inbox_table", table);
+    struct inbox_place place;
+    char mapping[2048], fillfactor[16];
+    inbox_place_of(config_of(plan), &place);
+    snprintf(fillfactor, sizeof(fillfactor), "%u", config_of(plan)->inbox.fillfactor);
+    migrate_bind(plan, "inbox_schema", place.schema);
+    migrate_bind(plan, "inbox_table", place.table);
     migrate_bind(plan, "fillfactor", fillfactor);
-    size_t used =
-        (size_t)snprintf(mapping, sizeof(mapping), "receiptd inbox: %s.%s", schema, table);
-    for (size_t index = 0; index < sizeof(columns) / sizeof(columns[0]); index++) {
-        /* Names in our own table are fixed; the keys count for a mapped one only. */
-        const char *value = is_mapped(plan) ? columns[index].value : columns[index].name;
-        migrate_bind(plan, columns[index].name, value);
-        used += (size_t)snprintf(mapping + used, sizeof(mapping) - used, ", %s=%s",
-                                 columns[index].name, value);
+    size_t used = (size_t)snprintf(mapping, sizeof(mapping), "receiptd inbox: %s.%s", place.schema,
+                                   place.table);
+    for (size_t index = 0; index < INBOX_COLUMNS; index++) {
+        migrate_bind(plan, ours[index], place.columns[index]);
+        used += (size_t)snprintf(mapping + used, sizeof(mapping) - used, ", %s=%s", ours[index],
+                                 place.columns[index]);
         RCPT_ASSERT(used < sizeof(mapping));
     }
     migrate_bind(plan, "mapping", mapping);
@@ -193,42 +186,19 @@ static bool plan_own_inbox(struct migrate_plan *plan, const char *kind, int64_t 
     return true;
 }
 
-/* Each receipt finds its message by a unique index; without one, every batch would scan the
- * table. */
-static bool check_base(struct migrate_plan *plan, const struct rcpt_session_rows *state)
-{
-    struct rcpt_error *error = &plan->context->error;
-    const char *schema = migrate_binding(plan, "inbox_schema"),
-               *table = migrate_binding(plan, "inbox_table");
-    if (!rcpt_session_rows_bool(state, 0, "base_exists")) {
-        rcpt_error_fatal(error, EX_CONFIG, "inbox table %s.%s does not exist", schema, table);
-        rcpt_error_hint(error, "check inbox.table; it is written schema.table");
-        return false;
-    }
-    if (!rcpt_session_rows_bool(state, 0, "base_unique")) {
-        const char *column = migrate_binding(plan, "message_id");
-        rcpt_error_fatal(error, EX_CONFIG, "inbox table %s.%s has no unique index on %s", schema,
-                         table, column);
-        rcpt_error_hint(
-            error,
-            "each receipt finds its message by it: CREATE UNIQUE INDEX ON \"%s\".\"%s\" (\"%s\")",
-            schema, table, column);
-        return false;
-    }
-    return true;
-}
-
-/* The view is replaced when the mapping or map_inbox() has changed. */
+/* The view is replaced when the mapping or map_inbox() has changed, or when the table has gained
+ * columns. */
 static bool plan_mapped_inbox(struct migrate_plan *plan, const struct rcpt_session_rows *state)
 {
     const char *kind = rcpt_session_rows_text(state, 0, "inbox_kind");
     if (kind != NULL && strcmp(kind, "v") != 0)
         return refuse_kind(plan, false);
-    if (!check_base(plan, state))
+    if (!inbox_check_table(plan->context))
         return false;
+    const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
     bool is_same =
         kind != NULL && is_mapping(plan, rcpt_session_rows_text(state, 0, "inbox_mapping"));
-    if (is_same && !migrate_part_changes(plan, "functions/map_inbox"))
+    if (is_same && unseen == NULL && !migrate_part_changes(plan, "functions/map_inbox"))
         return true;
     plan->maps_inbox = !is_same;
     return migrate_add(plan, "migrate/inbox_view",
@@ -395,11 +365,11 @@ bool migrate_plan_make(struct migrate_plan *plan)
                               "SET LOCAL row_security = off; SET LOCAL constraint_exclusion = off",
                               &plan->context->error))
         return false;
-    const char *const values[] = {
-        config_of(plan)->postgres.schema, migrate_binding(plan, "inbox_schema"),
-        migrate_binding(plan, "inbox_table"), migrate_binding(plan, "message_id")};
+    const char *const values[] = {config_of(plan)->postgres.schema,
+                                  migrate_binding(plan, "inbox_schema"),
+                                  migrate_binding(plan, "inbox_table")};
     struct rcpt_session_rows *state = rcpt_session_query(
-        plan->context->session, rcpt_sql("migrate/state"), 4, values, &plan->context->error);
+        plan->context->session, rcpt_sql("migrate/state"), 3, values, &plan->context->error);
     bool good = state != NULL && check_session(plan, state) && plan_from(plan, state);
     rcpt_session_rows_free(state);
     return good;

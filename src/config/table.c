@@ -87,10 +87,8 @@ static const struct rcpt_config_row rows[] = {
      .max = 249, .doc = "consumer group: instances of one group share the partitions"},
     {"kafka.instance_id", RCPT_CONFIG_TEXT, NULLABLE, AT(kafka.instance_id), .min = 1, .max = 249,
      .environment = "RECEIPTD_INSTANCE_ID", .example = "receiptd-0",
-     .doc =
-         "static membership: an instance that is killed and starts again goes on at once with its "
-         "partitions; unique for each instance. Default: environment variable "
-         "`RECEIPTD_INSTANCE_ID`, which the systemd unit sets to the host's name"},
+     .doc = "static membership: an instance that starts again goes on at once with its partitions; "
+            "unique for each. Default: environment variable `RECEIPTD_INSTANCE_ID`, if it is set"},
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &pair_record,
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},

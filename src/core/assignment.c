@@ -26,7 +26,11 @@ static const unsigned successors[RCPT_ASSIGNMENT_STATE__COUNT] = {
 static void enter(struct rcpt_assignment *assignment, enum rcpt_assignment_state state)
 {
     RCPT_ASSERT((successors[assignment->state] & 1u << state) != 0);
+    bool was_refused = assignment->state == RCPT_ASSIGNMENT_REFUSED;
     assignment->state = state;
+    if (was_refused)
+        assignment->ports.note(assignment->ports.context,
+                               &(struct rcpt_assignment_note){.event = RCPT_NOTE_WENT_ON});
     assignment->ports.changed(assignment->ports.context);
 }
 
@@ -294,6 +298,7 @@ void rcpt_assignment_revoke(struct rcpt_assignment *assignment, const uint32_t *
     range_forget_asked(assignment);
     dispatch(assignment, EVENT_REVOKE, &(struct event){.now_ms = now_ms});
     for (size_t index = 0; index < count; index++) {
+        range_end(assignment, slots[index]);
         if (rcpt_engine_is_assigned(assignment->engine, slots[index]))
             rcpt_engine_revoke(assignment->engine, slots[index]);
     }

@@ -93,6 +93,7 @@ enum rcpt_assignment_event {                        /*        first … last */
                                                     applied */
                              RCPT_NOTE_REWIND,   /* the partition is read again from `first` */
                              RCPT_NOTE_REASSIGN, /* the same by un-assigning and assigning */
+                             RCPT_NOTE_WENT_ON,  /* what a refusal had stopped; topic NULL: all */
 };
 
 struct rcpt_assignment_note { /* worth a line in the log */
@@ -141,6 +142,8 @@ int32_t rcpt_assignment_topic_partitions(const struct rcpt_assignment *assignmen
                                          const char *name);
 const char *rcpt_assignment_cluster(const struct rcpt_assignment *assignment); /* NULL: not known */
 enum rcpt_assignment_state rcpt_assignment_state(const struct rcpt_assignment *assignment);
+/* Whether it does so until an operator has set its position; then refresh moves it on. */
+bool rcpt_assignment_stands_still(const struct rcpt_assignment *assignment, uint32_t slot);
 /* Whether a partition waits because the log does not have its position. */
 bool rcpt_assignment_waits_for_log(const struct rcpt_assignment *assignment);
 

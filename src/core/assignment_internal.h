@@ -10,7 +10,7 @@
  *   state         awaits            woken by             bounded by
  *   FOLLOWED      records           Kafka                the engine's time-outs
  *   WAITING       the next reading  tick                 retry_at_ms
- *   STANDS_STILL  an operator       the next assignment  nothing
+ *   STANDS_STILL  an operator       refresh, assignment  nothing
  */
 enum range_state { RANGE_FOLLOWED, RANGE_WAITING, RANGE_STANDS_STILL, RANGE_STATE__COUNT };
 
@@ -81,6 +81,8 @@ uint32_t assignment_find_lacking(struct rcpt_assignment *assignment,
 void range_forget_asked(struct rcpt_assignment *assignment);
 /* The partition is assigned by the group, at the position that its rows name. */
 void range_begin(struct rcpt_assignment *assignment, uint32_t slot);
+/* The group takes it away. */
+void range_end(struct rcpt_assignment *assignment, uint32_t slot);
 /* Its rows have been read again: it goes on at `offset`. */
 void range_go_on(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset);
 void range_tick(struct rcpt_assignment *assignment, int64_t now_ms);

@@ -69,17 +69,37 @@ void range_forget_asked(struct rcpt_assignment *assignment)
         assignment->ranges[slot].asked_low = 0;
 }
 
-void range_begin(struct rcpt_assignment *assignment, uint32_t slot)
+/* Ends what stand_still() has begun. */
+static void follow(struct rcpt_assignment *assignment, uint32_t slot)
 {
     struct range *range = range_of(assignment, slot);
+    bool stood_still = range->state == RANGE_STANDS_STILL;
     enter(range, RANGE_FOLLOWED);
-    *range = (struct range){.state = RANGE_FOLLOWED};
+    if (stood_still)
+        note(assignment, RCPT_NOTE_WENT_ON, slot, 0, 0);
+}
+
+void range_begin(struct rcpt_assignment *assignment, uint32_t slot)
+{
+    follow(assignment, slot);
+    *range_of(assignment, slot) = (struct range){.state = RANGE_FOLLOWED};
 }
 
 void range_go_on(struct rcpt_assignment *assignment, uint32_t slot, int64_t offset)
 {
-    enter(range_of(assignment, slot), RANGE_FOLLOWED);
+    follow(assignment, slot);
     reassign(assignment, slot, offset);
+}
+
+void range_end(struct rcpt_assignment *assignment, uint32_t slot)
+{
+    if (range_of(assignment, slot)->state == RANGE_STANDS_STILL)
+        follow(assignment, slot);
+}
+
+bool rcpt_assignment_stands_still(const struct rcpt_assignment *assignment, uint32_t slot)
+{
+    return slot < assignment->range_count && assignment->ranges[slot].state == RANGE_STANDS_STILL;
 }
 
 /* ---- what the engine asks for ---- */
@@ -172,17 +192,19 @@ static void stand_still(struct rcpt_assignment *assignment, uint32_t slot, int64
                          "topic %s partition %d: retention has deleted records %lld…%lld before "
                          "they were applied",
                          part->topic, part->partition, (long long)requested, (long long)low - 1);
-        rcpt_error_hint(
-            &error,
-            "kafka.on_retention_gap: skip goes on behind the gap and counts it; a longer retention "
-            "avoids it");
+        rcpt_error_hint(&error,
+                        "receiptd positions skip-gap %.100s %d goes on behind the gap; a longer "
+                        "retention avoids it, kafka.on_retention_gap: skip does so each time",
+                        part->topic, part->partition);
     } else {
         rcpt_error_fatal(&error, EX_DATAERR,
                          "topic %s partition %d ends at %lld, but %lld was applied already: it was "
                          "truncated, or deleted and created again",
                          part->topic, part->partition, (long long)high, (long long)requested);
-        rcpt_error_hint(
-            &error, "compare the topic with consumer_progress; positions must be set on purpose");
+        rcpt_error_hint(&error,
+                        "receiptd positions set %.100s %d beginning, if it was created again; "
+                        "receiptd positions show has position and log",
+                        part->topic, part->partition);
     }
     assignment->ports.refuse(assignment->ports.context,
                              requested < low ? RCPT_REFUSED_RETENTION : RCPT_REFUSED_LOG_END, slot,

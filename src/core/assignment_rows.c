@@ -178,7 +178,9 @@ uint32_t assignment_find_lacking(struct rcpt_assignment *assignment,
                          "others were deleted",
                          assignment->found.count, lanes, part->topic, part->partition);
         rcpt_error_hint(error,
-                        "restore the rows with the positions that were applied last, then restart");
+                        "restore the rows, or receiptd positions set %.100s %d OFFSET makes those "
+                        "that are missing at the offset that was applied last; then restart",
+                        part->topic, part->partition);
         return assignment->slots[index];
     }
     return UINT32_MAX;

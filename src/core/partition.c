@@ -203,10 +203,10 @@ static void halt_on_anchor(struct rcpt_engine *engine, const struct slot *part)
                      "%lld differs from "
                      "the one applied last",
                      part->topic, part->partition, (long long)part->anchor.offset);
-    rcpt_error_hint(
-        &error,
-        "the topic was deleted and created again, or restored; its positions in consumer_progress "
-        "must be set on purpose");
+    rcpt_error_hint(&error,
+                    "receiptd positions set %.100s %d beginning, if the topic was deleted and "
+                    "created again; likewise its other partitions, then restart",
+                    part->topic, part->partition);
     engine_halt(engine, &error);
 }
 

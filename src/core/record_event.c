@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "hash.h"
 #include "record_internal.h"
 #include "timestamp.h"
@@ -22,27 +23,13 @@ static bool refuse(struct draft *draft, enum rcpt_reject_reason reason, const ch
     return false;
 }
 
-/* The string as it was written, without its quotes: back from the closing quote to the one that is
- * not escaped. */
-static bool has_half_surrogate(const struct rcpt_decoder *decoder, const struct rcpt_token *string)
-{
-    const char *value = decoder->input.value;
-    size_t end = string->end - 1, start = end, escapes;
-    do {
-        start--;
-        for (escapes = 0; value[start] == '"' && value[start - escapes - 1] == '\\'; escapes++)
-            continue;
-    } while (value[start] != '"' || escapes % 2 == 1);
-    return rcpt_record_find_flaws(value + start + 1, end - start - 1).half_surrogate;
-}
-
 /* The record as a whole was checked once; only if it has a flaw, each event is checked by
  * itself. */
 static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payload_size,
                        struct draft *draft)
 {
     const char *value = decoder->input.value;
-    if (!decoder->flaws.utf8 || !rcpt_record_find_flaws(value + payload, payload_size).utf8)
+    if (!decoder->has_flaw || rcpt_utf8_is_valid(value + payload, payload_size))
         return true;
     decoder->flaw_placed = true;
     return refuse(draft, RCPT_REJECT_INVALID_UTF8, "the event is not UTF-8");
@@ -50,8 +37,7 @@ static bool check_text(struct rcpt_decoder *decoder, size_t payload, size_t payl
 
 /* The id is compared byte by byte with what the platform stored, so what PostgreSQL cannot hold, or
  * what would become another text, is refused here. */
-static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token *id,
-                     struct draft *draft)
+static bool check_id(const struct rcpt_token *id, struct draft *draft)
 {
     switch (id->kind) {
     case RCPT_TOKEN_ABSENT:
@@ -77,7 +63,7 @@ static bool check_id(const struct rcpt_decoder *decoder, const struct rcpt_token
     }
     if (memchr(id->text, '\0', id->size) != NULL)
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds a NUL");
-    if (decoder->flaws.half_surrogate && has_half_surrogate(decoder, id))
+    if (id->has_half_surrogate)
         return refuse(draft, RCPT_REJECT_INVALID_ID, "message_id holds half a surrogate pair");
     return true;
 }
@@ -206,7 +192,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
     int entry = -1;
     int64_t at_us = decoder->default_at_us;
 
-    if (!check_text(decoder, payload, payload_size, &draft) || !check_id(decoder, id, &draft) ||
+    if (!check_text(decoder, payload, payload_size, &draft) || !check_id(id, &draft) ||
         !find_status(decoder->ladder, &tokens[RCPT_FIELD_STATUS], &tokens[RCPT_FIELD_CHANNEL],
                      &entry, &draft) ||
         !read_time(&tokens[RCPT_FIELD_AT], &at_us, &draft) ||

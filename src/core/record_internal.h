@@ -34,21 +34,14 @@ enum rcpt_token_kind {
 struct rcpt_token {
     const char *text;
     size_t size;
-    size_t end; /* of a string in the value, behind its closing quote */
     enum rcpt_token_kind kind;
+    bool has_half_surrogate; /* of a string, which has '?' in its place */
 };
 
 struct rcpt_record_fields {
     struct rcpt_token tokens[RCPT_FIELD__COUNT];
     uint32_t flags;               /* bits of those that the list "flags" names */
     struct rcpt_token wrong_flag; /* the list's first element that names none */
-};
-
-/* What the reader of JSON lets pass although it is no text. The decoder looks for it once per
- * record, so that events pay only where there is some. */
-struct rcpt_text_flaws {
-    bool utf8;           /* bytes that are not UTF-8 */
-    bool half_surrogate; /* an escaped surrogate without its other half; it is read as '?' */
 };
 
 struct rcpt_record_gateway {
@@ -81,12 +74,9 @@ struct rcpt_decoder {
     uint32_t event_count, event_capacity;
     struct rcpt_reject *rejects;
     uint32_t reject_count, reject_capacity;
-    struct rcpt_text_flaws flaws;
-    bool flaw_placed; /* an event has been refused for its invalid UTF-8 */
+    bool has_flaw;    /* bytes that are not UTF-8: events are looked at only where there are some */
+    bool flaw_placed; /* an event has been refused for it */
 };
-
-/* Backslashes are taken for escapes wherever they stand; outside of strings they are no JSON. */
-struct rcpt_text_flaws rcpt_record_find_flaws(const char *text, size_t size);
 
 /* Takes the value apart: fills the decoder's events and rejects. The common form is scanned at a
  * third of the parser's price; what the scan does not take goes through the parser. Where the scan

@@ -55,6 +55,9 @@ void *rcpt_record_allocate(struct rcpt_decoder *decoder, uint32_t lane, size_t b
     ASAN_UNPOISON_MEMORY_REGION(memory, bytes);
     (*chunk)->used += (uint32_t)((bytes + 15) & ~(size_t)15);
     (*chunk)->users++;
+    /* The next record of the lane will be written here, likely of the same size. */
+    for (size_t at = 0; at < bytes; at += 64)
+        __builtin_prefetch((*chunk)->bytes + (*chunk)->used + at, 1);
     return memory;
 }
 

@@ -61,7 +61,10 @@ static struct rcpt_token keep_token(struct parse *parse, const struct rcpt_json_
     struct rcpt_text text = {NULL, 0};
     if (kind == RCPT_TOKEN_STRING || kind == RCPT_TOKEN_NUMBER)
         text = rcpt_json_keep(parse->value, token->text, &parse->decoder->strings);
-    return (struct rcpt_token){.kind = kind, .text = text.at, .size = text.size, .end = token->end};
+    return (struct rcpt_token){.kind = kind,
+                               .text = text.at,
+                               .size = text.size,
+                               .has_half_surrogate = token->has_half_surrogate};
 }
 
 /* A field of the outermost object, or of an element. The last value of a key counts; a scalar under
@@ -111,7 +114,7 @@ static void refuse_element(struct parse *parse, size_t end)
         struct rcpt_reject *reject = rcpt_record_add_reject(
             parse->decoder, RCPT_REJECT_NOT_AN_EVENT, (int32_t)parse->index, start, size);
         snprintf(reject->detail, sizeof(reject->detail), "the element is not an object");
-        parse->decoder->flaw_placed |= rcpt_record_find_flaws(parse->value.at + start, size).utf8;
+        parse->decoder->flaw_placed |= !rcpt_utf8_is_valid(parse->value.at + start, size);
     }
     end_element(parse, end);
 }
@@ -286,12 +289,12 @@ static void judge_form(const struct parse *parse)
         reject = rcpt_record_refuse(parse->decoder, RCPT_REJECT_TOO_MANY_EVENTS);
         snprintf(reject->detail, sizeof(reject->detail), "%u events, at most %d are allowed",
                  parse->index, RCPT_RECORD_MAX_EVENTS);
-    } else if (parse->decoder->flaws.utf8 && !parse->decoder->flaw_placed) {
+    } else if (parse->decoder->has_flaw && !parse->decoder->flaw_placed) {
         refuse_json(parse->decoder, 0, "invalid utf-8 outside of the events");
     }
 }
 
-/* The flaws come first: rcpt_record_take_event checks events only where there are some. */
+/* The encoding comes first: rcpt_record_take_event checks events only where it has a flaw. */
 void rcpt_record_parse_any(struct rcpt_decoder *decoder)
 {
     struct parse parse = {
@@ -300,7 +303,7 @@ void rcpt_record_parse_any(struct rcpt_decoder *decoder)
         .form = FORM_SCALAR,
     };
     struct rcpt_json_fault fault;
-    decoder->flaws = rcpt_record_find_flaws(parse.value.at, parse.value.size);
+    decoder->has_flaw = !rcpt_utf8_is_valid(parse.value.at, parse.value.size);
     decoder->flaw_placed = false;
     if (rcpt_json_read(parse.value, on_token, &parse, &fault) == RCPT_JSON_OK)
         judge_form(&parse);

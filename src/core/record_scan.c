@@ -6,6 +6,7 @@
 #include <endian.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "record_internal.h"
 
 #define ONES  UINT64_C(0x0101010101010101)
@@ -130,7 +131,6 @@ static bool scan_scalar(struct scan *scan, struct rcpt_token *token)
         good = scan_number(scan);
         token->size = (size_t)(scan->next - token->text);
     }
-    token->end = place(scan);
     return good;
 }
 
@@ -242,12 +242,12 @@ bool rcpt_record_scan(struct rcpt_decoder *decoder)
     const char *value = decoder->input.value;
     size_t size = decoder->input.value_size;
     struct scan scan = {.decoder = decoder, .value = value, .next = value, .end = value + size};
-    decoder->flaws = (struct rcpt_text_flaws){false, false}; /* what has some is not taken */
+    decoder->has_flaw = false; /* what has one is not taken */
     skip_blanks(&scan);
     bool taken = take(&scan, '[') ? scan_list(&scan) : take(&scan, '{') && scan_wrapper(&scan);
     skip_blanks(&scan);
     if (taken && scan.next == scan.end &&
-        ((scan.seen & HIGHS) == 0 || !rcpt_record_find_flaws(value, size).utf8))
+        ((scan.seen & HIGHS) == 0 || rcpt_utf8_is_valid(value, size)))
         return true;
     rcpt_record_forget(decoder);
     return false;

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "collect.h"
+#include "decimal.h"
 #include "text.h"
 
 /* A scalar as JSON. */
@@ -25,8 +26,8 @@ struct collect_set {
 struct collect_kept {
     struct collect_set set;
     struct rcpt_text json; /* first, last, min, max */
-    double number;         /* min, max; a sum that is no integer any more */
-    int64_t integer;
+    double number;         /* min, max; a sum that is inexact */
+    struct fold_decimal sum;
     uint64_t count;
     bool has, inexact;
 };

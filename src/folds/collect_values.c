@@ -57,17 +57,15 @@ static void collect_set(struct rcpt_fold_collector *collector, struct collect_se
     }
 }
 
-/* Exact while all numbers are integers without overflow; from then on a double. An overflow makes
- * the sum inexact instead of wrong. */
+/* Exact up to 18 digits on either side of the point; beyond that a double, which makes the sum
+ * inexact instead of wrong. */
 static void collect_sum(struct collect_kept *kept, const struct rcpt_node *node, double number)
 {
-    int64_t integer, sum;
-    if (!kept->inexact && fold_integer(node, &integer) &&
-        !__builtin_add_overflow(kept->integer, integer, &sum)) {
-        kept->integer = sum;
+    struct fold_decimal value;
+    if (!kept->inexact && fold_decimal_read(node->text, &value) &&
+        fold_decimal_add(&kept->sum, value))
         return;
-    }
-    kept->number = (kept->inexact ? kept->number : (double)kept->integer) + number;
+    kept->number = (kept->inexact ? kept->number : fold_decimal_double(&kept->sum)) + number;
     kept->inexact = true;
 }
 
@@ -160,6 +158,12 @@ static void write_double(struct fold_text *out, double number)
     fold_text_put(out, text, (size_t)snprintf(text, sizeof(text), "%.17g", number));
 }
 
+static void write_decimal(struct fold_text *out, const struct fold_decimal *decimal)
+{
+    char text[FOLD_DECIMAL_TEXT];
+    fold_text_put(out, text, fold_decimal_text(decimal, text));
+}
+
 /* The database adds up parts; a sum that is not finite counts as 0. */
 void collect_write(struct fold_text *out, enum rcpt_fold_kind kind, const struct collect_kept *kept)
 {
@@ -170,7 +174,7 @@ void collect_write(struct fold_text *out, enum rcpt_fold_kind kind, const struct
     else if (kind == RCPT_FOLD_SUM && kept->inexact)
         write_double(out, isfinite(kept->number) ? kept->number : 0);
     else if (kind == RCPT_FOLD_SUM)
-        collect_write_integer(out, kept->integer);
+        write_decimal(out, &kept->sum);
     else
         fold_text_put(out, kept->json.at, kept->json.size);
 }

@@ -245,10 +245,8 @@ static void on_control_ready(void *context, struct rcpt_pg *pg)
 /* ---- the subscription ---- */
 
 /* Columns of the inbox cost a join in every batch: their file is used only if a rule names one. */
-static const char *file_of(const void *context)
+const char *folds_file(const struct rcpt_config *config)
 {
-    const struct folds *folds = context;
-    const struct rcpt_config *config = folds->context->config;
     const char *file = NULL;
     for (size_t index = 0; index < config->folds_count; index++) {
         const struct rcpt_fold_config *fold = &config->folds[index];
@@ -259,6 +257,12 @@ static const char *file_of(const void *context)
         file = "lane/subscribers/folds";
     }
     return file;
+}
+
+static const char *file_of(const void *context)
+{
+    const struct folds *folds = context;
+    return folds_file(folds->context->config);
 }
 
 struct folds *folds_new(struct app_context *context, struct receipts *receipts)

@@ -109,7 +109,7 @@ bool fold_text_put_value(struct fold_text *text, const struct rcpt_node *node)
     return true;
 }
 
-/* 18 digits fit an int64; sums of longer numbers go on as doubles. */
+/* 18 digits fit an int64. */
 bool fold_integer(const struct rcpt_node *node, int64_t *integer)
 {
     if (node->type != RCPT_NODE_NUMBER)

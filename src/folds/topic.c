@@ -220,7 +220,6 @@ void folds_topics_start(struct folds_topics *topics)
         .name = "folds",
         .connection = "fold-topics",
         .work = "appending events",
-        .table = "fold_progress",
         .read_positions = "positions",
         .insert_positions = "begin",
         .move_positions = "move",

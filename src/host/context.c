@@ -58,9 +58,20 @@ void app_fail(const struct app_context *context, const struct rcpt_error *error)
     context->host.fail(context->host.owner, error);
 }
 
-void app_halt(const struct app_context *context, const struct rcpt_error *error)
+/* Halted: the process lives, and says why until an operator acts. */
+void app_halt(struct app_context *context, const struct rcpt_error *error)
 {
-    context->host.halt(context->host.owner, error);
+    context->halted++;
+    app_set_reason(context->halt_reason, error);
+    rcpt_log_error("app", "stopped consuming: %s", context->halt_reason);
+    app_update_readiness(context);
+}
+
+/* The reason stays that of the last halt until all have ended. */
+void app_go_on(struct app_context *context)
+{
+    context->halted -= context->halted > 0;
+    app_update_readiness(context);
 }
 
 void app_update_readiness(const struct app_context *context)

@@ -25,7 +25,6 @@
 struct app_host { /* callbacks of the owner; `owner` is their first argument */
     void *owner;
     void (*fail)(void *owner, const struct rcpt_error *error);
-    void (*halt)(void *owner, const struct rcpt_error *error);
     void (*update_readiness)(void *owner);
     void (*check_drain)(void *owner);
     unsigned (*reasons)(const void *owner, const char *reasons[APP_MOST_REASONS]);
@@ -60,10 +59,11 @@ struct app_context {
     struct app_ticker *tickers;
     struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;
-    bool ready, was_ready;         /* as logged last; once at least */
-    bool halted;                   /* some of the work stands still until an operator acts */
-    int64_t started_ms, loaded_ms; /* the process, the configuration; since 1970 */
-    unsigned open;                 /* things that have to say that they are closed */
+    bool ready, was_ready; /* as logged last; once at least */
+    unsigned halted;       /* how much of the work stands still until an operator acts */
+    char halt_reason[APP_REASON_BYTES]; /* of the last halt */
+    int64_t started_ms, loaded_ms;      /* the process, the configuration; since 1970 */
+    unsigned open;                      /* things that have to say that they are closed */
     char instance[APP_INSTANCE_BYTES];
 };
 
@@ -82,8 +82,10 @@ void app_add_ticker(struct app_context *context, struct app_ticker *ticker);
 
 /* Logs the error and drains; the process ends with error->exit_code. */
 void app_fail(const struct app_context *context, const struct rcpt_error *error);
-/* Part of the work stands still: logs it, not ready from now on. */
-void app_halt(const struct app_context *context, const struct rcpt_error *error);
+/* Part of the work stands still: logs it, not ready until app_go_on(). */
+void app_halt(struct app_context *context, const struct rcpt_error *error);
+/* Ends one halt: what stood still goes on. */
+void app_go_on(struct app_context *context);
 /* Something may have changed that readiness depends on. */
 void app_update_readiness(const struct app_context *context);
 /* Something settled: goes on with the drain if one is under way. */

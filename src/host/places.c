@@ -213,10 +213,9 @@ void app_places_refresh(struct app_places *places)
 
 /* ---- what there is to see ---- */
 
-const struct app_places *app_places_next(const struct app_context *context,
-                                         const struct app_places *before)
+const struct app_places *app_places_next(const struct app_places *places)
 {
-    return before == NULL ? context->places : before->next;
+    return places->next;
 }
 
 const char *app_places_reader(const struct app_places *places)
@@ -270,6 +269,8 @@ bool app_places_find(const struct app_places *places, const char *topic, int32_t
 
 const char *app_places_reason(const struct app_places *places)
 {
-    return places->reason[0] != '\0' && is_fresh(places, places->surveyed_ms) ? places->reason
-                                                                              : NULL;
+    for (; places != NULL; places = places->next)
+        if (places->reason[0] != '\0' && is_fresh(places, places->surveyed_ms))
+            return places->reason;
+    return NULL;
 }

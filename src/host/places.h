@@ -41,15 +41,15 @@ void app_places_refresh(struct app_places *places);
 /* The consumer is gone: nothing is known any more. */
 void app_places_forget(struct app_places *places);
 
-/* All of the process, one after the other; `before` NULL: the first. NULL: no more. */
-const struct app_places *app_places_next(const struct app_context *context,
-                                         const struct app_places *before);
+/* The next one of the process, behind context->places; NULL: no more. */
+const struct app_places *app_places_next(const struct app_places *places);
 const char *app_places_reader(const struct app_places *places);
 /* False: there is no such one. Ordered by topic, as configured, and partition. */
 bool app_places_get(const struct app_places *places, size_t index, struct app_place *place);
 bool app_places_find(const struct app_places *places, const char *topic, int32_t partition,
                      struct app_place *place);
-/* Why the work is not done: partitions that no receiptd has. NULL: each has one, as far as known. */
+/* Why work is not done, from these on: partitions that no receiptd has. NULL: each has one, as far as
+ * known. */
 const char *app_places_reason(const struct app_places *places);
 
 #endif

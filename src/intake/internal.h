@@ -12,6 +12,7 @@
 
 #include "gateways/aggregate.h"
 #include "gateways/memory.h"
+#include "host/context.h"
 #include "intake.h"
 #include "kafka/producer.h"
 #include "postgres/arrays.h"
@@ -129,7 +130,7 @@ struct rcpt_intake {
     uv_check_t flush;
     uv_timer_t linger, tick;
     bool letters_known, kafka_healthy;
-    char kafka_reason[512];
+    char kafka_reason[APP_REASON_BYTES];
     bool ready, started, draining, closing;
     char said_reason[512];
     int64_t certificate_at_ms;

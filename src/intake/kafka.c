@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/timestamp.h"
-#include "host/context.h"
 #include "internal.h"
 
 #define NAMES_BYTES   512u
@@ -221,7 +220,9 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
 {
     struct rcpt_intake *intake = context;
     intake->kafka_healthy = healthy;
-    snprintf(intake->kafka_reason, sizeof(intake->kafka_reason), "%s", healthy ? "" : error->text);
+    intake->kafka_reason[0] = '\0';
+    if (!healthy)
+        app_set_reason(intake->kafka_reason, error);
     intake_update_readiness(intake);
 }
 
@@ -234,6 +235,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         config->intake.topic != NULL ? config->intake.topic : config->kafka.topics[0],
         config->intake.dead_letter_topic,
     };
+    static const char *const keys[] = {"intake.topic", "intake.dead_letter_topic"};
     struct rcpt_kafka_property *properties = app_kafka_properties(config);
     struct rcpt_producer_settings settings = {
         .loop = intake->loop,
@@ -242,6 +244,7 @@ bool intake_start_producer(struct rcpt_intake *intake, struct rcpt_error *error)
         .property_count = config->kafka.properties_count,
         .topics = topics,
         .topic_count = 2,
+        .topic_keys = keys,
         .compression = config->intake.compression,
         .budget_bytes = config->intake.memory_bytes,
         .max_record_bytes = config->intake.limits.body_bytes > config->intake.max_bytes

@@ -81,3 +81,23 @@ void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_e
     else if (strcmp(error->code, rd_kafka_err2name(RD_KAFKA_RESP_ERR__TRANSPORT)) == 0)
         advise_on_disconnect(settings, error);
 }
+
+/* Trouble with a topic names the key under which the configuration names it, and what a producer
+ * may lack. The error's text begins with the topic. */
+void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error)
+{
+    const char *key = "the step of pipelines that produces to it";
+    for (size_t i = 0; settings->topic_keys != NULL && i < settings->topic_count; i++) {
+        size_t size = strlen(settings->topics[i]);
+        if (strncmp(error->text, settings->topics[i], size) == 0 && error->text[size] == ':')
+            key = settings->topic_keys[i];
+    }
+    if (strcmp(error->code, rd_kafka_err2name(RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART)) == 0 ||
+        strcmp(error->code, rd_kafka_err2name(RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC)) == 0)
+        rcpt_error_hint(error, "create the topic, or correct %s", key);
+    else if (strcmp(error->code, rd_kafka_err2name(RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION)) == 0)
+        rcpt_error_hint(error, "the topic's name is not valid: correct %s", key);
+    else if (strcmp(error->code, rd_kafka_err2name(RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED)) ==
+             0)
+        rcpt_error_hint(error, "grant WRITE and DESCRIBE on the topic to receiptd's user");
+}

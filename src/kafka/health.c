@@ -125,7 +125,7 @@ static void log_limited(struct rcpt_kafka *kafka, const struct rcpt_error *error
     slot->at_ms = now > 0 ? now : 1;
     slot->suppressed = 0;
     rcpt_log_warn("kafka", "%s [%s]%s%s%s", error->text, error->code, repeated,
-                  error->hint[0] != '\0' ? "; hint: " : "", error->hint);
+                  error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
 }
 
 /* None of the three kinds of trouble, and not failed for good. */
@@ -222,7 +222,7 @@ void rcpt_kafka_fatal(struct rcpt_kafka *kafka, const struct rcpt_error *error)
     kafka->health.fatal = true;
     kafka->polling = false;
     rcpt_log_error("kafka", "%s [%s]%s%s", error->text, error->code,
-                   error->hint[0] != '\0' ? "; hint: " : "", error->hint);
+                   error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
     report_trouble(kafka, error);
 }
 

@@ -56,10 +56,14 @@ static bool find_ends(struct reading *reading, int32_t count)
     reading->places = rd_kafka_topic_partition_list_new(count);
     for (int32_t partition = 0; partition < count; partition++) {
         int64_t low, high;
+        if (reading->history->from_offset && partition != reading->history->partition)
+            continue;
         rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
             reading->handle, reading->history->topic, partition, &low, &high, CALL_MS);
         if (code != RD_KAFKA_RESP_ERR_NO_ERROR)
             return fail(reading, code);
+        if (reading->history->from_offset && reading->history->offset > low)
+            low = reading->history->offset;
         reading->ends[partition] = high;
         reading->open += high > low;
         if (high > low)

@@ -9,6 +9,9 @@ struct rcpt_kafka_history {
     const char *brokers, *topic;
     const struct rcpt_kafka_property *properties;
     size_t property_count;
+    bool from_offset; /* only `partition`, from `offset` on */
+    int32_t partition;
+    int64_t offset;
     void *context;
     /* False: enough. Borrowed for the call. */
     bool (*on_message)(void *context, const struct rcpt_kafka_message *message);

@@ -24,6 +24,7 @@
 #include "base/backoff.h"
 #include "base/log.h"
 #include "consumer.h"
+#include "producer.h"
 #include "worker.h"
 
 enum partition_state {
@@ -204,6 +205,7 @@ rd_kafka_conf_t *rcpt_transactor_conf_new(const struct rcpt_transactor_settings 
 /* advice.c */
 /* Replaces the hint of an error of TLS or of a password by one that names what is set. */
 void rcpt_kafka_advise(const struct rcpt_kafka_settings *settings, struct rcpt_error *error);
+void rcpt_producer_advise(const struct rcpt_producer_settings *settings, struct rcpt_error *error);
 
 /* assignment.c */
 struct partition *rcpt_kafka_find(const struct rcpt_kafka *kafka, const char *topic,

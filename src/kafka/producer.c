@@ -78,7 +78,7 @@ static bool open_handle(struct rcpt_producer *producer, struct rcpt_error *error
     return true;
 }
 
-/* The owner is called at transitions; the log repeats trouble every ten seconds. */
+/* The log repeats trouble every ten seconds; the owner is called then and at transitions. */
 static void report_health(struct rcpt_producer *producer, bool healthy,
                           const struct rcpt_error *error)
 {
@@ -86,11 +86,11 @@ static void report_health(struct rcpt_producer *producer, bool healthy,
     if (!healthy && (producer->healthy || now - producer->logged_at_ms >= LOG_AGAIN_MS)) {
         producer->logged_at_ms = now;
         rcpt_log_warn("kafka", "producer: %s [%s]%s%s", error->text, error->code,
-                      error->hint[0] != '\0' ? "; hint: " : "", error->hint);
+                      error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
     } else if (healthy && !producer->healthy) {
         rcpt_log_info("kafka", "producer: records are acknowledged");
     }
-    if (producer->healthy == healthy)
+    if (producer->healthy == healthy && producer->logged_at_ms != now)
         return;
     producer->healthy = healthy;
     producer->callbacks.on_health(producer->callbacks.context, healthy, error);
@@ -161,7 +161,8 @@ static void on_delivery(struct rcpt_producer *producer, const rd_kafka_message_t
     rcpt_kafka_describe(&error, message->err, rd_kafka_topic_name(message->rkt), NULL);
     if (is_refusal(message->err))
         error.decision = RCPT_DECISION_REJECT;
-    else
+    rcpt_producer_advise(&producer->settings, &error);
+    if (error.decision != RCPT_DECISION_REJECT)
         report_health(producer, false, &error);
     producer->callbacks.on_delivered(producer->callbacks.context, message->_private, &error);
 }
@@ -230,9 +231,10 @@ static void lookup_done(struct rcpt_kafka_job *job, bool in_time)
         producer->counts[i] = lookup->counts[i];
         producer->callbacks.on_partitions(producer->callbacks.context, i, lookup->counts[i]);
     }
-    if (!known)
+    if (!known) {
+        rcpt_producer_advise(&producer->settings, &lookup->error);
         report_health(producer, false, &lookup->error);
-    else if (producer->records == 0)
+    } else if (producer->records == 0)
         report_health(producer, true, NULL);
 }
 

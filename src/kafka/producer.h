@@ -45,7 +45,7 @@ struct rcpt_producer_callbacks {
     void (*on_round)(void *context); /* after some deliveries; NULL: not called */
     /* Partitions of a topic: when first known, and when their number changes. 0: no such topic. */
     void (*on_partitions)(void *context, size_t topic, int32_t count);
-    /* Transitions, already logged. */
+    /* Transitions, and each trouble that is logged. */
     void (*on_health)(void *context, bool healthy, const struct rcpt_error *error);
     void (*on_closed)(void *context);
 };
@@ -57,6 +57,8 @@ struct rcpt_producer_settings {
     size_t property_count;
     const char *const *topics;
     size_t topic_count;
+    /* Where the configuration names each topic, for hints; static. NULL: in pipelines. */
+    const char *const *topic_keys;
     const char *compression; /* none, gzip, snappy, lz4, zstd */
     size_t budget_bytes;
     size_t max_record_bytes;

@@ -294,12 +294,12 @@ static void set_place(struct rcpt_metrics *metrics, const char *reader,
 static void collect_places(struct measure *measure)
 {
     struct rcpt_metrics *metrics = measure->context->metrics;
-    const struct app_places *places = NULL;
     struct app_place place;
     for (unsigned metric = RCPT_METRIC_TOPIC_PARTITIONS; metric <= RCPT_METRIC_PLACE_OWNED;
          metric++)
         rcpt_metrics_begin(metrics, metric);
-    while ((places = app_places_next(measure->context, places)) != NULL)
+    for (const struct app_places *places = measure->context->places; places != NULL;
+         places = app_places_next(places))
         for (size_t index = 0; app_places_get(places, index, &place); index++)
             set_place(metrics, app_places_reader(places), &place);
     for (unsigned metric = RCPT_METRIC_TOPIC_PARTITIONS; metric <= RCPT_METRIC_PLACE_OWNED;
@@ -330,7 +330,7 @@ static void collect_state(struct measure *measure)
                      RCPT_LABELS(RCPT_VERSION, rcpt_kafka_version(), config_hash), 1);
     rcpt_metrics_end(context->metrics, RCPT_METRIC_BUILD);
     set(measure, RCPT_METRIC_READY, context->ready);
-    set(measure, RCPT_METRIC_HALTED, context->halted);
+    set(measure, RCPT_METRIC_HALTED, context->halted > 0);
     set(measure, RCPT_METRIC_PAUSED, receipts_hold(measure->receipts) != RECEIPTS_HOLD_NONE);
     set(measure, RCPT_METRIC_LAST_RELOAD, (double)context->loaded_ms / 1000);
     set(measure, RCPT_METRIC_LAST_COMMIT, (double)measure_last_commit_ms(measure) / 1000);

@@ -49,11 +49,11 @@ static void write_place(struct rcpt_json *json, const char *reader, const struct
 /* All partitions of all topics, whoever has them. */
 void places_write(const struct app_context *context, struct rcpt_json *json)
 {
-    const struct app_places *places = NULL;
     struct app_place place;
     rcpt_json_key(json, "topics");
     rcpt_json_begin_array(json);
-    while ((places = app_places_next(context, places)) != NULL)
+    for (const struct app_places *places = context->places; places != NULL;
+         places = app_places_next(places))
         for (size_t index = 0; app_places_get(places, index, &place); index++)
             write_place(json, app_places_reader(places), &place);
     rcpt_json_end_array(json);
@@ -90,7 +90,7 @@ static void print_places(const struct app_places *places, FILE *out)
 
 void places_print(const struct app_context *context, FILE *out)
 {
-    const struct app_places *places = NULL;
-    while ((places = app_places_next(context, places)) != NULL)
+    for (const struct app_places *places = context->places; places != NULL;
+         places = app_places_next(places))
         print_places(places, out);
 }

@@ -91,7 +91,7 @@ static bool apply(const struct reload_settings *parts, struct rcpt_config *fresh
     parts->apply_intake(parts->intake_context);
     if (concerns_actions(changes))
         return actions_reload(parts->actions, error);
-    actions_enable(parts->actions);
+    actions_apply_config(parts->actions);
     return true;
 }
 
@@ -111,6 +111,8 @@ static bool take_over(struct attempt *attempt, FILE *out)
     }
     if (!endpoints_reload(parts->endpoints, &error)) {
         fprintf(out, "refused: http.tls_certificate: %s\n", error.text);
+        if (error.hint[0] != '\0')
+            fprintf(out, "HINT: %s\n", error.hint);
         return false;
     }
     if (attempt->fresh->postgres.connections > config->lanes) {
@@ -126,14 +128,19 @@ static bool take_over(struct attempt *attempt, FILE *out)
 }
 
 /* A failure after taking over, such as that of actions, does not bring the old configuration back.
- * One line of the log for each line of the text. */
+ * One line of the log for each line of the text; but a refusal and its hint are one. */
 void reload_log_result(bool good, const char *text)
 {
-    bool refused = strncmp(text, "refused: ", 9) == 0;
+    if (strncmp(text, "refused: ", 9) == 0) {
+        int size = (int)strcspn(text, "\n");
+        const char *hint = text + size + (text[size] == '\n');
+        rcpt_log_error("operate", "reload: %.*s; the configuration stays as it was%s%.*s", size,
+                       text, hint[0] != '\0' ? "; " : "", (int)strcspn(hint, "\n"), hint);
+        return;
+    }
     while (*text != '\0') {
         int size = (int)strcspn(text, "\n");
-        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s%s", size, text,
-                 refused ? "; the configuration stays as it was" : "");
+        rcpt_log(good ? RCPT_LOG_INFO : RCPT_LOG_ERROR, "operate", "reload: %.*s", size, text);
         text += size + (text[size] == '\n');
     }
 }

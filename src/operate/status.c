@@ -248,7 +248,7 @@ void status_write(const struct status *status, struct rcpt_json *json)
     rcpt_json_key(json, "readiness");
     status_write_readiness(status, json);
     text(json, "hold", hold_name(receipts_hold(status->receipts)));
-    flag(json, "halted", status->context->halted);
+    flag(json, "halted", status->context->halted > 0);
     flag(json, "stopping", app_is_stopping(status->context));
     write_kafka(status, json);
     write_assignment(status, json);

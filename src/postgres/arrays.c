@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "connection.h"
 
@@ -35,8 +36,7 @@ struct parameter {
 };
 
 struct rcpt_pg_encoder {
-    uint8_t *bytes;
-    size_t used, capacity;
+    struct rcpt_buffer buffer;
     struct parameter *parameters;
     int count, parameter_capacity;
     size_t missing;  /* elements that the array being built still lacks */
@@ -54,7 +54,7 @@ void rcpt_pg_encoder_free(struct rcpt_pg_encoder *encoder)
 {
     if (encoder == NULL)
         return;
-    free(encoder->bytes);
+    rcpt_buffer_free(&encoder->buffer);
     free(encoder->parameters);
     free(encoder->values);
     free(encoder->lengths);
@@ -65,29 +65,19 @@ void rcpt_pg_encoder_free(struct rcpt_pg_encoder *encoder)
 /* A buffer that one large batch has made large goes back to the allocator. */
 void rcpt_pg_encoder_reset(struct rcpt_pg_encoder *encoder)
 {
-    encoder->used = 0;
+    encoder->buffer.size = 0;
     encoder->count = 0;
     encoder->missing = 0;
-    if (encoder->capacity > KEEP_BYTES) {
-        free(encoder->bytes);
-        encoder->bytes = NULL;
-        encoder->capacity = 0;
-    }
+    if (encoder->buffer.capacity > KEEP_BYTES)
+        rcpt_buffer_free(&encoder->buffer);
 }
 
 /* PostgreSQL takes at most 1 GiB for a message, so int is wide enough for every size. */
 static uint8_t *reserve(struct rcpt_pg_encoder *encoder, size_t size)
 {
-    RCPT_ASSERT(size <= INT_MAX && encoder->used <= INT_MAX);
-    if (encoder->bytes == NULL || encoder->capacity - encoder->used < size) {
-        size_t capacity = encoder->capacity > 0 ? encoder->capacity : 4096;
-        while (capacity - encoder->used < size)
-            capacity *= 2;
-        encoder->bytes = rcpt_realloc(encoder->bytes, capacity);
-        encoder->capacity = capacity;
-    }
-    uint8_t *place = encoder->bytes + encoder->used;
-    encoder->used += size;
+    RCPT_ASSERT(size <= INT_MAX && encoder->buffer.size <= INT_MAX);
+    uint8_t *place = (uint8_t *)rcpt_buffer_reserve(&encoder->buffer, size);
+    encoder->buffer.size += size;
     return place;
 }
 
@@ -130,7 +120,7 @@ static struct parameter *begin_parameter(struct rcpt_pg_encoder *encoder)
     if (encoder->count == encoder->parameter_capacity)
         grow_parameters(encoder);
     encoder->count++;
-    *current(encoder) = (struct parameter){.offset = encoder->used};
+    *current(encoder) = (struct parameter){.offset = encoder->buffer.size};
     return current(encoder);
 }
 
@@ -218,7 +208,7 @@ uint8_t *rcpt_pg_add_timestamp_array(struct rcpt_pg_encoder *encoder, size_t cou
 /* All announced elements are written, and none more. */
 void rcpt_pg_end_array(const struct rcpt_pg_encoder *encoder, const uint8_t *place)
 {
-    RCPT_ASSERT(place == encoder->bytes + encoder->used);
+    RCPT_ASSERT((const char *)place == encoder->buffer.bytes + encoder->buffer.size);
 }
 
 /* Space for one element behind its length. */
@@ -246,7 +236,8 @@ void rcpt_pg_put_bytes(struct rcpt_pg_encoder *encoder, const void *bytes, size_
 void rcpt_pg_put_null(struct rcpt_pg_encoder *encoder)
 {
     write_int4(put_element(encoder, 0) - sizeof(int32_t), -1);
-    write_int4(encoder->bytes + current(encoder)->offset + HAS_NULL_OFFSET, 1);
+    char *header = encoder->buffer.bytes + current(encoder)->offset;
+    write_int4((uint8_t *)header + HAS_NULL_OFFSET, 1);
 }
 
 void rcpt_pg_put_int2(struct rcpt_pg_encoder *encoder, int16_t value)
@@ -324,7 +315,7 @@ static const char *value_at(const struct rcpt_pg_encoder *encoder,
 {
     if (parameter->is_null)
         return NULL;
-    return parameter->size > 0 ? (const char *)encoder->bytes + parameter->offset : "";
+    return parameter->size > 0 ? encoder->buffer.bytes + parameter->offset : "";
 }
 
 /* Pointers into the buffer, valid until the next call of this encoder. */

@@ -48,20 +48,26 @@ static const struct source {
     struct rcpt_pg_statement statement;
     const struct piece *pieces;
 } sources[] = {
-    {{.name = "fence"}, NULL},       {{.name = "apply", .must_use_index_on = INBOX}, apply_pieces},
-    {{.name = "insert"}, NULL},      {{.name = "letters"}, NULL},
-    {{.name = "probe_abort"}, NULL}, {{.name = "wake", .must_use_index_on = INBOX}, wake_pieces},
-    {{.name = "discard"}, NULL},     {{.name = "expire"}, NULL},
-    {{.name = "positions"}, NULL},   {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
+    {{.name = "fence"}, NULL},
+    {{.name = "apply", .must_use_index_on = INBOX}, apply_pieces},
+    {{.name = "letters"}, NULL},
+    {{.name = "probe_abort"}, NULL},
+    {{.name = "wake", .must_use_index_on = INBOX}, wake_pieces},
+    {{.name = "discard"}, NULL},
+    {{.name = "expire"}, NULL},
+    {{.name = "positions"}, NULL},
+    {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
+static const struct source insert = {{.name = "insert", .must_use_index_on = INBOX}, NULL};
 
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
+#define MOST_STATEMENTS (STATEMENT_COUNT + 2) /* insert and apply_unsubscribed */
 
 struct rcpt_lane_statements {
-    struct rcpt_pg_statement list[STATEMENT_COUNT + 1]; /* and apply_unsubscribed */
-    char *texts[STATEMENT_COUNT + 1];
+    struct rcpt_pg_statement list[MOST_STATEMENTS];
+    char *texts[MOST_STATEMENTS];
     size_t count;
 };
 
@@ -110,24 +116,23 @@ static void add_statement(struct rcpt_lane_statements *statements, const struct 
     statements->list[index].sql = statements->texts[index];
 }
 
-/* The texts live as long as the list, since connections prepare them again after each reconnect. */
-struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *subscribers, size_t count)
+/* The texts live as long as the list, since connections prepare them again after each reconnect. One
+ * subscriber at most is selective, so one more form of apply is enough. */
+struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant)
 {
     struct rcpt_lane_statements *statements = rcpt_calloc(1, sizeof(*statements));
-    const struct composition composition = {subscribers, count, count > 0 ? SUBSCRIBED : PLAIN};
+    struct composition composition = {variant->subscribers, variant->count,
+                                      variant->count > 0 ? SUBSCRIBED : PLAIN};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
+    if (variant->inserts_unknown)
+        add_statement(statements, &insert, &composition);
+    if (variant->selective) {
+        composition.count--;
+        composition.when = (composition.count > 0 ? SUBSCRIBED : PLAIN) | UNSUBSCRIBED;
+        add_statement(statements, &unsubscribed, &composition);
+    }
     return statements;
-}
-
-/* One subscriber at most is selective, so one more statement is enough. */
-void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
-                                           const char *const *subscribers, size_t count)
-{
-    const struct composition composition = {subscribers, count,
-                                            (count > 0 ? SUBSCRIBED : PLAIN) | UNSUBSCRIBED};
-    RCPT_ASSERT(statements->count == STATEMENT_COUNT);
-    add_statement(statements, &unsubscribed, &composition);
 }
 
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements)

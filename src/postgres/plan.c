@@ -1,9 +1,10 @@
 /* Reads what EXPLAIN prints about a prepared statement: whether it reaches its table by an index.
- * Pure; setup.c calls it for the statements that must not scan the inbox.
+ * Pure; setup.c and session_check.c call it for the statements that must not scan the inbox.
  */
 #include "plan.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,13 +27,23 @@ static bool names_relation(const char *after_on, const char *relation)
            (after_on[length] == ' ' || after_on[length] == '\0');
 }
 
+/* Parts of the statement itself, whose names may be those of a table. */
+static bool is_part(const char *node)
+{
+    static const char *const parts[] = {"CTE ", "Subquery ", "Function ", "Values "};
+    for (size_t index = 0; index < sizeof(parts) / sizeof(parts[0]); index++)
+        if (strncmp(node, parts[index], strlen(parts[index])) == 0)
+            return true;
+    return false;
+}
+
 /* `Index Scan using i on message_inbox m  (cost=…)`: a scan of one of the relations? */
 static bool scans(const char *node, const char *const *relations, size_t relation_count)
 {
     const char *scan = strstr(node, "Scan");
     const char *after = scan != NULL ? strstr(scan, " on ") : NULL;
     const char *cost = strstr(node, "  (cost=");
-    if (after == NULL || (cost != NULL && after > cost))
+    if (after == NULL || (cost != NULL && after > cost) || is_part(node))
         return false;
     for (size_t index = 0; index < relation_count; index++)
         if (names_relation(after + 4, relations[index]))
@@ -82,4 +93,60 @@ enum rcpt_plan rcpt_plan_check(const char *const *lines, size_t line_count,
             worst = found;
     }
     return worst;
+}
+
+/* ---- what is asked and said ---- */
+
+/* The name itself, what a view reads, partitions. */
+const char rcpt_plan_relations_sql[] =
+    "WITH RECURSIVE behind(oid) AS ("
+    " SELECT coalesce(to_regclass(quote_ident($1)), to_regclass($1))::oid"
+    " UNION SELECT next.oid FROM behind, LATERAL ("
+    "  SELECT d.refobjid FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass"
+    "   AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass WHERE w.ev_class = behind.oid"
+    "  UNION ALL SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = behind.oid) next(oid)"
+    ") SELECT quote_ident(c.relname) FROM behind JOIN pg_class c USING (oid)"
+    " WHERE c.relkind IN ('r', 'p', 'f', 'm')";
+
+char *rcpt_plan_explain(const char *name, int parameter_count)
+{
+    size_t bytes = strlen(name) + (size_t)parameter_count * 6 + 64;
+    char *sql = rcpt_malloc(bytes);
+    RCPT_ASSERT(strchr(name, '"') == NULL);
+    int used = snprintf(sql, bytes, "EXPLAIN EXECUTE \"%s\"", name);
+    for (int index = 0; index < parameter_count; index++)
+        used += snprintf(sql + used, bytes - (size_t)used, index == 0 ? "(NULL" : ", NULL");
+    snprintf(sql + used, bytes - (size_t)used, parameter_count > 0 ? ")" : "");
+    return sql;
+}
+
+/* A plan without the index would scan the inbox for each batch. */
+void rcpt_plan_refuse(struct rcpt_error *error, const struct rcpt_pg_statement *statement,
+                      enum rcpt_plan plan)
+{
+    if (plan == RCPT_PLAN_ABSENT)
+        rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDPLAN",
+                       "plan of statement \"%s\" does not reach %s", statement->name,
+                       statement->must_use_index_on);
+    else
+        rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDPLAN",
+                       "statement \"%s\" would scan %s sequentially", statement->name,
+                       statement->must_use_index_on);
+    rcpt_error_hint(error,
+                    plan == RCPT_PLAN_ABSENT
+                        ? "a row-level security that hides all rows of %s does this: give the role "
+                          "a policy or BYPASSRLS"
+                        : "%s needs an index on the message id; run analyze",
+                    statement->must_use_index_on);
+}
+
+/* Code, decision and hint stay those of the cause, except that nothing was altered meanwhile. */
+void rcpt_plan_unprepared(struct rcpt_error *error, const char *name)
+{
+    if (strcmp(error->code, "0A000") == 0)
+        rcpt_error_hint(error, "receiptd check-config --connect says what the inbox lacks");
+    char cause[sizeof(error->text)];
+    memcpy(cause, error->text, sizeof(cause));
+    snprintf(error->text, sizeof(error->text), "statement \"%s\" cannot be prepared: %.400s", name,
+             cause);
 }

@@ -14,7 +14,8 @@
 
 #include "base/error.h"
 
-struct rcpt_pg_params; /* connection.h */
+struct rcpt_pg_params;    /* connection.h */
+struct rcpt_pg_statement; /* likewise */
 struct rcpt_session;
 struct rcpt_session_rows; /* the result of one statement; owned by the caller */
 
@@ -54,6 +55,12 @@ RCPT_MUST_CHECK bool rcpt_session_begin(struct rcpt_session *session, const char
                                         struct rcpt_error *error);
 RCPT_MUST_CHECK bool rcpt_session_commit(struct rcpt_session *session, struct rcpt_error *error);
 void rcpt_session_rollback(struct rcpt_session *session);
+
+/* Within a transaction: prepares and plans each statement as a connection of the daemon does, with
+ * this session's rights, and forgets it again. The first that cannot be is the error. */
+RCPT_MUST_CHECK bool rcpt_session_check_statements(struct rcpt_session *session,
+                                                   const struct rcpt_pg_statement *statements,
+                                                   size_t count, struct rcpt_error *error);
 
 /* ---- rows; texts are valid until the rows are freed ---- */
 size_t rcpt_session_rows_count(const struct rcpt_session_rows *rows);

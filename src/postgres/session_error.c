@@ -15,13 +15,12 @@ static int exit_code_of(const char *sqlstate)
         const char *prefix;
         int exit_code;
     } rows[] = {
-        {"08", EX_UNAVAILABLE}, {"28", EX_NOPERM},       {"3D000", EX_CONFIG},
-        {"3F000", EX_CONFIG},   {"42501", EX_NOPERM},    {"42P01", EX_CONFIG},
-        {"42703", EX_CONFIG},   {"42804", EX_CONFIG},    {"23502", EX_CONFIG},
-        {"P0002", EX_NOINPUT},
-        {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE}, {"25006", EX_UNAVAILABLE},
-        {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},  {"55P03", EX_TEMPFAIL},
-        {"57014", EX_TEMPFAIL},
+        {"08", EX_UNAVAILABLE},    {"28", EX_NOPERM},      {"3D000", EX_CONFIG},
+        {"3F000", EX_CONFIG},      {"42501", EX_NOPERM},   {"42P01", EX_CONFIG},
+        {"42703", EX_CONFIG},      {"42804", EX_CONFIG},   {"23502", EX_CONFIG},
+        {"P0002", EX_NOINPUT},     {"53", EX_UNAVAILABLE}, {"57P", EX_UNAVAILABLE},
+        {"25006", EX_UNAVAILABLE}, {"40001", EX_TEMPFAIL}, {"40P01", EX_TEMPFAIL},
+        {"55P03", EX_TEMPFAIL},    {"57014", EX_TEMPFAIL},
     };
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++) {
         if (strncmp(sqlstate, rows[index].prefix, strlen(rows[index].prefix)) == 0)

@@ -23,17 +23,6 @@ static const char identity_sql[] =
     " CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())"
     " ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END";
 
-/* The tables behind a name: itself, what a view reads, partitions; as EXPLAIN prints them. */
-static const char relations_sql[] =
-    "WITH RECURSIVE behind(oid) AS ("
-    " SELECT coalesce(to_regclass(quote_ident($1)), to_regclass($1))::oid"
-    " UNION SELECT next.oid FROM behind, LATERAL ("
-    "  SELECT d.refobjid FROM pg_rewrite w JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass"
-    "   AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass WHERE w.ev_class = behind.oid"
-    "  UNION ALL SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = behind.oid) next(oid)"
-    ") SELECT quote_ident(c.relname) FROM behind JOIN pg_class c USING (oid)"
-    " WHERE c.relkind IN ('r', 'p', 'f', 'm')";
-
 static bool send_sql(struct rcpt_pg *pg, const char *sql, const char *argument)
 {
     return PQsendQueryParams(pg->conn, sql, argument != NULL ? 1 : 0, NULL, &argument, NULL, NULL,
@@ -180,25 +169,12 @@ static const struct rcpt_pg_statement *checked_statement(const struct rcpt_pg *p
             return statement;
 }
 
-/* A plan without the index would scan the inbox for each batch: refusing to start is safer. */
+/* Refusing to start is safer than a scan for each batch. */
 static void refuse_plan(struct rcpt_pg *pg, const struct rcpt_pg_statement *statement,
                         enum rcpt_plan plan)
 {
     struct rcpt_error error;
-    if (plan == RCPT_PLAN_ABSENT)
-        rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDPLAN",
-                       "plan of statement \"%s\" does not reach %s", statement->name,
-                       statement->must_use_index_on);
-    else
-        rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDPLAN",
-                       "statement \"%s\" would scan %s sequentially", statement->name,
-                       statement->must_use_index_on);
-    rcpt_error_hint(&error,
-                    plan == RCPT_PLAN_ABSENT
-                        ? "a row-level security that hides all rows of %s does this: give the role "
-                          "a policy or BYPASSRLS"
-                        : "%s needs an index on the message id; run analyze",
-                    statement->must_use_index_on);
+    rcpt_plan_refuse(&error, statement, plan);
     rcpt_pg_fail(pg, &error);
 }
 
@@ -248,16 +224,9 @@ static void on_plans(void *context, struct rcpt_pg_rows *const *rows, size_t row
         rcpt_pg_raise(pg, RCPT_PG_EVENT_SET_UP, NULL);
 }
 
-/* With NULL for each parameter: plans are generic, so values do not matter. */
 static bool send_explain(struct rcpt_pg *pg, const char *name, int parameter_count)
 {
-    size_t bytes = strlen(name) + (size_t)parameter_count * 6 + 64;
-    char *sql = rcpt_malloc(bytes);
-    RCPT_ASSERT(strchr(name, '"') == NULL);
-    int used = snprintf(sql, bytes, "EXPLAIN EXECUTE \"%s\"", name);
-    for (int index = 0; index < parameter_count; index++)
-        used += snprintf(sql + used, bytes - (size_t)used, index == 0 ? "(NULL" : ", NULL");
-    snprintf(sql + used, bytes - (size_t)used, parameter_count > 0 ? ")" : "");
+    char *sql = rcpt_plan_explain(name, parameter_count);
     bool sent = send_sql(pg, sql, NULL);
     free(sql);
     return sent;
@@ -272,7 +241,7 @@ static bool send_plan_checks(struct rcpt_pg *pg)
         const struct rcpt_pg_statement *statement = &pg->settings.statements[index];
         if (statement->must_use_index_on == NULL)
             continue;
-        sent = send_sql(pg, relations_sql, statement->must_use_index_on) &&
+        sent = send_sql(pg, rcpt_plan_relations_sql, statement->must_use_index_on) &&
                send_explain(pg, statement->name, pg->parameter_counts[number++]);
     }
     return sent && send_sync(pg, 1 + 2 * pg->check_count, on_plans);
@@ -280,12 +249,10 @@ static bool send_plan_checks(struct rcpt_pg *pg)
 
 static void refuse_statement(struct rcpt_pg *pg, size_t index, const struct rcpt_error *cause)
 {
-    struct rcpt_error error;
-    const char *name = index < pg->settings.statement_count ? pg->settings.statements[index].name
-                                                            : "(description)";
-    rcpt_error_set(&error, RCPT_DECISION_RECONNECT, cause->code,
-                   "statement \"%s\" cannot be prepared: %s", name, cause->text);
-    rcpt_error_hint(&error, "%s", cause->hint);
+    struct rcpt_error error = *cause;
+    rcpt_plan_unprepared(&error, index < pg->settings.statement_count
+                                     ? pg->settings.statements[index].name
+                                     : "(description)");
     rcpt_pg_fail(pg, &error);
 }
 

@@ -10,18 +10,23 @@
 #include "connection.h"
 #include "core/engine.h"
 
-/* Statements to prepare on a lane's connections. `subscribers` are names of embedded files, such as
- * "lane/subscribers/folds", which become part of apply and wake. A subscriber's file sees the rows
- * of that transaction: `u` (id, org, campaign, old, new, gained, link), one per changed message;
- * `changed` (org, campaign, old, new, gained, n, link), which is `u` in groups (a group may come in
- * several rows); `steps` (old, new, gained, code, delta), what each kind of transition does to the
- * counters. Parameters are out of its reach: the two statements number them differently. The result
- * must outlive the connections. */
-struct rcpt_lane_statements *rcpt_lane_statements_new(const char *const *subscribers, size_t count);
-/* Once at most: apply_unsubscribed, with these subscribers only, for batches in which the selective
- * one has nothing (rcpt_lane_sender_set_subscription). */
-void rcpt_lane_statements_add_unsubscribed(struct rcpt_lane_statements *statements,
-                                           const char *const *subscribers, size_t count);
+/* Who subscribes to transitions, and what else the statements of a lane depend on. `subscribers` are
+ * names of embedded files, such as "lane/subscribers/folds", which become part of apply and wake. A
+ * subscriber's file sees the rows of that transaction: `u` (id, org, campaign, old, new, gained, at,
+ * link), one per changed message, `changed` (org, campaign, old, new, gained, n, link), which is `u` in
+ * groups (a group may come in several rows); `steps` (old, new, gained, code, delta), what each kind
+ * of transition does to the counters. Parameters are out of its reach: the two
+ * statements number them differently. */
+struct rcpt_lane_variant {
+    const char *const *subscribers;
+    size_t count;
+    bool selective;       /* the last one is: there is also apply_unsubscribed, without it, for
+                             batches in which it has nothing (rcpt_lane_sender_set_subscription) */
+    bool inserts_unknown; /* the policy that makes rows, which not every inbox allows */
+};
+
+/* Statements to prepare on a lane's connections. The result must outlive the connections. */
+struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_variant *variant);
 void rcpt_lane_statements_free(struct rcpt_lane_statements *statements); /* NULL is fine */
 const struct rcpt_pg_statement *rcpt_lane_statements_list(
     const struct rcpt_lane_statements *statements, size_t *count);

@@ -57,10 +57,14 @@ static void make_statements(struct lanes *lanes)
 {
     struct subscribers_files *files = &lanes->files;
     *files = subscribers_read_files(lanes->receipts);
+    const struct rcpt_config *config = lanes->receipts->context->config;
+    const struct rcpt_lane_variant variant = {.subscribers = files->all,
+                                              .count = files->count,
+                                              .selective = files->selective,
+                                              .inserts_unknown =
+                                                  config->unknown == RCPT_UNKNOWN_INSERT};
     rcpt_lane_statements_free(lanes->statements);
-    lanes->statements = rcpt_lane_statements_new(files->all, files->count);
-    if (files->selective)
-        rcpt_lane_statements_add_unsubscribed(lanes->statements, files->all, files->count - 1);
+    lanes->statements = rcpt_lane_statements_new(&variant);
 }
 
 /* The form without the selective subscriber's file is prepared only where there is one. */

@@ -246,10 +246,10 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
 /* What an operator should know about an assignment; the machine itself logs nothing. */
 static void note(void *context, const struct rcpt_assignment_note *note)
 {
+    const struct receipts *receipts = context;
     const char *topic = note->topic;
     int32_t partition = note->partition;
     long long first = note->first, last = note->last;
-    (void)context;
     switch (note->event) {
     case RCPT_NOTE_LOW_UNKNOWN:
         rcpt_log_warn("receipts", "topic %s partition %d: its first offset cannot be read yet",
@@ -284,6 +284,12 @@ static void note(void *context, const struct rcpt_assignment_note *note)
                       "topic %s partition %d brought nothing after the rewind: assigning it again "
                       "at %lld",
                       topic, partition, first);
+        break;
+    case RCPT_NOTE_WENT_ON:
+        if (topic != NULL)
+            rcpt_log_info("receipts", "topic %s partition %d stands still no longer", topic,
+                          partition);
+        app_go_on(receipts->context);
         break;
     }
 }
@@ -321,8 +327,22 @@ void positions_start(struct receipts *receipts)
     receipts->assignment = rcpt_assignment_new(&settings, &ports, receipts->engine);
 }
 
+/* Somebody has set the position of a partition that stands still: the survey sees it, also while
+ * its lanes are busy with other partitions. */
+static void go_on_where_set(struct receipts *receipts)
+{
+    struct app_place place;
+    for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts->engine); slot++)
+        if (rcpt_assignment_stands_still(receipts->assignment, slot) &&
+            app_places_find(receipts->places, rcpt_engine_slot_topic(receipts->engine, slot),
+                            rcpt_engine_slot_partition(receipts->engine, slot), &place) &&
+            place.position >= 0 && place.position != rcpt_engine_committed(receipts->engine, slot))
+            rcpt_assignment_refresh(receipts->assignment, slot, app_now(receipts->context));
+}
+
 void positions_tick(struct receipts *receipts)
 {
+    go_on_where_set(receipts);
     rcpt_assignment_tick(receipts->assignment, app_now(receipts->context));
 }
 

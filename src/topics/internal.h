@@ -29,6 +29,7 @@ struct topics_partition {
     int64_t rewound_from;  /* records from here on are dropped until one below came; 0: none */
     int64_t rewound_at_ms; /* without a record for REWIND_MS: assigned again, then it is a gap */
     unsigned rewinds;
+    bool stands_still; /* its log ends below the position: until an operator has set it */
 };
 
 struct topics_reader {

@@ -3,6 +3,7 @@
  * serial of the assignment or resync. Called by reader.c and batch.c. */
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/log.h"
 #include "internal.h"
@@ -24,14 +25,23 @@ static int by_place(const void *left, const void *right)
     return order != 0 ? order : (one->number > other->number) - (one->number < other->number);
 }
 
+static void end_standstill(const struct topics_reader *reader, struct topics_partition *partition)
+{
+    if (partition->stands_still)
+        app_go_on(reader->settings.context);
+    partition->stands_still = false;
+}
+
 /* Whatever was asked or read under the partitions before is void. */
 void topics_positions_forget(struct topics_reader *reader)
 {
     reader->settings.forget(reader->settings.owner);
     reader->serial++;
     reader->assigned = false;
-    for (size_t index = 0; index < reader->partition_count; index++)
+    for (size_t index = 0; index < reader->partition_count; index++) {
+        end_standstill(reader, &reader->partitions[index]);
         free(reader->partitions[index].topic);
+    }
     free(reader->partitions);
     reader->partitions = NULL;
     reader->partition_count = 0;
@@ -239,6 +249,7 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
 {
     struct topics_reader *reader = context;
     struct topics_partition *partition = tag;
+    struct rcpt_error error;
     if (low < 0 || (offset >= low && offset <= high)) {
         rcpt_kafka_reassign(reader->kafka, topic, number, offset);
     } else if (offset < low) {
@@ -250,12 +261,18 @@ void topics_positions_on_out_of_range(void *context, void *tag, const char *topi
         partition->rewound_from = 0;
         rcpt_kafka_reassign(reader->kafka, topic, number, low);
         topics_batch_send(reader);
-    } else {
-        rcpt_log_error(reader->settings.name,
-                       "%s: topic %s partition %d ends at %lld, but %lld was read already: the "
-                       "topic was recreated; HINT: delete its rows from %s to begin again",
-                       reader->settings.name, topic, number, (long long)high, (long long)offset,
-                       reader->settings.table);
+    } else if (!partition->stands_still) {
+        partition->stands_still = true;
+        rcpt_error_fatal(
+            &error, EX_DATAERR,
+            "%s: topic %s partition %d ends at %lld, but %lld was read already: it was "
+            "truncated, or deleted and created again",
+            reader->settings.name, topic, number, (long long)high, (long long)offset);
+        rcpt_error_hint(&error,
+                        "receiptd positions set %.100s %d beginning --reader %s, if it was created "
+                        "again",
+                        topic, number, reader->settings.name);
+        app_halt(reader->settings.context, &error);
     }
 }
 
@@ -270,8 +287,27 @@ static void check_rewind(struct topics_reader *reader, struct topics_partition *
     rcpt_kafka_reassign(reader->kafka, partition->topic, partition->number, partition->read);
 }
 
+/* Somebody has set the position of a partition that stands still: all are read again. */
+static void go_on_where_set(struct topics_reader *reader)
+{
+    struct app_place place;
+    bool is_set = false;
+    for (size_t index = 0; index < reader->partition_count; index++) {
+        struct topics_partition *partition = &reader->partitions[index];
+        if (!partition->stands_still || reader->state != TOPICS_READY ||
+            !app_places_find(reader->places, partition->topic, partition->number, &place) ||
+            place.position < 0 || place.position == partition->expected)
+            continue;
+        is_set = true;
+        end_standstill(reader, partition);
+    }
+    if (is_set)
+        topics_positions_resync(reader);
+}
+
 void topics_positions_tick(struct topics_reader *reader)
 {
+    go_on_where_set(reader);
     if (reader->state == TOPICS_WAITING && reader->partition_count > 0 &&
         now_of(reader) >= reader->retry_at_ms)
         topics_positions_read(reader);

@@ -33,7 +33,6 @@ struct topics_settings {
     const char *name;       /* before its lines in the log; the group is GROUP-NAME */
     const char *connection; /* name of its connection */
     const char *work;       /* what its transactions do, for the log: "appending events" */
-    const char *table;      /* where the positions are, for the log */
     const struct rcpt_pg_statement *statements;
     size_t statement_count;
     const char *read_positions;   /* statement: topics, partitions → one row each, or NULL */

@@ -255,7 +255,7 @@ def partition_idle(site):
     foreigner = Foreigner(site.world, GROUP)
     while (yield):
         pass
-    assert "console-consumer" in str(site.pages.get("/readyz").json["reasons"])
+    site.wait(lambda: "console-consumer" in str(site.pages.get("/readyz").json["reasons"]), "the reason names it")
     foreigner.close()
     site.pages.wait_until_ready(60)
 

@@ -190,7 +190,8 @@ def csv_rows(text):
 
 # ---- the command line ----------------------------------------------------------------------------------------------
 
-COMMANDS = ["run", "migrate", "check-config", "funnel", "audit", "dead-letters", "explain", "actions", "folds", "ctl", "version"]
+COMMANDS = [name for name in re.findall(r'^        \.name = "([\w-]+)"', (ROOT / "src/commands/command.c").read_text(), re.MULTILINE)
+            if name != "generate"]  # which reads no configuration
 
 
 def test_help_lists_every_command():
@@ -254,6 +255,17 @@ def test_check_config_notes_what_is_weak_and_is_content_with_the_example(empty):
     assert result.out == f"{empty.path} is valid\n"
     assert [line.split(": ")[:2] for line in result.err.splitlines()] == [
         ["note", "kafka.properties.enable.ssl.certificate.verification"], ["note", "http.listen"], ["note", "http.listen"]]
+
+
+def test_check_config_notes_that_once_per_holds_for_each_pipeline(empty):
+    def pipeline(name, **more):
+        return {"name": name, "on": "CLICKED", "produce": {"topic": "out", "key": "message_id"}, **more}
+
+    empty.write(pipelines=[pipeline("a", once_per=["org_id", "message_id"]), pipeline("b", once_per=["org_id", "message_id"]),
+                           pipeline("c", once_per="message_id"), pipeline("d"), pipeline("e")])
+    notes = empty.run("check-config").err.splitlines()
+    assert len(notes) == 1 and notes[0].startswith(
+        "note: pipelines.b.once_per: holds for this pipeline alone, as that of a does")
 
 
 def test_no_example_of_ours_has_a_secret_outside_of_a_file():
@@ -346,12 +358,12 @@ def test_interrupting_a_command_ends_its_statement_on_the_server(installed):
 
 def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empty):
     result = empty.migrate()
-    for word in ("schema receiptd", "version 1", "ladder", "message_inbox", "TARGETED", "committed"):
+    for word in ("schema receiptd", "version 2", "ladder", "message_inbox", "TARGETED", "committed"):
         assert word in result.out
     before = empty.everything()
     assert empty.migrate().out == "nothing to do\n"
     assert empty.everything() == before
-    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,)]
+    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,)]
 
 
 def test_migrate_in_another_schema_with_an_awkward_name(empty):
@@ -532,6 +544,29 @@ def test_a_compatible_change_is_filled_pinned_and_raises_the_generation(empty):
     assert empty.query("SELECT DISTINCT generation FROM receiptd.consumer_progress") == [(6,)]
     assert empty.migrate().out == "nothing to do\n"
     assert empty.run("audit").out.endswith(" 0 cells drift\n")
+
+
+def test_a_ladder_that_would_stop_running_daemons_is_refused_with_their_names(empty):
+    empty.ladder()
+    empty.migrate()
+    (stored,), = empty.query("SELECT hash FROM receiptd.status_ladder")
+    pin(empty, ladder_hash=stored)
+    empty.ladder(FAILED=None, BROKEN=(440, "SENT"))  # renamed
+    before = empty.everything()
+    with psycopg.connect(empty.dsn, application_name="receiptd/worker-1/control") as daemon, \
+            psycopg.connect(empty.dsn, application_name="receiptd/worker-1/lane-0"):
+        result = empty.run("migrate", code=CONFIG)
+        assert "would stop running daemons: worker-1 (role " in result.err and "--force" in result.err, result
+        assert str(daemon.info.backend_pid) in result.err and "nothing was changed" in result.err
+        assert empty.everything() == before
+        assert "refused unless --force: this ladder stops running daemons: worker-1" in empty.run("migrate", "--dry-run").out
+        # What only grows stops nobody, and needs no --force.
+        empty.ladder(CONVERTED=(900, "CLICKED"))
+        assert "extend the ladder" in empty.migrate().out
+        empty.ladder(CONVERTED=(900, "CLICKED"), FAILED=None, BROKEN=(440, "SENT"))
+        assert "daemons with the old ladder stop" in empty.run("migrate", "--force").out
+    empty.ladder(CONVERTED=(900, "CLICKED"))
+    assert "daemons with the old ladder stop" in empty.migrate().out, "none is there"
 
 
 def test_a_ladder_that_only_grows_fences_nobody_off(empty):

@@ -326,7 +326,7 @@ def test_the_number_of_connections_changes_under_load(create_world, control):
     process.stop()
 
 
-def test_a_new_password_is_taken_for_the_next_connection(create_world, control, services):
+def test_a_new_password_is_taken_for_the_next_connection(create_world, create_topic, control, services):
     world = create_world(partitions=1, lanes=2)
     world.insert_ids("m", "n")
     role = f"rotating_{os.getpid()}"
@@ -337,7 +337,9 @@ def test_a_new_password_is_taken_for_the_next_connection(create_world, control, 
         tcp = dict(part.split("=", 1) for part in services.tcp_dsn.split() if not part.startswith(("user", "password")))
         place = f"host={tcp['host']} port={tcp['port']} dbname={world.database.name} user={role} password="
         secret.write_text(place + "first")
-        world.installation.configure(postgres={"dsn": f"file:{secret}"})
+        world.installation.configure(
+            postgres={"dsn": f"file:{secret}"}, actions={"endpoints": [{"name": "e", "url": "https://example.org/"}]},
+            pipelines=[{"name": "p", "on": {"topic": str(create_topic(1))}, "webhook": "e"}])
         process, pages = start(world)
         with world.database.connect() as owner:
             owner.execute(f"ALTER ROLE {role} PASSWORD 'second'")
@@ -346,6 +348,9 @@ def test_a_new_password_is_taken_for_the_next_connection(create_world, control, 
         with world.database.connect() as owner:
             owner.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
         process.wait_for_log("is not connected")
+        process.wait_for(lambda: world.database.value("SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+                                                      " AND application_name LIKE '%%/action%%'", role) >= 2,
+                         60, "actions and their reader of topics are connected again")
         world.topic.send(sent("m"))
         world.wait_until_consumed(process)
         pages.wait_until_ready()

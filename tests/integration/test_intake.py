@@ -95,6 +95,15 @@ def test_good_ones_land_and_bad_ones_become_dead_letters(site):
     process.stop()
 
 
+def test_a_missing_topic_of_dead_letters_names_its_key(site):
+    site.configure(dead_letter_topic=f"{site.letters}-missing")
+    process = site.receiptd.start(command="intake")
+    process.wait_for_log(f"{site.letters}-missing: .*; HINT: create the topic, or correct intake.dead_letter_topic", 5)
+    process.wait_for_log(f"not ready: {site.letters}-missing: .*correct intake.dead_letter_topic", 5)
+    assert "kafka.topics" not in process.log()
+    process.stop()
+
+
 def test_every_form_of_body_arrives(site):
     process = site.start()
     _, _, body = twilio("x").partition(b"\r\n\r\n")

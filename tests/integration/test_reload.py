@@ -125,6 +125,8 @@ def test_a_ladder_that_does_more_than_grow_is_refused_with_the_reason(create_wor
         world.installation.configure(**ladder_of(statuses, overrides))
         refused = world.installation.command("ctl", "--socket", str(control.path), "reload", check=False)
         assert refused.returncode == EX_CONFIG and words in refused.stderr + refused.stdout, refused
+    # One line of the log: what is refused, what follows, what to do.
+    process.wait_for_log('msg="reload: refused: ladder: .*; the configuration stays as it was; HINT: while instances run a ladder can only grow')
     process.stop()
 
 

@@ -207,6 +207,8 @@ def test_what_the_planner_evaluates_on_a_mapped_table_is_not_run_by_who_migrates
         assert "ran as" not in refused.stdout + refused.stderr
         if arguments and first:
             continue  # there is no view yet that could be asked
+        if kind == "child" and "has child messaging.child" in refused.stderr:
+            continue  # refused by its shape, before anything reads it
         assert refused.returncode == 77 and "nothing was changed" in refused.stderr or arguments
         assert f'of role "{site.names["mapped"]}": a session that reads the inbox table runs it' in refused.stderr
         assert "HINT: drop the " in refused.stderr
@@ -215,6 +217,7 @@ def test_what_the_planner_evaluates_on_a_mapped_table_is_not_run_by_who_migrates
     site.database.execute("CREATE FUNCTION messaging.run(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1'")  # a superuser's
     with site.connect("mapped") as attacker:
         attacker.execute("CREATE INDEX ON messaging.outbound (messaging.run(message_id))")
+        attacker.execute("DROP TABLE IF EXISTS messaging.child")  # a table with children is refused anyway
     site.migrate()
 
 

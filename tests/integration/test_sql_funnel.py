@@ -258,6 +258,24 @@ def test_rates_without_their_statuses_in_the_ladder_are_left_out(database):
                                   "complained_per_delivered"}
 
 
+def test_a_rate_follows_the_tree_and_never_exceeds_its_whole(database):
+    """OPENED beside DELIVERED is no share of it; of two bounces on one path the outer one counts both."""
+    session = database.session()
+    statuses = {0: ("TARGETED", None, False), 5: ("SENT", 0, False), 9: ("DELIVERED", 5, True), 10: ("OPENED", 5, False),
+                11: ("CLICKED", 10, False), 12: ("BOUNCED_HARD", 5, True), 13: ("BOUNCED_HARD_EMAIL", 12, True), 14: ("SKIPPED", 0, True)}
+    database.fill_ladder(session, statuses, {0: ("COMPLAINED", None), 1: ("REPLIED", 10), 2: ("UNSUBSCRIBED", 9)})
+    add_messages(session, {f"m{n}": "c" for n in range(8)})
+    apply(session, [Event(f"m{n}", code, n) for n, code in enumerate([9, 10, 11, 11, 13, 12, 9, 14])])
+    assert {kpi: found[1:] for kpi, found in kpis(session).items()} == {
+        "sent_per_targeted": (7, 8), "skipped_per_targeted": (1, 8), "delivered_per_sent": (2, 7), "hard_bounced_per_sent": (2, 7),
+        "pending_per_sent": (0, 7), "receipts_per_sent": (4, 7), "clicked_per_opened": (2, 3), "unsubscribed_per_delivered": (0, 2)}
+    undefined = {row["kpi"]: row["because"] for row in session.run("command/kpis_undefined")}
+    assert undefined == {
+        "opened_per_delivered": "OPENED is not below DELIVERED", "clicked_per_delivered": "CLICKED is not below DELIVERED",
+        "total_opens_per_delivered": "OPENED is not below DELIVERED", "total_clicks_per_delivered": "CLICKED is not below DELIVERED",
+        "complained_per_delivered": "COMPLAINED does not imply DELIVERED", "replied_per_delivered": "REPLIED does not imply DELIVERED"}
+
+
 def test_the_funnel_lists_the_whole_ladder_of_one_campaign_or_all(database):
     session = database.session()
     add_messages(session, {"m": "b", "n": "a"})

@@ -173,7 +173,8 @@ static struct lane *lane_new(const char *policy, int64_t max_age_ms)
     struct rcpt_pg_settings settings = settings_of(lane->owner, dsn);
     settings.schema = MY_SCHEMA;
     settings.lock_timeout_ms = 200;
-    lane->statements = rcpt_lane_statements_new(NULL, 0);
+    lane->statements =
+        rcpt_lane_statements_new(&(struct rcpt_lane_variant){.inserts_unknown = true});
     settings.statements = rcpt_lane_statements_list(lane->statements, &settings.statement_count);
     lane->sender = rcpt_lane_sender_new(policy, max_age_ms);
     owner_with(&settings, lane->owner);

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from oracle import traffic
 from support import release
 from test_rebalance import Group
 
@@ -15,9 +16,16 @@ def before():
     return release.build(release.newest())
 
 
+# The release before ignores wrong flags and overrides of "Email"; this one refuses the former and knows the latter.
+FLAG_LISTS = ('["MACHINE_OPEN"]', '["BOT_CLICK","MACHINE_OPEN"]', '["UNSUBSCRIBED","UNSUBSCRIBED"]', '[]', 'null')
+CHANNELS = ("sms", "email", "email", "whatsapp", "push", "email", None)
+
+
 @pytest.fixture
-def create_old_world(create_world, before):
+def create_old_world(create_world, before, monkeypatch):
     """A world in which the release before has made the schema; the group has a name of its own."""
+    monkeypatch.setattr(traffic, "FLAG_LISTS", FLAG_LISTS)
+    monkeypatch.setattr(traffic, "CHANNELS", CHANNELS)
 
     def create(*arguments, **settings):
         world = create_world(*arguments, migrate=False, **settings)

@@ -25,7 +25,7 @@ struct world {
     uint32_t refusals;
     enum rcpt_assignment_refusal why;
     char reason[512];
-    uint32_t notes[RCPT_NOTE_REASSIGN + 1];
+    uint32_t notes[RCPT_NOTE_WENT_ON + 1];
 };
 
 /* ---- ports ---- */

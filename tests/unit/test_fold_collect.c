@@ -133,7 +133,7 @@ static void what_the_database_would_refuse_never_gets_there(void **state)
     rcpt_fold_collector_free(collector);
 }
 
-static void sums_are_exact_while_all_are_integers(void **state)
+static void sums_of_decimals_are_exact(void **state)
 {
     (void)state;
     struct rcpt_fold_collector *collector = rcpt_fold_collector_new(&spec, 1);
@@ -144,8 +144,38 @@ static void sums_are_exact_while_all_are_integers(void **state)
     free(text);
     assert_true(add(collector, "{\"id\":1,\"type\":\"a\",\"v\":0.5}"));
     text = all_of(collector);
-    assert_non_null(strstr(text, "\"sum\":1e+17,"));
+    assert_non_null(strstr(text, "\"sum\":100000000000000003.5,"));
     free(text);
+    static const struct {
+        const char *a, *b, *sum;
+    } examples[] = {
+        {"0.1", "0.2", "0.3"},
+        {"100000000000000003", "0.5", "100000000000000003.5"},
+        {"12.345", "-12.3451", "-0.0001"},
+        {"-0.5", "-0.25", "-0.75"},
+        {"1.50", "2.50", "4.00"},
+        {"1.5e3", "25E-2", "1500.25"},
+        {"999999999999999999.999999999999999999", "0.000000000000000001",
+         "1000000000000000000.000000000000000000"},
+        {"999999999999999999", "0.000000000000000001", "999999999999999999.000000000000000001"},
+        {"0", "-0.0", "0.0"},
+        {"1e300", "0.1", "1.0000000000000001e+300"},
+    };
+    for (size_t index = 0; index < sizeof(examples) / sizeof(examples[0]); index++) {
+        char event[200], expected[80];
+        rcpt_fold_collector_free(collector);
+        collector = rcpt_fold_collector_new(&spec, 1);
+        for (int half = 0; half < 2; half++) {
+            snprintf(event, sizeof(event), "{\"id\":1,\"type\":\"a\",\"v\":%s}",
+                     half == 0 ? examples[index].a : examples[index].b);
+            assert_true(add(collector, event));
+        }
+        snprintf(expected, sizeof(expected), "\"sum\":%s,", examples[index].sum);
+        text = all_of(collector);
+        if (strstr(text, expected) == NULL)
+            fail_msg("%s + %s: %s not in %s", examples[index].a, examples[index].b, expected, text);
+        free(text);
+    }
     rcpt_fold_collector_free(collector);
 }
 
@@ -286,7 +316,7 @@ int main(void)
         cmocka_unit_test(sets_take_elements_and_names_and_count_what_has_no_room),
         cmocka_unit_test(what_has_no_usable_key_is_refused),
         cmocka_unit_test(what_the_database_would_refuse_never_gets_there),
-        cmocka_unit_test(sums_are_exact_while_all_are_integers),
+        cmocka_unit_test(sums_of_decimals_are_exact),
         cmocka_unit_test(the_same_value_is_kept_once_and_a_set_grows),
         cmocka_unit_test(fields_inside_objects_are_found_by_their_path),
         cmocka_unit_test(a_group_knows_the_traces_of_its_events),

@@ -54,6 +54,9 @@ static void only_index_conditions_are_good(void **state)
          {"Update on message_inbox m  (cost=0.42..84.59 rows=3 width=66)",
           "  ->  Seq Scan on message_inbox_old m  (cost=0.42..84.59 rows=3 width=66)",
           "  ->  CTE Scan on f  (cost=0.42..84.59 rows=3 width=66)"}},
+        {RCPT_PLAN_ABSENT,
+         {"Subquery Scan on message_inbox  (cost=1..2 rows=1 width=4)",
+          "  ->  CTE Scan on message_inbox  (cost=1..2 rows=1 width=4)"}},
         {RCPT_PLAN_ABSENT, {"Result  (cost=0.00..0.26 rows=1 width=4)"}},
     };
     for (size_t index = 0; index < sizeof(rows) / sizeof(rows[0]); index++)

@@ -1,0 +1,153 @@
+/* An existing table as the inbox: is it exact there? The catalogs are asked for shapes that are known
+ * to fail (sql/migrate/inbox_problems.sql, inbox_hazards.sql). Then the statements of the daemon are
+ * prepared, which finds the rest. Called by migrate.c, migrate_plan.c and check_config.c. */
+#include "inbox_check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "actions/actions.h"
+#include "folds/folds.h"
+#include "postgres/array_text.h"
+#include "postgres/bind.h"
+#include "postgres/sql.h"
+#include "postgres/statements.h"
+
+/* ---- the table ---- */
+
+void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
+{
+    const char *const ours[] = {
+#define COLUMN(column, written, doc) #column,
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+    };
+    const char *const theirs[] = {
+#define COLUMN(column, written, doc) config->inbox.column,
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+    };
+    _Static_assert(sizeof(ours) / sizeof(ours[0]) == INBOX_COLUMNS, "all columns of the inbox");
+    const char *table = config->inbox.table, *dot = table != NULL ? strchr(table, '.') : NULL;
+    place->mapped = table != NULL;
+    snprintf(place->schema, sizeof(place->schema), "%.*s", dot != NULL ? (int)(dot - table) : 127,
+             dot != NULL ? table : config->postgres.schema);
+    place->table = dot != NULL ? dot + 1 : table != NULL ? table : "message_inbox";
+    memcpy(place->columns, place->mapped ? theirs : ours, sizeof(place->columns));
+}
+
+/* One file of problems; false: the query failed. */
+static bool list_problems(struct command_context *context, const char *file, size_t count,
+                          const char *const *values, size_t *found)
+{
+    struct rcpt_session_rows *rows =
+        rcpt_session_query(context->session, rcpt_sql(file), count, values, &context->error);
+    if (rows == NULL)
+        return false;
+    fflush(stdout);
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++) {
+        const char *sql = rcpt_session_rows_text(rows, row, "sql");
+        fprintf(stderr, "receiptd: %s\nHINT: %s%s%s\n",
+                rcpt_session_rows_text(rows, row, "problem"),
+                rcpt_session_rows_text(rows, row, "advice"), sql != NULL ? ": " : "",
+                sql != NULL ? sql : "");
+    }
+    *found += rcpt_session_rows_count(rows);
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
+bool inbox_check_table(struct command_context *context)
+{
+    const struct rcpt_config *config = context->config;
+    struct inbox_place place;
+    struct rcpt_array_text columns;
+    size_t found = 0;
+    inbox_place_of(config, &place);
+    if (!place.mapped)
+        return true;
+    rcpt_array_text_init(&columns);
+    for (size_t index = 0; index < INBOX_COLUMNS; index++)
+        rcpt_array_text_add(&columns, place.columns[index], strlen(place.columns[index]));
+    const char *const values[] = {place.schema,
+                                  place.table,
+                                  rcpt_array_text_finish(&columns),
+                                  config->postgres.schema,
+                                  config->unknown == RCPT_UNKNOWN_INSERT ? "t" : "f",
+                                  config->inbox.count_targeted ? "t" : "f"};
+    bool good = list_problems(context, "migrate/inbox_problems", 4, values, &found) &&
+                list_problems(context, "migrate/inbox_hazards", 6, values, &found);
+    rcpt_array_text_fini(&columns);
+    return good && (found == 0 ||
+                    rcpt_error_fatal(&context->error, EX_CONFIG,
+                                     "inbox table %s.%s cannot be the inbox as it is: %zu problems "
+                                     "are named above",
+                                     place.schema, place.table, found));
+}
+
+/* ---- the statements ---- */
+
+static bool check_list(struct command_context *context, bool used,
+                       const struct rcpt_pg_statement *(*list_of)(size_t *count))
+{
+    size_t count;
+    const struct rcpt_pg_statement *list = list_of(&count);
+    return !used || rcpt_session_check_statements(context->session, list, count, &context->error);
+}
+
+/* As receipts/lanes.c composes them, with the same subscribers in the same order. */
+static bool check_lanes(struct command_context *context)
+{
+    const struct rcpt_config *config = context->config;
+    const char *files[2], *folds = folds_file(config), *actions = actions_file(config);
+    size_t count, used = 0;
+    if (folds != NULL)
+        files[used++] = folds;
+    if (actions != NULL)
+        files[used++] = actions;
+    const struct rcpt_lane_variant variant = {.subscribers = files,
+                                              .count = used,
+                                              .selective = actions != NULL,
+                                              .inserts_unknown =
+                                                  config->unknown == RCPT_UNKNOWN_INSERT};
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
+    const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
+    bool good = rcpt_session_check_statements(context->session, list, count, &context->error);
+    rcpt_lane_statements_free(statements);
+    return good;
+}
+
+static bool check_all(struct command_context *context)
+{
+    const struct rcpt_config *config = context->config;
+    bool topics = false;
+    for (size_t index = 0; index < config->folds_count; index++)
+        topics = topics || config->folds[index].source == RCPT_FOLD_TOPIC;
+    return check_lanes(context) && check_list(context, true, rcpt_control_statements) &&
+           check_list(context, actions_file(config) != NULL, rcpt_action_statements) &&
+           check_list(context, config->folds_count > 0, rcpt_fold_statements) &&
+           check_list(context, topics, rcpt_fold_topic_statements) &&
+           check_list(context, config->intake.accounts_count > 0, rcpt_intake_statements);
+}
+
+/* A role of another may be out of reach: then the session's own rights must do. */
+static bool take_role(struct command_context *context, const char *role)
+{
+    const struct rcpt_pg_binding binding = {"role", role};
+    struct rcpt_error ignored;
+    char *sql = rcpt_pg_bind("SET LOCAL ROLE :\"role\"", &binding, 1, &ignored);
+    bool good = sql != NULL &&
+                rcpt_session_execute(context->session, "SAVEPOINT role", &context->error) &&
+                (rcpt_session_execute(context->session, sql, &ignored) ||
+                 rcpt_session_execute(context->session, "ROLLBACK TO role", &context->error));
+    free(sql);
+    return good;
+}
+
+bool inbox_check_statements(struct command_context *context, const char *role)
+{
+    return (role == NULL || take_role(context, role)) && check_all(context) &&
+           rcpt_session_execute(context->session, "SET LOCAL ROLE NONE", &context->error);
+}

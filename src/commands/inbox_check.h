@@ -1,0 +1,29 @@
+/* Whether an existing table can be the inbox, and whether the daemon's statements can be prepared on
+ * what stands there now. For migrate and check-config. Private to this folder. */
+#ifndef RECEIPTD_COMMANDS_INBOX_CHECK_H
+#define RECEIPTD_COMMANDS_INBOX_CHECK_H
+
+#include "command.h"
+
+#define INBOX_COLUMNS 9u
+
+/* The table of the configuration: `columns` has its names for ours, in the order of map_inbox(). For
+ * an inbox of our own: message_inbox in our schema, with our names. */
+struct inbox_place {
+    bool mapped;
+    char schema[128];
+    const char *table;
+    const char *columns[INBOX_COLUMNS];
+};
+
+void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place);
+
+/* Refuses (EX_CONFIG) an existing table whose receipts could not be exact: each problem on stderr,
+ * with the SQL that mends it. Reads catalogs only. */
+RCPT_MUST_CHECK bool inbox_check_table(struct command_context *context);
+
+/* Prepares and plans what `run` would with this configuration, in the open transaction; the inbox
+ * has to be there. `role`: with its rights, where the session may have them; NULL: with its own. */
+RCPT_MUST_CHECK bool inbox_check_statements(struct command_context *context, const char *role);
+
+#endif

@@ -1,0 +1,228 @@
+/* `receiptd positions`: shows where each partition stands against Kafka's log, and moves a position on
+ * purpose, one partition at a time: the way out where the daemon stands still because the log is not
+ * the one that it knows. It asks Kafka and PostgreSQL itself, so it needs no daemon, and refuses while
+ * a daemon works on the partition.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+#include "host/context.h"
+#include "positions.h"
+#include "postgres/sql.h"
+#include "report.h"
+
+const char *const positions_fit_texts[] = {
+    [LOG_FITS] = "ok",
+    [LOG_MISSING] = "rows are missing",
+    [LOG_GAP] = "next records are gone",
+    [LOG_ENDS] = "log ends below it",
+    [LOG_OTHER] = "another log",
+};
+
+/* ---- what there is ---- */
+
+/* The readers' groups have their name behind it. */
+bool positions_survey(struct positions *positions, const char *const *topics, size_t count)
+{
+    const struct rcpt_config *config = positions->context.config;
+    char group[300];
+    snprintf(group, sizeof(group), "%.250s%s%s", config->kafka.group,
+             strcmp(positions->reader, "receipts") == 0 ? "" : "-",
+             strcmp(positions->reader, "receipts") == 0 ? "" : positions->reader);
+    const struct rcpt_kafka_settings settings = {.brokers = config->kafka.brokers,
+                                                 .group = group,
+                                                 .topics = topics,
+                                                 .topic_count = count,
+                                                 .properties = positions->properties,
+                                                 .property_count = config->kafka.properties_count};
+    return rcpt_kafka_survey_now(&settings, &positions->survey, &positions->context.error);
+}
+
+struct rcpt_session_rows *positions_read(struct positions *positions, const char *partition)
+{
+    const char *const values[] = {positions->reader, positions->topic, partition};
+    return rcpt_session_query(positions->context.session, rcpt_sql("command/positions_read"), 3,
+                              values, &positions->context.error);
+}
+
+static const struct rcpt_kafka_place *place_of(const struct positions *positions, const char *topic,
+                                               int32_t partition)
+{
+    for (size_t index = 0; index < positions->survey.count; index++)
+        if (positions->survey.places[index].partition == partition &&
+            strcmp(positions->survey.places[index].topic, topic) == 0)
+            return &positions->survey.places[index];
+    return NULL;
+}
+
+static enum log_fit fit_of(const struct standing *standing)
+{
+    const struct rcpt_kafka_place *place = standing->place;
+    if (standing->missing > 0 || standing->position < 0)
+        return LOG_MISSING;
+    if (place != NULL && place->high >= 0 && standing->position > place->high)
+        return LOG_ENDS;
+    if (place != NULL && place->low >= 0 && standing->position < place->low)
+        return LOG_GAP;
+    return LOG_FITS;
+}
+
+/* Texts belong to the rows. */
+struct standing positions_standing(const struct positions *positions,
+                                   const struct rcpt_session_rows *rows, size_t row)
+{
+    bool anchored = rcpt_session_rows_text(rows, row, "anchor_offset") != NULL;
+    struct standing standing = {
+        .partition = (int32_t)rcpt_session_rows_int(rows, row, "partition"),
+        .position = rcpt_session_rows_text(rows, row, "position") != NULL
+                        ? rcpt_session_rows_int(rows, row, "position")
+                        : -1,
+        .missing = rcpt_session_rows_int(rows, row, "missing"),
+        .anchor = {.offset = anchored ? rcpt_session_rows_int(rows, row, "anchor_offset") : -1,
+                   .timestamp_ms = rcpt_session_rows_int(rows, row, "anchor_timestamp"),
+                   .crc = rcpt_session_rows_int(rows, row, "anchor_crc")}};
+    standing.place =
+        place_of(positions, rcpt_session_rows_text(rows, row, "topic"), standing.partition);
+    standing.fit = fit_of(&standing);
+    return standing;
+}
+
+/* ---- show ---- */
+
+static void add_known(struct report *report, int64_t value)
+{
+    if (value >= 0)
+        report_add_int(report, value);
+    else
+        report_add(report, NULL);
+}
+
+static void add_standing(struct report *report, const char *reader, const char *topic,
+                         const struct standing *standing)
+{
+    const struct rcpt_kafka_place *place = standing->place;
+    int64_t high = place != NULL ? place->high : -1, position = standing->position;
+    report_add(report, reader);
+    report_add(report, topic);
+    report_add_int(report, standing->partition);
+    add_known(report, position);
+    add_known(report, place != NULL ? place->low : -1);
+    add_known(report, high);
+    add_known(report, high < 0 || position < 0 ? -1 : high > position ? high - position : 0);
+    report_add(report, place != NULL && place->owner == RCPT_KAFKA_OWNER_NOBODY ? "nobody"
+                       : place != NULL                                          ? place->member
+                                                                                : NULL);
+    report_add(report, place == NULL ? "not in Kafka" : positions_fit_texts[standing->fit]);
+}
+
+/* The rows come topic by topic. The caller frees the array, not the texts. */
+static const char **topics_of(const struct rcpt_session_rows *rows, size_t *count)
+{
+    size_t all = rcpt_session_rows_count(rows);
+    const char **topics = rcpt_calloc(all + 1, sizeof(*topics));
+    *count = 0;
+    for (size_t row = 0; row < all; row++) {
+        const char *topic = rcpt_session_rows_text(rows, row, "topic");
+        if (*count == 0 || strcmp(topics[*count - 1], topic) != 0)
+            topics[(*count)++] = topic;
+    }
+    return topics;
+}
+
+static bool show_reader(struct positions *positions, const char *reader, struct report *report)
+{
+    positions->reader = reader;
+    struct rcpt_session_rows *rows = positions_read(positions, NULL);
+    if (rows == NULL)
+        return false;
+    size_t count;
+    const char **topics = topics_of(rows, &count);
+    bool good = count == 0 || positions_survey(positions, topics, count);
+    for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
+        struct standing standing = positions_standing(positions, rows, row);
+        add_standing(report, reader, rcpt_session_rows_text(rows, row, "topic"), &standing);
+    }
+    rcpt_kafka_survey_free(&positions->survey);
+    free(topics);
+    rcpt_session_rows_free(rows);
+    return good;
+}
+
+/* Without an option: those of all readers. */
+static int show(struct positions *positions, enum command_format format)
+{
+    static const struct report_column columns[] = {
+        {"reader", REPORT_TEXT},     {"topic", REPORT_TEXT},    {"partition", REPORT_NUMBER},
+        {"position", REPORT_NUMBER}, {"begins", REPORT_NUMBER}, {"ends", REPORT_NUMBER},
+        {"lag", REPORT_NUMBER},      {"owner", REPORT_TEXT},    {"state", REPORT_TEXT}};
+    static const char *const readers[] = {"receipts", "folds", "actions"};
+    const char *only = command_option(positions->call, "reader");
+    struct report report;
+    bool good = true;
+    report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
+    for (size_t index = 0; good && index < sizeof(readers) / sizeof(readers[0]); index++)
+        if (only == NULL || strcmp(only, readers[index]) == 0)
+            good = show_reader(positions, readers[index], &report);
+    if (good)
+        report_print(&report, format, "no positions");
+    report_fini(&report);
+    return good ? command_printed(EX_OK) : command_fail(&positions->context.error);
+}
+
+/* ---- the command ---- */
+
+static bool is_number(const char *text)
+{
+    size_t size = strlen(text);
+    return size > 0 && size < 10 && strspn(text, "0123456789") == size;
+}
+
+static bool is_reader(const char *text)
+{
+    return strcmp(text, "receipts") == 0 || strcmp(text, "folds") == 0 ||
+           strcmp(text, "actions") == 0;
+}
+
+/* 0, or the exit code after saying what is wrong. */
+static int check_arguments(const struct command_call *call, const char *verb)
+{
+    const char *reader = command_option(call, "reader");
+    bool sets = strcmp(verb, "set") == 0, skips = strcmp(verb, "skip-gap") == 0;
+    if (reader != NULL && !is_reader(reader))
+        return command_usage(call, "--reader is receipts, folds or actions");
+    if (!sets && !skips)
+        return strcmp(verb, "show") == 0
+                   ? EX_OK
+                   : command_usage(call, "unknown verb \"%.40s\": show, set or skip-gap", verb);
+    if (call->more[0] == NULL || call->more[1] == NULL || !is_number(call->more[1]))
+        return command_usage(call, "%s TOPIC PARTITION%s", verb, sets ? " OFFSET" : "");
+    if (sets && call->more[2] == NULL)
+        return command_usage(call, "set it to which offset? A number, beginning or end");
+    return EX_OK;
+}
+
+int command_positions(const struct command_call *call)
+{
+    enum command_format format;
+    struct positions positions = {.call = call};
+    const char *verb = call->argument != NULL ? call->argument : "show";
+    const char *reader = command_option(call, "reader");
+    int exit_code = command_format(call, &format) ? check_arguments(call, verb) : EX_USAGE;
+    bool shows = strcmp(verb, "show") == 0;
+    if (exit_code != EX_OK || !command_open(&positions.context, call, shows, &exit_code))
+        return exit_code;
+    positions.reader = reader != NULL ? reader : "receipts";
+    positions.topic = call->more[0];
+    positions.properties = app_kafka_properties(positions.context.config);
+    if (shows)
+        exit_code = show(&positions, format);
+    else
+        exit_code = positions_change(&positions, call->more[1],
+                                     strcmp(verb, "set") == 0 ? call->more[2] : NULL);
+    free(positions.properties);
+    command_close(&positions.context);
+    return exit_code;
+}

@@ -1,0 +1,55 @@
+/* What the two files of `receiptd positions` share: positions.c reads and shows, positions_change.c
+ * moves. Private to this folder. */
+#ifndef RECEIPTD_COMMANDS_POSITIONS_H
+#define RECEIPTD_COMMANDS_POSITIONS_H
+
+#include "command.h"
+#include "kafka/survey.h"
+
+/* Between a position and the log. All but the first stop the daemon. */
+enum log_fit {
+    LOG_FITS,
+    LOG_MISSING, /* rows of lanes were deleted */
+    LOG_GAP,     /* retention has deleted what is next */
+    LOG_ENDS,    /* it ends below the position: truncated, or made again */
+    LOG_OTHER,   /* the record below the position is another one: made again */
+};
+
+struct positions {
+    const struct command_call *call;
+    struct command_context context;
+    const char *reader, *topic;
+    struct rcpt_kafka_property *properties;
+    struct rcpt_kafka_survey survey;
+};
+
+struct standing {                         /* of one partition */
+    const struct rcpt_kafka_place *place; /* NULL: Kafka does not have it */
+    int32_t partition;
+    int64_t position, missing; /* position -1: no row */
+    char *positions;
+    struct {
+        int64_t offset, timestamp_ms, crc; /* offset -1: none */
+    } anchor;
+    enum log_fit fit;
+};
+
+/* In words; by enum log_fit. */
+extern const char *const positions_fit_texts[];
+
+/* ---- positions.c ---- */
+/* Asks Kafka about the topics, for the reader's group: `survey`. */
+RCPT_MUST_CHECK bool positions_survey(struct positions *positions, const char *const *topics,
+                                      size_t count);
+/* Rows of positions_read.sql; partition NULL: all. */
+RCPT_MUST_CHECK struct rcpt_session_rows *positions_read(struct positions *positions,
+                                                         const char *partition);
+/* A row against the survey. */
+struct standing positions_standing(const struct positions *positions,
+                                   const struct rcpt_session_rows *rows, size_t row);
+
+/* ---- positions_change.c ---- */
+/* set; `target` NULL: skip-gap. Returns the exit code. */
+int positions_change(struct positions *positions, const char *partition, const char *target);
+
+#endif

@@ -1,0 +1,103 @@
+/* Decimal numbers as 128-bit integers with a scale. A sum takes the larger scale of its parts, and
+ * refuses what does not fit. Called by collect_values.c. */
+#include "decimal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST_DIGITS 18u
+#define TEN_18      INT64_C(1000000000000000000)
+
+static bool is_digit(char byte)
+{
+    return byte >= '0' && byte <= '9';
+}
+
+/* An exponent as JSON writes it, moved into the place of the point; false: it is absurd. */
+static bool read_exponent(const char *at, const char *end, int *point)
+{
+    char text[8];
+    size_t size = (size_t)(end - at);
+    if (size == 0 || size >= sizeof(text))
+        return false;
+    memcpy(text, at, size);
+    text[size] = '\0';
+    *point += (int)strtol(text, NULL, 10);
+    return true;
+}
+
+/* The digits first, without their point; then the exponent moves the point. */
+bool fold_decimal_read(struct rcpt_text number, struct fold_decimal *decimal)
+{
+    const char *at = number.at, *end = at + number.size;
+    bool negative = at < end && *at == '-', behind = false;
+    fold_units units = 0;
+    unsigned digits = 0;
+    int scale = 0;
+    for (at += negative; at < end && (is_digit(*at) || *at == '.'); at++) {
+        if (*at == '.') {
+            behind = true;
+            continue;
+        }
+        units = units * 10 + (*at - '0');
+        digits += !behind && (digits > 0 || *at != '0');
+        scale += behind;
+        if (digits > MOST_DIGITS || scale > (int)MOST_DIGITS)
+            return false;
+    }
+    int shift = 0;
+    if (at < end && (*at == 'e' || *at == 'E') && !read_exponent(at + 1, end, &shift))
+        return false;
+    scale -= shift;
+    if (scale > (int)MOST_DIGITS || scale < -(int)MOST_DIGITS)
+        return false;
+    for (; scale < 0; scale++)
+        units *= 10;
+    *decimal = (struct fold_decimal){negative ? -units : units, (unsigned)scale};
+    return true;
+}
+
+static bool widen(struct fold_decimal *decimal, unsigned scale)
+{
+    for (; decimal->scale < scale; decimal->scale++)
+        if (__builtin_mul_overflow(decimal->units, 10, &decimal->units))
+            return false;
+    return true;
+}
+
+bool fold_decimal_add(struct fold_decimal *sum, struct fold_decimal value)
+{
+    struct fold_decimal result = *sum;
+    if (!widen(&result, value.scale) || !widen(&value, result.scale) ||
+        __builtin_add_overflow(result.units, value.units, &result.units))
+        return false;
+    *sum = result;
+    return true;
+}
+
+/* In parts of 18 digits, since no format prints 128 bits. */
+size_t fold_decimal_text(const struct fold_decimal *decimal, char text[FOLD_DECIMAL_TEXT])
+{
+    char digits[64];
+    bool negative = decimal->units < 0;
+    __extension__ unsigned __int128 rest =
+        negative ? -(unsigned __int128)decimal->units : (unsigned __int128)decimal->units;
+    snprintf(digits, sizeof(digits), "%03lld%018lld%018lld",
+             (long long)(rest / TEN_18 / (unsigned long long)TEN_18),
+             (long long)(rest / (unsigned long long)TEN_18 % (unsigned long long)TEN_18),
+             (long long)(rest % (unsigned long long)TEN_18));
+    size_t point = strlen(digits) - decimal->scale, first = strspn(digits, "0");
+    if (first >= point)
+        first = point - 1;
+    return (size_t)snprintf(text, FOLD_DECIMAL_TEXT, "%s%.*s%s%s", negative ? "-" : "",
+                            (int)(point - first), digits + first, decimal->scale > 0 ? "." : "",
+                            digits + point);
+}
+
+/* For what goes on inexactly. */
+double fold_decimal_double(const struct fold_decimal *decimal)
+{
+    char text[FOLD_DECIMAL_TEXT];
+    fold_decimal_text(decimal, text);
+    return strtod(text, NULL);
+}

@@ -1,0 +1,176 @@
+"""`receiptd positions`: what a halt says to type is typed as it stands there, and the daemon goes on exactly."""
+
+import re
+import shlex
+
+from oracle import broker
+from support.operations import Operations
+from support.wait import wait_for
+
+PARTITIONS = 2
+UNAVAILABLE, TEMPORARY, USAGE, NO_INPUT = 69, 75, 64, 66
+
+
+def create(create_world, **settings):
+    world = create_world(partitions=PARTITIONS, lanes=4, postgres={"zombie_timeout": "2s"}, http={"listen": "127.0.0.1:0"}, **settings)
+    world.installation.configure(kafka={"group": f"receiptd-{world.topic}"})
+    return world
+
+
+def send(world, partition, *ids, status="SENT"):
+    world.topic.send(*[[{"message_id": id, "status": status}] for id in ids], partition=partition)
+
+
+def applied(world, process, partition):
+    """Until everything in the partition's log is applied."""
+    end = world.topic.watermarks()[partition][1]
+    world.wait(lambda: low_of(world, partition) == end, process, 60, f"position {end}", details=process.log_tail)
+
+
+def low_of(world, partition):
+    return world.database.value("SELECT min(next_offset) FROM receiptd.consumer_progress WHERE partition = %s", partition)
+
+
+def run(world, name, *records):
+    process = world.installation.start(name)
+    Operations(process).wait_until_ready(60)
+    for partition, ids in records:
+        send(world, partition, *ids)
+        applied(world, process, partition)
+    return process
+
+
+def command_of(process, pattern):
+    """The command that the log names, as one would type it."""
+    return shlex.split(process.wait_for_log(rf"stopped consuming: .*HINT: .*?receiptd (positions {pattern})", 60).group(1))
+
+
+def play(world, command, *options, code=0):
+    result = world.installation.command(*command, *options, check=False)
+    assert result.returncode == code, result.stdout + result.stderr
+    return result.stdout + result.stderr
+
+
+def make_again(world):
+    broker.delete_topic(world.brokers, str(world.topic))
+    wait_for(lambda: try_to_create(world), 60, "the topic is created again", interval=1)
+
+
+def try_to_create(world):
+    try:
+        broker.create_topic(world.brokers, str(world.topic), PARTITIONS)
+        return True
+    except Exception:
+        return False
+
+
+def events(world, id):
+    return world.database.value("SELECT COALESCE(sum(f.events), 0)::int8 FROM receiptd.campaign_funnel f JOIN receiptd.message_inbox m"
+                                " USING (campaign_id) WHERE m.message_id = %s", id)
+
+
+def test_a_retention_gap_is_skipped_once_by_the_command_that_the_halt_names(create_world):
+    world = create(create_world)
+    world.insert_ids("a", "gone", "kept", "other")
+    process = run(world, "first", (0, ["a"]), (1, ["a"]))
+    process.stop()
+    send(world, 0, "gone", "gone", "kept")
+    broker.delete_records(world.brokers, str(world.topic), {0: 3})
+    process = world.installation.start("second")
+    command = command_of(process, rf"skip-gap {world.topic} 0")
+    pages = Operations(process)
+    assert pages.figures().get_one("receiptd_halted") == 1 and pages.get("/readyz").status == 503
+    shown = world.installation.command("positions", "show").stdout
+    assert "next records are gone" in shown and " ok" in shown
+    assert "position 1 -> 3, records 1…2 are not applied" in play(world, command, "--dry-run")
+    assert low_of(world, 0) == 1
+    send(world, 1, "other")  # the lanes are not idle: the others go on
+    play(world, command)
+    applied(world, process, 0)
+    pages.wait_until_ready(60)
+    assert pages.figures().get_one("receiptd_halted") == 0
+    assert "has no gap" in play(world, command, code=USAGE)  # once
+    assert world.database.query("SELECT topic, partition, after, reason FROM receiptd.position_change") == [(str(world.topic), 0, 3, "skip-gap")]
+    assert dict(world.database.query("SELECT message_id, status FROM receiptd.message_inbox")) == {"a": 300, "gone": 0, "kept": 300, "other": 300}
+    process.stop()
+
+
+def test_a_topic_that_was_made_again_goes_on_from_its_beginning(create_world):
+    world = create(create_world)
+    world.insert_ids("a")
+    process = run(world, "first", (0, ["a"] * 5 + ["unknown1", "unknown2"]), (1, ["a"]))
+    process.stop()
+    make_again(world)
+    send(world, 0, "unknown3", "a")  # at offsets of receipts that are parked already, or were
+    process = world.installation.start("second")
+    command = command_of(process, rf"set {world.topic} 0 beginning")
+    pages = Operations(process)
+    play(world, command)
+    process.wait_for_log(rf"topic {world.topic} partition 0 stands still no longer", 60)
+    applied(world, process, 0)
+    wait_for(lambda: "ends at 0, but 1 was applied" in str(pages.get("/readyz").json["reasons"])
+             or pages.get("/readyz").status == 200, 30, "the other partition")
+    play(world, ["positions", "set", str(world.topic), "1", "beginning"])
+    pages.wait_until_ready(60)
+    parked = world.database.query("SELECT message_id, \"offset\" >= 0 FROM receiptd.parked_event ORDER BY 1")
+    assert parked == [("unknown1", False), ("unknown2", False), ("unknown3", True)]
+    world.insert_ids("unknown1", "unknown2", "unknown3")
+    world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.parked_event") == 0, process, 30, "all are woken")
+    process.stop()
+
+
+def test_a_topic_that_was_made_again_and_is_longer_is_found_by_its_records(create_world):
+    world = create(create_world)
+    world.insert_ids("a", "b")
+    process = run(world, "first", (0, ["a"] * 3), (1, ["a"] * 2))
+    process.stop()
+    make_again(world)
+    for partition in range(PARTITIONS):
+        send(world, partition, *["b"] * 6)
+    process = world.installation.start("second")
+    command = command_of(process, rf"set {world.topic} \d beginning")
+    for partition in range(PARTITIONS):  # "likewise its other partitions"
+        play(world, [*command[:3], str(partition), *command[4:]])
+    process.stop()  # "then restart"
+    process = run(world, "third")
+    for partition in range(PARTITIONS):
+        applied(world, process, partition)
+    assert world.database.value("SELECT status FROM receiptd.message_inbox WHERE message_id = 'b'") == 300
+    process.stop()
+
+
+def test_a_position_is_not_moved_while_a_receiptd_works_on_it(create_world):
+    world = create(create_world)
+    world.insert_ids("a")
+    process = run(world, "first", (0, ["a"] * 4))
+    wait_for(lambda: {place["owner"] for place in Operations(process).get("/statusz").json["topics"]} == {"receiptd"}, 30, "owned")
+    topic = str(world.topic)
+    assert re.search(r"receiptd at \S+ works on topic .* partition 0\nHINT: stop the instances", play(world, ["positions", "set", topic, "0", "2"], code=TEMPORARY))
+    process.stop()
+    assert "were applied already" in play(world, ["positions", "set", topic, "0", "1"], code=USAGE)
+    assert "is no offset" in play(world, ["positions", "set", topic, "0", "5"], code=USAGE)
+    play(world, ["positions", "set", topic, "7", "0"], code=NO_INPUT)
+    play(world, ["positions", "set", "no-such-topic", "0", "0"], code=UNAVAILABLE)
+    before = events(world, "a")
+    assert "records 1…3 are applied again" in play(world, ["positions", "set", topic, "0", "1", "--replay"])
+    process = run(world, "second")
+    applied(world, process, 0)
+    world.wait(lambda: events(world, "a") == before + 3, process, 30, "counted again, as announced")
+    shown = {(one["reader"], one["partition"]): one for one in world.installation.json("positions", "show", "--format", "json")}
+    assert shown["receipts", 0]["position"] == shown["receipts", 0]["ends"] == 4 and shown["receipts", 0]["state"] == "ok"
+    process.stop()
+
+
+def test_rows_that_somebody_deleted_are_made_again(create_world):
+    world = create(create_world)
+    world.insert_ids("a")
+    process = run(world, "first", (0, ["a"] * 4), (1, ["a"]))
+    process.stop()
+    world.database.execute("DELETE FROM receiptd.consumer_progress WHERE partition = 0 AND lane IN (1, 2)")
+    process = world.installation.start("second")
+    command = command_of(process, rf"set {world.topic} 0 OFFSET")
+    play(world, [*command[:-1], "4"])
+    process.stop()
+    process = run(world, "third", (0, ["a"]))
+    assert world.database.value("SELECT count(*) FROM receiptd.consumer_progress WHERE partition = 0") == 4
+    process.stop()

@@ -1,0 +1,96 @@
+"""What stands in two files, because C, SQL and the documents each need it, says the same in both. Needs no server."""
+import json
+import pathlib
+import re
+
+import pytest
+
+pytestmark = pytest.mark.smoke
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def read(path):
+    return (ROOT / path).read_text()
+
+
+SQL = {str(path.relative_to(ROOT / "sql")): re.sub(r"--.*", "", path.read_text()) for path in (ROOT / "sql").rglob("*.sql")}
+GATEWAYS = re.findall(r"\bX\((\w+)\)", read("src/gateways/gateways.h"))
+
+
+def constant(path, name):
+    return int(re.search(rf"#define {name} +(\d+)", read(path))[1])
+
+
+def test_the_list_of_adapters_is_that_of_the_files_and_of_the_documents():
+    assert GATEWAYS == sorted(path.stem for path in (ROOT / "src/gateways/adapters").glob("*.c"))
+    table = read("docs/gateways.md").split("| `gateway` | reads |")[1].split("\n\n")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == GATEWAYS
+    assert f"of {len(GATEWAYS)} gateways" in read("README.md")
+
+
+@pytest.mark.parametrize("name", GATEWAYS)
+def test_each_status_and_flag_of_an_adapter_has_a_sample(name):
+    rows = re.findall(r'^\s+\{"[^"]*",\s*(?:"[^"]*"|NULL),\s*("\w+"|NULL),\s*("\w+"|NULL)\}', read(f"src/gateways/adapters/{name}.c"),
+                      re.MULTILINE)
+    events = [event for case in json.loads(read(f"tests/payloads/{name}.json"))["cases"] for event in case["expect"]]
+    sampled = {event["status"] for event in events if "status" in event} | {flag for event in events for flag in event.get("flags", [])}
+    assert {word.strip('"') for row in rows for word in row} - {"NULL"} <= sampled
+
+
+def test_each_command_has_a_row_in_the_readme():
+    commands = re.findall(r'^        \.name = "([\w-]+)"', read("src/commands/command.c"), re.MULTILINE)
+    assert set(re.findall(r"^\| `receiptd ([\w-]+)", read("README.md"), re.MULTILINE)) == set(commands)
+
+
+def test_shards_are_as_many_in_c_as_in_sql():
+    actions, folds = constant("src/actions/internal.h", "ACTIONS_SHARDS"), constant("src/folds/internal.h", "FOLDS_SHARDS")
+    assert f"hash & {actions - 1})" in SQL["functions/action_lane_of.sql"]
+    assert re.findall(r"generate_series\(0, (\d+)\)", SQL["tables/001_actions.sql"]) == [str(actions - 1)]
+    assert re.search(r"INSERT INTO fold_lane \(lane\) VALUES (.*);", SQL["tables/001_folds.sql"])[1] == ", ".join(
+        f"({lane})" for lane in range(folds))
+
+
+def test_the_code_of_the_first_flag_is_the_same_everywhere():
+    first = constant("src/core/ladder.h", "RCPT_LADDER_FIRST_FLAG_CODE")
+    for name, text in SQL.items():
+        assert {int(code) for code in re.findall(r"\b9\d{3}\b", text)} <= {first, first - 1}, name
+
+
+def test_the_results_of_actions_have_the_same_words():
+    words = re.search(r"names\[\] = \{(.*?)\}", read("src/actions/results.c"))[1]
+    named = re.findall(r"\bresult (?:=|IN) (\(.*?\)|'\w+')|CASE w\.result (.*?) END", SQL["functions/actions_finish.sql"], re.DOTALL)
+    known = {word for pair in named for part in pair for word in re.findall(r"(?:WHEN )?'(\w+)'", part)} - {"pending"}
+    assert set(re.findall(r'"(\w+)"', words)) == known
+
+
+def test_each_file_of_tables_is_a_migration_of_its_version():
+    rows = re.findall(r'^    \{(\d+), "(tables/\w+)"\}', read("src/commands/migrate_plan.c"), re.MULTILINE)
+    assert sorted(f"{file}.sql" for _, file in rows) == sorted(name for name in SQL if name.startswith("tables/"))
+    assert all(int(version) == int(file[7:10]) for version, file in rows) and rows == sorted(rows, key=lambda row: int(row[0]))
+
+
+def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
+    text = read("src/config/table.c")
+    sections = re.findall(r'^    \{"(\w*)",\s', text.split("sections[] = {")[1].split("};")[0], re.MULTILINE)
+    keys = re.findall(r'^    \{"([\w.]+)",\s+RCPT_CONFIG_', text, re.MULTILINE)
+    assert len(keys) > 100 and {key.partition(".")[0] if "." in key else "" for key in keys} == set(sections)
+
+
+def test_something_counts_each_metric():
+    sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.c"))
+    metrics = re.findall(r"^METRIC\((\w+),", read("src/host/metrics_rows.h"), re.MULTILINE)
+    assert len(metrics) > 100 and [name for name in metrics if not re.search(rf"\bRCPT_METRIC_{name}\b", sources)] == []
+
+
+def test_a_key_that_may_change_is_copied_only_where_a_reload_copies_it_again():
+    """A module reads the configuration when it needs a value, or it has a function for the reload. Actions begin anew as a whole."""
+    rows = re.findall(r'^    \{"[\w.]+",\s+RCPT_CONFIG_\w+,\s+([^,]*),\s+(?:LIST_)?AT\(([\w.]+)', read("src/config/table.c"), re.MULTILINE)
+    members = [re.escape(member) for flags, member in rows if "RELOADABLE" in flags]
+    copy = re.compile(rf"(?:\.|->)\w+ = (?:\(\w+\))?[\w>-]*config->(?:{'|'.join(members)})\b")
+    assert len(members) > 40
+    for path in (ROOT / "src").rglob("*.c"):
+        text, folder = path.read_text(), path.parent.name
+        if folder not in ("config", "commands", "actions", "host") and copy.search(text):
+            assert re.search(r"_apply_config\(|_reload\(", text), path
+        if "= app_pg_settings(" in text:
+            assert any("_set_dsn(" in other.read_text() for other in path.parent.glob("*.c")), folder
