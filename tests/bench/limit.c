@@ -391,7 +391,8 @@ static void open_client(struct client *client, const struct options *options)
     if (PQresultStatus(result) != PGRES_COMMAND_OK)
         die("session", PQerrorMessage(client->conn));
     PQclear(result);
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(NULL, 0);
+    struct rcpt_lane_statements *statements =
+        rcpt_lane_statements_new(&(struct rcpt_lane_variant){0});
     const char *apply = options->bare ? update_sql : statement_text(statements, "apply");
     char *converted = options->uuids ? with_uuid_ids(apply) : NULL;
     prepare(client->conn, "fence", rcpt_sql("lane/fence"));

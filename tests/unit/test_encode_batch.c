@@ -51,11 +51,12 @@ static void the_sql_uses_the_types_and_the_number_of_the_table(void **state)
 {
     static const char *const subscribers[] = {"lane/subscribers/folds_columns",
                                               "lane/subscribers/actions"};
-    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(subscribers, 2);
+    const struct rcpt_lane_variant variant = {
+        .subscribers = subscribers, .count = 2, .selective = true, .inserts_unknown = true};
+    struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     unsigned checked = 0;
     size_t count;
     (void)state;
-    rcpt_lane_statements_add_unsubscribed(statements, subscribers, 1);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     for (size_t index = 0; index < count; index++) {
         bool unsubscribed = strcmp(list[index].name, "apply_unsubscribed") == 0;

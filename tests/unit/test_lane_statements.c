@@ -45,11 +45,12 @@ static void assert_files(const char *text, const char *const *files)
 static void without_subscribers_statements_have_nothing_of_theirs(void **state)
 {
     (void)state;
-    struct rcpt_lane_statements *plain = rcpt_lane_statements_new(NULL, 0);
+    struct rcpt_lane_statements *plain = rcpt_lane_statements_new(&(struct rcpt_lane_variant){0});
     assert_made_of(text_of(plain, "apply"), UPDATE, CHANGED, REST, ANSWER);
     assert_made_of(text_of(plain, "wake"), WAKE, WAKE_ANSWER);
     assert_made_of(text_of(plain, "fence"), "lane/fence");
     assert_null(text_of(plain, "apply_unsubscribed"));
+    assert_null(text_of(plain, "insert"));
     rcpt_lane_statements_free(plain);
 }
 
@@ -57,7 +58,9 @@ static void subscribers_stand_before_the_answer_and_see_more_columns(void **stat
 {
     (void)state;
     static const char *const files[] = {FOLDS, ACTIONS};
-    struct rcpt_lane_statements *both = rcpt_lane_statements_new(files, 2);
+    const struct rcpt_lane_variant variant = {
+        .subscribers = files, .count = 2, .inserts_unknown = true};
+    struct rcpt_lane_statements *both = rcpt_lane_statements_new(&variant);
     assert_made_of(text_of(both, "apply"), UPDATE, CHANGED_SUBSCRIBED, REST, FOLDS, ACTIONS,
                    ANSWER);
     assert_made_of(text_of(both, "wake"), WAKE, FOLDS, ACTIONS, WAKE_ANSWER);
@@ -70,14 +73,15 @@ static void an_unsubscribed_batch_is_without_one_and_makes_sure_that_it_may(void
 {
     (void)state;
     static const char *const files[] = {FOLDS, ACTIONS};
-    struct rcpt_lane_statements *both = rcpt_lane_statements_new(files, 2);
-    rcpt_lane_statements_add_unsubscribed(both, files, 1);
+    const struct rcpt_lane_variant of_both = {.subscribers = files, .count = 2, .selective = true};
+    struct rcpt_lane_statements *both = rcpt_lane_statements_new(&of_both);
     assert_made_of(text_of(both, "apply_unsubscribed"), UPDATE, CHANGED_SUBSCRIBED, REST, FOLDS,
                    ANSWER, "lane/apply/91_unsubscribed");
     rcpt_lane_statements_free(both);
 
-    struct rcpt_lane_statements *alone = rcpt_lane_statements_new(files + 1, 1);
-    rcpt_lane_statements_add_unsubscribed(alone, NULL, 0);
+    const struct rcpt_lane_variant of_one = {
+        .subscribers = files + 1, .count = 1, .selective = true};
+    struct rcpt_lane_statements *alone = rcpt_lane_statements_new(&of_one);
     assert_made_of(text_of(alone, "apply_unsubscribed"), UPDATE, CHANGED, REST, ANSWER,
                    "lane/apply/91_unsubscribed");
     rcpt_lane_statements_free(alone);
