@@ -222,7 +222,7 @@ static void on_health(void *context, bool healthy, const struct rcpt_error *erro
     intake->kafka_healthy = healthy;
     intake->kafka_reason[0] = '\0';
     if (!healthy)
-        app_set_reason(intake->kafka_reason, error);
+        app_set_reason(intake->kafka_reason, "Kafka is in trouble", error);
     intake_update_readiness(intake);
 }
 
