@@ -63,7 +63,7 @@ void app_halt(struct app_context *context, const struct rcpt_error *error)
 {
     context->halted++;
     app_set_reason(context->halt_reason, "stopped consuming", error);
-    rcpt_log_error("app", "stopped consuming: %s", context->halt_reason);
+    rcpt_log_error("app", "%s", context->halt_reason);
     app_update_readiness(context);
 }
 
