@@ -58,10 +58,13 @@ static const struct command commands[] = {
             "needs and takes away all others in the schema; --platform-role likewise for who "
             "inserts messages,\n"
             "--intake-role for the intake.\n"
-            "Run it as the owner of the schema, who is no superuser, and the daemon as the other "
-            "role\n"
+            "Run it as the owner of the schema (--dsn), who is no superuser, and the daemon as the "
+            "other role\n"
             "(docs/security.md).",
         .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH with it; without "
+                     "it postgres.dsn"},
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},

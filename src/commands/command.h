@@ -76,6 +76,10 @@ struct command_context {
 };
 RCPT_MUST_CHECK bool command_open(struct command_context *context, const struct command_call *call,
                                   bool read_only, int *exit_code);
+/* The same with another connection string than the configuration's: text or file:PATH; NULL: none. */
+RCPT_MUST_CHECK bool command_open_as(struct command_context *context,
+                                     const struct command_call *call, const char *dsn,
+                                     bool read_only, int *exit_code);
 /* The second half, where the configuration is loaded; the error is in the context. */
 RCPT_MUST_CHECK bool command_connect(struct command_context *context,
                                      const struct command_call *call, bool read_only);

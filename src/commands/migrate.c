@@ -156,7 +156,7 @@ int command_migrate(const struct command_call *call)
     struct migrate_plan plan;
     int exit_code;
     bool is_dry = command_option(call, "dry-run") != NULL;
-    if (!command_open(&context, call, is_dry, &exit_code))
+    if (!command_open_as(&context, call, command_option(call, "dsn"), is_dry, &exit_code))
         return exit_code;
     migrate_plan_init(&plan, &context, call, is_dry);
     bool good = is_dry ? dry_run(&plan) : migrate(&plan);

@@ -98,6 +98,10 @@ struct rcpt_kafka_settings {
 RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *value,
                                                struct rcpt_error *error);
 
+/* Whether a client with these brokers and properties gets an answer; blocks, for any thread. */
+RCPT_MUST_CHECK bool rcpt_kafka_try(const struct rcpt_kafka_settings *settings, int timeout_ms,
+                                    struct rcpt_error *error);
+
 /* Version of librdkafka as text, e.g. "2.0.2". */
 const char *rcpt_kafka_version(void);
 /* Whether threads of librdkafka still run, such as those of a lookup that was given up. exit()
