@@ -764,6 +764,7 @@ def test_audit_says_that_row_security_hides_rows_and_repairs_nothing(installed, 
     installed.add_messages("a", 600)
     installed.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
     installed.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA receiptd TO {stranger}")
+    installed.do(f"GRANT EXECUTE ON FUNCTION receiptd.campaign_recount TO {stranger}")
     installed.run("audit")
     installed.do("ALTER TABLE receiptd.message_inbox ENABLE ROW LEVEL SECURITY")
     result = installed.run("audit", code=1)
@@ -780,6 +781,7 @@ def test_audit_sees_forced_row_security_behind_a_view(empty, request):
     stranger = request.getfixturevalue("stranger")
     empty.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
     empty.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA receiptd TO {stranger}")
+    empty.do(f"GRANT EXECUTE ON FUNCTION receiptd.campaign_recount TO {stranger}")
     empty.do("ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY")
     empty.do("ALTER TABLE public.messages FORCE ROW LEVEL SECURITY")
     assert "row-level" not in empty.run("audit", code=1).err, "the owner of the view is a superuser"
