@@ -213,8 +213,7 @@ static void write_default_ladder(const struct rcpt_config_row *row, const struct
     struct rcpt_config_writer writer;
     char *text = NULL, *rest = NULL;
     size_t size = 0;
-    FILE *lines = open_memstream(&text, &size);
-    RCPT_ASSERT(lines != NULL);
+    FILE *lines = rcpt_open_memory(&text, &size);
     rcpt_config_writer_init(&writer, lines);
     rcpt_config_write_records(&writer, row, &defaults);
     rcpt_config_writer_fini(&writer);

@@ -175,8 +175,7 @@ static bool send_session(struct rcpt_pg *pg)
 {
     char *sql = NULL;
     size_t size;
-    FILE *out = open_memstream(&sql, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&sql, &size);
     fputs("SELECT pg_is_in_recovery()", out);
     add_settings(out, pg);
     RCPT_ASSERT(fclose(out) == 0);

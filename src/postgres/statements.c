@@ -34,8 +34,7 @@ static const char *text_of(const char *name)
     for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
         if (strcmp(rcpt_sql_name(index), name) == 0)
             return rcpt_sql(name);
-    FILE *out = open_memstream(&text, &text_size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &text_size);
     for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
         if (strncmp(rcpt_sql_name(index), name, size) == 0 && rcpt_sql_name(index)[size] == '/')
             fputs(rcpt_sql(rcpt_sql_name(index)), out);
