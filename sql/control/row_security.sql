@@ -3,7 +3,7 @@
 SELECT string_agg(DISTINCT t.oid::regclass::text, ', ') AS tables
 FROM pg_class i
 JOIN pg_roles u ON u.oid = CASE WHEN i.relkind = 'v' AND NOT (i.reloptions::text ~ 'security_invoker=(true|on|1|yes)') IS TRUE
-                                THEN i.relowner ELSE current_user::regrole::oid END
+                                THEN i.relowner ELSE (SELECT m.oid FROM pg_roles m WHERE m.rolname = current_user) END
 CROSS JOIN LATERAL (
     SELECT i.oid
     UNION ALL

@@ -36,7 +36,6 @@ static const struct {
     {"tcp_keepalives_count", "3"},
     {"datestyle", "ISO"},
     {"timezone", "UTC"},
-    {"row_security", "off"}, /* an error, where a policy would hide rows of the inbox */
 };
 #define SESSION_SETTINGS (sizeof(session_settings) / sizeof(session_settings[0]))
 

@@ -228,7 +228,7 @@ static bool set_up(struct rcpt_session *session, const struct rcpt_session_setti
         " set_config('client_min_messages', 'warning', false), set_config('bytea_output', 'hex', "
         "false),"
         " set_config('datestyle', 'ISO', false), set_config('timezone', 'UTC', false),"
-        " set_config('row_security', 'off', false), set_config('statement_timeout', '0', false), "
+        " set_config('statement_timeout', '0', false), "
         "set_config('lock_timeout', '0', false),"
         " EXISTS (SELECT FROM pg_namespace n WHERE n.nspname = $3"
         " AND NOT has_schema_privilege(n.oid, 'USAGE')) AS barred",
