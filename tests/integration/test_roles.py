@@ -39,7 +39,7 @@ FORBIDDEN = [
     "DELETE FROM receiptd.consumer_progress",
     "DELETE FROM receiptd.campaign_funnel_total",
     "UPDATE receiptd.campaign_funnel_delta SET messages = '{9}'",
-    "UPDATE receiptd.parked_event SET message_id = 'x'",
+    "UPDATE receiptd.parked_event SET payload = 'x'",
     "UPDATE receiptd.message_status_priority SET parent = 0",
     "UPDATE receiptd.schema_version SET version = 99",
     "SELECT receiptd.ladder_fill('{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')",
