@@ -570,6 +570,8 @@ def test_a_ladder_that_would_stop_running_daemons_is_refused_with_their_names(em
         empty.ladder(CONVERTED=(900, "CLICKED"), FAILED=None, BROKEN=(440, "SENT"))
         assert "daemons with the old ladder stop" in empty.run("migrate", "--force").out
     empty.ladder(CONVERTED=(900, "CLICKED"))
+    with psycopg.connect(empty.dsn, application_name=f"receiptd/{'h' * 60}/control"):  # PostgreSQL cuts it
+        assert f"would stop running daemons: {'h' * 54}" in empty.run("migrate", code=CONFIG).err
     assert "daemons with the old ladder stop" in empty.migrate().out, "none is there"
 
 
