@@ -401,6 +401,7 @@ def test_dry_run_works_for_a_role_without_any_rights(empty, stranger):
 def test_dry_run_by_a_reader_of_an_old_ladder_shows_the_change_and_makes_none(installed, stranger):
     installed.do(f"GRANT USAGE ON SCHEMA receiptd TO {stranger}")
     installed.do(f"GRANT SELECT ON ALL TABLES IN SCHEMA receiptd TO {stranger}")
+    installed.do(f"GRANT EXECUTE ON FUNCTION receiptd.campaign_recount TO {stranger}")
     installed.ladder()
     before = installed.everything()
     assert "SELECT ladder_fill('{0," in installed.run("migrate", "--dry-run").out
