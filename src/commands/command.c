@@ -58,10 +58,13 @@ static const struct command commands[] = {
             "needs and takes away all others in the schema; --platform-role likewise for who "
             "inserts messages,\n"
             "--intake-role for the intake.\n"
-            "Run it as the owner of the schema, who is no superuser, and the daemon as the other "
-            "role\n"
+            "Run it as the owner of the schema (--dsn), who is no superuser, and the daemon as the "
+            "other role\n"
             "(docs/security.md).",
         .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH with it; without "
+                     "it postgres.dsn"},
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
@@ -90,8 +93,10 @@ static const struct command commands[] = {
         .summary = "show the funnel of a campaign, or of all",
         .doc =
             "messages: distinct messages that reached the status; events: receipts that named it;\n"
-            "current: messages that stand in it now. Exit code 66 if there is no such campaign.",
-        .options = {FORMAT_OPTION},
+            "current: messages that stand in it now. --org shows campaigns whose messages are all "
+            "of\n"
+            "that organisation. Exit code 66 if there is no such campaign.",
+        .options = {{"org", "ORG", "only campaigns of this organisation"}, FORMAT_OPTION},
         .run = command_funnel,
     },
     {
@@ -197,17 +202,20 @@ static const struct command commands[] = {
         /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
         .name = "positions",
         .argument = "[VERB [TOPIC PARTITION [OFFSET]]]",
-        .choices = "show set skip-gap",
+        .choices = "show set skip-gap accept-database",
         .more = 3,
         .summary = "show where each partition stands, or move a position on purpose",
         .doc = "show                            position, log and owner of every partition\n"
                "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
                "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
+               "accept-database                 the database of postgres.dsn is the right one, "
+               "though\n"
+               "                                it is not the server that Kafka remembers\n"
                "Refused while a receiptd works on the partition. One that stands still before it\n"
                "does not count, and goes on within seconds. Each change is recorded in the table\n"
                "position_change. Exit code 75: refused for now; 66: there is no such partition.",
-        .options = {{"reader", "receipts|folds|actions",
-                     "whose positions (default: show all, change receipts)"},
+        .options = {{"reader", "READER",
+                     "receipts, folds or actions (default: show all, change receipts)"},
                     {"replay", NULL, "set below what was applied: events count it twice"},
                     {"dry-run", NULL, "say what would be set; write nothing"},
                     FORMAT_OPTION},

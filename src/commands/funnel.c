@@ -21,7 +21,7 @@ struct section {
 
 /* One campaign at a time, moved on by next_funnel(). */
 struct funnel {
-    const char *campaign;
+    const char *campaign, *org; /* org NULL: of several organisations, or of none */
     struct section counts, kpis;
 };
 
@@ -60,17 +60,12 @@ static void write_counts(const struct section *section, bool flags, struct rcpt_
         if (is_flag(section, row) != flags)
             continue;
         rcpt_json_begin_object(json);
-        rcpt_json_key(json, "status");
-        rcpt_json_int(json, number(section, row, "status"));
-        rcpt_json_key(json, "name");
-        rcpt_json_text(json, text(section, row, "name"));
-        rcpt_json_key(json, "messages");
-        rcpt_json_int(json, number(section, row, "messages"));
-        rcpt_json_key(json, "events");
-        rcpt_json_int(json, number(section, row, "events"));
+        rcpt_json_put_int(json, "status", number(section, row, "status"));
+        rcpt_json_put_text(json, "name", text(section, row, "name"));
+        rcpt_json_put_int(json, "messages", number(section, row, "messages"));
+        rcpt_json_put_int(json, "events", number(section, row, "events"));
         if (!flags) {
-            rcpt_json_key(json, "current");
-            rcpt_json_int(json, number(section, row, "current"));
+            rcpt_json_put_int(json, "current", number(section, row, "current"));
         }
         rcpt_json_end_object(json);
     }
@@ -90,10 +85,8 @@ static void write_kpis(const struct section *section, struct rcpt_json *json)
             rcpt_json_double(json, strtod(value, NULL));
         else
             rcpt_json_null(json);
-        rcpt_json_key(json, "numerator");
-        rcpt_json_int(json, number(section, row, "numerator"));
-        rcpt_json_key(json, "denominator");
-        rcpt_json_int(json, number(section, row, "denominator"));
+        rcpt_json_put_int(json, "numerator", number(section, row, "numerator"));
+        rcpt_json_put_int(json, "denominator", number(section, row, "denominator"));
         rcpt_json_end_object(json);
     }
     rcpt_json_end_object(json);
@@ -103,8 +96,12 @@ static void write_kpis(const struct section *section, struct rcpt_json *json)
 static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
-    rcpt_json_key(json, "campaign_id");
-    rcpt_json_text(json, funnel->campaign);
+    rcpt_json_put_text(json, "campaign_id", funnel->campaign);
+    rcpt_json_key(json, "org_id");
+    if (funnel->org != NULL)
+        rcpt_json_text(json, funnel->org);
+    else
+        rcpt_json_null(json);
     rcpt_json_key(json, "statuses");
     write_counts(&funnel->counts, false, json);
     rcpt_json_key(json, "flags");
@@ -225,6 +222,10 @@ static void print_funnel(const struct funnel *funnel)
     printf("campaign ");
     report_print_padded(stdout, funnel->campaign[0] != '\0' ? funnel->campaign : "(none)", 0,
                         false);
+    if (funnel->org != NULL) {
+        printf(", organisation ");
+        report_print_padded(stdout, funnel->org, 0, false);
+    }
     printf("\n\n");
     print_counts(&funnel->counts);
     putchar('\n');
@@ -236,8 +237,8 @@ static void print_funnel(const struct funnel *funnel)
 /* Rates are left out: they follow from the counts. */
 static void add_csv_rows(const struct section *section, struct report *report)
 {
-    static const char *const columns[] = {"campaign_id", "status", "name",   "parent",
-                                          "messages",    "events", "current"};
+    static const char *const columns[] = {"campaign_id", "status", "name",    "parent",
+                                          "messages",    "events", "current", "org_id"};
     for (size_t row = section->begin; row < section->end; row++) {
         for (size_t column = 0; column < sizeof(columns) / sizeof(columns[0]); column++)
             report_add(report, text(section, row, columns[column]));
@@ -252,6 +253,7 @@ static bool next_funnel(struct funnel *funnel)
     if (funnel->counts.end >= rcpt_session_rows_count(funnel->counts.rows))
         return false;
     funnel->campaign = text(&funnel->counts, funnel->counts.end, "campaign_id");
+    funnel->org = text(&funnel->counts, funnel->counts.end, "org_id");
     advance(&funnel->counts, funnel->campaign);
     advance(&funnel->kpis, funnel->campaign);
     return true;
@@ -263,7 +265,7 @@ static void print_csv(struct funnel *funnel)
     static const struct report_column columns[] = {
         {"campaign_id", REPORT_TEXT}, {"status", REPORT_NUMBER},   {"name", REPORT_TEXT},
         {"parent", REPORT_NUMBER},    {"messages", REPORT_NUMBER}, {"events", REPORT_NUMBER},
-        {"current", REPORT_NUMBER}};
+        {"current", REPORT_NUMBER},   {"org_id", REPORT_TEXT}};
     struct report report;
     report_init(&report, columns, sizeof(columns) / sizeof(columns[0]));
     while (next_funnel(funnel))
@@ -305,18 +307,18 @@ static void print_all(struct funnel *funnel, enum command_format format, bool on
 }
 
 /* Counts and KPIs in one snapshot, so that they agree. */
-static bool read_funnels(struct command_context *context, const char *campaign,
+static bool read_funnels(struct command_context *context, const char *campaign, const char *org,
                          struct rcpt_session_rows **counts, struct rcpt_session_rows **kpis,
                          struct rcpt_session_rows **undefined)
 {
-    const char *const values[] = {campaign};
+    const char *const values[] = {campaign, org};
     struct rcpt_session *session = context->session;
     struct rcpt_error *error = &context->error;
     if (!rcpt_session_begin(session, "ISOLATION LEVEL REPEATABLE READ, READ ONLY", error))
         return false;
-    *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 1, values, error);
+    *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 2, values, error);
     if (*counts != NULL)
-        *kpis = rcpt_session_query(session, rcpt_sql("command/kpis"), 1, values, error);
+        *kpis = rcpt_session_query(session, rcpt_sql("command/kpis"), 2, values, error);
     if (*kpis != NULL)
         *undefined =
             rcpt_session_query(session, rcpt_sql("command/kpis_undefined"), 0, NULL, error);
@@ -332,22 +334,39 @@ static void note_undefined(const struct rcpt_session_rows *rows)
                 rcpt_session_rows_text(rows, row, "because"));
 }
 
-/* A campaign that no message and no receipt has named does not exist: exit code 66. */
+/* Nothing to show: exit code 66. A campaign of several organisations is none of theirs: its counts
+ * are of all of them. */
+static int fail_empty(struct rcpt_error *error, const char *campaign, const char *org)
+{
+    if (org == NULL) {
+        rcpt_error_fatal(error, EX_NOINPUT, "no campaign \"%s\"", campaign);
+        rcpt_error_hint(error,
+                        "receiptd funnel shows all; one begins with its first message or receipt");
+        return command_fail(error);
+    }
+    if (campaign != NULL)
+        rcpt_error_fatal(error, EX_NOINPUT, "organisation \"%s\" has no campaign \"%s\" of its own",
+                         org, campaign);
+    else
+        rcpt_error_fatal(error, EX_NOINPUT, "organisation \"%s\" has no campaign of its own", org);
+    rcpt_error_hint(error, "a campaign with messages of several organisations is shown without "
+                           "--org only; `inbox.targeted: none` does not note organisations");
+    return command_fail(error);
+}
+
 int command_funnel(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
     struct rcpt_session_rows *counts = NULL, *kpis = NULL, *undefined = NULL;
     int exit_code = EX_USAGE;
+    const char *org = command_option(call, "org");
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;
-    if (!read_funnels(&context, call->argument, &counts, &kpis, &undefined)) {
+    if (!read_funnels(&context, call->argument, org, &counts, &kpis, &undefined)) {
         exit_code = command_fail(&context.error);
-    } else if (call->argument != NULL && rcpt_session_rows_count(counts) == 0) {
-        rcpt_error_fatal(&context.error, EX_NOINPUT, "no campaign \"%s\"", call->argument);
-        rcpt_error_hint(&context.error,
-                        "receiptd funnel shows all; one begins with its first message or receipt");
-        exit_code = command_fail(&context.error);
+    } else if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(counts) == 0) {
+        exit_code = fail_empty(&context.error, call->argument, org);
     } else {
         struct funnel funnel = {.counts = {.rows = counts}, .kpis = {.rows = kpis}};
         print_all(&funnel, format, call->argument != NULL);

@@ -12,6 +12,19 @@
 
 /* ---- dry run ---- */
 
+/* The script is thousands of lines long: what it does comes first, in comments. */
+static void print_summary(const struct migrate_plan *plan)
+{
+    if (plan->step_count == 0)
+        puts("-- nothing to do");
+    else
+        printf("-- %zu steps, in one transaction:\n", plan->step_count);
+    for (size_t index = 0; index < plan->step_count; index++)
+        printf("--   %zu. %s\n", index + 1, plan->steps[index].what);
+    if (plan->step_count > 0)
+        putchar('\n');
+}
+
 /* The output is a script: the words are comments, so that it can be read, kept and run by psql. */
 static bool print_script(struct migrate_plan *plan)
 {
@@ -20,14 +33,14 @@ static bool print_script(struct migrate_plan *plan)
     char *text = rcpt_pg_bind(prologue, plan->bindings, plan->binding_count, &plan->context->error);
     if (text == NULL)
         return false;
-    if (plan->step_count == 0)
-        puts("-- nothing to do");
-    else
+    print_summary(plan);
+    if (plan->step_count > 0)
         fputs(text, stdout);
     for (size_t index = 0; index < plan->step_count; index++)
         printf("\n-- %s\n\n%s", plan->steps[index].what, plan->steps[index].sql);
     if (plan->step_count > 0)
-        puts("\nCOMMIT;");
+        printf("\nCOMMIT;\n-- %zu steps, listed at the top; nothing was written\n",
+               plan->step_count);
     if (plan->note[0] != '\0')
         printf("-- %s\n", plan->note);
     free(text);
@@ -89,7 +102,10 @@ static bool check_mapped_rows(struct migrate_plan *plan, bool *has_rows)
         return false;
     *has_rows = rcpt_session_rows_bool(rows, 0, "has_rows");
     rcpt_session_rows_free(rows);
-    return !*has_rows || migrate_ladder_check(plan);
+    return !*has_rows ||
+           (migrate_ladder_check(plan) &&
+            rcpt_session_execute(plan->context->session, rcpt_sql("migrate/organisations"),
+                                 &plan->context->error));
 }
 
 /* Steps are printed before they run: one that hangs shows its name. */
@@ -140,11 +156,11 @@ int command_migrate(const struct command_call *call)
     struct migrate_plan plan;
     int exit_code;
     bool is_dry = command_option(call, "dry-run") != NULL;
-    if (!command_open(&context, call, is_dry, &exit_code))
+    if (!command_open_as(&context, call, command_option(call, "dsn"), is_dry, &exit_code))
         return exit_code;
     migrate_plan_init(&plan, &context, call, is_dry);
     bool good = is_dry ? dry_run(&plan) : migrate(&plan);
-    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    exit_code = good ? command_printed(EX_OK) : command_fail_in(call, &context.error);
     migrate_plan_fini(&plan);
     command_close(&context);
     return exit_code;

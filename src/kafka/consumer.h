@@ -98,6 +98,10 @@ struct rcpt_kafka_settings {
 RCPT_MUST_CHECK bool rcpt_kafka_check_property(const char *name, const char *value,
                                                struct rcpt_error *error);
 
+/* Whether a client with these brokers and properties gets an answer; blocks, for any thread. */
+RCPT_MUST_CHECK bool rcpt_kafka_try(const struct rcpt_kafka_settings *settings, int timeout_ms,
+                                    struct rcpt_error *error);
+
 /* Version of librdkafka as text, e.g. "2.0.2". */
 const char *rcpt_kafka_version(void);
 /* Whether threads of librdkafka still run, such as those of a lookup that was given up. exit()
@@ -136,10 +140,10 @@ void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t nu
                          int64_t offset);
 /* The owner takes records again, or needs a round: polls soon. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka);
-/* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms; offset = next to
- * read. */
+/* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms, or when the note,
+ * which stands beside each offset, is another one; offset = next to read. NULL: no note. */
 void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
-                       size_t count);
+                       size_t count, const char *note);
 /* High watermark as of the last fetch, -1 if unknown; for lag. */
 int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, int32_t partition);
 /* Stops polling messages; rebalances go on. */

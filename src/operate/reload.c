@@ -6,9 +6,12 @@
 #include <string.h>
 #include <sysexits.h>
 
+#include "base/text.h"
+#include "kafka/consumer.h"
 #include "postgres/session.h"
 #include "reload.h"
 
+#define KAFKA_MS 10000
 #define WATCH_MS 10000 /* between two looks at the files of secrets */
 
 /* One reload from its beginning to its result. The worker owns `fresh` and `error` until
@@ -150,8 +153,7 @@ static void finish(struct attempt *attempt)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     bool good = take_over(attempt, out);
     RCPT_ASSERT(fclose(out) == 0);
     rcpt_metrics_add(attempt->reload->settings.context->metrics, RCPT_METRIC_RELOADS,
@@ -181,13 +183,48 @@ static bool try_dsn(const struct rcpt_config *fresh, const char *key, const char
     return false;
 }
 
+static uint64_t add_hash(uint64_t hash, const char *text)
+{
+    return hash * 31 + rcpt_text_hash((struct rcpt_text){text, strlen(text)});
+}
+
+static uint64_t hash_kafka(const struct rcpt_config *config)
+{
+    uint64_t hash = add_hash(0, config->kafka.brokers != NULL ? config->kafka.brokers : "");
+    for (unsigned index = 0; index < config->kafka.properties_count; index++)
+        hash = add_hash(add_hash(hash, config->kafka.properties[index].name),
+                        config->kafka.properties[index].value);
+    return hash;
+}
+
+/* A restart takes these keys, and should find that they work. */
+static bool try_kafka(const struct rcpt_config *fresh, uint64_t before, struct rcpt_error *error)
+{
+    struct rcpt_error failure;
+    if (hash_kafka(fresh) == before)
+        return true;
+    struct rcpt_kafka_property *properties = app_kafka_properties(fresh);
+    const struct rcpt_kafka_settings settings = {.brokers = fresh->kafka.brokers,
+                                                 .properties = properties,
+                                                 .property_count = fresh->kafka.properties_count};
+    bool good = rcpt_kafka_try(&settings, KAFKA_MS, &failure);
+    free(properties);
+    if (good)
+        return true;
+    rcpt_error_fatal(error, EX_CONFIG, "kafka.properties: no connection with them: %.400s",
+                     failure.text);
+    rcpt_error_hint(error, "%s", failure.hint);
+    return false;
+}
+
 struct rcpt_config *reload_read(const char *path, const struct reload_dsns *before,
                                 struct rcpt_error *error)
 {
     struct rcpt_config *fresh = rcpt_config_load(path, error);
     if (fresh == NULL ||
         (try_dsn(fresh, "postgres.dsn", fresh->postgres.dsn, before->postgres, error) &&
-         try_dsn(fresh, "intake.dsn", fresh->intake.dsn, before->intake, error)))
+         try_dsn(fresh, "intake.dsn", fresh->intake.dsn, before->intake, error) &&
+         try_kafka(fresh, before->kafka, error)))
         return fresh;
     rcpt_config_free(fresh);
     return NULL;
@@ -196,6 +233,7 @@ struct rcpt_config *reload_read(const char *path, const struct reload_dsns *befo
 void reload_note_dsns(struct reload_dsns *dsns, const struct rcpt_config *config)
 {
     dsns->postgres = config->postgres.dsn != NULL ? rcpt_strdup(config->postgres.dsn) : NULL;
+    dsns->kafka = hash_kafka(config);
     dsns->intake = config->intake.dsn != NULL ? rcpt_strdup(config->intake.dsn) : NULL;
 }
 

@@ -23,9 +23,10 @@ struct reload_settings {
     void *intake_context;
 };
 
-/* The connection strings in effect: others are tried before they are applied. Own copies. */
+/* How PostgreSQL and Kafka are reached now: another way is tried before it is taken. Own copies. */
 struct reload_dsns {
     char *postgres, *intake; /* NULL: not given */
+    uint64_t kafka;          /* hash of brokers and properties */
 };
 void reload_note_dsns(struct reload_dsns *dsns, const struct rcpt_config *config);
 void reload_free_dsns(struct reload_dsns *dsns);

@@ -19,11 +19,13 @@ CORE = ("small", "large")
 OVERLAYS = (*CORE, "intake")
 RELEASE = "1.34"
 # Kinds of operators that a cluster may have; Kubernetes' own schemas do not know them.
-FOREIGN = {"PodMonitor": "monitoring.coreos.com/v1", "ScaledObject": "keda.sh/v1alpha1"}
+FOREIGN = {"PodMonitor": "monitoring.coreos.com/v1", "PrometheusRule": "monitoring.coreos.com/v1", "ScaledObject": "keda.sh/v1alpha1"}
 # Where their definitions are: a module of Go and a file in it.
 DEFINITIONS = {
     "PodMonitor": "github.com/prometheus-operator/prometheus-operator@v0.79.2 "
                   "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+    "PrometheusRule": "github.com/prometheus-operator/prometheus-operator@v0.79.2 "
+                      "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
     "ScaledObject": "github.com/kedacore/keda/v2@v2.16.1 config/crd/bases/keda.sh_scaledobjects.yaml",
 }
 VALIDATE = """
@@ -256,7 +258,8 @@ def test_selectors_find_the_pods_and_only_one_thing_scales_them(core):
 
 def test_the_lag_that_scaling_asks_for_is_a_figure_of_receiptd(overlays):
     page = (ROOT / "docs/metrics.md").read_text()
-    names = set(re.findall(r"receiptd_\w+", overlays["small"].text + overlays["large"].text))
+    scalers = [overlays["small"].get("HorizontalPodAutoscaler"), overlays["large"].get("ScaledObject")]
+    names = set(re.findall(r"receiptd_\w+", json.dumps(scalers)))
     assert names == {"receiptd_partition_lag_records"} and all(f"`{name}`" in page for name in names)
 
 
@@ -279,3 +282,52 @@ def test_static_members_are_named_like_their_pods(tmp_path):
     assert spec["serviceName"] == overlay.get("Service")["metadata"]["name"]
     name, = spec["template"]["spec"]["containers"][0]["env"]
     assert name == {"name": "RECEIPTD_INSTANCE_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
+
+
+def test_the_alerts_find_what_prometheus_scrapes(overlays):
+    """Without jobLabel the job is NAMESPACE/NAME of the PodMonitor, and an alert on job="receiptd" never fires."""
+    for overlay in overlays.values():
+        monitor, pod = overlay.get("PodMonitor"), overlay.get("Deployment" if overlay.name != "static" else "StatefulSet")["spec"]["template"]
+        labels = pod["metadata"]["labels"]
+        assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+        assert labels[monitor["spec"]["jobLabel"]] == ("receiptd-intake" if overlay.is_intake else "receiptd")
+        endpoint, = monitor["spec"]["podMetricsEndpoints"]
+        assert endpoint["port"] in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
+        assert endpoint["authorization"]["credentials"]["name"] in [volume["secret"]["secretName"] for volume in pod["spec"]["volumes"] if "secret" in volume]
+
+
+def test_the_rules_of_the_operator_are_those_that_are_tested(core):
+    written = ROOT / "config/kubernetes/components/prometheus-rule/prometheus-rule.yaml"
+    assert core.get("PrometheusRule")["spec"]["groups"][0]["name"] == "receiptd"
+    assert yaml.safe_load(written.read_text())["spec"] == yaml.safe_load((ROOT / "config/prometheus/rules.yaml").read_text()), "run scripts/update-docs"
+
+
+def test_an_apply_leaves_the_number_of_replicas_to_the_autoscaler(core):
+    scaled = [one for one in core.objects if one["kind"] in ("HorizontalPodAutoscaler", "ScaledObject")]
+    assert [one["spec"]["scaleTargetRef"]["name"] for one in scaled] == ["receiptd"]
+    assert "replicas" not in core.get("Deployment")["spec"]
+
+
+def test_webhooks_and_all_that_the_configuration_names_may_be_reached(core):
+    ports = {port["port"] for rule in core.get("NetworkPolicy")["spec"]["egress"] for port in rule["ports"]}
+    assert {53, 443, 4318, 5432, 9092} <= ports
+
+
+def test_a_job_migrates_as_the_owner_and_no_other_pod_has_his_dsn(tmp_path):
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
+        "components": [os.path.relpath(ROOT / "config/kubernetes/components/migrate", tmp_path.resolve())]}))
+    both = Overlay("both", tmp_path)
+    job, daemon = both.get("Job")["spec"]["template"], both.get("Deployment")["spec"]["template"]
+    (container,) = job["spec"]["containers"]
+    assert container["args"][0] == "migrate" and container["args"][3:5] == ["--dsn", "file:/etc/receiptd/owner/dsn"]
+    assert container["image"] == daemon["spec"]["containers"][0]["image"]
+    sources = [[volume.get("configMap", volume.get("secret")) for volume in pod["spec"]["volumes"] if {"configMap", "secret"} & set(volume)]
+               for pod in (job, daemon)]
+    assert sources[0][0]["name"] == sources[1][0]["name"], "both have the same configuration"
+    assert {"receiptd-owner"} == {one.get("secretName") for one in sources[0]} - {one.get("secretName") for one in sources[1]}
+    assert not (both.get("PodDisruptionBudget")["spec"]["selector"]["matchLabels"].items() <= job["metadata"]["labels"].items())
+    policies = [one["spec"] for one in both.objects if one["kind"] == "NetworkPolicy"]
+    (policy,) = (one for one in policies if one["podSelector"]["matchLabels"].items() <= job["metadata"]["labels"].items())
+    assert "ingress" not in policy and {port["port"] for rule in policy["egress"] for port in rule["ports"]} == {53, 5432}

@@ -164,3 +164,23 @@ def test_an_audit_of_all_campaigns_is_a_few_statements(create_world):
     assert off == {(name, status) for name in ("", "c0000", "c0499", "c0500", "c1199") for status in (9001, 9003)}
     repaired = world.installation.json("audit", "--repair")
     assert (repaired["campaigns"], repaired["repaired_cells"], repaired["remaining_cells"]) == (1_201, 10, 0)
+
+
+def test_a_reload_tries_what_reaches_kafka_before_a_restart_needs_it(create_world):
+    world = create_world(kafka={"properties": {"security.protocol": "plaintext"}})
+    control = ControlSocket(world.installation)
+    process = world.installation.start()
+    pages = Operations(process)
+    pages.wait_until_ready()
+    world.installation.configure(kafka={"properties": {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN",
+                                                       "sasl.username": "u", "sasl.password": "wrong-password"}})
+    refused = control.ctl("reload", check=False)
+    assert refused.returncode == 78 and "refused: kafka.properties: no connection with them: " in refused.stderr
+    assert "wrong-password" not in refused.stderr + process.log()
+    world.installation.configure(kafka={"properties": {"security.protocol": "plaintext", "sasl.mechanism": None, "sasl.username": None,
+                                                       "sasl.password": None, "socket.keepalive.enable": "true"}})
+    answer = control.ctl("reload", check=False)
+    assert "needs a restart: kafka.properties" in answer.stdout + answer.stderr
+    assert pages.get("/readyz").status == 200
+    control.close()
+    process.stop()

@@ -62,7 +62,7 @@ def test_a_wake_of_flags_and_a_skipped_parent_counts_like_a_batch(database):
     apply(session, events)
     add_messages(session, {"m": "c", "n": "c"})
     assert wake(session) == {"rows": "5", "messages_changed": "2", "old": "{0}", "new": "{800}", "n": "{1}",
-                             "gateways": None}
+                             "gateways": None, "refused": "0", "refused_gateways": None}
     assert stored_funnel(session) == expected_funnel({"m": "c", "n": "c"}, events)
 
 
@@ -163,7 +163,7 @@ def test_a_dead_letter_is_driven_again_exactly_once(database):
     letter = session.one("command/dead_letters_for_redrive", "unknown_message", "", -1, -1, -1, 10, 1)
     assert letter["offset"] == "7" and letter["index"] == "3"
     assert session.run("command/dead_letters_for_redrive", None, TOPIC, 0, 7, 3, 10, 1000) == []
-    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"]]
+    move = [TOPIC, 0, 7, 3, 1, [3], ["m"], [600], ["2026-01-01 00:00:00+00"], [b"{}"], [1 << 5], ["acme"], [None], ["acme"], [None], [None]]
     assert session.one("command/redrive", *move) == {"taken": "t", "moved": "1"}
     assert session.one("command/redrive", *move) == {"taken": "f", "moved": "0"}
     assert session.run("command/dead_letters_list", None, None, True) == []

@@ -84,3 +84,16 @@ def test_a_librdkafka_that_is_too_old_is_refused(receiptd, tmp_path):
     subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source], check=True)
     refused = receiptd.command("run", check=False, environment={"LD_PRELOAD": str(library)})
     assert refused.returncode == EX_CONFIG and "librdkafka 1.9.0 is too old: 2.0.2 or newer" in refused.stderr
+
+
+@pytest.mark.parametrize("in_file", [False, True])
+def test_the_owner_migrates_with_a_dsn_of_his_own(receiptd, database, tmp_path, in_file):
+    """The configuration holds the daemon's, which may not."""
+    owner = tmp_path / "owner-dsn"
+    owner.write_text(database.dsn + "\n")
+    receiptd.configure(postgres={"dsn": "host=127.0.0.1 port=1 dbname=nobody"})
+    assert receiptd.command("migrate", check=False).returncode == 69
+    receiptd.command("migrate", "--dsn", f"file:{owner}" if in_file else database.dsn)
+    assert database.value("SELECT count(*) FROM receiptd.schema_version") >= 1
+    missing = receiptd.command("migrate", "--dsn", f"file:{owner}.not", check=False)
+    assert missing.returncode == 66 and "--dsn: cannot read file" in missing.stderr

@@ -38,6 +38,20 @@ def test_the_same_sources_give_the_same_package(package, tmp_path):
     assert sha256(Path(again)) == sha256(package)
 
 
+def test_its_symbols_and_its_changelog_are_those_of_this_build_and_distribution(package, tmp_path):
+    symbols = package.with_name(package.name.replace("receiptd_", "receiptd-dbgsym_"))
+    assert output("lintian", "--allow-root", "--fail-on=error,warning", symbols) == ""
+    for deb in (package, symbols):
+        output("dpkg-deb", "--extract", deb, tmp_path)
+    build_id = re.search(r"Build ID: (\w+)", output("readelf", "-n", tmp_path / "usr/bin/receiptd")).group(1)
+    debug = tmp_path / f"usr/lib/debug/.build-id/{build_id[:2]}/{build_id[2:]}.debug"
+    assert "command_migrate" in output("nm", debug) and ".debug_info" in output("readelf", "-S", "--wide", debug)
+    assert output("dpkg-deb", "--field", symbols, "Build-Ids").strip() == build_id
+    codename = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.MULTILINE).group(1)
+    changelog = output("gzip", "-dc", tmp_path / "usr/share/doc/receiptd/changelog.Debian.gz")
+    assert re.match(rf"receiptd \([\w.+~-]+\) {codename}; urgency=", changelog)
+
+
 def test_the_program_in_it_is_hardened(package, tmp_path):
     output("dpkg-deb", "--extract", package, tmp_path)
     assert complaints(tmp_path / "usr/bin/receiptd") == []
@@ -143,3 +157,37 @@ def test_it_is_installed_upgraded_while_it_runs_and_purged(machine, package, dat
     finally:
         unit.reset()
         machine.run("dpkg", "--install", package)  # for the others
+
+
+def test_the_chapter_upgrade_works_as_it_stands(machine, package, database, topic):
+    """Its lines, with this package as the old one: the new one is migrated by its own program before anything restarts."""
+    machine.run("dpkg", "--install", package)
+    unit = Unit(machine, "receiptd")
+    role = f"daemon_{database.name}"
+    following = build_package("0.1.0-1+next")
+    chapter = re.search(r"^## Upgrade\n.*?```sh\n(.*?)```", (ROOT / "docs/operations.md").read_text(), re.MULTILINE | re.DOTALL).group(1)
+    lines = chapter.replace("--role receiptd", f"--role {role}").replace("receiptd_VERSION_ARCHITECTURE.deb", str(following))
+    lines = lines.replace("--dsn file:", "--as-superuser --dsn file:").replace(f"apt install ./{following}", f"systemctl show -P NRestarts receiptd; dpkg -i {following}")
+    try:
+        service = Service(unit, database, topic)
+        owner = machine.path("/root/receiptd-owner")
+        owner.write_text(database.tcp_dsn)
+        owner.chmod(0o600)
+        machine.run("receiptd", "migrate", "--as-superuser", "--dsn", "file:/root/receiptd-owner", "--role", role)
+        database.execute(f"ALTER ROLE {role} LOGIN PASSWORD 'of-the-daemon'")
+        daemon_dsn = re.sub(r"(user|password)=\S+", "", database.tcp_dsn) + f" user={role} password=of-the-daemon"
+        machine.path("/etc/receiptd/secrets/dsn").write_text(daemon_dsn)
+        unit.systemctl("start")
+        before = unit.pid
+        service.send("a", 100)
+        upgrade = machine.run("sh", "-euxc", lines, timeout=300)
+        assert "nothing to do" in upgrade.stdout or "committed" in upgrade.stdout
+        unit.wait_for(lambda: unit.pid not in (0, before), "another process")
+        unit.wait_for_state("active")
+        service.send("b", 100)
+        service.wait_until_counted("SENT", 200)
+    finally:
+        unit.reset()
+        machine.run("dpkg", "--install", package)
+        database.execute(f"DROP OWNED BY {role}")
+        database.execute(f"DROP ROLE IF EXISTS {role}")

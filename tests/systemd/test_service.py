@@ -258,3 +258,19 @@ def test_a_unit_gets_its_own_secrets_and_leaves_none_in_a_core_file(service, int
     finally:
         for folder in (own, foreign):
             service.machine.path(f"/etc/receiptd/{folder}/of-{folder}").unlink()
+
+
+def test_a_secret_that_has_changed_fails_the_reload_by_its_name(service):
+    """systemd hands over credentials at the start alone: the daemon goes on with the old one, and an operator must know."""
+    service.migrate()
+    service.start()
+    before, path = service.unit.pid, service.machine.path("/etc/receiptd/secrets/dsn")
+    service.unit.systemctl("reload")
+    path.write_text(path.read_text() + " ")
+    service.configure(batch={"max_events": 123})
+    assert service.unit.systemctl("reload", check=False).returncode != 0
+    service.unit.wait_for_journal("reload: applied: batch.max_events")
+    service.unit.wait_for_journal("/etc/receiptd/secrets/dsn has changed since receiptd started: systemctl restart receiptd")
+    assert service.unit.show("ActiveState") == "active" and service.unit.pid == before
+    service.unit.systemctl("restart")
+    service.unit.systemctl("reload")

@@ -1,24 +1,29 @@
--- The raw events of unknown messages; the arrays are sliced here and nowhere else, so known messages cost nothing.
+-- The raw events of messages that are unknown or of another organisation; the arrays are sliced here and nowhere else, so known messages
+-- cost nothing. Parked are also the receipts of a message that name several organisations, and those beside refused ones that name none:
+-- the wake decides one by one.
 , x AS MATERIALIZED (
-    SELECT r.id, r.signature, i AS event, ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition,
-           ($18::int8[])[e.record] AS at_offset, ($13::int4[])[i] AS index, ($14::int4[])[i] AS first,
+    SELECT r.id, r.signature, r.org, e.kept, i AS event,
+           CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked' ELSE r.fate END AS fate,
+           ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,
+           ($13::int4[])[i] AS index, ($14::int4[])[i] AS first,
            ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
-    FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i, LATERAL (SELECT ($12::int4[])[i] AS record) e
-    WHERE NOT r.known
+    FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
+         LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept) e
+    WHERE r.fate <> 'known'
 ),
 -- A position can come again only after an operator's reset; then the row that is there stays.
 parked AS (
-    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload, traceparent, gateway)
+    INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload, traceparent, gateway,
+                              org_id, account, campaign_id, gateway_id)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0),
-           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, ($23::text[])[x.signature]
-    FROM x WHERE $21::text <> 'dead-letter' AND cardinality($10::int2[]) > 0
-    ON CONFLICT DO NOTHING
+           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, ($23::text[])[x.signature],
+           x.kept[1], x.kept[2], x.kept[3], x.kept[4]
+    FROM x WHERE x.fate = 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
 ),
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
-    SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, 'unknown_message',
-           CASE WHEN x.size > 65536 THEN format('the first of %s bytes', x.size) END,
+    SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate,
+           letter_detail(CASE x.fate WHEN 'other_organisation' THEN organisations_differ(x.kept[1], x.org) END, x.size),
            substr($15::bytea, x.first, LEAST(x.size, 65536)), x.link
-    FROM x WHERE $21::text = 'dead-letter' AND cardinality($10::int2[]) > 0
-    ON CONFLICT DO NOTHING
+    FROM x WHERE x.fate <> 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
 )
