@@ -102,6 +102,17 @@ install_postgresql_without_cluster() {
     return "$ip_status"
 }
 
+# Names differ between releases of Debian: the steps that need a package this one lacks (clang-14, say) fail by themselves.
+known_packages() {
+    for kp_name in "$@"; do
+        if apt-cache show "$kp_name" > /dev/null 2>&1; then
+            printf '%s ' "$kp_name"
+        else
+            say "this release of Debian has no package $kp_name: what needs it will fail"
+        fi
+    done
+}
+
 # install_packages NAME…: asks apt only when something is missing.
 install_packages() {
     in_missing=$(missing_packages "$@")
@@ -114,6 +125,9 @@ install_packages() {
     fi
     say "installing: $in_missing"
     attempts 3 quietly apt-update.log apt_get update || die "apt-get update failed"
+    # shellcheck disable=SC2086 # a list
+    in_missing=$(known_packages $in_missing)
+    [ -n "$in_missing" ] || return 0
     case " $in_missing " in
     *" postgresql "*)
         if [ -z "$(missing_packages postgresql-common)" ]; then
