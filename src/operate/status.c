@@ -234,8 +234,7 @@ void status_write(const struct status *status, struct rcpt_json *json)
     rcpt_json_put_int(json, "queue_bytes",
                       (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
     rcpt_json_put_int(json, "parked", receipts_look(status->receipts).parked_rows);
-    rcpt_json_put_int(json, "parked_for_alias",
-                      receipts_look(status->receipts).parked_for_alias);
+    rcpt_json_put_int(json, "parked_for_alias", receipts_look(status->receipts).parked_for_alias);
     instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
     rcpt_json_key(json, "actions");
     actions_write(status->actions, json);
