@@ -189,11 +189,9 @@ static const struct rcpt_config_row rows[] = {
     {"parked.alias_wait", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.alias_wait_ms),
      .initial = "1m", .max = 30 * DAY, .doc = "how long `unknown: insert` waits for an alias"},
     {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
-     .min = 1, .max = 1000000000,
-     .doc = "when more are parked, nothing more is taken in until some have gone"},
+     .min = 1, .max = 1000000000, .doc = "above it nothing more is taken in until some have gone"},
     {"parked.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.poll_interval_ms),
-     .initial = "1s", .min = 10, .max = HOUR,
-     .doc = "how often to check whether rows of parked receipts have come, or longer"},
+     .initial = "1s", .min = 10, .max = HOUR, .doc = "how often at most to check for their rows"},
     {"parked.wake_limit", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.wake_limit), .initial = "1000",
      .min = 1, .max = 100000, .doc = "parked receipts of one transaction"},
 

@@ -13,9 +13,7 @@ same AS MATERIALIZED (
     FROM r WHERE r.fate = 'known' GROUP BY r.campaign, r.status, r.signature
 ),
 -- All groups of known messages, changed or not.
-known AS NOT MATERIALIZED (
-    SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same
-),
+known AS NOT MATERIALIZED (SELECT c.campaign, c.old, c.new, c.gained, c.signature, c.n FROM changed c UNION ALL SELECT * FROM same),
 -- Few kinds of groups differ in more than their campaign: the effect of a kind of transition on the counters is read once.
 kinds AS MATERIALIZED (
     SELECT g.old, g.new, g.gained, g.signature, sum(g.n) AS n FROM known g GROUP BY g.old, g.new, g.gained, g.signature
@@ -31,8 +29,7 @@ named AS MATERIALIZED (
 counts AS (
     SELECT c.campaign, d.code, c.n * d.delta AS messages, 0 AS events
     FROM changed c JOIN steps d ON d.old = c.old AND d.new = c.new AND d.gained = c.gained
-    UNION ALL
-    SELECT g.campaign, s.code, 0, g.n * s.count FROM known g JOIN named s ON s.signature = g.signature
+    UNION ALL SELECT g.campaign, s.code, 0, g.n * s.count FROM known g JOIN named s ON s.signature = g.signature
 ),
 -- One appended row for the whole transaction, none if there is nothing to count: no counter is ever waited for.
 delta AS (
