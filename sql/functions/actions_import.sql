@@ -1,17 +1,26 @@
 -- Begins runs of a pipeline for many subjects at once; those that once_per remembers are left out. Their first actions are set up as
--- actions_make_runs() does it. Returns how many began.
+-- actions_make_runs() does it. Returns how many began. Raises 22023 where a row names a message of another organisation than its own.
 CREATE OR REPLACE FUNCTION actions_import(pipeline_name text, orgs text[], subjects text[], campaigns text[], messages text[], rows jsonb[])
 RETURNS int8 LANGUAGE plpgsql AS $$
 DECLARE
     p pipeline;
     s pipeline_step;
     n int8;
+    crossing record;
 BEGIN
     SELECT * INTO p FROM pipeline x WHERE x.name = pipeline_name AND x.active;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'P0002', MESSAGE = format('there is no pipeline %s', pipeline_name),
             HINT = COALESCE('pipelines: ' || (SELECT string_agg(x.name, ', ' ORDER BY x.name) FROM pipeline x WHERE x.active),
                             'the database knows none until receiptd run has started with pipelines');
+    END IF;
+    SELECT u.org, u.message INTO crossing
+    FROM unnest(orgs, messages) AS u (org, message)
+    WHERE u.message IS NOT NULL AND action_crosses(p.org_field, u.org, u.message)
+    LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '22023',
+            MESSAGE = format('message %s is not of organisation %s', crossing.message, crossing.org);
     END IF;
     SELECT * INTO s FROM pipeline_step x WHERE x.pipeline_id = p.id AND x.step = p.first_step;
     WITH starts AS MATERIALIZED (

@@ -1,21 +1,23 @@
 -- Puts the trigger on the inbox that counts the root (TARGETED), and makes its function, count_inserted(). migrate runs this again where
 -- this file has changed.
--- in_schema, in_table: the base table (our schema and message_inbox unless mapped); campaign_id, status, flags: its columns.
+-- in_schema, in_table: the base table (our schema and message_inbox unless mapped); org_id, campaign_id, status, flags: its columns.
 -- Raises 42804 or 42703 where check_inbox_columns() refuses a column.
 --
 -- count_inserted() adds one delta row per INSERT statement, however many rows that brings (COPY too). It counts the whole path of
--- a row's status and its flags, so that an insert of a row that is not fresh stays exact.
+-- a row's status and its flags, so that an insert of a row that is not fresh stays exact. It also notes which organisations have messages
+-- in a campaign.
 --
 -- It is SECURITY DEFINER, since the platform's role has no right on the counters: it has the rights of a role that can append to them
 -- and nothing else (migrate/definer_counter.sql). Its search path is fixed, with pg_temp last, so that no role can slip in tables. The
 -- statements before the counting make sure that every type is PostgreSQL's own (below 16384). They are statements of their own, because
 -- PL/pgSQL analyses a statement when it gets there: before that it does not even search for a foreign cast. The two calls are for the
 -- rare cases (a table under a new name, a domain) and say what is wrong.
-CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, campaign_id text, status text, flags text)
+CREATE OR REPLACE FUNCTION install_inbox_trigger(in_schema text, in_table text, org_id text, campaign_id text, status text,
+                                                 flags text)
 RETURNS void LANGUAGE plpgsql AS $install$
 DECLARE
     base text := format('%I.%I', in_schema, in_table);
-    columns text[] := ARRAY[campaign_id, status, flags];
+    columns text[] := ARRAY[org_id, campaign_id, status, flags];
 BEGIN
     PERFORM check_inbox_columns(to_regclass(base), columns);
     EXECUTE format($function$
@@ -45,11 +47,15 @@ BEGIN
             SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.n), array_agg(0)
             FROM (SELECT campaign, code, sum(n) AS n FROM counts GROUP BY campaign, code) s
             HAVING count(*) > 0;
+            INSERT INTO campaign_organisation (campaign_id, org_id)
+            SELECT n.campaign, n.org
+            FROM (SELECT DISTINCT COALESCE(i.%2$I::text, '') AS campaign, COALESCE(i.%10$I::text, '') AS org FROM inserted i) n
+            WHERE NOT EXISTS (SELECT FROM campaign_organisation o WHERE o.campaign_id = n.campaign AND o.org_id = n.org);
             RETURN NULL;
         END
         $body$
     $function$, current_schema(), campaign_id, status, flags, in_schema, format('%I.message_inbox', current_schema()), columns,
-        cardinality(columns), in_table);
+        cardinality(columns), in_table, org_id);
     -- A role that may execute it could put it on a table of its own and forge counters.
     REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
     EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_inserted AFTER INSERT ON %s '

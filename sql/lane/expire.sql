@@ -1,5 +1,5 @@
 -- Parked receipts that are older than the limit and whose message still does not exist: to dead_letter, never counted.
--- (What has become applicable is woken, however old it is.) After a fence with new = expected.
+-- (What has become applicable is woken, and what an alias leads elsewhere is moved there, however old it is.) After a fence with new = expected.
 -- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 int8 max age in ms. Returns rows (handled),
 -- and gateways, as wake does.
 WITH
@@ -13,6 +13,7 @@ picked AS (
         CROSS JOIN LATERAL (SELECT (SELECT true FROM message_inbox m
                                     WHERE m.message_id = p.message_id) AS known OFFSET 0) c
         WHERE p.parked_at < now() - $5::int8 * interval '1 millisecond' AND c.known IS NULL
+          AND COALESCE(alias_target(p.account, COALESCE(p.gateway_id, p.message_id)) = p.message_id, true)
         LIMIT $4::int4
     ) k
 ),

@@ -6,6 +6,7 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"counter_role";
 GRANT USAGE, CREATE ON SCHEMA :"schema" TO :"counter_role";
 GRANT SELECT (code, ancestor) ON status_path TO :"counter_role";
 GRANT INSERT (campaign_id, status, messages, events) ON campaign_funnel_delta TO :"counter_role";
+GRANT SELECT, INSERT ON campaign_organisation TO :"counter_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"counter_role";
 GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]) TO :"counter_role";
 ALTER FUNCTION count_inserted() OWNER TO :"counter_role";

@@ -8,19 +8,21 @@ REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"receiptd_role";
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA :"schema" FROM PUBLIC, :"receiptd_role";
 GRANT USAGE ON SCHEMA :"schema" TO :"receiptd_role";
 GRANT EXECUTE ON FUNCTION
-    action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
+    action_crosses, action_field, action_json, action_lane_of, action_once_key, action_path, action_reached, action_subject_hash,
     actions_begin, actions_charge, actions_claim, actions_counts, actions_decide, actions_finish, actions_go_on,
     actions_grant, actions_hold, actions_import, actions_leave, actions_lock, actions_make_runs, actions_own,
     actions_pick_due, actions_pick_fair, actions_rank, actions_release_held, actions_settle_awaits, actions_take,
-    actions_tidy, actions_topic, actions_unsubscribed, campaign_recount, fence, fold_as_of, fold_check_gone, fold_columns,
+    actions_tidy, actions_topic, actions_unsubscribed, alias_target, batch_text, campaign_recount, fence, fold_as_of, fold_check_gone, fold_columns,
     fold_fence, fold_id, fold_lane_of, fold_meaning, fold_merge, fold_merge_parts, fold_rules_of, fold_sum, fold_time,
-    fold_topic_fence, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
+    fold_topic_fence, organisations_differ, parked_applicable, pipelines_store, probe_abort, raw_events_needed, receipt_codes, record_link,
     transition_codes, watch_server
     TO :"receiptd_role";
 GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
+GRANT UPDATE (message_id, gateway_id, lane) ON parked_event TO :"receiptd_role";
+GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
 GRANT INSERT ON position_change, database_accepted TO :"receiptd_role";

@@ -1,8 +1,9 @@
 -- Exact at every moment: totals and deltas in one snapshot. Each count goes to its own status and is taken off what
--- stands in the parent, so one pass gives `current`, and a condition on campaign_id reaches the tables.
+-- stands in the parent, so one pass gives `current`, and a condition on campaign_id reaches the tables. org_id: whose messages the
+-- campaign has; NULL where it has messages of several organisations or of none. Whoever does not ask for it does not pay for it.
 CREATE OR REPLACE VIEW campaign_funnel AS
 SELECT c.campaign_id, c.status, COALESCE(p.name, c.status::text) AS status_name, c.messages, c.events,
-       CASE WHEN c.status < 9001 THEN c.standing END AS current
+       CASE WHEN c.status < 9001 THEN c.standing END AS current, o.org_id
 FROM (
     SELECT r.campaign_id, v.status, sum(v.messages)::bigint AS messages, sum(v.events)::bigint AS events,
            sum(v.standing)::bigint AS standing
@@ -20,4 +21,7 @@ FROM (
     GROUP BY r.campaign_id, v.status
 ) c
 LEFT JOIN message_status_priority p ON p.code = c.status
+LEFT JOIN (SELECT w.campaign_id, CASE WHEN min(w.org_id) = max(w.org_id) THEN NULLIF(min(w.org_id), '') END AS org_id
+           FROM campaign_organisation w
+           GROUP BY w.campaign_id) o ON o.campaign_id = c.campaign_id
 WHERE c.messages <> 0 OR c.events <> 0;

@@ -66,9 +66,9 @@ HAVING NOT bool_or(p.below);
 -- value is NULL where the denominator is 0.
 CREATE OR REPLACE VIEW campaign_kpi AS
 SELECT f.campaign_id, f.kpi, f.numerator::double precision / NULLIF(f.denominator, 0) AS value, f.numerator,
-       f.denominator
+       f.denominator, f.org_id
 FROM (
-    SELECT c.campaign_id, d.kpi,
+    SELECT c.campaign_id, d.kpi, max(c.org_id) AS org_id,
            COALESCE(sum(m.n) FILTER (WHERE k.part = 'numerator'), 0)::bigint AS numerator,
            COALESCE(sum(m.n) FILTER (WHERE k.part = 'denominator'), 0)::bigint AS denominator
     FROM campaign_funnel c

@@ -63,8 +63,8 @@ static const struct command commands[] = {
             "(docs/security.md).",
         .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
                     {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH with it; without "
-                     "it postgres.dsn"},
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"},
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},
@@ -93,8 +93,10 @@ static const struct command commands[] = {
         .summary = "show the funnel of a campaign, or of all",
         .doc =
             "messages: distinct messages that reached the status; events: receipts that named it;\n"
-            "current: messages that stand in it now. Exit code 66 if there is no such campaign.",
-        .options = {FORMAT_OPTION},
+            "current: messages that stand in it now. --org shows campaigns whose messages are all "
+            "of\n"
+            "that organisation. Exit code 66 if there is no such campaign.",
+        .options = {{"org", "ORG", "only campaigns of this organisation"}, FORMAT_OPTION},
         .run = command_funnel,
     },
     {

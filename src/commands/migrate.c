@@ -89,7 +89,10 @@ static bool check_mapped_rows(struct migrate_plan *plan, bool *has_rows)
         return false;
     *has_rows = rcpt_session_rows_bool(rows, 0, "has_rows");
     rcpt_session_rows_free(rows);
-    return !*has_rows || migrate_ladder_check(plan);
+    return !*has_rows ||
+           (migrate_ladder_check(plan) &&
+            rcpt_session_execute(plan->context->session, rcpt_sql("migrate/organisations"),
+                                 &plan->context->error));
 }
 
 /* Steps are printed before they run: one that hangs shows its name. */

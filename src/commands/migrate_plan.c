@@ -22,6 +22,7 @@ static const struct {
     {1, "tables/001_core"},
     {1, "tables/001_folds"},
     {1, "tables/001_actions"},
+    {2, "tables/002_origin"},
     {2, "tables/002_positions"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/origin.h"
 #include "core/record.h"
 #include "core/timestamp.h"
 #include "postgres/array_text.h"
@@ -95,8 +96,33 @@ static struct rcpt_record *decode(const struct redriver *redriver,
 }
 
 struct event_arrays {
-    struct rcpt_array_text indexes, ids, codes, times, payloads, flags, gateways;
+    struct rcpt_array_text indexes, ids, codes, times, payloads, flags, gateways, orgs, accounts,
+        campaigns, gateway_ids;
 };
+
+static void add_kept(struct rcpt_array_text *array, struct rcpt_text text)
+{
+    if (text.size > 0)
+        rcpt_array_text_add(array, text.at, text.size);
+    else
+        rcpt_array_text_add_null(array);
+}
+
+/* As batches park it (src/postgres/encode_origin.c). */
+static void add_origin(struct event_arrays *arrays, const struct rcpt_record *record,
+                       const struct rcpt_event *event)
+{
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, 1024);
+    struct rcpt_origin origin =
+        rcpt_origin_read(record->value + event->payload, event->payload_size, &arena);
+    bool waits = rcpt_origin_is_gateways(&origin, event);
+    add_kept(&arrays->orgs, origin.org_id);
+    add_kept(&arrays->accounts, origin.gateway);
+    add_kept(&arrays->campaigns, origin.campaign_id);
+    add_kept(&arrays->gateway_ids, waits ? origin.gateway_message_id : (struct rcpt_text){NULL, 0});
+    rcpt_arena_fini(&arena);
+}
 
 /* The arrays are the parameters of command/redrive. */
 static void add_event(struct event_arrays *arrays, const struct redriver *redriver,
@@ -118,18 +144,22 @@ static void add_event(struct event_arrays *arrays, const struct redriver *redriv
         rcpt_array_text_add_null(&arrays->gateways);
     else
         rcpt_array_text_add(&arrays->gateways, gateway, strlen(gateway));
+    add_origin(arrays, record, event);
 }
 
 /* `taken` is false where another redrive was faster. */
 static bool park(const struct redriver *redriver, const struct letter *letter,
                  const struct event_arrays *arrays, struct redrive_counts *counts)
 {
-    const char *const values[] = {letter->topic,         letter->partition,  letter->offset,
-                                  letter->index,         redriver->lanes,    arrays->indexes.text,
-                                  arrays->ids.text,      arrays->codes.text, arrays->times.text,
-                                  arrays->payloads.text, arrays->flags.text, arrays->gateways.text};
+    const char *const values[] = {
+        letter->topic,           letter->partition,     letter->offset,
+        letter->index,           redriver->lanes,       arrays->indexes.text,
+        arrays->ids.text,        arrays->codes.text,    arrays->times.text,
+        arrays->payloads.text,   arrays->flags.text,    arrays->gateways.text,
+        arrays->orgs.text,       arrays->accounts.text, arrays->campaigns.text,
+        arrays->gateway_ids.text};
     struct rcpt_session_rows *rows =
-        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 12, values,
+        rcpt_session_query(redriver->context->session, rcpt_sql("command/redrive"), 16, values,
                            &redriver->context->error);
     if (rows == NULL)
         return false;
@@ -144,9 +174,10 @@ static bool move_letter(const struct redriver *redriver, const struct letter *le
                         const struct rcpt_record *record, struct redrive_counts *counts)
 {
     struct event_arrays arrays;
-    struct rcpt_array_text *all[] = {&arrays.indexes, &arrays.ids,      &arrays.codes,
-                                     &arrays.times,   &arrays.payloads, &arrays.flags,
-                                     &arrays.gateways};
+    struct rcpt_array_text *all[] = {&arrays.indexes,   &arrays.ids,        &arrays.codes,
+                                     &arrays.times,     &arrays.payloads,   &arrays.flags,
+                                     &arrays.gateways,  &arrays.orgs,       &arrays.accounts,
+                                     &arrays.campaigns, &arrays.gateway_ids};
     for (size_t index = 0; index < sizeof(all) / sizeof(all[0]); index++)
         rcpt_array_text_init(all[index]);
     for (uint32_t event = 0; event < record->event_count; event++)

@@ -73,7 +73,7 @@ static const struct rcpt_config_row rows[] = {
     {"gateway", RCPT_CONFIG_TEXT, RCPT_CONFIG_REQUIRED, FIELD(gateway), .min = 1, .max = 63,
      .doc = "an adapter (docs/gateways.md lists them) or `custom`"},
     {"org_id", RCPT_CONFIG_TEXT, RCPT_CONFIG_NULLABLE, FIELD(org_id), .min = 1, .max = 255,
-     .doc = "organisation whose receipts come here"},
+     .doc = "organisation whose receipts come here: they change messages of it only"},
     {"verify", RCPT_CONFIG_CHOICE, 0, FIELD(verify), .initial = "required", CHOICES(verify_modes),
      .doc = "`required`: only with valid credentials; `optional`: also without any, but not with "
             "wrong ones; `off`"},

@@ -148,6 +148,7 @@ struct rcpt_config {
     } progress;
     struct {
         int64_t max_age_ms;       /* parked.max_age */
+        int64_t alias_wait_ms;    /* parked.alias_wait: with `unknown: insert` */
         uint64_t max_rows;        /* parked.max_rows: above it nothing more is taken in */
         int64_t poll_interval_ms; /* parked.poll_interval; longer where probes cost more */
         uint64_t wake_limit;      /* parked.wake_limit: rows of one waking transaction */

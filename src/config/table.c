@@ -185,6 +185,10 @@ static const struct rcpt_config_row rows[] = {
      * are bounded. */
     {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
      .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
+    {"parked.alias_wait", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.alias_wait_ms),
+     .initial = "1m", .min = 0, .max = 30 * DAY,
+     .doc = "`unknown: insert`: a receipt that came under the gateway's id waits so long for its "
+            "alias before a row with that id is made; not with `intake.alias: off`"},
     {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
      .min = 1, .max = 1000000000,
      .doc = "when more are parked, nothing more is taken in until some have gone"},

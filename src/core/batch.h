@@ -10,6 +10,7 @@
 #define RECEIPTD_CORE_BATCH_H
 
 #include "base/arena.h"
+#include "base/text.h"
 #include "record.h"
 
 enum rcpt_batch_kind {
@@ -18,7 +19,8 @@ enum rcpt_batch_kind {
                          that PostgreSQL refuses */
     RCPT_BATCH_WAKE,  /* fence with next = expected; parked rows whose message exists are applied */
     RCPT_BATCH_DISCARD, /* as WAKE for one row that PostgreSQL refuses: to dead_letter instead */
-    RCPT_BATCH_EXPIRE,  /* fence as WAKE; parked rows older than parked.max_age go to dead_letter */
+    RCPT_BATCH_EXPIRE,  /* fence as WAKE; parked rows whose alias has landed get its message id and
+                           lane, those older than parked.max_age go to dead_letter */
     RCPT_BATCH_KIND__COUNT,
 };
 
@@ -31,6 +33,8 @@ struct rcpt_batch_message {
     uint32_t mask; /* flags */
     int32_t
         signature; /* index into signatures: which statuses its receipts named, how often each */
+    struct rcpt_text org; /* organisation that its receipts name, as far as they name one; at NULL:
+                             none does; size 0: they differ */
     uint32_t first_event; /* its raw events are [first_event, next message's first_event) */
     int16_t top;          /* highest status carried */
 };
@@ -90,6 +94,7 @@ struct rcpt_batch {
     struct rcpt_batch_event *events;
     uint32_t event_count;
     bool has_flags;         /* an event names flags beside its status */
+    bool has_orgs;          /* a message's receipts name an organisation */
     uint64_t payload_bytes; /* sum over events */
     const struct rcpt_record **records;
     const char **record_topics; /* topic and partition of records[i] */

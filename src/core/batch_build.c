@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "origin.h"
+
 #define NONE                UINT32_MAX
 #define BATCH_CHUNK_BYTES   (256u * 1024)
 #define BATCH_KEEP_BYTES    (2u * 1024 * 1024)
@@ -410,6 +412,7 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
     message->first_event = batch->event_count;
     message->mask = 0;
     message->top = -1;
+    message->org = (struct rcpt_text){NULL, 0};
     for (uint32_t at = folding->head; at != NONE; at = raws[at].next) {
         const struct rcpt_event *event = raws[at].event;
         const struct rcpt_ladder_entry *entry = rcpt_ladder_entry(builder->ladder, event->entry);
@@ -422,6 +425,9 @@ static void emit_message(struct rcpt_batch_builder *builder, struct rcpt_batch *
         batch->payload_bytes += event->payload_size;
         batch->has_flags |= event->flags != 0;
         message->mask |= entry->mask | event->flags;
+        if (event->org_size > 0)
+            rcpt_origin_join_org(out->record, event, &message->org, &batch->arena);
+        batch->has_orgs |= message->org.at != NULL;
         if (top > message->top || (top == message->top && event->at_us < message->at_us)) {
             message->top = top;
             message->at_us = event->at_us;

@@ -83,6 +83,7 @@ struct rcpt_engine_result {
     /* COMMITTED: what the statement returned */
     uint32_t messages_known, messages_changed, events_parked;
     uint32_t woken; /* WAKE, DISCARD, EXPIRE: rows handled; equal to the limit: there may be more */
+    uint32_t moved, made; /* EXPIRE: rows that an alias led elsewhere, bare rows made; likewise */
 };
 
 struct rcpt_engine_stats {             /* since start; for logs and metrics */
@@ -91,7 +92,7 @@ struct rcpt_engine_stats {             /* since start; for logs and metrics */
     uint64_t dropped_old, dropped_rewinding,
         gaps; /* records, records, offsets skipped by the log itself */
     uint64_t batches, events_committed, letters_committed, messages_changed, events_parked,
-        events_woken, events_expired;
+        events_woken, events_expired, events_moved;
     uint64_t fenced, retries, data_errors, unknown;  /* transactions by outcome */
     uint64_t resync_ahead, resync_same, resync_back; /* rows, by direction */
     uint64_t rewinds, reassigns;

@@ -359,6 +359,7 @@ static void count_commit(struct rcpt_engine *engine, const struct lane *lane,
         stats->events_woken += result->woken;
     if (lane->batch.kind == RCPT_BATCH_EXPIRE)
         stats->events_expired += result->woken;
+    stats->events_moved += result->moved;
 }
 
 /* A full answer to a wake means that more rows may be waiting, so the flag stays. */
@@ -367,7 +368,8 @@ static void on_committed(struct rcpt_engine *engine, struct lane *lane,
 {
     count_commit(engine, lane, result);
     advance_positions(engine, lane, now_ms);
-    bool more = result->woken >= lane->batch.wake_limit;
+    uint32_t limit = lane->batch.wake_limit;
+    bool more = result->woken >= limit || result->moved >= limit || result->made >= limit;
     switch (lane->batch.kind) {
     case RCPT_BATCH_WAKE:
         lane->wake_applicable = more;
@@ -409,6 +411,8 @@ static void on_data_error(struct rcpt_engine *engine, struct lane *lane,
     bool same_records = lane->count == before && records > 0;
     if (lane->batch.kind == RCPT_BATCH_WAKE) {
         halve_wake(lane);
+    } else if (lane->batch.kind == RCPT_BATCH_EXPIRE) {
+        lane->wake_expired = false; /* until the next probe */
     } else if (lane->batch.kind == RCPT_BATCH_APPLY && same_records && events > 0) {
         search_begin(&lane->search, records, events, result->detail);
     } else if (lane->batch.kind == RCPT_BATCH_PROBE && search_is_on(&lane->search)) {

@@ -1,5 +1,6 @@
-/* Reads organisation and campaign from an event's JSON, and nothing else of it. Called by
- * src/postgres/encode_batch.c, for batches that may create rows (`unknown: insert`).
+/* Reads organisation, campaign and gateway from an event's JSON, and nothing else of it. Called by
+ * batch_build.c for an organisation in an unusual form, and by src/postgres/encode_batch.c for
+ * receipts that may be parked.
  */
 #include "origin.h"
 
@@ -10,20 +11,20 @@
 struct reading {
     struct rcpt_origin origin;
     struct rcpt_arena *arena;
-    const char **text; /* of the field that the next value belongs to; NULL: of no interest */
-    size_t *size;
+    struct rcpt_text *field; /* that the next value belongs to; NULL: of no interest */
 };
 
 static void choose_field(struct reading *reading, struct rcpt_text key)
 {
-    reading->text = NULL;
-    if (rcpt_text_is(key, "org_id")) {
-        reading->text = &reading->origin.org_id;
-        reading->size = &reading->origin.org_id_size;
-    } else if (rcpt_text_is(key, "campaign_id")) {
-        reading->text = &reading->origin.campaign_id;
-        reading->size = &reading->origin.campaign_id_size;
-    }
+    reading->field = NULL;
+    if (rcpt_text_is(key, "org_id"))
+        reading->field = &reading->origin.org_id;
+    else if (rcpt_text_is(key, "campaign_id"))
+        reading->field = &reading->origin.campaign_id;
+    else if (rcpt_text_is(key, "gateway"))
+        reading->field = &reading->origin.gateway;
+    else if (rcpt_text_is(key, "gateway_message_id"))
+        reading->field = &reading->origin.gateway_message_id;
 }
 
 /* Of a key that occurs twice the last value counts, also where it is of no use. PostgreSQL's text
@@ -32,8 +33,8 @@ static void set_field(struct reading *reading, const struct rcpt_json_token *tok
 {
     bool usable = (token->kind == RCPT_JSON_STRING || token->kind == RCPT_JSON_NUMBER) &&
                   memchr(token->text.at, '\0', token->text.size) == NULL;
-    *reading->text = usable ? rcpt_text_copy(reading->arena, token->text).at : NULL;
-    *reading->size = usable ? token->text.size : 0;
+    *reading->field =
+        usable ? rcpt_text_copy(reading->arena, token->text) : (struct rcpt_text){NULL, 0};
 }
 
 static bool on_token(void *context, const struct rcpt_json_token *token)
@@ -43,7 +44,7 @@ static bool on_token(void *context, const struct rcpt_json_token *token)
         return true;
     if (token->kind == RCPT_JSON_KEY)
         choose_field(reading, token->text);
-    else if (reading->text != NULL)
+    else if (reading->field != NULL)
         set_field(reading, token);
     return true;
 }
@@ -53,4 +54,32 @@ struct rcpt_origin rcpt_origin_read(const char *json, size_t size, struct rcpt_a
     struct reading reading = {.arena = arena};
     rcpt_json_read((struct rcpt_text){json, size}, on_token, &reading, NULL);
     return reading.origin;
+}
+
+bool rcpt_origin_is_gateways(const struct rcpt_origin *origin, const struct rcpt_event *event)
+{
+    return origin->gateway.size > 0 && origin->gateway_message_id.size == event->id_size &&
+           memcmp(origin->gateway_message_id.at, event->id, event->id_size) == 0;
+}
+
+static struct rcpt_text org_of(const struct rcpt_record *record, const struct rcpt_event *event,
+                               struct rcpt_arena *arena)
+{
+    const char *payload = record->value + event->payload;
+    if (event->org_size == 0)
+        return (struct rcpt_text){NULL, 0};
+    if (event->org != RCPT_RECORD_ORG_ELSEWHERE)
+        return (struct rcpt_text){payload + event->org, event->org_size};
+    return rcpt_origin_read(payload, event->payload_size, arena).org_id;
+}
+
+/* Receipts that name none agree with any. */
+void rcpt_origin_join_org(const struct rcpt_record *record, const struct rcpt_event *event,
+                          struct rcpt_text *org, struct rcpt_arena *arena)
+{
+    struct rcpt_text own = org_of(record, event, arena);
+    if (own.size > 0 && org->at == NULL)
+        *org = own;
+    else if (own.size > 0 && !rcpt_text_equal(own, *org))
+        org->size = 0;
 }

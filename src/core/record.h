@@ -42,9 +42,10 @@ enum rcpt_reject_reason {
     RCPT_REJECT_UNKNOWN_STATUS, /* not in the ladder */
     RCPT_REJECT_INVALID_FLAGS,  /* no list of names, or a name that is no flag of the ladder */
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
-    RCPT_REJECT_UNKNOWN_MESSAGE, /* `unknown: dead-letter`: no row with this id (set by SQL) */
-    RCPT_REJECT_AGED_OUT,        /* parked longer than parked.max_age (set by SQL) */
-    RCPT_REJECT_DATABASE,        /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
+    RCPT_REJECT_UNKNOWN_MESSAGE,    /* `unknown: dead-letter`: no row with this id (set by SQL) */
+    RCPT_REJECT_OTHER_ORGANISATION, /* it names another one than its message has (set by SQL) */
+    RCPT_REJECT_AGED_OUT,           /* parked longer than parked.max_age (set by SQL) */
+    RCPT_REJECT_DATABASE,     /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
     RCPT_REJECT_NO_GROUP_KEY, /* of a folded topic: a rule that it matches finds no group in it */
     RCPT_REJECT_REASON__COUNT,
 };
@@ -64,7 +65,11 @@ struct rcpt_event {
     uint8_t entry;         /* ladder entry that it names, overrides applied */
     uint8_t gateway;       /* the decoder's number of the gateway that it names */
     bool refused; /* set by the engine: PostgreSQL refuses this event, it leaves as a dead letter */
+    uint8_t org_size; /* of the organisation that it names; 0: none */
+    uint16_t org;     /* its place in the payload; RCPT_RECORD_ORG_ELSEWHERE: rcpt_origin_read */
 };
+
+#define RCPT_RECORD_ORG_ELSEWHERE UINT16_MAX /* escaped, long, or far behind */
 
 struct rcpt_reject {
     enum rcpt_reject_reason reason;

@@ -163,6 +163,20 @@ static struct rcpt_event *add_event(struct rcpt_decoder *decoder)
     return &decoder->events[decoder->event_count++];
 }
 
+/* A short text that stands as it is in the payload is found by its place; anything else, which is
+ * rare, by reading the event again. */
+static void set_org(const struct rcpt_decoder *decoder, const struct rcpt_token *org,
+                    struct rcpt_event *event)
+{
+    if ((org->kind != RCPT_TOKEN_STRING && org->kind != RCPT_TOKEN_NUMBER) || org->size == 0)
+        return;
+    uintptr_t place = (uintptr_t)org->text - (uintptr_t)decoder->input.value - event->payload;
+    bool is_near = place < event->payload_size && place < RCPT_RECORD_ORG_ELSEWHERE &&
+                   org->size <= UINT8_MAX; /* one that had escapes is not in the value */
+    event->org = is_near ? (uint16_t)place : RCPT_RECORD_ORG_ELSEWHERE;
+    event->org_size = is_near ? (uint8_t)org->size : UINT8_MAX;
+}
+
 /* Of a key that occurs twice, the last one counts. */
 void rcpt_record_open_flags(struct rcpt_record_fields *fields)
 {
@@ -202,7 +216,8 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));
         return;
     }
-    *add_event(decoder) = (struct rcpt_event){
+    struct rcpt_event *event = add_event(decoder);
+    *event = (struct rcpt_event){
         .id = id->text,
         .hash = rcpt_hash_text_extended(id->text, id->size, 0),
         .at_us = at_us,
@@ -214,4 +229,5 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .entry = (uint8_t)entry,
         .gateway = rcpt_record_gateway_of(decoder, &tokens[RCPT_FIELD_GATEWAY]),
     };
+    set_org(decoder, &tokens[RCPT_FIELD_ORG], event);
 }

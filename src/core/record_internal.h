@@ -17,6 +17,7 @@ enum rcpt_field {
     RCPT_FIELD_AT,
     RCPT_FIELD_CHANNEL,
     RCPT_FIELD_GATEWAY,
+    RCPT_FIELD_ORG,
     RCPT_FIELD_FLAGS, /* absent for a list: see struct rcpt_record_fields */
     RCPT_FIELD__COUNT,
     RCPT_FIELD_OTHER = RCPT_FIELD__COUNT, /* of no interest here */

@@ -177,6 +177,8 @@ enum rcpt_field rcpt_record_field_of(const char *key, size_t size)
     case 6:
         if (memcmp(key, "status", 6) == 0)
             return RCPT_FIELD_STATUS;
+        if (memcmp(key, "org_id", 6) == 0)
+            return RCPT_FIELD_ORG;
         return memcmp(key, "events", 6) == 0 ? RCPT_FIELD_EVENTS : RCPT_FIELD_OTHER;
     case 7:
         if (memcmp(key, "channel", 7) == 0)

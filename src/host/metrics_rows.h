@@ -43,6 +43,8 @@ METRIC(EVENTS_WOKEN, "receiptd_events_woken_total", COUNTER, LABELS("gateway"),
 METRIC(EVENTS_AGED_OUT, "receiptd_events_aged_out_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS,
        .help = "Parked receipts that became dead letters after parked.max_age")
+METRIC(EVENTS_ALIASED, "receiptd_events_aliased_total", COUNTER,
+       .help = "Parked receipts that got a message id when their alias landed")
 METRIC(EVENTS_DEAD, "receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
        .most = 16 * MOST_GATEWAYS,
        .help = "Dead letters written, by reason; gateway as far as the letter names one")
@@ -102,6 +104,8 @@ METRIC(PARKED, "receiptd_parked_events", GAUGE,
        .help = "Receipts that wait for their message's row")
 METRIC(PARKED_OLDEST, "receiptd_parked_oldest_seconds", GAUGE, SECONDS,
        .help = "Age of the oldest parked receipt")
+METRIC(PARKED_FOR_ALIAS, "receiptd_parked_for_alias_events", GAUGE,
+       .help = "Those of them that came under the gateway's id and wait for a row of message_alias")
 METRIC(QUEUE_BYTES, "receiptd_queue_bytes", GAUGE, BYTES,
        .help = "Memory of records that are queued or in flight")
 METRIC(QUEUE_BUDGET, "receiptd_queue_budget_bytes", GAUGE, BYTES,

@@ -337,6 +337,7 @@ static void collect_state(struct measure *measure)
     set(measure, RCPT_METRIC_KAFKA_UP, view.kafka_is_healthy);
     set(measure, RCPT_METRIC_EVICTIONS, (double)view.evictions);
     set(measure, RCPT_METRIC_PARKED, (double)view.parked_rows);
+    set(measure, RCPT_METRIC_PARKED_FOR_ALIAS, (double)view.parked_for_alias);
     set(measure, RCPT_METRIC_PARKED_OLDEST, (double)view.parked_oldest_ms / 1000);
     set(measure, RCPT_METRIC_SNAPSHOT_AGE, (double)view.snapshot_age_ms / 1000);
     set(measure, RCPT_METRIC_BACKENDS, (double)view.backends);

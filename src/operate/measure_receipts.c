@@ -98,6 +98,7 @@ static void count_commit(struct measure_receipts *measured, const struct rcpt_ba
 {
     measured->last_commit_ms = app_wall_ms();
     add(measured, RCPT_METRIC_MESSAGES_CHANGED, result->messages_changed);
+    add(measured, RCPT_METRIC_EVENTS_ALIASED, result->moved);
     if (batch->kind != RCPT_BATCH_APPLY)
         return; /* measure_effects has counted woken and discarded receipts */
     add(measured, RCPT_METRIC_BATCH_BYTES, batch->payload_bytes);
@@ -207,35 +208,43 @@ static void add_transitions(struct measure_receipts *measured,
     }
 }
 
-/* Receipts of unknown messages are parked, or dead where `unknown` is dead-letter. */
-static void add_unknown(struct measure_receipts *measured, bool dead, const char *gateway,
-                        uint64_t events)
+/* Receipts that were not applied, by the signature of their message. The answer has a limit;
+ * receipts beyond it count as of gateway "other". What `reason` counts: parked receipts have none. */
+static void add_left(struct measure_receipts *measured, const struct rcpt_batch *batch,
+                     const struct rcpt_lane_unknown *groups, uint32_t count, uint64_t left,
+                     enum rcpt_reject_reason reason)
 {
-    if (events > 0 && dead)
-        add_dead(measured, RCPT_REJECT_UNKNOWN_MESSAGE, gateway, events);
-    else if (events > 0)
-        rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_EVENTS_PARKED,
-                         RCPT_LABELS(gateway), (double)events);
+    for (uint32_t index = 0; index <= count && left > 0; index++) {
+        bool named = index < count && groups[index].signature >= 0 &&
+                     (uint32_t)groups[index].signature < batch->signature_count;
+        uint64_t events = index < count ? groups[index].events : left;
+        if (events > left || (index < count && !named))
+            continue;
+        const char *gateway =
+            named
+                ? measure_gateway_name(measured, batch->signatures[groups[index].signature].gateway)
+                : "other";
+        if (reason == RCPT_REJECT_REASON__COUNT)
+            rcpt_metrics_add(measured->context->metrics, RCPT_METRIC_EVENTS_PARKED,
+                             RCPT_LABELS(gateway), (double)events);
+        else
+            add_dead(measured, reason, gateway, events);
+        left -= events;
+    }
 }
 
-/* Receipts of unknown messages. The answer has a limit; receipts beyond it count as of gateway
- * "other". */
+/* Receipts of unknown messages are parked, or dead where `unknown` is dead-letter; then only those of
+ * messages whose receipts name several organisations are parked. */
 static void add_unknown_effects(struct measure_receipts *measured, const struct rcpt_batch *batch,
                                 const struct rcpt_lane_effects *effects)
 {
     bool dead = effects->events_dead > 0;
-    uint64_t left = dead ? effects->events_dead : effects->events_parked;
-    for (uint32_t index = 0; index < effects->unknown_count; index++) {
-        const struct rcpt_lane_unknown *unknown = &effects->unknown[index];
-        if (unknown->signature < 0 || (uint32_t)unknown->signature >= batch->signature_count ||
-            unknown->events > left)
-            continue;
-        add_unknown(measured, dead,
-                    measure_gateway_name(measured, batch->signatures[unknown->signature].gateway),
-                    unknown->events);
-        left -= unknown->events;
-    }
-    add_unknown(measured, dead, "other", left);
+    add_left(measured, batch, effects->unknown, dead ? effects->unknown_count : 0,
+             effects->events_dead, RCPT_REJECT_UNKNOWN_MESSAGE);
+    add_left(measured, batch, effects->unknown, dead ? 0 : effects->unknown_count,
+             effects->events_parked, RCPT_REJECT_REASON__COUNT);
+    add_left(measured, batch, effects->refused, effects->refused_count, effects->events_refused,
+             RCPT_REJECT_OTHER_ORGANISATION);
 }
 
 /* Discarded and expired receipts are dead letters as well. */
@@ -256,6 +265,21 @@ static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_ki
     }
 }
 
+/* Parked receipts that a wake made dead letters. */
+static void add_refused(struct measure_receipts *measured, const struct rcpt_lane_effects *effects)
+{
+    uint64_t left = effects->events_refused;
+    for (uint32_t index = 0; index < effects->refused_gateway_count; index++) {
+        const struct rcpt_lane_gateway *gateway = &effects->refused_gateways[index];
+        if (gateway->events > left)
+            continue;
+        add_dead(measured, RCPT_REJECT_OTHER_ORGANISATION, gateway->name, gateway->events);
+        left -= gateway->events;
+    }
+    if (left > 0)
+        add_dead(measured, RCPT_REJECT_OTHER_ORGANISATION, "none", left);
+}
+
 /* Parked receipts that were woken, discarded or expired. Receipts of gateways beyond the answer's
  * limit count as "none". */
 static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind kind,
@@ -270,6 +294,7 @@ static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind 
         left -= gateway->events;
     }
     add_parked_end(measured, kind, "none", left);
+    add_refused(measured, effects);
 }
 
 /* A diverse batch has more groups than its answer holds: the rest counts as unclassified. */

@@ -258,6 +258,7 @@ void status_write(const struct status *status, struct rcpt_json *json)
     write_connections(status, json);
     number(json, "queue_bytes", (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
     number(json, "parked", receipts_look(status->receipts).parked_rows);
+    number(json, "parked_for_alias", receipts_look(status->receipts).parked_for_alias);
     instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
     write_counts(status, json);
     write_errors(json);
@@ -341,7 +342,9 @@ void status_print(const struct status *status, FILE *out)
     print_connections(status, out);
     fprintf(out, "queued          %" PRIu64 " bytes\n",
             rcpt_engine_bytes(receipts_engine(status->receipts)));
-    fprintf(out, "parked          %" PRId64 "\n", receipts_look(status->receipts).parked_rows);
+    struct receipts_view view = receipts_look(status->receipts);
+    fprintf(out, "parked          %" PRId64 ", %" PRId64 " of them for an alias\n",
+            view.parked_rows, view.parked_for_alias);
 }
 
 /* One row per lane, for `receiptd ctl lanes`. */

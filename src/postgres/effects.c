@@ -59,12 +59,13 @@ static uint32_t read_wake(const struct rcpt_pg_rows *rows, struct columns *colum
     return whole ? count : 0;
 }
 
-/* Receipts of unknown messages, by signature. Uses columns whose content has been copied out. */
-static uint32_t read_unknown(const struct rcpt_pg_rows *rows, struct columns *columns,
+/* Receipts of unknown messages, or refused ones, by signature: two columns. Uses columns whose content
+ * has been copied out. */
+static uint32_t read_unknown(const struct rcpt_pg_rows *rows, int column, struct columns *columns,
                              struct rcpt_lane_unknown *unknown)
 {
-    uint32_t count = read_column(rows, APPLY_UNKNOWN, columns->signature);
-    if (read_column(rows, APPLY_UNKNOWN_EVENTS, columns->messages) != count)
+    uint32_t count = read_column(rows, column, columns->signature);
+    if (read_column(rows, column + 1, columns->messages) != count)
         return 0;
     for (uint32_t index = 0; index < count; index++)
         unknown[index] = (struct rcpt_lane_unknown){
@@ -95,14 +96,23 @@ static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint
                             const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *report,
                             int column)
 {
-    struct rcpt_lane_gateway gateways[MOST_GATEWAYS];
+    struct rcpt_lane_gateway gateways[MOST_GATEWAYS], refused[MOST_GATEWAYS];
+    bool wakes = column == WAKE_GATEWAYS;
     const char *text = rcpt_pg_rows_text(rows, 0, column);
+    const char *refused_text = wakes ? rcpt_pg_rows_text(rows, 0, WAKE_REFUSED_GATEWAYS) : NULL;
     char *copy = rcpt_strdup(text != NULL ? text : "");
+    char *refused_copy = rcpt_strdup(refused_text != NULL ? refused_text : "");
     report->gateways = gateways;
     report->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
-    report->events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS);
+    report->refused_gateways = refused;
+    report->refused_gateway_count =
+        rcpt_effects_read_gateways(refused_copy, refused, MOST_GATEWAYS);
+    report->events_refused = wakes ? (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_REFUSED) : 0;
+    report->events_handled =
+        (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS) - report->events_refused;
     on_effects(context, lane, report);
     free(copy);
+    free(refused_copy);
 }
 
 /* A signature is an index into the batch's list of what receipts named; -1: not known. */
@@ -111,8 +121,8 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
 {
     struct columns columns;
     struct rcpt_lane_effect effects[MOST_EFFECTS];
-    struct rcpt_lane_unknown unknown[MOST_EFFECTS];
-    struct rcpt_lane_effects report = {.rows = effects, .unknown = unknown};
+    struct rcpt_lane_unknown unknown[MOST_EFFECTS], refused[MOST_EFFECTS];
+    struct rcpt_lane_effects report = {.rows = effects, .unknown = unknown, .refused = refused};
     report.count =
         kind == RCPT_BATCH_APPLY ? read_apply(rows, &columns) : read_wake(rows, &columns);
     for (uint32_t index = 0; index < report.count; index++)
@@ -130,7 +140,9 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
     report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD);
     report.events_counted = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_COUNTED);
     report.events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
-    report.unknown_count = read_unknown(rows, &columns, unknown);
+    report.events_refused = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED);
+    report.unknown_count = read_unknown(rows, APPLY_UNKNOWN, &columns, unknown);
+    report.refused_count = read_unknown(rows, APPLY_REFUSED, &columns, refused);
     on_effects(context, lane, &report);
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/error.h"
 #include "core/ladder.h"
-#include "core/origin.h"
 
 /* PostgreSQL counts array elements and bytes from one, in int4. */
 static int32_t one_based(uint64_t index)
@@ -41,6 +40,7 @@ struct content {
     const char *unknown_policy;
     const struct rcpt_gateway_names *gateways;
     bool raw;
+    const struct rcpt_text *kept; /* of the raw events, RCPT_KEPT_TEXTS each; NULL without them */
 };
 
 /* An array parameter of COUNT elements, of which VALUE gives the one at `index`. */
@@ -113,13 +113,13 @@ void rcpt_encode_fence(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
 }
 
 void rcpt_encode_parked(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch,
-                        int64_t parked_max_age_ms)
+                        int64_t max_age_ms)
 {
     rcpt_pg_encoder_reset(encoder);
     ADD_ALL(encoder, &(struct content){.batch = batch}, parked_parameters);
     rcpt_pg_add_int4(encoder, (int32_t)batch->wake_limit);
-    if (batch->kind == RCPT_BATCH_EXPIRE)
-        rcpt_pg_add_int8(encoder, parked_max_age_ms);
+    if (batch->kind == RCPT_BATCH_EXPIRE && max_age_ms >= 0)
+        rcpt_pg_add_int8(encoder, max_age_ms);
     if (batch->kind == RCPT_BATCH_DISCARD)
         rcpt_pg_add_text(encoder, batch->letter_count > 0 && batch->letters[0].detail != NULL
                                       ? batch->letters[0].detail
@@ -183,14 +183,41 @@ static void add_payloads(struct rcpt_pg_encoder *encoder, const struct content *
 {
     const struct rcpt_batch_event *begin = content->batch->events;
     const struct rcpt_batch_event *end = begin + raw_events(content);
-    size_t size = 0;
+    size_t size = 0, texts = (size_t)raw_events(content) * RCPT_KEPT_TEXTS;
     for (const struct rcpt_batch_event *event = begin; event < end; event++)
         size += event->event->payload_size;
+    for (size_t at = 0; at < texts; at++)
+        size += content->kept[at].size;
     uint8_t *place = rcpt_pg_add_bytea(encoder, size);
     for (const struct rcpt_batch_event *event = begin; event < end; event++) {
         memcpy(place, event->record->value + event->event->payload, event->event->payload_size);
         place += event->event->payload_size;
     }
+    for (size_t at = 0; at < texts; at++) {
+        struct rcpt_text text = content->kept[at];
+        if (text.size > 0)
+            memcpy(place, text.at, text.size);
+        place += text.size;
+    }
+}
+
+/* Behind the payloads, in the same bytea: an element of an array of texts could only be found by
+ * walking through those before it. */
+static void add_first_text_bytes(struct rcpt_pg_encoder *encoder, const struct content *content)
+{
+    uint32_t count = raw_events(content);
+    uint64_t used = 0;
+    uint8_t *place =
+        rcpt_pg_add_int4_array(encoder, content->raw ? (size_t)count * RCPT_KEPT_TEXTS + 1 : 0);
+    for (uint32_t index = 0; index < count; index++)
+        used += content->batch->events[index].event->payload_size;
+    for (size_t at = 0; at < (size_t)count * RCPT_KEPT_TEXTS; at++) {
+        place = rcpt_pg_write_int4(place, one_based(used));
+        used += content->kept[at].size;
+    }
+    if (content->raw)
+        place = rcpt_pg_write_int4(place, one_based(used));
+    rcpt_pg_end_array(encoder, place);
 }
 
 /* ---- records ---- */
@@ -243,6 +270,21 @@ static void add_gateways(struct rcpt_pg_encoder *encoder, const struct content *
             rcpt_pg_put_null(encoder);
         else
             put_text(encoder, name);
+    }
+}
+
+/* NULL: the message's receipts name none; empty: they differ, and parking decides one by one. */
+static void add_orgs(struct rcpt_pg_encoder *encoder, const struct content *content)
+{
+    const struct rcpt_batch *batch = content->batch;
+    uint32_t count = batch->has_orgs ? batch->message_count : 0;
+    rcpt_pg_begin_text_array(encoder, count);
+    for (uint32_t index = 0; index < count; index++) {
+        struct rcpt_text org = batch->messages[index].org;
+        if (org.at == NULL)
+            rcpt_pg_put_null(encoder);
+        else
+            rcpt_pg_put_bytes(encoder, org.at, org.size);
     }
 }
 
@@ -303,6 +345,8 @@ static const struct {
     {{"what to do with unknown messages", "text"}, add_unknown_policy},
     {{"flags that raw events name", "int4[]"}, add_event_flags},
     {{"gateway of each signature", "text[]"}, add_gateways},
+    {{"organisations", "text[]"}, add_orgs},
+    {{"first byte in $15", "int4[]"}, add_first_text_bytes},
     {{"statuses of $2", "int2[]"}, add_reached_statuses},
     {{"all flags of $3", "int4"}, add_reached_flags},
 };
@@ -320,77 +364,27 @@ void rcpt_encode_apply(struct rcpt_pg_encoder *encoder, const struct rcpt_batch 
                        const char *unknown_policy, const struct rcpt_gateway_names *gateways,
                        bool raw, bool unsubscribed)
 {
-    const struct content content = {batch, unknown_policy, gateways, raw};
+    struct rcpt_arena arena;
+    rcpt_arena_init(&arena, 64 * 1024);
+    const struct content content = {batch, unknown_policy, gateways, raw,
+                                    raw ? rcpt_encode_kept(batch, &arena) : NULL};
     size_t count = unsubscribed ? RCPT_APPLY_PARAMETERS_UNSUBSCRIBED : RCPT_APPLY_PARAMETERS;
     rcpt_pg_encoder_reset(encoder);
     for (size_t index = 0; index < count; index++)
         apply_parameters[index].add(encoder, &content);
+    rcpt_arena_fini(&arena);
 }
 
 static const add_parameter timeline_parameters[] = {
     add_ids,           add_first_events,      add_event_codes,
     add_event_times,   add_event_records,     add_event_indexes,
-    add_record_topics, add_record_partitions, add_record_offsets};
+    add_record_topics, add_record_partitions, add_record_offsets,
+    add_orgs};
 
 void rcpt_encode_timeline(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
 {
     rcpt_pg_encoder_reset(encoder);
     ADD_ALL(encoder, &((struct content){.batch = batch, .raw = true}), timeline_parameters);
-}
-
-/* ---- bare rows ---- */
-
-/* What the message's receipts say in their order: the first that names an organisation, the first
- * that names a campaign. */
-static struct rcpt_origin find_origin(const struct rcpt_batch *batch, uint32_t message,
-                                      struct rcpt_arena *arena)
-{
-    struct rcpt_origin found = {0};
-    uint32_t end = message + 1 < batch->message_count ? batch->messages[message + 1].first_event
-                                                      : batch->event_count;
-    for (uint32_t at = batch->messages[message].first_event; at < end; at++) {
-        const struct rcpt_batch_event *raw = &batch->events[at];
-        struct rcpt_origin origin = rcpt_origin_read(raw->record->value + raw->event->payload,
-                                                     raw->event->payload_size, arena);
-        if (found.org_id == NULL) {
-            found.org_id = origin.org_id;
-            found.org_id_size = origin.org_id_size;
-        }
-        if (found.campaign_id == NULL) {
-            found.campaign_id = origin.campaign_id;
-            found.campaign_id_size = origin.campaign_id_size;
-        }
-        if (found.org_id != NULL && found.campaign_id != NULL)
-            break;
-    }
-    return found;
-}
-
-/* Texts of an origin are slices of the payload and have no end mark. */
-static void put_text_or_null(struct rcpt_pg_encoder *encoder, const char *text, size_t size)
-{
-    if (text != NULL)
-        rcpt_pg_put_bytes(encoder, text, size);
-    else
-        rcpt_pg_put_null(encoder);
-}
-
-void rcpt_encode_insert(struct rcpt_pg_encoder *encoder, const struct rcpt_batch *batch)
-{
-    struct rcpt_arena arena;
-    rcpt_arena_init(&arena, 64 * 1024);
-    struct rcpt_origin *origins = rcpt_arena_alloc(&arena, batch->message_count * sizeof(*origins));
-    for (uint32_t index = 0; index < batch->message_count; index++)
-        origins[index] = find_origin(batch, index, &arena);
-    rcpt_pg_encoder_reset(encoder);
-    add_ids(encoder, &(struct content){.batch = batch});
-    rcpt_pg_begin_text_array(encoder, batch->message_count);
-    for (uint32_t index = 0; index < batch->message_count; index++)
-        put_text_or_null(encoder, origins[index].org_id, origins[index].org_id_size);
-    rcpt_pg_begin_text_array(encoder, batch->message_count);
-    for (uint32_t index = 0; index < batch->message_count; index++)
-        put_text_or_null(encoder, origins[index].campaign_id, origins[index].campaign_id_size);
-    rcpt_arena_fini(&arena);
 }
 
 /* ---- dead letters ---- */

@@ -57,13 +57,19 @@ static const struct source {
     {{.name = "expire"}, NULL},
     {{.name = "positions"}, NULL},
     {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
+    {{.name = "address"}, NULL},
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};
-static const struct source insert = {{.name = "insert", .must_use_index_on = INBOX}, NULL};
+/* Only with `unknown: insert`. */
+static const struct source inserts[] = {
+    {{.name = "insert", .must_use_index_on = INBOX}, NULL},
+    {{.name = "insert_parked", .must_use_index_on = INBOX}, NULL},
+};
 
 #define STATEMENT_COUNT (sizeof(sources) / sizeof(sources[0]))
-#define MOST_STATEMENTS (STATEMENT_COUNT + 2) /* insert and apply_unsubscribed */
+#define INSERT_COUNT    (sizeof(inserts) / sizeof(inserts[0]))
+#define MOST_STATEMENTS (STATEMENT_COUNT + INSERT_COUNT + 1) /* and apply_unsubscribed */
 
 struct rcpt_lane_statements {
     struct rcpt_pg_statement list[MOST_STATEMENTS];
@@ -125,8 +131,8 @@ struct rcpt_lane_statements *rcpt_lane_statements_new(const struct rcpt_lane_var
                                       variant->count > 0 ? SUBSCRIBED : PLAIN};
     for (size_t index = 0; index < STATEMENT_COUNT; index++)
         add_statement(statements, &sources[index], &composition);
-    if (variant->inserts_unknown)
-        add_statement(statements, &insert, &composition);
+    for (size_t index = 0; variant->inserts_unknown && index < INSERT_COUNT; index++)
+        add_statement(statements, &inserts[index], &composition);
     if (variant->selective) {
         composition.count--;
         composition.when = (composition.count > 0 ? SUBSCRIBED : PLAIN) | UNSUBSCRIBED;

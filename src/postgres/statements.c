@@ -18,6 +18,9 @@
 /* Fence, batch, timeline, bare rows, letters. */
 #define MAX_QUERIES 5
 
+/* Which answer of an EXPIRE; bare rows come next, if any are made. */
+#define ADDRESSED 1
+
 /* After an unknown message, so many batches are sent with their raw events. */
 #define RAW_BATCHES 32u
 
@@ -125,7 +128,9 @@ struct rcpt_lane_sender {
     const char *unknown_policy; /* of apply: insert is parking with one more statement */
     bool inserts_unknown;
     int64_t parked_max_age_ms;
-    struct rcpt_pg_encoder *fence, *work, *insert, *letters, *timeline;
+    int64_t alias_wait_ms; /* of `insert`: negative: the gateway's ids are the platform's own */
+    bool cannot_insert;    /* PostgreSQL has refused a row for parked receipts: they age out */
+    struct rcpt_pg_encoder *fence, *address, *work, *insert, *letters, *timeline;
     bool writes_timeline;
     rcpt_lane_on_effects on_effects; /* NULL: no observer */
     void *effects_context;
@@ -157,7 +162,9 @@ struct rcpt_lane_sender *rcpt_lane_sender_new(const char *unknown_policy, int64_
     sender->inserts_unknown = strcmp(unknown_policy, "insert") == 0;
     sender->unknown_policy = strcmp(unknown_policy, "dead-letter") == 0 ? "dead-letter" : "park";
     sender->parked_max_age_ms = parked_max_age_ms;
+    sender->alias_wait_ms = -1;
     sender->fence = rcpt_pg_encoder_new();
+    sender->address = rcpt_pg_encoder_new();
     sender->work = rcpt_pg_encoder_new();
     sender->insert = rcpt_pg_encoder_new();
     sender->letters = rcpt_pg_encoder_new();
@@ -170,6 +177,7 @@ void rcpt_lane_sender_free(struct rcpt_lane_sender *sender)
     if (sender == NULL)
         return;
     rcpt_pg_encoder_free(sender->fence);
+    rcpt_pg_encoder_free(sender->address);
     rcpt_pg_encoder_free(sender->work);
     rcpt_pg_encoder_free(sender->insert);
     rcpt_pg_encoder_free(sender->letters);
@@ -200,6 +208,11 @@ void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on)
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms)
 {
     sender->parked_max_age_ms = parked_max_age_ms;
+}
+
+void rcpt_lane_sender_set_alias_wait(struct rcpt_lane_sender *sender, int64_t alias_wait_ms)
+{
+    sender->alias_wait_ms = alias_wait_ms;
 }
 
 /* A copy, so that the caller may change its own. NULL: every batch carries the subscribers'
@@ -279,7 +292,7 @@ static void add_messages(struct submission *submission, const struct rcpt_lane_s
     }
     if (!sender->inserts_unknown)
         return;
-    rcpt_encode_insert(sender->insert, batch);
+    rcpt_encode_insert(sender->insert, batch, sender->alias_wait_ms >= 0);
     add_query(submission, "insert", sender->insert);
 }
 
@@ -293,21 +306,20 @@ static void add_letters(struct submission *submission, const struct rcpt_lane_se
     add_query(submission, "letters", sender->letters);
 }
 
-static const char *parked_statement(enum rcpt_batch_kind kind)
+/* What cannot be applied as it stands: an alias leads it elsewhere, a bare row is made for it, or it
+ * is too old. */
+static void add_expire(struct submission *submission, const struct rcpt_lane_sender *sender,
+                       const struct rcpt_batch *batch)
 {
-    switch (kind) {
-    case RCPT_BATCH_WAKE:
-        return "wake";
-    case RCPT_BATCH_DISCARD:
-        return "discard";
-    case RCPT_BATCH_EXPIRE:
-        return "expire";
-    case RCPT_BATCH_APPLY:
-    case RCPT_BATCH_PROBE:
-    case RCPT_BATCH_KIND__COUNT:
-        break;
+    rcpt_encode_parked(sender->address, batch, -1);
+    add_query(submission, "address", sender->address);
+    if (sender->inserts_unknown && !sender->cannot_insert) {
+        rcpt_encode_parked(sender->insert, batch,
+                           sender->alias_wait_ms >= 0 ? sender->alias_wait_ms : 0);
+        add_query(submission, "insert_parked", sender->insert);
     }
-    rcpt_assert_failed("a kind that handles parked rows", __FILE__, __LINE__, __func__);
+    rcpt_encode_parked(sender->work, batch, sender->parked_max_age_ms);
+    add_query(submission, "expire", sender->work);
 }
 
 /* The order of the statements is the order of the locks: positions, messages, then inserts. */
@@ -326,10 +338,13 @@ static void build(struct submission *submission, const struct rcpt_lane_sender *
         return;
     case RCPT_BATCH_WAKE:
     case RCPT_BATCH_DISCARD:
+        add_fence(submission, sender, batch);
+        rcpt_encode_parked(sender->work, batch, -1);
+        add_query(submission, batch->kind == RCPT_BATCH_WAKE ? "wake" : "discard", sender->work);
+        return;
     case RCPT_BATCH_EXPIRE:
         add_fence(submission, sender, batch);
-        rcpt_encode_parked(sender->work, batch, sender->parked_max_age_ms);
-        add_query(submission, parked_statement(batch->kind), sender->work);
+        add_expire(submission, sender, batch);
         return;
     case RCPT_BATCH_KIND__COUNT:
         break;
@@ -368,16 +383,22 @@ static enum rcpt_engine_outcome outcome_of(const struct rcpt_error *error)
 
 /* The answers about parked rows begin with the number of rows that were handled. */
 static void read_counts(struct rcpt_engine_result *result, const struct flight *flight,
-                        const struct rcpt_pg_rows *rows)
+                        struct rcpt_pg_rows *const *answers)
 {
+    const struct rcpt_pg_rows *rows = answers[flight->work];
     RCPT_ASSERT(rcpt_pg_rows_count(rows) == 1);
     if (flight->kind == RCPT_BATCH_APPLY) {
         result->messages_known = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_KNOWN);
         result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_MESSAGES_CHANGED);
         result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
         expect_unknown(flight->sender, result->events_parked > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0);
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0 ||
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0);
     } else {
+        if (flight->kind == RCPT_BATCH_EXPIRE)
+            result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);
+        if (flight->kind == RCPT_BATCH_EXPIRE && flight->work > ADDRESSED + 1)
+            result->made = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED + 1], 0, 0);
         result->woken = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS);
         if (flight->kind == RCPT_BATCH_WAKE)
             result->messages_changed = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_MESSAGES_CHANGED);
@@ -411,7 +432,7 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
     if (result.outcome == RCPT_ENGINE_COMMITTED) {
         RCPT_ASSERT(row_count == flight.query_count && flight.kind != RCPT_BATCH_PROBE);
         if (flight.work >= 0) {
-            read_counts(&result, &flight, rows[flight.work]);
+            read_counts(&result, &flight, rows);
             rcpt_effects_report(flight.sender->on_effects, flight.sender->effects_context,
                                 flight.lane, flight.kind, rows[flight.work]);
         }
@@ -419,6 +440,7 @@ static void on_answer(void *context, struct rcpt_pg_rows *const *rows, size_t ro
         expect_unknown(flight.sender, true);
     } else if (result.outcome == RCPT_ENGINE_DATA) {
         describe(result.detail, sizeof(result.detail), error);
+        flight.sender->cannot_insert |= flight.kind == RCPT_BATCH_EXPIRE;
     } else if (result.outcome == RCPT_ENGINE_PROBED) {
         error = NULL;
     }
@@ -443,7 +465,9 @@ bool rcpt_lane_send(struct rcpt_lane_sender *sender, struct rcpt_pg *pg,
         .lane = batch->lane,
         .kind = batch->kind,
         .query_count = submission.count,
-        .work = has_work ? 1 : -1,
+        .work = !has_work                          ? -1
+                : batch->kind == RCPT_BATCH_EXPIRE ? (int)submission.count - 1
+                                                   : 1,
     };
     rcpt_pg_submit(pg, submission.queries, submission.count, on_answer, flight);
     return unsubscribed;

@@ -80,10 +80,14 @@ struct rcpt_lane_effects {
     uint32_t events_parked, events_dead;     /* receipts of unknown ones */
     const struct rcpt_lane_unknown *unknown; /* the same ones */
     uint32_t unknown_count;
+    const struct rcpt_lane_unknown *refused; /* of messages of another organisation */
+    uint32_t refused_count, events_refused;
     /* Of one that wakes, expires or discards: */
     uint32_t events_handled;
     const struct rcpt_lane_gateway *gateways; /* the others of them name none */
     uint32_t gateway_count;
+    const struct rcpt_lane_gateway *refused_gateways; /* of the parked ones that were refused */
+    uint32_t refused_gateway_count;
 };
 
 /* NULL or "": none. */
@@ -109,6 +113,9 @@ void rcpt_lane_sender_set_timeline(struct rcpt_lane_sender *sender, bool on);
 void rcpt_lane_sender_set_subscription(struct rcpt_lane_sender *sender,
                                        const struct rcpt_lane_subscription *subscription);
 void rcpt_lane_sender_set_max_age(struct rcpt_lane_sender *sender, int64_t parked_max_age_ms);
+/* With `insert`: how long a receipt that came under the gateway's id waits for an alias before its
+ * row is made. Negative, as at first: not at all. */
+void rcpt_lane_sender_set_alias_wait(struct rcpt_lane_sender *sender, int64_t alias_wait_ms);
 
 /* Called exactly once per send, never from inside it. `error` is set unless the outcome is
  * COMMITTED or PROBED; where its decision is RECONNECT the caller has to reconnect (outcome

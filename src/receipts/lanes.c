@@ -257,6 +257,15 @@ static const char *name_gateway(const void *context, uint32_t gateway)
     return rcpt_decoder_gateway(receipts->decoder, gateway);
 }
 
+/* What a reload may change. */
+static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_config *config)
+{
+    bool aliases = config->intake.alias != RCPT_ALIAS_OFF;
+    rcpt_lane_sender_set_max_age(sender, config->parked.max_age_ms);
+    rcpt_lane_sender_set_alias_wait(sender, aliases ? config->parked.alias_wait_ms : -1);
+    rcpt_lane_sender_set_timeline(sender, config->timeline.retention_ms > 0);
+}
+
 /* Connections of one lane group differ in nothing but their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
@@ -268,7 +277,7 @@ static void start_connection(struct lanes *lanes, uint32_t index)
     snprintf(connection->name, sizeof(connection->name), "lanes-%u", index);
     connection->sender =
         rcpt_lane_sender_new(unknown_policy(config->unknown), config->parked.max_age_ms);
-    rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
+    configure_sender(connection->sender, config);
     rcpt_lane_sender_observe(connection->sender, on_effects, connection);
     rcpt_lane_sender_name_gateways(connection->sender, name_gateway, lanes->receipts);
     give_subscription(lanes, connection);
@@ -308,8 +317,7 @@ void lanes_apply_config(struct lanes *lanes)
     const struct rcpt_config *config = lanes->receipts->context->config;
     for (unsigned index = 0; index < connection_count(lanes); index++) {
         struct connection *connection = &lanes->connections[index];
-        rcpt_lane_sender_set_max_age(connection->sender, config->parked.max_age_ms);
-        rcpt_lane_sender_set_timeline(connection->sender, config->timeline.retention_ms > 0);
+        configure_sender(connection->sender, config);
         if (connection->pg != NULL)
             rcpt_pg_set_dsn(connection->pg, config->postgres.dsn);
     }

@@ -15,12 +15,12 @@ struct parking {
     struct receipts *receipts;
     struct rcpt_ask probe;
     uv_timer_t timer; /* of the next probe */
-    int64_t rows, oldest_ms, started_ms;
+    int64_t rows, for_alias, oldest_ms, started_ms;
     bool full;
 };
 
 /* Columns of sql/control/parked_probe. */
-enum { PROBE_LANE, PROBE_APPLICABLE, PROBE_EXPIRED, PROBE_ROWS, PROBE_OLDEST_MS };
+enum { PROBE_LANE, PROBE_APPLICABLE, PROBE_EXPIRED, PROBE_ROWS, PROBE_OLDEST_MS, PROBE_FOR_ALIAS };
 
 /* The limit holds as soon as it is reached, also between two probes. */
 static void set_rows(struct parking *parking, int64_t rows)
@@ -65,11 +65,12 @@ static void on_probed(void *context, const struct rcpt_pg_rows *rows)
     struct parking *parking = context;
     struct receipts *receipts = parking->receipts;
     schedule(parking, true);
-    int64_t parked = 0, oldest_ms = 0;
+    int64_t parked = 0, for_alias = 0, oldest_ms = 0;
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++) {
         uint32_t lane = (uint32_t)rcpt_pg_rows_int(rows, row, PROBE_LANE);
         int64_t oldest = rcpt_pg_rows_int(rows, row, PROBE_OLDEST_MS);
         parked += rcpt_pg_rows_int(rows, row, PROBE_ROWS);
+        for_alias += rcpt_pg_rows_int(rows, row, PROBE_FOR_ALIAS);
         oldest_ms = oldest > oldest_ms ? oldest : oldest_ms;
         if (lane < receipts->context->config->lanes)
             rcpt_engine_wake(receipts->engine, lane, rcpt_pg_rows_bool(rows, row, PROBE_APPLICABLE),
@@ -77,6 +78,7 @@ static void on_probed(void *context, const struct rcpt_pg_rows *rows)
                              app_now(receipts->context));
     }
     set_rows(parking, parked);
+    parking->for_alias = for_alias;
     parking->oldest_ms = oldest_ms;
     if (!parking->full)
         consume_continue(receipts);
@@ -86,6 +88,15 @@ static void on_failed(void *context, const struct rcpt_error *error)
 {
     (void)error;
     schedule(context, false);
+}
+
+/* From this age on something happens to a row without a message: it becomes a dead letter or, where
+ * unknown messages are inserted, gets its row. */
+static int64_t expiry_ms(const struct rcpt_config *config)
+{
+    if (config->unknown != RCPT_UNKNOWN_INSERT)
+        return config->parked.max_age_ms;
+    return config->intake.alias != RCPT_ALIAS_OFF ? config->parked.alias_wait_ms : 0;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -99,7 +110,7 @@ static void on_timer(uv_timer_t *timer)
         return;
     }
     assigned_put(receipts->engine, encoder);
-    rcpt_pg_add_int8(encoder, receipts->context->config->parked.max_age_ms);
+    rcpt_pg_add_int8(encoder, expiry_ms(receipts->context->config));
     rcpt_ask_send(&parking->probe);
 }
 
@@ -136,6 +147,7 @@ void parking_free(struct parking *parking)
 void parking_view(const struct parking *parking, struct receipts_view *view)
 {
     view->parked_rows = parking->rows;
+    view->parked_for_alias = parking->for_alias;
     view->parked_oldest_ms = parking->oldest_ms;
     view->parking_is_full = parking->full;
 }

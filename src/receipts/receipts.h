@@ -164,7 +164,7 @@ struct receipts_view {
     const char *cluster_id;       /* NULL: not known yet */
     const char *assignment_state; /* in words */
     bool kafka_is_healthy;
-    int64_t parked_rows, parked_oldest_ms;
+    int64_t parked_rows, parked_for_alias, parked_oldest_ms;
     bool parking_is_full;
     uint64_t evictions;
     int64_t snapshot_age_ms, backends, backends_most;

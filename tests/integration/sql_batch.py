@@ -23,13 +23,28 @@ class Event:
     traceparent: str = None
     gateway: str = None
     marks: tuple = ()  # bits of the flags that it names beside its status
+    org: str = None
+    own: bool = False  # it came under the gateway's id
 
     @property
     def payload(self):
         fields = {"message_id": self.message_id, "status": NAMES.get(self.code, self.code)}
         if self.campaign_id is not None:
-            fields |= {"campaign_id": self.campaign_id, "org_id": "o-" + self.campaign_id}
+            fields |= {"campaign_id": self.campaign_id, "org_id": "o"}
+        if self.org is not None:
+            fields["org_id"] = self.org
+        if self.gateway is not None:
+            fields["gateway"] = self.gateway
+        if self.own:
+            fields["gateway_message_id"] = self.message_id
         return json.dumps(fields).encode()
+
+    @property
+    def kept(self):
+        """What a parked row keeps beside the payload: organisation, account, campaign, the gateway's id."""
+        fields = json.loads(self.payload)
+        own = self.message_id if self.own else None
+        return [(text or "").encode() for text in (fields.get("org_id"), self.gateway, self.campaign_id, own)]
 
     @property
     def top(self):
@@ -66,7 +81,7 @@ def fold(events, lane=0, unknown="park"):
         messages[event.message_id].append(event)
     ids = sorted(messages, key=lambda i: i.encode())
     signatures, records = {}, {}
-    columns = {name: [] for name in ("top", "mask", "at", "signature", "first")}
+    columns = {name: [] for name in ("top", "mask", "at", "signature", "first", "org")}
     raw = []
     for message_id in ids:
         mine = messages[message_id]
@@ -81,11 +96,14 @@ def fold(events, lane=0, unknown="park"):
         columns["mask"].append(mask)
         columns["at"].append(min(e.at for e in mine if e.top == top))
         columns["signature"].append(signatures.setdefault(signature, len(signatures)) + 1)
+        orgs = {e.org for e in mine} - {None}
+        columns["org"].append(None if not orgs else orgs.pop() if len(orgs) == 1 else "")
         columns["first"].append(len(raw) + 1)
         raw += mine
     columns["first"].append(len(raw) + 1)
     sizes = [len(s) for s, _ in signatures]
     payload_ends = list(itertools.accumulate((len(e.payload) for e in raw), initial=1))
+    kept = [text for event in raw for text in event.kept]
     for event in raw:
         records.setdefault(event.record, len(records) + 1)
     topics, partitions, offsets, traceparents = zip(*records) if records else ((), (), (), ())
@@ -95,14 +113,16 @@ def fold(events, lane=0, unknown="park"):
         list(itertools.accumulate(sizes, initial=1)), [c for s, _ in signatures for c, _ in s],
         [n for s, _ in signatures for _, n in s],
         columns["first"], [e.code for e in raw], [e.at for e in raw], [records[e.record] for e in raw],
-        [e.index for e in raw], payload_ends, b"".join(e.payload for e in raw),
+        [e.index for e in raw], payload_ends, b"".join([*(e.payload for e in raw), *kept]),
         topics, partitions, offsets, links, lane, unknown,
         [e.marked for e in raw] if any(e.marks for e in raw) else [],
         [gateway for _, gateway in signatures],
+        columns["org"] if any(org is not None for org in columns["org"]) else [],
+        list(itertools.accumulate((len(text) for text in kept), initial=payload_ends[-1])),
     ]
 
 
-ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events")
+ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events")
 
 
 def effects(row):
@@ -114,7 +134,7 @@ def effects(row):
 def without_raw_events(parameters):
     """The same batch as it is sent while all messages are known: $9 and $12 say which records it is from."""
     bare = list(parameters)
-    for number in (10, 11, 13, 14, 22):
+    for number in (10, 11, 13, 14, 22, 25):
         bare[number - 1] = []
     bare[15 - 1] = b""
     return bare
@@ -131,7 +151,7 @@ def apply(session, events, lane=0, unknown="park", raw=True):
                 campaigns.setdefault(event.message_id, event.campaign_id)
                 campaigns[event.message_id] = campaigns[event.message_id] or event.campaign_id
             ids = sorted(campaigns, key=str.encode)
-            session.one("lane/insert", ids, [campaigns[i] and f"o-{campaigns[i]}" for i in ids],
+            session.one("lane/insert", ids, [campaigns[i] and "o" for i in ids],
                         [campaigns[i] for i in ids])
     return {k: int(v) for k, v in row.items() if k not in ARRAYS}
 

@@ -399,6 +399,33 @@ def test_a_request_begins_runs_and_is_answered_after_the_commit(create_actions, 
     process.stop()
 
 
+def test_no_run_of_an_organisation_gets_hold_of_a_message_of_another(create_actions, create_topic, receiver):
+    source = create_topic(1)
+    world = create_actions([*API, {"name": "q", "on": {"topic": str(source)}, "webhook": "crm"}],
+                           http={"token": SCRAPE_TOKEN, "runs_token": RUNS_TOKEN})
+    world.insert({"m1": Row("org1", "c"), "m3": Row("org3", "c")})
+    process = world.installation.start()
+    process.wait_for_log("actions: assigned 1 partitions", LONG)
+
+    def begin(**body):
+        answer = Operations(process, token=RUNS_TOKEN).ask("/runs/p", json.dumps(body).encode())
+        return answer.status, answer.text.strip()
+
+    crossing = 'message m3 is not of organisation org1'
+    assert begin(subject="a", org_id="org1", message_id="m3") == (400, crossing)
+    assert begin(subject="a", org_id="org1", message_id="m1")[0] == begin(subject="b", message_id="m3")[0] == 200
+    assert begin(subject="c", org_id="org1", message_id="nobody")[0] == 200
+    file = world.installation.directory / "people.csv"
+    file.write_text("subject,message_id\nx,m3\n")
+    refused = world.installation.command("actions", "import", str(file), "--pipeline", "p", "--org", "org1", check=False)
+    assert refused.returncode != 0 and crossing in refused.stderr
+    source.send({"subject": "d", "org_id": "org1", "message_id": "m3"}, {"subject": "e", "org_id": "org3", "message_id": "m3"})
+    wait_for_runs(world, process, {"done": 4})
+    letters = "SELECT reason, detail FROM receiptd.dead_letter"
+    world.wait(lambda: world.database.query(letters) == [("not_a_run", crossing)], process, LONG, "the record is a dead letter")
+    process.stop()
+
+
 def test_a_request_whose_connection_breaks_is_to_be_sent_again(create_actions, receiver):
     world = create_actions(API, http={"token": SCRAPE_TOKEN, "runs_token": RUNS_TOKEN})
     process = world.installation.start()

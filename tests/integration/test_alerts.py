@@ -20,6 +20,7 @@ import psycopg
 import pytest
 
 from oracle import broker, ladder
+from oracle.ledger import Row
 from support.daemon import GROUP
 from support.foreigner import Foreigner
 from support.intake import LISTENS, Client, twilio
@@ -204,6 +205,21 @@ def dead_letters(site):
     world.installation.command("dead-letters", "--redrive", "--reason", "unknown_status")
     redriven = "SELECT count(*) FROM receiptd.message_inbox WHERE status = 305"
     site.wait(lambda: world.database.value(redriven) == 150, "applied once the ladder has it")
+
+
+def other_organisation(site):
+    world = site.world
+    world.insert({"theirs": Row("org3", "c")})
+    while (yield):
+        world.topic.send([{"message_id": "theirs", "status": "SENT", "org_id": "org1", "gateway": "tenant"}])
+    letter = "SELECT detail FROM receiptd.dead_letter WHERE reason = 'other_organisation'"
+    assert {detail for detail, in world.database.query(letter)} == {
+        'the receipt is of organisation "org1", its message of "org3"'}
+    assert 'of "org3"' in world.installation.command("dead-letters", "--reason", "other_organisation").stdout
+    world.database.execute("UPDATE receiptd.message_inbox SET org_id = 'org1' WHERE message_id = 'theirs'")
+    world.installation.command("dead-letters", "--redrive", "--reason", "other_organisation")
+    sent = "SELECT status FROM receiptd.message_inbox WHERE message_id = 'theirs'"
+    site.wait(lambda: world.database.value(sent) == 300, "applied once the row is right")
 
 
 def contradictions(site):
@@ -417,15 +433,15 @@ def down(site):
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(shutil.which("prometheus") is None, reason="Debian's prometheus is not installed")
 def test_each_alert_fires_by_its_cause_and_ends_by_its_runbook(create_world, create_topic, receiptd, tmp_path):
-    together = (database_connections, parked_too_long, dead_letters, record_too_large, contradictions, database_went_back, old_snapshot,
-                intake_unmapped, intake_signatures)
+    together = (database_connections, parked_too_long, dead_letters, other_organisation, record_too_large, contradictions, database_went_back,
+                old_snapshot, intake_unmapped, intake_signatures)
     alone = ((fence_conflicts,), (partition_idle,), (log_lost,), (connection_flapping,), (intake_refuses,),
              (memory, lagging, no_progress), (paused,), (not_ready,), (halted,), (down,))
     cases = {name(case) for group in (together, *alone) for case in group}
     assert cases == set(re.findall(r"alert: (\w+)", RULES.read_text())), "an alert without its case"
     with ExitStack() as stack:
         control = stack.enter_context(closing(ControlSocket(receiptd)))
-        world = create_world(5_000, partitions=2, seed=66)
+        world = create_world(5_000, partitions=2, seed=66, traffic={"crossing": 0})
         world.insert(world.stream.late)
         world.insert_ids("late", *(f"m{number}" for number in range(1_200)))
         site = Site(world, control, create_topic(1), create_topic(1), tmp_path, stack)

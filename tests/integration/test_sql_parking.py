@@ -62,7 +62,7 @@ def test_a_wake_of_flags_and_a_skipped_parent_counts_like_a_batch(database):
     apply(session, events)
     add_messages(session, {"m": "c", "n": "c"})
     assert wake(session) == {"rows": "5", "messages_changed": "2", "old": "{0}", "new": "{800}", "n": "{1}",
-                             "gateways": None}
+                             "gateways": None, "refused": "0", "refused_gateways": None}
     assert stored_funnel(session) == expected_funnel({"m": "c", "n": "c"}, events)
 
 

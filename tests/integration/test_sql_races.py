@@ -113,6 +113,55 @@ def test_a_receipt_expires_or_is_woken_never_both(database):
     assert stored_rows(watcher) == {"m": (0, 0)} and drift(watcher) == []
 
 
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_two_that_move_a_receipt_to_its_alias_move_it_once(database, end):
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    bootstrap(watcher, lanes=2)
+    events = [Event("g1", 600, 0, gateway="acme"), Event("g1", 700, 1, gateway="acme")]
+    apply(one, events)
+    watcher.do("INSERT INTO message_alias VALUES ('acme', 'g1', 'ours')")
+    add_messages(watcher, {"ours": "c"})
+    one.do("BEGIN")
+    assert one.one("lane/address", [TOPIC], [0], 0, 10)["rows"] == "2"
+    second = Waiting(watcher, two, two.one, "lane/address", [TOPIC], [0], 0, 10)
+    one.do(end)
+    # Of the same lane, the second may see them again, under the message id: it has nothing to do to them.
+    assert second.done()["rows"] in (("0", "2") if end == "COMMIT" else ("2",))
+    assert watcher.query("SELECT DISTINCT message_id, gateway_id FROM parked_event") == [("ours", "g1")]
+    assert sum(int(wake(one, lane)["rows"]) for lane in (0, 1)) == 2
+    assert stored_funnel(watcher) == expected_funnel({"ours": "c"}, [Event("ours", 600, 0), Event("ours", 700, 1)])
+
+
+def test_a_receipt_that_moves_while_its_new_lane_wakes_is_woken_by_the_next_wake(database):
+    """The lanes share no lock: whoever comes late finds the receipt, and nobody finds it twice."""
+    old, new, platform = (database.session(name) for name in ("old", "new", "platform"))
+    bootstrap(platform, lanes=64)
+    lane = platform.query("SELECT (hashtextextended('ours' COLLATE \"C\", 0) & 63)::int")[0][0]
+    apply(old, [Event("g1", 600, 0, gateway="acme")], lane=(lane + 1) % 64)
+    platform.do("INSERT INTO message_alias VALUES ('acme', 'g1', 'ours')")
+    add_messages(platform, {"ours": "c"})
+    old.do("BEGIN")
+    assert old.one("lane/address", [TOPIC], [0], (lane + 1) % 64, 10)["rows"] == "1"
+    assert wake(new, lane)["rows"] == "0" and wake(new, (lane + 1) % 64)["rows"] == "0"
+    old.do("COMMIT")
+    assert wake(new, lane)["rows"] == "1" and wake(new, lane)["rows"] == "0"
+    assert stored_funnel(platform) == expected_funnel({"ours": "c"}, [Event("ours", 600, 0)])
+
+
+def test_a_receipt_moves_or_expires_never_both(database):
+    one, two, watcher = (database.session(name) for name in ("one", "two", "watcher"))
+    bootstrap(watcher, lanes=2)
+    apply(one, [Event("g1", 600, 0, gateway="acme")])
+    one.do("UPDATE parked_event SET parked_at = now() - interval '1 hour'")
+    one.do("BEGIN")
+    assert one.one("lane/expire", [TOPIC], [0], 0, 10, 60_000)["rows"] == "1"
+    watcher.do("INSERT INTO message_alias VALUES ('acme', 'g1', 'ours')")
+    late = Waiting(watcher, two, two.one, "lane/address", [TOPIC], [0], 0, 10)
+    one.do("COMMIT")
+    assert late.done()["rows"] == "0"
+    assert watcher.query("SELECT reason FROM dead_letter") == [("aged_out",)]
+
+
 def test_a_batch_of_the_old_layout_that_waits_for_the_new_one_is_fenced(database):
     """R4: from one lane to two while a batch is on its way, the rows begin at the same offset again."""
     old, operator, new = (database.session(name) for name in ("old", "operator", "new"))

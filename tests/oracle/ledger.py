@@ -180,6 +180,12 @@ def marks_of(element, code):
     return sorted({ladder.CODE[name] for name in element.get("flags") or ()} - {code})
 
 
+def crosses(element, row):
+    """Whether the receipt names another organisation than the message has."""
+    org = element.get("org_id")
+    return type(org) in (str, int) and org != "" and str(org) != (row.org_id or None)
+
+
 class Ledger:
     """What the database must hold once everything is consumed.
 
@@ -210,6 +216,8 @@ class Ledger:
             return
         for index, element in enumerate(elements):
             reason, id, code = examine(element)
+            if reason is None and id in self.platform and crosses(element, self.platform[id]):
+                reason = "other_organisation"
             if reason is None and id in self.refused:
                 reason = "database"
             if reason is not None:

@@ -200,7 +200,7 @@ def time_tokens(random_source, count):
     return tokens
 
 
-def format_event(id, status, at, channel, campaign, form):
+def format_event(id, status, at, channel, campaign, org, form):
     """One event as JSON text in one of several layouts."""
     at = f',"at":{at}' if at else ""
     if form == 0:
@@ -208,7 +208,7 @@ def format_event(id, status, at, channel, campaign, form):
             f'{{"message_id":{id},"status":{status}{at}}}')
     channel = f',"channel":"{channel}"' if channel else ""
     if form == 1:
-        return f'{{"status":{status},"message_id":{id}{channel}{at},"campaign_id":"{campaign}","org_id":"o"}}'
+        return f'{{"status":{status},"message_id":{id}{channel}{at},"campaign_id":"{campaign}","org_id":"{org}"}}'
     if form == 2:
         return f'{{"event_id":"e","gateway":"gw-1","reason":"000"{at}{channel},"status":{status},"message_id":{id}}}'
     return f'{{ "message_id" : {id} , "x" : {{"status":"CLICKED"}} , "status" : {status} {channel} {at} }}'
@@ -216,13 +216,13 @@ def format_event(id, status, at, channel, campaign, form):
 
 class Traffic:
     """events: about how many. late and ghost: shares of messages whose row comes later, and never. flags: share of events that
-    name flags beside their status. first: number of
+    name flags beside their status. crossing: share of those with an organisation that name a wrong one. first: number of
     the first message, for streams that are sent one after the other. sizes: of records, in events."""
 
     def __init__(self, seed, events, partitions, *, late=0.02, ghost=0.01, poison=0.012, campaigns=12, disorder=2000,
-                 first=0, sizes=RECORD_SIZES, flags=0.01):
+                 first=0, sizes=RECORD_SIZES, flags=0.01, crossing=0.002):
         self.random = random.Random(seed)
-        self.flags = flags
+        self.flags, self.crossing = flags, crossing
         self.events, self.partitions, self.poison, self.disorder = events, partitions, poison, disorder
         self.sizes = sizes
         names = [f"c-{number:02d}" for number in range(campaigns)]
@@ -278,7 +278,8 @@ class Traffic:
             bad = ODD_ELEMENTS[draw % len(ODD_ELEMENTS)] if draw % 4 == 0 else BAD_ELEMENTS[draw % len(BAD_ELEMENTS)]
             return bad.replace("{id}", spelling)
         at = times[draw % len(times)]
-        text = format_event(spelling, status, at, message.channel, message.campaign, (draw >> 4) & 3)
+        text = format_event(spelling, status, at, message.channel, message.campaign,
+                            "o-other" if draw % 997 < self.crossing * 997 else message.org, (draw >> 4) & 3)
         if draw // 7 % 1000 < self.flags * 1000:
             text = f'{text[:-1]},"flags":{FLAG_LISTS[draw // 7000 % len(FLAG_LISTS)]}}}'
         return text

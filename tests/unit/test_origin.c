@@ -10,8 +10,10 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static void assert_text(const char *text, size_t size, const char *expected)
+static void assert_text(struct rcpt_text found, const char *expected)
 {
+    const char *text = found.at;
+    size_t size = found.size;
     if (expected == NULL) {
         assert_null(text);
         return;
@@ -44,8 +46,8 @@ static void strings_and_numbers_of_the_event_itself_are_read(void **state)
     for (size_t index = 0; index < COUNT(examples); index++) {
         struct rcpt_origin origin =
             rcpt_origin_read(examples[index].json, strlen(examples[index].json), &arena);
-        assert_text(origin.org_id, origin.org_id_size, examples[index].org_id);
-        assert_text(origin.campaign_id, origin.campaign_id_size, examples[index].campaign_id);
+        assert_text(origin.org_id, examples[index].org_id);
+        assert_text(origin.campaign_id, examples[index].campaign_id);
     }
     rcpt_arena_fini(&arena);
 }

@@ -13,7 +13,10 @@
 -- record, blanks for one without; empty if no record has one, else $12 is there without raw events, too.
 -- $20 int4 lane, $21 text what to do with unknown messages: dead-letter; anything else parks them.
 -- $22 int4[] flags that raw events name beside their status, as a mask; empty: none does. $23 text[] gateway of each signature.
--- Only with 91_unsubscribed.sql: $24 int2[] statuses of $2, each once, $25 int4 all flags of $3.
+-- $24 text[] organisations that the messages' receipts name: NULL: none; empty: they differ. An empty array: no message has one.
+-- $25 int4[] first byte in $15, behind the payloads, of four texts of each raw event (1-based, one more): organisation, account (the
+-- gateway that it names), campaign, and the gateway's id where the receipt came under that; empty: none. Only with raw events.
+-- Only with 91_unsubscribed.sql: $26 int2[] statuses of $2, each once, $27 int4 all flags of $3.
 -- src/postgres/encode_batch.c writes these parameters by one table in the same order; tests/unit/test_encode_batch.c compares the two.
 --
 -- 90_answer.sql says what it returns.
@@ -22,11 +25,14 @@ WITH
 -- they would be those of the snapshot, and wrong exactly when another writer was waited for. The target is found by its
 -- key, never by ctid: after such a wait the row is elsewhere. Generic plan: nested loop in the order of the array, which is
 -- the order in which all transactions lock messages. wake/10_apply.sql has the same UPDATE: change both.
+-- A receipt that names an organisation changes a message of that organisation alone.
 u AS (
     UPDATE message_inbox m
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
         updated_at = now()
-    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[]) WITH ORDINALITY AS e (id, top, mask, at, signature, n)
+    FROM unnest($1::text[], $2::int2[], $3::int4[], $4::timestamptz[], $5::int4[], $24::text[])
+         WITH ORDINALITY AS e (id, top, mask, at, signature, org, n)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
+      AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org)

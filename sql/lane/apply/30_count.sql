@@ -3,8 +3,14 @@
 -- because a generic plan takes every array for ten elements. Messages that changed need no lookup: RETURNING has
 -- their campaign; where all did, the arrays are not even unpacked again.
 , r AS MATERIALIZED (
-    SELECT e.n, e.id, e.signature, m.message_id IS NOT NULL AS known, m.status, COALESCE(m.campaign_id, '') AS campaign
-    FROM unnest($1::text[], $5::int4[]) WITH ORDINALITY AS e (id, signature, n) LEFT JOIN message_inbox m ON m.message_id = e.id
+    SELECT e.n, e.id, e.signature, m.status, COALESCE(m.campaign_id, '') AS campaign,
+           m.message_id IS NOT NULL AND (e.org IS NULL OR COALESCE(NULLIF(m.org_id, '') = e.org, false)) AS known,
+           CASE WHEN m.message_id IS NOT NULL AND e.org <> '' THEN 'refused' -- of another organisation
+                WHEN m.message_id IS NOT NULL OR $21::text <> 'dead-letter' THEN 'parked'
+                ELSE 'dead' END AS otherwise,
+           m.org_id AS org
+    FROM unnest($1::text[], $5::int4[], $24::text[]) WITH ORDINALITY AS e (id, signature, org, n)
+    LEFT JOIN message_inbox m ON m.message_id = e.id
     WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
 ),
 same AS MATERIALIZED (

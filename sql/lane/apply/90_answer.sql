@@ -1,16 +1,24 @@
 -- One row: messages_known, messages_changed, events_parked, events_dead, events_counted. Then, for figures, the messages by what their
--- receipts name: was int2[], is int2[], gained int4[], signature int4[], messages int8[]; and the receipts of unknown messages by
--- signature: unknown int4[], unknown_events int8[]. At most the 1 000 largest kinds of each, since the answer must stay small.
+-- receipts name: was int2[], is int2[], gained int4[], signature int4[], messages int8[]; and by signature the receipts of unknown
+-- messages: unknown int4[], unknown_events int8[], and those that were refused, since their message is of another organisation: refused
+-- int4[], refused_events int8[]. At most the 1 000 largest kinds of each, since the answer must stay small. events_refused: all of these.
 SELECT g.known AS messages_known, g.changed AS messages_changed,
-       CASE WHEN $21::text = 'dead-letter' THEN 0 ELSE x.n END AS events_parked,
-       CASE WHEN $21::text = 'dead-letter' THEN x.n ELSE 0 END AS events_dead,
-       k.n AS events_counted, f.was, f."is", f.gained, f.signature, f.messages, y.unknown, y.unknown_events
+       x.parked AS events_parked, x.dead AS events_dead,
+       k.n AS events_counted, f.was, f."is", f.gained, f.signature, f.messages, y.unknown, y.unknown_events,
+       z.refused, z.refused_events, x.refused AS events_refused
 FROM (SELECT COALESCE(sum(n), 0)::int8 AS known, COALESCE(sum(n) FILTER (WHERE old <> new OR gained <> 0), 0)::int8 AS changed
       FROM kinds) g,
-     (SELECT CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed() ELSE count(*) END AS n FROM x) x,
+     (SELECT CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed()
+                  ELSE count(*) FILTER (WHERE x.otherwise = 'parked') END AS parked,
+             count(*) FILTER (WHERE x.otherwise = 'dead') AS dead, count(*) FILTER (WHERE x.otherwise = 'refused') AS refused
+      FROM x) x,
      (SELECT COALESCE(sum(k.n * s.count), 0)::int8 AS n FROM kinds k JOIN named s ON s.signature = k.signature) k,
      (SELECT array_agg(g.old) AS was, array_agg(g.new) AS "is", array_agg(g.gained) AS gained,
              array_agg(g.signature) AS signature, array_agg(g.n) AS messages
       FROM (SELECT k.old, k.new, k.gained, k.signature, k.n FROM kinds k ORDER BY k.n DESC LIMIT 1000) g) f,
      (SELECT array_agg(g.signature) AS unknown, array_agg(g.n) AS unknown_events
-      FROM (SELECT x.signature, count(*) AS n FROM x GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) y
+      FROM (SELECT x.signature, count(*) AS n FROM x WHERE x.otherwise <> 'refused'
+            GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) y,
+     (SELECT array_agg(g.signature) AS refused, array_agg(g.n) AS refused_events
+      FROM (SELECT x.signature, count(*) AS n FROM x WHERE x.otherwise = 'refused'
+            GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) z

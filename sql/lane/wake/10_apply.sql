@@ -1,20 +1,33 @@
--- Applies parked receipts whose message exists by now; after a fence with new = expected, which stops a zombie. Like apply/*.sql, the
+-- Applies parked receipts whose message exists by now, and makes dead letters of those that name another organisation than it has; after a
+-- fence with new = expected, which stops a zombie. Like apply/*.sql, the
 -- statement is this file, the subscribers (subscribers/*.sql) and 90_answer.sql. It always brings the columns that subscribers read.
 -- $1 text[] topics, $2 int4[] partitions (the pairs that are moved by the fence), $3 int4 lane, $4 int4 most rows.
 -- Takes rows in the order of their positions, pair by pair.
 WITH
 picked AS (
     SELECT array_agg(k.topic) AS topic, array_agg(k.partition) AS partition, array_agg(k.at_offset) AS at_offset,
-           array_agg(k.index) AS index, array_agg(k.campaign) AS campaign
+           array_agg(k.index) AS index, array_agg(k.campaign) AS campaign, array_agg(k.org) AS org
     FROM parked_applicable($1::text[], $2::int4[], $3::int4, $4::int4) k
 ),
 -- Arrays between the parts keep every plan the same: ten rows expected, a lookup by key for each, in order.
-taken AS (
+gone AS (
     DELETE FROM parked_event p
-    USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign)
-                  AS k (topic, partition, at_offset, index, campaign)
+    USING picked, unnest(picked.topic, picked.partition, picked.at_offset, picked.index, picked.campaign, picked.org)
+                  AS k (topic, partition, at_offset, index, campaign, org)
     WHERE p.topic = k.topic AND p.partition = k.partition AND p."offset" = k.at_offset AND p.index = k.index
-    RETURNING p.message_id, p.status, p.flags, p.at, k.campaign, p.gateway, p.traceparent
+    RETURNING p.*, k.campaign, k.org, p.org_id IS NULL OR COALESCE(p.org_id = k.org, false) AS fits
+),
+taken AS MATERIALIZED (
+    SELECT g.message_id, g.status, g.flags, g.at, g.campaign, g.traceparent FROM gone g WHERE g.fits
+),
+refused AS (
+    INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
+    SELECT g.topic, g.partition, g."offset", g.index, g.lane, 'other_organisation',
+           concat_ws('; ', organisations_differ(g.org_id, g.org),
+                     CASE WHEN octet_length(g.payload) > 65536 THEN format('the first of %s bytes', octet_length(g.payload)) END),
+           substr(g.payload, 1, 65536), g.traceparent
+    FROM gone g WHERE NOT g.fits
+    ON CONFLICT DO NOTHING
 ),
 named AS MATERIALIZED (
     SELECT t.message_id, t.at, t.campaign, t.traceparent AS link, c.code, c.top, c.mask

@@ -27,6 +27,9 @@ static const struct rcpt_mapping statuses[] = {
     {"INVALID", NULL, "BOUNCED_HARD", NULL},
     {"INVALID_MESSAGE", NULL, "REJECTED", NULL},
     {"PROTECT_BLOCKED", NULL, "REJECTED", NULL},
+    {"FILE_INACCESSIBLE", NULL, "REJECTED", NULL}, /* these three of MMS alone */
+    {"FILE_TYPE_UNSUPPORTED", NULL, "REJECTED", NULL},
+    {"FILE_SIZE_EXCEEDED", NULL, "REJECTED", NULL},
     {"TTL_EXPIRED", NULL, "EXPIRED", NULL},
     {"UNKNOWN", NULL, "UNKNOWN", NULL}, /* AWS gave up after 72 h */
 };

@@ -1,11 +1,26 @@
-/* Bandwidth, messaging: a JSON array that may hold several receipts. Basic auth.
- * dev.bandwidth.com/docs/messaging/webhooks */
+/* Bandwidth, messaging: a JSON array that may hold several receipts. Basic auth. The code's first
+ * two digits say who refused: 40 to 44 Bandwidth itself, 47 the carrier; 5… is a failure of service.
+ * dev.bandwidth.com/docs/messaging/webhooks, …/errors */
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"message-sending", NULL, "SENT", NULL},  {"message-delivered", NULL, "DELIVERED", NULL},
-    {"message-failed", NULL, "FAILED", NULL}, {"message-read", NULL, "OPENED", NULL},
+    {"message-sending", NULL, "SENT", NULL},
+    {"message-delivered", NULL, "DELIVERED", NULL},
+    {"message-read", NULL, "OPENED", NULL},
     {"message-received", NULL, NULL, NULL},
+    {"message-failed", "4360", "EXPIRED", NULL}, /* before it was sent */
+    {"message-failed", "40*", "REJECTED", NULL},
+    {"message-failed", "41*", "REJECTED", NULL},
+    {"message-failed", "43*", "REJECTED", NULL},
+    {"message-failed", "44*", "REJECTED", NULL},
+    {"message-failed", "472*", "BOUNCED_HARD", NULL}, /* no such number, or deactivated */
+    {"message-failed", "4750", "BLOCKED", NULL},      /* the carrier's, without a reason */
+    {"message-failed", "4775", "BLOCKED", "UNSUBSCRIBED"},
+    {"message-failed", "477*", "BLOCKED", NULL}, /* spam, campaign, blocked sender */
+    {"message-failed", "478*", "BLOCKED", NULL}, /* volume */
+    {"message-failed", "479*", "BLOCKED", NULL}, /* short code, unverified number */
+    {"message-failed", "9902", "UNKNOWN", NULL}, /* no receipt of the carrier's came */
+    {"message-failed", NULL, "FAILED", NULL},
 };
 
 const struct rcpt_gateway rcpt_gateway_bandwidth = {

@@ -3,9 +3,20 @@
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"enqueued", NULL, "IN_GTW", NULL}, {"sent", NULL, "SENT", NULL},
-    {"failed", NULL, "FAILED", NULL},   {"delivered", NULL, "DELIVERED", NULL},
-    {"read", NULL, "OPENED", NULL},     {"deleted", NULL, NULL, NULL},
+    {"enqueued", NULL, "IN_GTW", NULL},
+    {"sent", NULL, "SENT", NULL},
+    {"failed", "1002", "FAILED", NULL}, /* not on WhatsApp; below 2000: Gupshup's codes */
+    {"failed", "1012", "REJECTED", "UNSUBSCRIBED"},
+    {"failed", "100*", "REJECTED", NULL},       /* balance, template, no opt-in: never sent */
+    {"failed", "101*", "REJECTED", NULL},       /* media */
+    {"failed", "131026", "BOUNCED_HARD", NULL}, /* WhatsApp's, as in whatsapp_cloud.c */
+    {"failed", "131049", "BLOCKED", NULL},
+    {"failed", "130472", "BLOCKED", NULL},
+    {"failed", "131050", "BLOCKED", "UNSUBSCRIBED"},
+    {"failed", NULL, "FAILED", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},
+    {"deleted", NULL, NULL, NULL},
 };
 
 /* Other types of event come to the same URL. */

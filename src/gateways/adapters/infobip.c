@@ -4,10 +4,15 @@
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"PENDING_ENROUTE", NULL, "SENT", NULL}, {"PENDING_WAITING_DELIVERY", NULL, "SENT", NULL},
-    {"PENDING*", NULL, "IN_GTW", NULL},      {"DELIVERED_TO_OPERATOR", NULL, "SENT", NULL},
-    {"DELIVERED*", NULL, "DELIVERED", NULL}, {"UNDELIVERABLE*", NULL, "FAILED", NULL},
-    {"EXPIRED*", NULL, "EXPIRED", NULL},     {"REJECTED*", NULL, "REJECTED", NULL},
+    {"PENDING_ENROUTE", NULL, "SENT", NULL},
+    {"PENDING_WAITING_DELIVERY", NULL, "SENT", NULL},
+    {"PENDING*", NULL, "IN_GTW", NULL},
+    {"DELIVERED_TO_OPERATOR", NULL, "SENT", NULL},
+    {"DELIVERED*", NULL, "DELIVERED", NULL},
+    {"UNDELIVERABLE*", NULL, "FAILED", NULL},
+    {"EXPIRED_DLR_UNKNOWN", NULL, "UNKNOWN", NULL}, /* the operator's receipt never came */
+    {"EXPIRED*", NULL, "EXPIRED", NULL},
+    {"REJECTED*", NULL, "REJECTED", NULL},
     {"SEEN", NULL, "OPENED", NULL},
 };
 
@@ -56,7 +61,7 @@ const struct rcpt_gateway rcpt_gateway_infobip = {
                .id = "/messageId",
                .status = "/status/name,/status/groupName",
                .reason = "/error/name,/error/id",
-               .at = "/doneAt",
+               .at = "/doneAt,/sentAt",
                .event_id = "{/messageId}:{/status/id}",
                .channel = "/channel",
                .client_ref = "/callbackData"},

@@ -10,6 +10,12 @@ static const struct rcpt_mapping statuses[] = {
     {"accepted", NULL, "IN_GTW", NULL},
     {"delivered", NULL, "DELIVERED", NULL},
     {"read", NULL, "OPENED", NULL},
+    {"sent - no dlr", NULL, "UNKNOWN", NULL}, /* the operator's receipt never came */
+    {"not-sent", NULL, "REJECTED", NULL},
+    {"failed", "CON-DND", "BLOCKED", NULL}, /* the recipient wants no messages */
+    {"failed", "BLACKLIST", "BLOCKED", NULL},
+    {"undelivered", "CON-DND", "BLOCKED", NULL},
+    {"undelivered", "BLACKLIST", "BLOCKED", NULL},
     {"failed", NULL, "FAILED", NULL},
     {"undelivered", NULL, "FAILED", NULL},
     {"0", NULL, "FAILED", NULL},

@@ -7,7 +7,7 @@ static const struct rcpt_mapping statuses[] = {
     {"MessageWaiting", NULL, "DEFERRED", NULL},
     {"DeliveryUncertain", NULL, "UNKNOWN", NULL},
     {"DeliveryImpossible", NULL, "FAILED", NULL},
-    {"DeliveryNotificationNotSupported", NULL, NULL, NULL},
+    {"DeliveryNotificationNotSupported", NULL, "UNKNOWN", NULL},
 };
 
 const struct rcpt_gateway rcpt_gateway_mtn = {

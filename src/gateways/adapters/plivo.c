@@ -3,9 +3,17 @@
 #include "gateways/gateways.h"
 
 static const struct rcpt_mapping statuses[] = {
-    {"queued", NULL, "IN_GTW", NULL},       {"sent", NULL, "SENT", NULL},
-    {"delivered", NULL, "DELIVERED", NULL}, {"read", NULL, "OPENED", NULL},
-    {"undelivered", NULL, "FAILED", NULL},  {"failed", NULL, "REJECTED", NULL},
+    {"queued", NULL, "IN_GTW", NULL},
+    {"sent", NULL, "SENT", NULL},
+    {"delivered", NULL, "DELIVERED", NULL},
+    {"read", NULL, "OPENED", NULL},
+    {"undelivered", "30", "BLOCKED", NULL},  /* spam */
+    {"undelivered", "100", "BLOCKED", NULL}, /* prohibited by the carrier */
+    {"undelivered", "50", "BOUNCED_HARD", NULL},
+    {"undelivered", "70", "BOUNCED_HARD", NULL}, /* unavailable for good */
+    {"undelivered", "420", "EXPIRED", NULL},
+    {"undelivered", NULL, "FAILED", NULL},
+    {"failed", NULL, "REJECTED", NULL},
     {"rejected", NULL, "REJECTED", NULL},
 };
 

@@ -12,6 +12,9 @@ static const struct rcpt_mapping statuses[] = {
     {"Bounce/HardBounce", NULL, "BOUNCED_HARD", NULL},
     {"Bounce/SoftBounce", NULL, "BOUNCED_SOFT", NULL},
     {"Bounce/UndeterminedBounce", NULL, "BOUNCED_SOFT", NULL},
+    {"Bounce/Unknown", NULL, "BOUNCED_SOFT", NULL},
+    {"Bounce/OpenRelayTest", NULL, NULL, NULL}, /* about no message of ours, as is the next */
+    {"Bounce/InboundError", NULL, NULL, NULL},
     {"Bounce/Transient", NULL, "DEFERRED", NULL},
     {"Bounce/DnsError", NULL, "DEFERRED", NULL},
     {"Bounce/BadEmailAddress", NULL, "REJECTED", NULL},

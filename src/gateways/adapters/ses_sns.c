@@ -69,7 +69,7 @@ static void take_details(struct rcpt_reading *reading, struct rcpt_draft *draft,
     for (size_t index = 0; index < RCPT_COUNT_OF(reasons) && draft->reason.size == 0; index++)
         draft->reason = rcpt_node_text_of(object, reasons[index]);
     draft->at = rcpt_node_text_of(object, "timestamp");
-    if (rcpt_text_is(draft->status, "Send"))
+    if (rcpt_text_is(draft->status, "Send") || rcpt_text_is(draft->status, "Reject"))
         draft->at = rcpt_node_text_of(rcpt_node_get(draft->item, "mail"), "timestamp");
     if (bounce.size > 0)
         draft->status = RCPT_TEXT_JOIN(reading->arena, draft->status, RCPT_TEXT("/"), bounce);

@@ -7,6 +7,8 @@ static const struct rcpt_mapping statuses[] = {
     {"Queued", NULL, "IN_GTW", NULL},       {"Dispatched", NULL, "SENT", NULL},
     {"Delivered", NULL, "DELIVERED", NULL}, {"Failed", NULL, "FAILED", NULL},
     {"Expired", NULL, "EXPIRED", NULL},     {"Rejected", NULL, "REJECTED", NULL},
+    {"Aborted", "406", "EXPIRED", NULL}, /* before it reached the SMSC */
+    {"Aborted", "407", "SKIPPED", NULL}, /* the sender has cancelled it */
     {"Aborted", NULL, "REJECTED", NULL},    {"Cancelled", NULL, "SKIPPED", NULL},
     {"Deleted", NULL, "SKIPPED", NULL},     {"Unknown", NULL, "UNKNOWN", NULL},
 };

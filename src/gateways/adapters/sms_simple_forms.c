@@ -66,11 +66,11 @@ static const struct form {
     {"guid", "status", "error", NULL, thinq, RCPT_COUNT_OF(thinq), NULL},
     {"MsgId", "Status", NULL, NULL, mtarget, RCPT_COUNT_OF(mtarget), NULL},
     {"ret_id", "status", NULL, NULL, highconnection, RCPT_COUNT_OF(highconnection), NULL},
-    {"correlationId", "deliveredStatusCode", NULL, NULL, wavy, RCPT_COUNT_OF(wavy), NULL},
-    {"correlationId", "sentStatusCode", NULL, NULL, wavy, RCPT_COUNT_OF(wavy), NULL},
+    {"correlationId", "deliveredStatusCode", NULL, "deliveredAt", wavy, RCPT_COUNT_OF(wavy), NULL},
+    {"correlationId", "sentStatusCode", NULL, "sentAt", wavy, RCPT_COUNT_OF(wavy), NULL},
     {"msgid", "status", NULL, NULL, macrokiosk, RCPT_COUNT_OF(macrokiosk), "-1"},
-    {"message_id", "status", NULL, NULL, burstsms, RCPT_COUNT_OF(burstsms), NULL},
-    {"messageId", "statusCode", NULL, NULL, clickatell, RCPT_COUNT_OF(clickatell), NULL},
+    {"message_id", "status", NULL, "datetime", burstsms, RCPT_COUNT_OF(burstsms), NULL},
+    {"messageId", "statusCode", NULL, "timestamp", clickatell, RCPT_COUNT_OF(clickatell), NULL},
     {"messageid", "status", NULL, NULL, NULL, 0, "000"}, /* DartMedia */
     {"id", "status", NULL, "delivered", elks, RCPT_COUNT_OF(elks), NULL},
 };

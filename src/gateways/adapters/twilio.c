@@ -15,7 +15,16 @@ static const struct rcpt_mapping statuses[] = {
     {"undelivered", "30006", "BOUNCED_HARD", NULL}, /* landline */
     {"undelivered", "30004", "BLOCKED", NULL},
     {"undelivered", "30007", "BLOCKED", NULL}, /* carrier's filter */
+    {"undelivered", "30032", "BLOCKED", NULL}, /* number not verified */
+    {"undelivered", "30034", "BLOCKED", NULL}, /* number not registered */
+    {"undelivered", "30036", "EXPIRED", NULL},
+    {"undelivered", "63024", "BOUNCED_HARD", NULL}, /* 63…: WhatsApp; no such recipient */
+    {"undelivered", "63032", "BLOCKED", NULL},
+    {"undelivered", "63049", "BLOCKED", NULL},
     {"undelivered", NULL, "FAILED", NULL},
+    {"failed", "63024", "BOUNCED_HARD", NULL},
+    {"failed", "63032", "BLOCKED", NULL},
+    {"failed", "63049", "BLOCKED", NULL},
     {"failed", "21610", "REJECTED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */
     {"failed", NULL, "REJECTED", NULL},
     {"canceled", NULL, "SKIPPED", NULL},

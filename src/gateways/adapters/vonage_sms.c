@@ -18,6 +18,8 @@ static const struct rcpt_mapping statuses[] = {
     {"rejected", "52", "BLOCKED", NULL},
     {"rejected", "53", "BLOCKED", NULL},
     {"rejected", "54", "BLOCKED", NULL},
+    {"rejected", "6", "BLOCKED", NULL}, /* as with failed */
+    {"rejected", "14", "BLOCKED", NULL},
     {"rejected", NULL, "REJECTED", NULL},
     {"unknown", NULL, "UNKNOWN", NULL},
 };

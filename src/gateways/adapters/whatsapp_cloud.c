@@ -12,9 +12,10 @@ static const struct rcpt_mapping statuses[] = {
     {"delivered", NULL, "DELIVERED", NULL},
     {"read", NULL, "OPENED", NULL},
     {"played", NULL, "OPENED", NULL},
-    {"failed*", "131026", "BOUNCED_HARD", NULL}, /* not on WhatsApp */
-    {"failed*", "131049", "BLOCKED", NULL},      /* cap of marketing messages per user */
-    {"failed*", "130472", "BLOCKED", NULL},      /* the user is in an experiment */
+    {"failed*", "131026", "BOUNCED_HARD", NULL},      /* not on WhatsApp */
+    {"failed*", "131049", "BLOCKED", NULL},           /* cap of marketing messages per user */
+    {"failed*", "130472", "BLOCKED", NULL},           /* the user is in an experiment */
+    {"failed*", "131050", "BLOCKED", "UNSUBSCRIBED"}, /* the user wants no marketing messages */
     {"failed*", NULL, "FAILED", NULL},
     {"deleted", NULL, NULL, NULL},
     {"warning", NULL, NULL, NULL},
