@@ -10,7 +10,6 @@ RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));
     mapped record;
-    other record;
     present record; -- never named "found": that would hide FOUND
     list text := '';
     ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at'];
@@ -61,26 +60,10 @@ BEGIN
                            WHEN present.type NOT IN ('text', 'character varying') THEN 'message_inbox.%I::text AS %I'
                            ELSE 'message_inbox.%I AS %I' END, mapped.theirs, mapped.ours);
     END LOOP;
-    -- Values of types that are not PostgreSQL's own are written by their output function: a cast could be another role's function.
-    FOR other IN
-        WITH RECURSIVE held (name, attnum, type) AS (
-            SELECT a.attname, a.attnum, a.atttypid FROM pg_attribute a WHERE a.attrelid = base AND a.attnum > 0 AND NOT a.attisdropped
-            UNION ALL
-            SELECT h.name, h.attnum, t.typbasetype FROM held h JOIN pg_type t ON t.oid = h.type WHERE t.typtype = 'd'
-        )
-        SELECT h.name, t.typnamespace = 'pg_catalog'::regnamespace AS own
-        FROM held h JOIN pg_type t ON t.oid = h.type
-        WHERE t.typtype <> 'd' AND h.name <> ALL (ours)
-        ORDER BY h.attnum
-    LOOP
-        list := list || format(CASE WHEN other.own THEN ', message_inbox.%1$I'
-                                    ELSE ', CASE WHEN message_inbox.%1$I IS NOT NULL THEN format(''%%s'', message_inbox.%1$I) END AS %1$I' END,
-                               other.name);
-    END LOOP;
     -- The view's casts run with the rights of the role that reads it.
     PERFORM check_inbox_columns(base, ARRAY[message_id, org_id, campaign_id]);
     -- With the alias the plans name message_inbox, as the check of plans expects it, under any name of the table.
-    list := format('VIEW message_inbox AS SELECT %s FROM %s AS message_inbox', list, base);
+    list := format('VIEW message_inbox AS SELECT %s%s FROM %s AS message_inbox', list, inbox_others(base, ours), base);
     EXECUTE 'CREATE OR REPLACE ' || list;
 EXCEPTION WHEN invalid_table_definition THEN
     -- Columns go or change their types, as in another table: CREATE OR REPLACE cannot do that. The grants stay.

@@ -17,8 +17,7 @@ taken AS (
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT t.topic, t.partition, t."offset", t.index, t.lane, 'database',
-           concat_ws('; ', $5::text, CASE WHEN octet_length(t.payload) > 65536
-                                          THEN format('the first of %s bytes', octet_length(t.payload)) END),
+           letter_detail($5::text, octet_length(t.payload)),
            substr(t.payload, 1, 65536), t.traceparent
     FROM taken t
     ON CONFLICT DO NOTHING

@@ -1,5 +1,6 @@
 -- Parked receipts that are older than the limit and whose message still does not exist: to dead_letter, never counted.
--- (What has become applicable is woken, and what an alias leads elsewhere is moved there, however old it is.) After a fence with new = expected.
+-- (What has become applicable is woken, and what an alias leads elsewhere is moved there, however old it is.) After a fence with
+-- new = expected.
 -- $1 text[] topics, $2 int4[] partitions, $3 int4 lane, $4 int4 most rows, $5 int8 max age in ms. Returns rows (handled),
 -- and gateways, as wake does.
 WITH
@@ -27,9 +28,7 @@ taken AS (
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT t.topic, t.partition, t."offset", t.index, t.lane, 'aged_out',
-           concat_ws('; ', format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))),
-                     CASE WHEN octet_length(t.payload) > 65536
-                          THEN format('the first of %s bytes', octet_length(t.payload)) END),
+           letter_detail(format('parked for %s s', floor(extract(epoch FROM now() - t.parked_at))), octet_length(t.payload)),
            substr(t.payload, 1, 65536), t.traceparent
     FROM taken t
     ON CONFLICT DO NOTHING

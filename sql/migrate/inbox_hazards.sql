@@ -69,11 +69,18 @@ problem (n, problem, advice, sql) AS (
     FROM t JOIN pg_constraint k ON k.conrelid = t.oid AND k.contype IN ('p', 'u', 'x') AND k.condeferrable
     WHERE $5::bool
     UNION ALL
-    SELECT 8, format('role "%s" has not all rights on inbox table %s that view message_inbox needs', me.rolname, t.name), 'have its owner run',
-           format('GRANT USAGE ON SCHEMA %I TO %I; GRANT SELECT, INSERT, UPDATE, TRIGGER ON %s TO %2$I', t.nspname, me.rolname, t.name)
+    SELECT 8, format('role "%s" is no member of "%s", which owns inbox table %s: it cannot put a trigger there that counts new rows', me.rolname,
+                     o.rolname, t.name),
+           CASE WHEN o.rolsuper THEN 'set inbox.targeted to none, or' ELSE 'have an administrator run' END,
+           CASE WHEN o.rolsuper THEN format('ALTER TABLE %s OWNER TO %I', t.name, me.rolname) ELSE format('GRANT %I TO %I', o.rolname, me.rolname) END
+    FROM t JOIN pg_roles o ON o.oid = t.relowner, me
+    WHERE $6::bool AND NOT pg_has_role(me.oid, t.relowner, 'USAGE')
+      AND NOT EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = t.oid AND g.tgname = 'receiptd_count_inserted')
+    UNION ALL
+    SELECT 9, format('role "%s" has not all rights on inbox table %s that view message_inbox needs', me.rolname, t.name), 'have its owner run',
+           format('GRANT USAGE ON SCHEMA %I TO %I; GRANT SELECT, INSERT, UPDATE ON %s TO %2$I', t.nspname, me.rolname, t.name)
     FROM t, me
     WHERE NOT (has_schema_privilege(me.oid, t.relnamespace, 'USAGE') AND has_table_privilege(me.oid, t.oid, 'SELECT')
-               AND has_table_privilege(me.oid, t.oid, 'UPDATE') AND (has_table_privilege(me.oid, t.oid, 'INSERT') OR NOT $5::bool)
-               AND (has_table_privilege(me.oid, t.oid, 'TRIGGER') OR NOT $6::bool))
+               AND has_table_privilege(me.oid, t.oid, 'UPDATE') AND (has_table_privilege(me.oid, t.oid, 'INSERT') OR NOT $5::bool))
 )
 SELECT problem, advice, sql FROM problem ORDER BY n, problem;

@@ -4,15 +4,13 @@
 -- migrate adds is no problem. The rights are those of the view's owner; before there is a view, those of the owner of our schema.
 WITH RECURSIVE named AS (
     SELECT c.*, format('%I.%I', n.nspname, c.relname) AS name
-    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1::name AND c.relname = $2::name
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::name AND c.relname = $2::name
 ),
 t AS (SELECT * FROM named WHERE relkind IN ('r', 'p')),
 me AS (
     SELECT r.* FROM pg_roles r
     WHERE r.oid = COALESCE((SELECT v.relowner FROM pg_class v WHERE v.oid = to_regclass(format('%I.message_inbox', $4::text)) AND v.relkind = 'v'),
-                           (SELECT s.nspowner FROM pg_namespace s WHERE s.nspname = $4::name),
-                           (SELECT u.oid FROM pg_roles u WHERE u.rolname = current_user))
+                           (SELECT s.nspowner FROM pg_namespace s WHERE s.nspname = $4::name), to_regrole(quote_ident(current_user))::oid)
 ),
 ours (n, ours, type, definition) AS (
     VALUES (1, 'message_id', NULL, NULL), (2, 'org_id', NULL, 'text'), (3, 'campaign_id', NULL, 'text'),
@@ -41,8 +39,7 @@ col AS (
     LEFT JOIN pg_collation l ON l.oid = k.coll
 ),
 id AS (
-    SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs)
-                     ELSE format('(%I::text)', c.theirs) END AS key
+    SELECT c.*, CASE WHEN c.texty AND c.exact THEN format('%I', c.theirs) WHEN c.texty THEN format('%I COLLATE "C"', c.theirs) ELSE format('(%I::text)', c.theirs) END AS key
     FROM col c WHERE c.n = 1 AND c.attnum IS NOT NULL
 ),
 -- Indexes of the id alone: on the column itself (own), and on what statements compare (found).
@@ -56,8 +53,7 @@ key AS (
     WHERE x.indnkeyatts = 1 AND x.indisvalid AND x.indpred IS NULL
 ),
 keys AS (
-    SELECT COALESCE(bool_or(k.found), false) AS found,
-           COALESCE(bool_or(k.indisunique AND k.indimmediate AND (k.found OR k.own)), false) AS is_unique,
+    SELECT bool_or(k.found) IS TRUE AS found, bool_or(k.indisunique AND k.indimmediate AND (k.found OR k.own)) IS TRUE AS is_unique,
            min(format('ALTER TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %2$I %s', (SELECT name FROM t), k.conname,
                       regexp_replace(pg_get_constraintdef(k.constraint_oid), ' DEFERRABLE.*', '')))
                FILTER (WHERE k.own AND NOT k.indimmediate) AS undeferred
@@ -76,8 +72,7 @@ problem (n, problem, advice, sql) AS (
     SELECT 1, format('inbox table %s is a %s: neither its inserts can be counted nor its keys be trusted', t.name,
                      CASE t.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table'
                                     ELSE 'relation of another kind' END),
-           CASE WHEN t.relkind = 'v' THEN 'map the table behind it' ELSE 'leave inbox.table out, and insert into message_inbox' END, NULL
-    FROM named t WHERE t.relkind NOT IN ('r', 'p')
+           CASE t.relkind WHEN 'v' THEN 'map the table behind it' ELSE 'leave inbox.table out, and insert into message_inbox' END, NULL FROM named t WHERE t.relkind NOT IN ('r', 'p')
     UNION ALL
     SELECT 2, format('inbox table %s has no column %I', c.name, c.theirs), format('let inbox.columns.%s name another column', c.ours)
            || CASE WHEN c.n > 1 THEN ', or add it' ELSE '' END,
@@ -91,8 +86,7 @@ problem (n, problem, advice, sql) AS (
     UNION ALL
     SELECT 4, format('column %I of inbox table %s is of type %s: its text may depend on settings, or on functions of another role', c.theirs,
                      c.name, c.declared),
-           format('make it text, or let inbox.columns.%s name another column', c.ours),
-           format('ALTER TABLE %s ALTER COLUMN %I TYPE text', c.name, c.theirs)
+           format('make it text, or let inbox.columns.%s name another column', c.ours), format('ALTER TABLE %s ALTER COLUMN %I TYPE text', c.name, c.theirs)
     FROM col c WHERE c.n <= 3 AND NOT c.plain
     UNION ALL
     SELECT 5, format('column %I of inbox table %s is of type %s, not %s', c.theirs, c.name, c.declared, c.asked),

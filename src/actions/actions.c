@@ -236,9 +236,11 @@ void actions_step(struct app_actions *actions)
     actions_results_write(actions);
     store_pipelines(actions);
     subscribe(actions);
-    own_shards(actions);
-    actions_begin_some(actions);
-    actions_claim_some(actions);
+    if (actions->context->recalled) { /* an old primary may have due what was done since */
+        own_shards(actions);
+        actions_begin_some(actions);
+        actions_claim_some(actions);
+    }
     if (is_stopping(actions))
         wind_up(actions);
 }

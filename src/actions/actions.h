@@ -3,6 +3,9 @@
 #ifndef RECEIPTD_ACTIONS_ACTIONS_H
 #define RECEIPTD_ACTIONS_ACTIONS_H
 
+#include <stdio.h>
+
+#include "base/json.h"
 #include "http/http.h"
 #include "receipts/receipts.h"
 
@@ -23,6 +26,9 @@ RCPT_MUST_CHECK bool actions_reload(struct actions *module, struct rcpt_error *e
 void actions_apply_config(struct actions *module);
 bool actions_are_settled(const struct actions *module);
 void actions_free(struct actions *module);
+/* What they do now, with the breakers of endpoints; null, or nothing, without pipelines. */
+void actions_write(const struct actions *module, struct rcpt_json *json);
+void actions_print(const struct actions *module, FILE *out);
 /* POST /runs/PIPELINE; the context is a struct actions. */
 void actions_on_request(void *context, struct rcpt_http_request *request);
 

@@ -108,6 +108,7 @@ struct app_actions {
     struct actions_item *in_finish; /* results of the finish in flight */
     unsigned in_flight;             /* claimed, without a result */
     unsigned api_in_flight;         /* requests that wait for their commit */
+    int64_t held, dead;             /* in the database, over all instances */
     uint64_t random;
     unsigned open;
     void (*on_part_closed)(void *context);

@@ -36,8 +36,7 @@ static void tidy(struct app_actions *actions)
 enum { COUNT_KIND, COUNT_NAME, COUNT_N, COUNT_REPEATED };
 
 /* Rows of several kinds come in one answer; `kind` says which metric one belongs to. */
-static void note_count(const struct app_actions *actions, const struct rcpt_pg_rows *rows,
-                       size_t row)
+static void note_count(struct app_actions *actions, const struct rcpt_pg_rows *rows, size_t row)
 {
     struct rcpt_metrics *metrics = actions->context->metrics;
     const char *kind = rcpt_pg_rows_text(rows, row, COUNT_KIND);
@@ -45,6 +44,10 @@ static void note_count(const struct app_actions *actions, const struct rcpt_pg_r
     double n = (double)rcpt_pg_rows_int(rows, row, COUNT_N);
     if (strcmp(kind, "action") == 0) {
         rcpt_metrics_set(metrics, RCPT_METRIC_ACTIONS, RCPT_LABELS(name), n);
+        if (strcmp(name, "held") == 0)
+            actions->held = (int64_t)n;
+        else if (strcmp(name, "dead") == 0)
+            actions->dead = (int64_t)n;
     } else if (strcmp(kind, "pipeline") == 0) {
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_RUNS, RCPT_LABELS(name), n);
         rcpt_metrics_set(metrics, RCPT_METRIC_PIPELINE_REPEATED, RCPT_LABELS(name),
@@ -56,7 +59,7 @@ static void note_count(const struct app_actions *actions, const struct rcpt_pg_r
 
 static void on_counted(void *context, const struct rcpt_pg_rows *rows)
 {
-    const struct app_actions *actions = context;
+    struct app_actions *actions = context;
     rcpt_metrics_begin(actions->context->metrics, RCPT_METRIC_ACTIONS);
     for (size_t row = 0; row < rcpt_pg_rows_count(rows); row++)
         note_count(actions, rows, row);

@@ -94,6 +94,13 @@ char *rcpt_strdup(const char *text)
     return rcpt_strndup(text, strlen(text));
 }
 
+FILE *rcpt_open_memory(char **text, size_t *size)
+{
+    FILE *out = open_memstream(text, size);
+    RCPT_ASSERT(out != NULL);
+    return out;
+}
+
 char *rcpt_strndup(const char *text, unsigned long size)
 {
     char *copy = rcpt_malloc(size + 1);

@@ -8,6 +8,7 @@
 #define RECEIPTD_BASE_ERROR_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #define RCPT_MUST_CHECK                __attribute__((warn_unused_result))
 #define RCPT_PRINTF(text_index, first) __attribute__((format(printf, text_index, first)))
@@ -56,5 +57,6 @@ void *rcpt_calloc(unsigned long count, unsigned long size);
 void *rcpt_realloc(void *pointer, unsigned long size);
 char *rcpt_strdup(const char *text);
 char *rcpt_strndup(const char *text, unsigned long size);
+FILE *rcpt_open_memory(char **text, size_t *size); /* open_memstream(); fclose() makes the text */
 
 #endif

@@ -170,3 +170,30 @@ void rcpt_json_null(struct rcpt_json *json)
     begin_value(json);
     fputs("null", json->out);
 }
+
+void rcpt_json_put_text(struct rcpt_json *json, const char *name, const char *text)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_text(json, text);
+}
+
+void rcpt_json_put_int(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_int(json, value);
+}
+
+void rcpt_json_put_bool(struct rcpt_json *json, const char *name, bool value)
+{
+    rcpt_json_key(json, name);
+    rcpt_json_bool(json, value);
+}
+
+void rcpt_json_put_known(struct rcpt_json *json, const char *name, int64_t value)
+{
+    rcpt_json_key(json, name);
+    if (value >= 0)
+        rcpt_json_int(json, value);
+    else
+        rcpt_json_null(json);
+}

@@ -1,7 +1,7 @@
 /* Writes JSON (RFC 8259), compact, to a stream.
  *
  * Keeps commas and nesting right, escapes strings, never writes invalid UTF-8. Does not parse. For
- * text in memory give it a stream of open_memstream. Misuse (a value where a key must be, an end
+ * text in memory give it a stream of rcpt_open_memory(). Misuse (a value where a key must be, an end
  * without begin) is a bug and asserts.
  */
 #ifndef RECEIPTD_BASE_JSON_H
@@ -39,5 +39,12 @@ void rcpt_json_double(struct rcpt_json *json,
                       double value); /* shortest text that reads back the same; not finite: null */
 void rcpt_json_bool(struct rcpt_json *json, bool value);
 void rcpt_json_null(struct rcpt_json *json);
+
+/* A key and its value. */
+void rcpt_json_put_text(struct rcpt_json *json, const char *name, const char *text);
+void rcpt_json_put_int(struct rcpt_json *json, const char *name, int64_t value);
+void rcpt_json_put_bool(struct rcpt_json *json, const char *name, bool value);
+/* Below 0: not known, null. */
+void rcpt_json_put_known(struct rcpt_json *json, const char *name, int64_t value);
 
 #endif

@@ -1,5 +1,5 @@
 /* The registry of metrics: for each row of the table its series, found by the text of their labels
- * in an open-addressing hash table. Each row bounds its number of series: values beyond the bound
+ * in a hash table. Each row bounds its number of series: values beyond the bound
  * are counted in one series named `other`. Used by one thread, the loop's. */
 #include "metrics_internal.h"
 
@@ -26,7 +26,7 @@ void rcpt_metrics_free(struct rcpt_metrics *metrics)
         for (size_t at = 0; at < family->count; at++)
             free_series(family->series[at]);
         free(family->series);
-        free(family->buckets);
+        rcpt_table_free(&family->by_labels);
     }
     free(metrics->families);
     free(metrics);
@@ -95,48 +95,16 @@ static uint32_t hash_of(const char *text, size_t size)
 
 /* ---- finding ---- */
 
-/* Linear probing; buckets hold the series' number plus 1, 0 is empty. */
-static void index_series(struct metrics_family *family, uint32_t number)
-{
-    uint32_t mask = family->bucket_count - 1, bucket = family->series[number]->hash & mask;
-    while (family->buckets[bucket] != 0)
-        bucket = (bucket + 1) & mask;
-    family->buckets[bucket] = number + 1;
-}
-
-/* At most half of the buckets are used. */
-static void index_all(struct metrics_family *family)
-{
-    uint32_t bucket_count = 8;
-    while (bucket_count < family->capacity * 2)
-        bucket_count *= 2;
-    if (bucket_count != family->bucket_count) {
-        free(family->buckets);
-        family->buckets = rcpt_malloc(bucket_count * sizeof(*family->buckets));
-        family->bucket_count = bucket_count;
-    }
-    memset(family->buckets, 0, bucket_count * sizeof(*family->buckets));
-    for (uint32_t number = 0; number < family->count; number++)
-        index_series(family, number);
-}
-
-/* A free bucket ends the search: series are removed only by indexing all of them again. */
 static struct metrics_series *find(const struct metrics_family *family, const char *labels,
                                    size_t size, uint32_t hash)
 {
-    uint32_t mask = family->bucket_count - 1, bucket = hash & mask;
-    if (family->bucket_count == 0)
-        return NULL;
-    for (; family->buckets[bucket] != 0; bucket = (bucket + 1) & mask) {
-        struct metrics_series *series = family->series[family->buckets[bucket] - 1];
-        if (series->hash == hash && series->labels_size == size &&
-            memcmp(series->labels, labels, size) == 0)
+    struct metrics_series *series;
+    for (size_t probes = 0; (series = rcpt_table_next(&family->by_labels, hash, &probes)) != NULL;)
+        if (series->labels_size == size && memcmp(series->labels, labels, size) == 0)
             return series;
-    }
     return NULL;
 }
 
-/* Growing the list means a larger index, so all series are indexed again. */
 static struct metrics_series *add_series(struct metrics_family *family,
                                          const struct rcpt_metric_row *row, const char *labels,
                                          size_t size, uint32_t hash)
@@ -151,12 +119,9 @@ static struct metrics_series *add_series(struct metrics_family *family,
         family->capacity = family->capacity > 0 ? family->capacity * 2 : 4;
         family->series =
             rcpt_realloc(family->series, family->capacity * sizeof(struct metrics_series *));
-        family->series[family->count++] = series;
-        index_all(family);
-    } else {
-        family->series[family->count++] = series;
-        index_series(family, family->count - 1);
     }
+    family->series[family->count++] = series;
+    rcpt_table_add(&family->by_labels, hash, series);
     return series;
 }
 
@@ -272,5 +237,7 @@ void rcpt_metrics_end(struct rcpt_metrics *metrics, unsigned metric)
     if (kept == family->count)
         return;
     family->count = kept;
-    index_all(family);
+    rcpt_table_clear(&family->by_labels);
+    for (uint32_t index = 0; index < kept; index++)
+        rcpt_table_add(&family->by_labels, family->series[index]->hash, family->series[index]);
 }

@@ -3,6 +3,7 @@
 #define RECEIPTD_BASE_METRICS_INTERNAL_H
 
 #include "metrics.h"
+#include "table.h"
 
 struct metrics_series {
     char *labels; /* as they are scraped, without the braces */
@@ -17,8 +18,7 @@ struct metrics_series {
 struct metrics_family {
     struct metrics_series **series; /* in order of appearance */
     uint32_t count, capacity;
-    uint32_t *buckets; /* open addressing: number of a series + 1; 0 is free */
-    uint32_t bucket_count;
+    struct rcpt_table by_labels;
     bool hidden;
 };
 

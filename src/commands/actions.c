@@ -203,8 +203,7 @@ static void write_text(struct rcpt_json *json, const char *name, const char *val
 {
     if (value == NULL)
         return;
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, value);
+    rcpt_json_put_text(json, name, value);
 }
 
 /* A line becomes an object; its own organisation comes before that of --org. */
@@ -240,8 +239,7 @@ static char *read_some(struct import *import, size_t *count)
     char *text = NULL;
     size_t size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     rcpt_json_init(&json, out);
     rcpt_json_begin_array(&json);
     bool good = true;

@@ -132,7 +132,7 @@ int command_check_config(const struct command_call *call)
     if (!check_properties(config, call->config_path, &error) ||
         (command_option(call, "connect") != NULL && !check_database(config, call, &error))) {
         rcpt_config_free(config);
-        return command_fail(&error);
+        return command_fail_in(call, &error);
     }
     if (print)
         rcpt_config_print(config, stdout);

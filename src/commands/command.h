@@ -64,6 +64,8 @@ RCPT_MUST_CHECK bool command_number(const struct command_call *call, const char 
 void command_protect(const struct command_call *call);
 /* "receiptd: text" and "HINT: …" on stderr; returns the exit code to end with. */
 int command_fail(const struct rcpt_error *error);
+/* The same without advice to run the command that has just failed. */
+int command_fail_in(const struct command_call *call, struct rcpt_error *error);
 /* The same for a wrong command line; returns EX_USAGE. */
 int command_usage(const struct command_call *call, const char *format, ...) RCPT_PRINTF(2, 3);
 /* Loads the configuration and connects; NULL after saying why, with the code to exit with. */

@@ -51,6 +51,20 @@ int command_fail(const struct rcpt_error *error)
     return error->exit_code != 0 ? error->exit_code : EX_SOFTWARE;
 }
 
+/* "the role lacks a grant: run receiptd migrate …" keeps its first clause in migrate. */
+int command_fail_in(const struct command_call *call, struct rcpt_error *error)
+{
+    char own[64];
+    snprintf(own, sizeof(own), "receiptd %s", call->command->name);
+    char *found = strstr(error->hint, own);
+    if (found != NULL) {
+        while (found > error->hint && strchr(":;,", *found) == NULL)
+            found--;
+        *found = '\0';
+    }
+    return command_fail(error);
+}
+
 /* The hint leads to the command's help, which lists what is allowed. */
 int command_usage(const struct command_call *call, const char *format, ...)
 {

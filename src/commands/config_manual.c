@@ -26,11 +26,13 @@ static void write_choices(const struct rcpt_config_row *row, FILE *out)
     }
 }
 
-/* Lengths of texts and counts of lists are in docs/configuration.md only: here they would hide the
- * meaning. */
+/* Longest lengths of texts and counts of lists are in docs/configuration.md only: here they would
+ * hide the meaning. */
 static void write_range(const struct rcpt_config_row *row, FILE *out)
 {
     char min[RCPT_CONFIG_NUMBER_BYTES], max[RCPT_CONFIG_NUMBER_BYTES];
+    if (row->type == RCPT_CONFIG_TEXT && row->min > 1)
+        fprintf(out, "; at least %d bytes", (int)row->min);
     if (row->type != RCPT_CONFIG_INTEGER && row->type != RCPT_CONFIG_SIZE &&
         row->type != RCPT_CONFIG_DURATION && row->type != RCPT_CONFIG_RATIO)
         return;

@@ -111,15 +111,13 @@ static const char *explain_receipt(const struct explanation *explanation, size_t
 static void put(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
                 const char *column)
 {
-    rcpt_json_key(json, column);
-    rcpt_json_text(json, rcpt_session_rows_text(rows, row, column));
+    rcpt_json_put_text(json, column, rcpt_session_rows_text(rows, row, column));
 }
 
 static void put_number(struct rcpt_json *json, const struct rcpt_session_rows *rows, size_t row,
                        const char *column)
 {
-    rcpt_json_key(json, column);
-    rcpt_json_int(json, rcpt_session_rows_int(rows, row, column));
+    rcpt_json_put_int(json, column, rcpt_session_rows_int(rows, row, column));
 }
 
 /* The database joins names by blanks, which no name of the ladder has. */
@@ -179,10 +177,8 @@ static void write_receipt(struct rcpt_json *json, const struct explanation *expl
         json, status_name(explanation->ladder, rcpt_session_rows_int(rows, row, "status"), text));
     put(json, rows, row, "at");
     put(json, rows, row, "recorded_at");
-    rcpt_json_key(json, "effect");
-    rcpt_json_text(json, effect);
-    rcpt_json_key(json, "why");
-    rcpt_json_text(json, why);
+    rcpt_json_put_text(json, "effect", effect);
+    rcpt_json_put_text(json, "why", why);
     rcpt_json_end_object(json);
 }
 
@@ -296,8 +292,7 @@ static char *as_json(const char *id)
     char *text = NULL;
     size_t size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     rcpt_json_init(&json, out);
     rcpt_json_text(&json, id);
     RCPT_ASSERT(fclose(out) == 0);

@@ -61,17 +61,12 @@ static void write_counts(const struct section *section, bool flags, struct rcpt_
         if (is_flag(section, row) != flags)
             continue;
         rcpt_json_begin_object(json);
-        rcpt_json_key(json, "status");
-        rcpt_json_int(json, number(section, row, "status"));
-        rcpt_json_key(json, "name");
-        rcpt_json_text(json, text(section, row, "name"));
-        rcpt_json_key(json, "messages");
-        rcpt_json_int(json, number(section, row, "messages"));
-        rcpt_json_key(json, "events");
-        rcpt_json_int(json, number(section, row, "events"));
+        rcpt_json_put_int(json, "status", number(section, row, "status"));
+        rcpt_json_put_text(json, "name", text(section, row, "name"));
+        rcpt_json_put_int(json, "messages", number(section, row, "messages"));
+        rcpt_json_put_int(json, "events", number(section, row, "events"));
         if (!flags) {
-            rcpt_json_key(json, "current");
-            rcpt_json_int(json, number(section, row, "current"));
+            rcpt_json_put_int(json, "current", number(section, row, "current"));
         }
         rcpt_json_end_object(json);
     }
@@ -137,10 +132,8 @@ static void write_kpis(const struct funnel *funnel, struct rcpt_json *json)
             rcpt_json_double(json, (double)rate.numerator / (double)rate.denominator);
         else
             rcpt_json_null(json);
-        rcpt_json_key(json, "numerator");
-        rcpt_json_int(json, rate.numerator);
-        rcpt_json_key(json, "denominator");
-        rcpt_json_int(json, rate.denominator);
+        rcpt_json_put_int(json, "numerator", rate.numerator);
+        rcpt_json_put_int(json, "denominator", rate.denominator);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_object(json);
@@ -150,8 +143,7 @@ static void write_kpis(const struct funnel *funnel, struct rcpt_json *json)
 static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
-    rcpt_json_key(json, "campaign_id");
-    rcpt_json_text(json, funnel->campaign);
+    rcpt_json_put_text(json, "campaign_id", funnel->campaign);
     rcpt_json_key(json, "org_id");
     if (funnel->org != NULL)
         rcpt_json_text(json, funnel->org);

@@ -155,8 +155,7 @@ static void on_read(uv_work_t *work, int status)
     struct intake_process *process = reload->process;
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     if (status == 0 && process->intake != NULL && !process->stopping)
         apply(process, reload, out);
     RCPT_ASSERT(fclose(out) == 0);

@@ -12,6 +12,19 @@
 
 /* ---- dry run ---- */
 
+/* The script is thousands of lines long: what it does comes first, in comments. */
+static void print_summary(const struct migrate_plan *plan)
+{
+    if (plan->step_count == 0)
+        puts("-- nothing to do");
+    else
+        printf("-- %zu steps, in one transaction:\n", plan->step_count);
+    for (size_t index = 0; index < plan->step_count; index++)
+        printf("--   %zu. %s\n", index + 1, plan->steps[index].what);
+    if (plan->step_count > 0)
+        putchar('\n');
+}
+
 /* The output is a script: the words are comments, so that it can be read, kept and run by psql. */
 static bool print_script(struct migrate_plan *plan)
 {
@@ -20,14 +33,14 @@ static bool print_script(struct migrate_plan *plan)
     char *text = rcpt_pg_bind(prologue, plan->bindings, plan->binding_count, &plan->context->error);
     if (text == NULL)
         return false;
-    if (plan->step_count == 0)
-        puts("-- nothing to do");
-    else
+    print_summary(plan);
+    if (plan->step_count > 0)
         fputs(text, stdout);
     for (size_t index = 0; index < plan->step_count; index++)
         printf("\n-- %s\n\n%s", plan->steps[index].what, plan->steps[index].sql);
     if (plan->step_count > 0)
-        puts("\nCOMMIT;");
+        printf("\nCOMMIT;\n-- %zu steps, listed at the top; nothing was written\n",
+               plan->step_count);
     if (plan->note[0] != '\0')
         printf("-- %s\n", plan->note);
     free(text);
@@ -147,7 +160,7 @@ int command_migrate(const struct command_call *call)
         return exit_code;
     migrate_plan_init(&plan, &context, call, is_dry);
     bool good = is_dry ? dry_run(&plan) : migrate(&plan);
-    exit_code = good ? command_printed(EX_OK) : command_fail(&context.error);
+    exit_code = good ? command_printed(EX_OK) : command_fail_in(call, &context.error);
     migrate_plan_fini(&plan);
     command_close(&context);
     return exit_code;

@@ -19,11 +19,8 @@ static const struct {
     int version;
     const char *file;
 } migrations[] = {
-    {1, "tables/001_core"},
-    {1, "tables/001_folds"},
-    {1, "tables/001_actions"},
-    {2, "tables/002_origin"},
-    {2, "tables/002_positions"},
+    {1, "tables/001_core"},   {1, "tables/001_folds"},     {1, "tables/001_actions"},
+    {2, "tables/002_origin"}, {2, "tables/002_positions"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 

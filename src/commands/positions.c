@@ -193,10 +193,11 @@ static int check_arguments(const struct command_call *call, const char *verb)
     bool sets = strcmp(verb, "set") == 0, skips = strcmp(verb, "skip-gap") == 0;
     if (reader != NULL && !is_reader(reader))
         return command_usage(call, "--reader is receipts, folds or actions");
+    if (strcmp(verb, "show") == 0 || strcmp(verb, "accept-database") == 0)
+        return EX_OK;
     if (!sets && !skips)
-        return strcmp(verb, "show") == 0
-                   ? EX_OK
-                   : command_usage(call, "unknown verb \"%.40s\": show, set or skip-gap", verb);
+        return command_usage(call, "unknown verb \"%.40s\": show, set, skip-gap or accept-database",
+                             verb);
     if (call->more[0] == NULL || call->more[1] == NULL || !is_number(call->more[1]))
         return command_usage(call, "%s TOPIC PARTITION%s", verb, sets ? " OFFSET" : "");
     if (sets && call->more[2] == NULL)
@@ -219,6 +220,8 @@ int command_positions(const struct command_call *call)
     positions.properties = app_kafka_properties(positions.context.config);
     if (shows)
         exit_code = show(&positions, format);
+    else if (strcmp(verb, "accept-database") == 0)
+        exit_code = positions_accept(&positions);
     else
         exit_code = positions_change(&positions, call->more[1],
                                      strcmp(verb, "set") == 0 ? call->more[2] : NULL);

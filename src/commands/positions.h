@@ -52,4 +52,8 @@ struct standing positions_standing(const struct positions *positions,
 /* set; `target` NULL: skip-gap. Returns the exit code. */
 int positions_change(struct positions *positions, const char *partition, const char *target);
 
+/* ---- positions_accept.c ---- */
+/* accept-database. Returns the exit code. */
+int positions_accept(struct positions *positions);
+
 #endif

@@ -269,8 +269,7 @@ static bool load_document(struct loading *loading)
 {
     char *normal = NULL;
     size_t normal_size = 0;
-    FILE *out = open_memstream(&normal, &normal_size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&normal, &normal_size);
     bool good = rcpt_config_check(&loading->file, out);
     RCPT_ASSERT(fclose(out) == 0);
     if (good)

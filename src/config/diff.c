@@ -152,8 +152,7 @@ void rcpt_config_hash(const struct rcpt_config *config, char text[17])
 {
     char *printed = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&printed, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&printed, &size);
     rcpt_config_print(config, out);
     RCPT_ASSERT(fclose(out) == 0);
     uint64_t hash = rcpt_text_hash((struct rcpt_text){printed, size});

@@ -108,6 +108,8 @@ static void write_range_cell(const struct rcpt_config_row *row, FILE *out)
         fprintf(out, "%s to %s entries", min, max);
     else if (row->type > RCPT_CONFIG_TABLE)
         fprintf(out, "%s to %s", min, max);
+    else if (row->min > 1)
+        fprintf(out, "%s to %s bytes", min, max);
     else
         fprintf(out, "up to %s bytes", max);
 }
@@ -123,9 +125,7 @@ static void write_reference_row(const struct rcpt_config_row *row, FILE *out)
     fprintf(out, " | %s | %s |\n", row->flags & RCPT_CONFIG_RELOADABLE ? "yes" : "no", row->doc);
 }
 
-/* A field has one cell for its default and its other choices. Ranges of fields are not shown: they
- * are wide. */
-static void write_field_cell(const struct rcpt_config_row *field, FILE *out)
+static void write_field_default(const struct rcpt_config_row *field, FILE *out)
 {
     if (field->flags & RCPT_CONFIG_REQUIRED)
         fputs("required", out);
@@ -133,22 +133,23 @@ static void write_field_cell(const struct rcpt_config_row *field, FILE *out)
         fputs("optional", out);
     else
         fprintf(out, "`%s`", field->initial);
-    for (unsigned index = 0; field->initial != NULL && index < field->choice_count; index++)
-        if (strcmp(field->choices[index].str, field->initial) != 0)
-            fprintf(out, ", `%s`", field->choices[index].str);
 }
 
 /* The fields of a list's entries follow below the table that names the list. */
 static void write_record_fields(const struct rcpt_config_row *row, FILE *out)
 {
     const struct rcpt_config_table *fields = row->record;
-    fprintf(out, "\nAn entry of `%s`:\n\n| Field | Type | | Meaning |\n|---|---|---|---|\n",
+    fprintf(out,
+            "\nAn entry of `%s`:\n\n| Field | Type | Default | Range | Meaning "
+            "|\n|---|---|---|---|---|\n",
             row->path);
     for (size_t index = 0; index < fields->count; index++) {
         const struct rcpt_config_row *field = &fields->rows[index];
         fprintf(out, "| `%s` | %s%s | ", field->path, rcpt_config_type_name(field->type),
                 field->flags & RCPT_CONFIG_SECRET ? ", secret" : "");
-        write_field_cell(field, out);
+        write_field_default(field, out);
+        fputs(" | ", out);
+        write_range_cell(field, out);
         fprintf(out, " | %s |\n", field->doc);
     }
 }
@@ -212,8 +213,7 @@ static void write_default_ladder(const struct rcpt_config_row *row, const struct
     struct rcpt_config_writer writer;
     char *text = NULL, *rest = NULL;
     size_t size = 0;
-    FILE *lines = open_memstream(&text, &size);
-    RCPT_ASSERT(lines != NULL);
+    FILE *lines = rcpt_open_memory(&text, &size);
     rcpt_config_writer_init(&writer, lines);
     rcpt_config_write_records(&writer, row, &defaults);
     rcpt_config_writer_fini(&writer);

@@ -454,8 +454,7 @@ struct pipelines *pipelines_compile(const char *name, yaml_document_t *document,
         .name = name, .document = document, .config = config, .error = error, .made = made};
     size_t size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&made->definitions, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&made->definitions, &size);
     rcpt_json_init(&json, out);
     bool good = read_list(compiler, node, &json);
     RCPT_ASSERT(fclose(out) == 0);

@@ -48,18 +48,6 @@ static void write_codes(struct rcpt_json *json, const char *name, const struct c
     rcpt_json_end_array(json);
 }
 
-static void write_number(struct rcpt_json *json, const char *name, int64_t value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_int(json, value);
-}
-
-static void write_text(struct rcpt_json *json, const char *name, const char *value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, value);
-}
-
 /* A plain wait is over by the time its step is reached, so it adds nothing to the next delay. */
 static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t index)
 {
@@ -70,11 +58,11 @@ static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t
     size_t next = pipelines_land(compiler, step->next, &next_ms);
     size_t other = pipelines_land(compiler, step->other, &else_ms);
     rcpt_json_begin_object(json);
-    write_number(json, "step", (int64_t)index);
-    write_text(json, "stage", step->stage);
-    write_text(json, "op", pipelines_op_name(step->op));
-    write_text(json, "target", step->target);
-    write_text(json, "key", step->key);
+    rcpt_json_put_int(json, "step", (int64_t)index);
+    rcpt_json_put_text(json, "stage", step->stage);
+    rcpt_json_put_text(json, "op", pipelines_op_name(step->op));
+    rcpt_json_put_text(json, "target", step->target);
+    rcpt_json_put_text(json, "key", step->key);
     write_codes(json, "if", &step->when);
     write_codes(json, "unless", &step->unless);
     rcpt_json_key(json, "awaits");
@@ -82,11 +70,11 @@ static void write_step(struct compiler *compiler, struct rcpt_json *json, size_t
         rcpt_json_null(json);
     else
         rcpt_json_int(json, step->awaits);
-    write_number(json, "within_ms", step->op == OP_AWAIT ? step->wait_ms : 0);
-    write_number(json, "next_step", (int64_t)next);
-    write_number(json, "next_delay_ms", next_ms);
-    write_number(json, "else_step", (int64_t)other);
-    write_number(json, "else_delay_ms", else_ms);
+    rcpt_json_put_int(json, "within_ms", step->op == OP_AWAIT ? step->wait_ms : 0);
+    rcpt_json_put_int(json, "next_step", (int64_t)next);
+    rcpt_json_put_int(json, "next_delay_ms", next_ms);
+    rcpt_json_put_int(json, "else_step", (int64_t)other);
+    rcpt_json_put_int(json, "else_delay_ms", else_ms);
     rcpt_json_end_object(json);
 }
 
@@ -114,20 +102,20 @@ static void write_members(struct compiler *compiler, struct rcpt_json *json)
 {
     int64_t delay_ms = 0;
     size_t first = pipelines_land(compiler, 0, &delay_ms);
-    write_text(json, "name", compiler->pipeline);
+    rcpt_json_put_text(json, "name", compiler->pipeline);
     rcpt_json_key(json, "on");
     if (compiler->on == NO_CODE)
         rcpt_json_null(json);
     else
         rcpt_json_int(json, compiler->on);
-    write_text(json, "topic", compiler->source);
-    write_text(json, "org", compiler->org);
-    write_text(json, "subject", compiler->subject);
+    rcpt_json_put_text(json, "topic", compiler->source);
+    rcpt_json_put_text(json, "org", compiler->org);
+    rcpt_json_put_text(json, "subject", compiler->subject);
     write_texts(compiler, json, "orgs", compiler->orgs);
     write_texts(compiler, json, "campaigns", compiler->campaigns);
     write_texts(compiler, json, "once_per", compiler->once_per);
-    write_number(json, "first_step", (int64_t)first);
-    write_number(json, "first_delay_ms", delay_ms);
+    rcpt_json_put_int(json, "first_step", (int64_t)first);
+    rcpt_json_put_int(json, "first_delay_ms", delay_ms);
     rcpt_json_key(json, "steps");
     rcpt_json_begin_array(json);
     /* The end is a step too: runs that are over point to it. */
@@ -142,8 +130,7 @@ static void hash_of(struct compiler *compiler, char text[17])
     char *members = NULL;
     size_t size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&members, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&members, &size);
     rcpt_json_init(&json, out);
     rcpt_json_begin_object(&json);
     write_members(compiler, &json);
@@ -159,7 +146,7 @@ void pipelines_write(struct compiler *compiler, struct rcpt_json *json)
     char hash[17];
     hash_of(compiler, hash);
     rcpt_json_begin_object(json);
-    write_text(json, "hash", hash);
+    rcpt_json_put_text(json, "hash", hash);
     write_members(compiler, json);
     rcpt_json_end_object(json);
 }

@@ -137,8 +137,7 @@ char *rcpt_config_redact_dsn(const char *dsn)
     for (size_t index = 0; index < sizeof(schemes) / sizeof(schemes[0]); index++)
         if (strncmp(dsn, schemes[index], strlen(schemes[index])) == 0)
             authority = dsn + strlen(schemes[index]);
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     bool understood =
         authority != NULL ? redact_uri(dsn, authority, out) : redact_keywords(dsn, out);
     fclose(out);

@@ -94,7 +94,9 @@ static const struct rcpt_config_row rows[] = {
      .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
     /* This bounds records that librdkafka has fetched; memory.budget those taken in by lanes. */
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
-     .min = MIB, .max = GIB, .doc = "memory for records that are fetched and not yet taken in"},
+     .min = MIB, .max = GIB,
+     .doc =
+         "memory for records that are fetched and not yet taken in, 512 bytes at least for each"},
     {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
      .min = 8 * MIB, .max = GIB,
      .doc =
@@ -181,21 +183,17 @@ static const struct rcpt_config_row rows[] = {
      .doc = "a rewind that has brought no record for so long is repeated, by assigning the "
             "partition again"},
 
-    /* Parked receipts wait for a message that may never come, so both their age and their number
-     * are bounded. */
+    /* Their message may never come: so both age and number of parked receipts are bounded. */
     {"parked.max_age", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.max_age_ms), .initial = "24h",
      .min = SECOND, .max = 365 * DAY, .doc = "older parked receipts become dead letters"},
     {"parked.alias_wait", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.alias_wait_ms),
-     .initial = "1m", .min = 0, .max = 30 * DAY,
-     .doc = "`unknown: insert`: a receipt that came under the gateway's id waits so long for its "
-            "alias before a row with that id is made; not with `intake.alias: off`"},
+     .initial = "1m", .max = 30 * DAY, .doc = "how long `unknown: insert` waits for an alias"},
     {"parked.max_rows", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.max_rows), .initial = "1000000",
      .min = 1, .max = 1000000000,
      .doc = "when more are parked, nothing more is taken in until some have gone"},
     {"parked.poll_interval", RCPT_CONFIG_DURATION, RELOADABLE, AT(parked.poll_interval_ms),
      .initial = "1s", .min = 10, .max = HOUR,
-     .doc = "how often to check whether rows of parked receipts have come; longer where checks "
-            "cost more"},
+     .doc = "how often to check whether rows of parked receipts have come, or longer"},
     {"parked.wake_limit", RCPT_CONFIG_INTEGER, RELOADABLE, AT(parked.wake_limit), .initial = "1000",
      .min = 1, .max = 100000, .doc = "parked receipts of one transaction"},
 

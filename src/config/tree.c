@@ -39,8 +39,7 @@ char *rcpt_config_tree_text(yaml_document_t *document, yaml_node_t *node)
     char *text = NULL;
     size_t size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     rcpt_json_init(&json, out);
     write_json(&json, document, node);
     RCPT_ASSERT(fclose(out) == 0);

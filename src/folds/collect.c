@@ -15,7 +15,6 @@
 #define MOST_EVENT_BYTES (8u * 1024 * 1024) /* as for receipts */
 #define CHUNK_BYTES      65536u
 #define KEEP_BYTES       (16u * 1024 * 1024)
-#define FIRST_SLOTS      1024u
 
 /* ---- life ---- */
 
@@ -25,8 +24,6 @@ struct rcpt_fold_collector *rcpt_fold_collector_new(const struct rcpt_fold_spec 
     struct rcpt_fold_collector *collector = rcpt_calloc(1, sizeof(*collector));
     collector->specs = specs;
     collector->count = count;
-    collector->slot_count = FIRST_SLOTS;
-    collector->slots = rcpt_calloc(collector->slot_count, sizeof(struct collect_group *));
     collector->last = &collector->first;
     rcpt_arena_init(&collector->groups_arena, CHUNK_BYTES);
     rcpt_arena_init(&collector->event_arena, CHUNK_BYTES);
@@ -40,23 +37,23 @@ void rcpt_fold_collector_free(struct rcpt_fold_collector *collector)
     fold_text_free(&collector->out);
     rcpt_arena_fini(&collector->groups_arena);
     rcpt_arena_fini(&collector->event_arena);
-    free(collector->slots);
+    rcpt_table_free(&collector->groups);
     free(collector);
 }
 
-/* The slots keep their number: the next transaction has about as many groups. */
+/* The table keeps its size: the next transaction has about as many groups. */
 void rcpt_fold_collector_reset(struct rcpt_fold_collector *collector)
 {
-    memset(collector->slots, 0, collector->slot_count * sizeof(struct collect_group *));
+    rcpt_table_clear(&collector->groups);
     rcpt_arena_reset(&collector->groups_arena, KEEP_BYTES);
-    collector->group_count = collector->bytes = 0;
+    collector->bytes = 0;
     collector->first = NULL;
     collector->last = &collector->first;
 }
 
 size_t rcpt_fold_collector_groups(const struct rcpt_fold_collector *collector)
 {
-    return collector->group_count;
+    return collector->groups.count;
 }
 
 size_t rcpt_fold_collector_bytes(const struct rcpt_fold_collector *collector)
@@ -160,49 +157,22 @@ static struct rcpt_text key_of(struct rcpt_fold_collector *collector,
 
 /* ---- groups ---- */
 
-/* The caller makes sure that there is a free slot. */
-static void insert(struct rcpt_fold_collector *collector, struct collect_group *group)
-{
-    size_t slot = group->hash & (collector->slot_count - 1);
-    while (collector->slots[slot] != NULL)
-        slot = (slot + 1) & (collector->slot_count - 1);
-    collector->slots[slot] = group;
-}
-
-/* At most half of the slots are used, so that probing stays short. */
-static void grow(struct rcpt_fold_collector *collector)
-{
-    if (collector->group_count * 2 < collector->slot_count)
-        return;
-    free(collector->slots);
-    collector->slot_count *= 2;
-    collector->slots = rcpt_calloc(collector->slot_count, sizeof(struct collect_group *));
-    for (struct collect_group *group = collector->first; group != NULL; group = group->next)
-        insert(collector, group);
-}
-
 /* Finds the group of rule and key, or begins it. */
 static struct collect_group *group_of(struct rcpt_fold_collector *collector, uint32_t rule,
                                       struct rcpt_text key)
 {
     uint64_t hash = rcpt_hash_text_extended(key.at, key.size, rule);
-    size_t slot = hash & (collector->slot_count - 1);
-    for (; collector->slots[slot] != NULL; slot = (slot + 1) & (collector->slot_count - 1)) {
-        struct collect_group *group = collector->slots[slot];
-        if (group->hash == hash && group->rule == rule && rcpt_text_equal(group->key, key))
+    struct collect_group *group;
+    for (size_t probes = 0; (group = rcpt_table_next(&collector->groups, hash, &probes)) != NULL;)
+        if (group->rule == rule && rcpt_text_equal(group->key, key))
             return group;
-    }
     size_t fields = collector->specs[rule].collect_count;
-    struct collect_group *group =
-        collect_take(collector, sizeof(*group) + fields * sizeof(group->kept[0]));
-    group->hash = hash;
+    group = collect_take(collector, sizeof(*group) + fields * sizeof(group->kept[0]));
     group->rule = rule;
     group->key = collect_keep(collector, key);
     *collector->last = group;
     collector->last = &group->next;
-    collector->group_count++;
-    insert(collector, group);
-    grow(collector);
+    rcpt_table_add(&collector->groups, hash, group);
     return group;
 }
 

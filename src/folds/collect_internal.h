@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/table.h"
 #include "collect.h"
 #include "decimal.h"
 #include "text.h"
@@ -34,7 +35,6 @@ struct collect_kept {
 
 struct collect_group {
     struct collect_group *next; /* in the order of arrival */
-    uint64_t hash;
     uint32_t rule;
     struct rcpt_text key;
     uint64_t events;
@@ -46,8 +46,8 @@ struct rcpt_fold_collector {
     const struct rcpt_fold_spec *specs;
     size_t count;
     struct rcpt_arena groups_arena, event_arena;
-    struct collect_group **slots;
-    size_t slot_count, group_count, bytes;
+    struct rcpt_table groups;
+    size_t bytes;
     struct collect_group *first, **last;
     struct fold_text out; /* the key, value or part that is being written */
 };

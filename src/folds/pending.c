@@ -10,24 +10,14 @@
 
 #define CHUNK_BYTES 65536u
 #define KEEP_BYTES  (1024u * 1024)
-/* A power of two, and doubled from there: a hash finds its slot by a mask. */
-#define FIRST_SLOTS 256u
 
 /* ---- life ---- */
-
-static void table_init(struct pending_table *table)
-{
-    *table = (struct pending_table){rcpt_calloc(FIRST_SLOTS, sizeof(struct pending_slot)),
-                                    FIRST_SLOTS, 0};
-}
 
 /* Generation 0 is that of entries whose groups were never learnt. */
 struct rcpt_fold_pending *rcpt_fold_pending_new(void)
 {
     struct rcpt_fold_pending *pending = rcpt_calloc(1, sizeof(*pending));
     rcpt_arena_init(&pending->arena, CHUNK_BYTES);
-    table_init(&pending->entries);
-    table_init(&pending->groups);
     pending->since_us = INT64_MAX;
     pending->busy_until_us = INT64_MIN;
     pending->generation = 1;
@@ -39,8 +29,8 @@ void rcpt_fold_pending_free(struct rcpt_fold_pending *pending)
     if (pending == NULL)
         return;
     rcpt_arena_fini(&pending->arena);
-    free(pending->entries.slots);
-    free(pending->groups.slots);
+    rcpt_table_free(&pending->entries);
+    rcpt_table_free(&pending->groups);
     free(pending->list);
     free(pending);
 }
@@ -48,10 +38,8 @@ void rcpt_fold_pending_free(struct rcpt_fold_pending *pending)
 /* Chunks of the arena up to KEEP_BYTES are kept for the next sums. */
 void rcpt_fold_pending_forget(struct rcpt_fold_pending *pending)
 {
-    free(pending->entries.slots);
-    free(pending->groups.slots);
-    table_init(&pending->entries);
-    table_init(&pending->groups);
+    rcpt_table_free(&pending->entries);
+    rcpt_table_free(&pending->groups);
     rcpt_arena_reset(&pending->arena, KEEP_BYTES);
     pending->first_entry = NULL;
     pending->first_group = NULL;
@@ -75,27 +63,6 @@ struct rcpt_text folds_pending_keep(struct rcpt_fold_pending *pending, struct rc
         return text;
     pending->bytes += text.size;
     return rcpt_text_copy(&pending->arena, text);
-}
-
-/* ---- tables by hash, with linear probing ---- */
-
-void folds_pending_table_put(struct pending_table *table, uint64_t hash, void *item)
-{
-    size_t slot = hash & (table->size - 1);
-    while (table->slots[slot].item != NULL)
-        slot = (slot + 1) & (table->size - 1);
-    table->slots[slot] = (struct pending_slot){hash, item};
-}
-
-/* True: it has grown, and everything has to be put again. */
-bool folds_pending_table_grow(struct pending_table *table)
-{
-    if (++table->count * 2 < table->size)
-        return false;
-    free(table->slots);
-    table->size *= 2;
-    table->slots = rcpt_calloc(table->size, sizeof(struct pending_slot));
-    return true;
 }
 
 /* ---- entries ---- */
@@ -133,25 +100,19 @@ static struct pending_entry *entry_of(struct rcpt_fold_pending *pending,
                                       const struct rcpt_fold_transition *transition)
 {
     uint64_t hash = hash_of(transition);
-    struct pending_table *table = &pending->entries;
-    size_t slot = hash & (table->size - 1);
-    for (; table->slots[slot].item != NULL; slot = (slot + 1) & (table->size - 1)) {
-        struct pending_entry *found = table->slots[slot].item;
-        if (table->slots[slot].hash == hash && is_kind(&found->sum, transition))
+    struct pending_entry *found;
+    for (size_t probes = 0; (found = rcpt_table_next(&pending->entries, hash, &probes)) != NULL;)
+        if (is_kind(&found->sum, transition))
             return found;
-    }
     struct pending_entry *entry = folds_pending_take(pending, sizeof(*entry));
-    *entry = (struct pending_entry){.sum = *transition, .next = pending->first_entry, .hash = hash};
+    *entry = (struct pending_entry){.sum = *transition, .next = pending->first_entry};
     entry->sum.org = folds_pending_keep(pending, transition->org);
     entry->sum.campaign = folds_pending_keep(pending, transition->campaign);
     entry->sum.columns = folds_pending_keep(pending, transition->columns);
     entry->sum.link = (struct rcpt_text){NULL, 0};
     entry->sum.count = 0;
     pending->first_entry = entry;
-    table->slots[slot] = (struct pending_slot){hash, entry};
-    if (folds_pending_table_grow(table))
-        for (struct pending_entry *each = entry; each != NULL; each = each->next)
-            folds_pending_table_put(table, each->hash, each);
+    rcpt_table_add(&pending->entries, hash, entry);
     return entry;
 }
 

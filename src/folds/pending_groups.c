@@ -131,14 +131,10 @@ void rcpt_fold_pending_flushed(struct rcpt_fold_pending *pending)
 static struct pending_group *find_group(const struct rcpt_fold_pending *pending, uint64_t hash,
                                         struct rcpt_text rule, struct rcpt_text key)
 {
-    const struct pending_table *table = &pending->groups;
-    size_t slot = hash & (table->size - 1);
-    for (; table->slots[slot].item != NULL; slot = (slot + 1) & (table->size - 1)) {
-        struct pending_group *found = table->slots[slot].item;
-        if (table->slots[slot].hash == hash && rcpt_text_equal(found->key, key) &&
-            rcpt_text_equal(found->rule, rule))
+    struct pending_group *found;
+    for (size_t probes = 0; (found = rcpt_table_next(&pending->groups, hash, &probes)) != NULL;)
+        if (rcpt_text_equal(found->key, key) && rcpt_text_equal(found->rule, rule))
             return found;
-    }
     return NULL;
 }
 
@@ -159,17 +155,11 @@ static struct pending_group *group_of(struct rcpt_fold_pending *pending, struct 
         return group;
     group = folds_pending_take(pending, sizeof(*group));
     *group = (struct pending_group){.next = pending->first_group,
-                                    .hash = hash,
                                     .rule = folds_pending_keep(pending, rule),
                                     .key = folds_pending_keep(pending, key),
                                     .last_us = INT64_MIN};
     pending->first_group = group;
-    if (!folds_pending_table_grow(&pending->groups)) {
-        folds_pending_table_put(&pending->groups, hash, group);
-        return group;
-    }
-    for (struct pending_group *each = group; each != NULL; each = each->next)
-        folds_pending_table_put(&pending->groups, each->hash, each);
+    rcpt_table_add(&pending->groups, hash, group);
     return group;
 }
 
@@ -236,7 +226,6 @@ void rcpt_fold_pending_unlearn(struct rcpt_fold_pending *pending)
     pending->busy_until_us = INT64_MIN;
     for (struct pending_entry *entry = pending->first_entry; entry != NULL; entry = entry->next)
         entry->groups = NULL;
-    memset(pending->groups.slots, 0, pending->groups.size * sizeof(struct pending_slot));
-    pending->groups.count = 0;
+    rcpt_table_clear(&pending->groups);
     pending->first_group = NULL;
 }

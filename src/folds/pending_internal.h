@@ -5,11 +5,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/table.h"
 #include "pending.h"
 
 struct pending_group {
     struct pending_group *next;
-    uint64_t hash;
     struct rcpt_text rule, key;
     int64_t window_us, last_us;
     bool has_sum, selected;
@@ -23,26 +23,15 @@ struct pending_membership {
 struct pending_entry {
     struct rcpt_fold_transition sum; /* count 0: none */
     struct pending_entry *next;
-    uint64_t hash;
     struct pending_membership *groups; /* as far as they are known */
     int64_t window_us;                 /* the shortest of theirs */
     uint64_t learnt;                   /* the generation of rules that they are of */
     bool listed;
 };
 
-struct pending_slot {
-    uint64_t hash;
-    void *item; /* NULL: free */
-};
-
-struct pending_table {
-    struct pending_slot *slots;
-    size_t size, count;
-};
-
 struct rcpt_fold_pending {
     struct rcpt_arena arena;
-    struct pending_table entries, groups;
+    struct rcpt_table entries, groups;
     struct pending_entry *first_entry;
     struct pending_group *first_group;
     const struct rcpt_fold_transition **list; /* what goes from the front, what stays behind it */
@@ -59,9 +48,6 @@ struct rcpt_fold_pending {
 /* Memory of the arena, counted in. */
 void *folds_pending_take(struct rcpt_fold_pending *pending, size_t bytes);
 struct rcpt_text folds_pending_keep(struct rcpt_fold_pending *pending, struct rcpt_text text);
-void folds_pending_table_put(struct pending_table *table, uint64_t hash, void *item);
-/* Counts one item more. True: the table has grown and is empty, everything has to be put again. */
-bool folds_pending_table_grow(struct pending_table *table);
 bool folds_pending_is_known(const struct rcpt_fold_pending *pending,
                             const struct pending_entry *entry);
 /* Groups take over what their entries know. */

@@ -14,8 +14,7 @@ static void write_interval(struct rcpt_json *json, const char *name, int64_t ms)
 {
     char text[40];
     snprintf(text, sizeof(text), "%" PRId64 " ms", ms);
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, text);
+    rcpt_json_put_text(json, name, text);
 }
 
 /* "a|b" becomes ["a", "b"]. */
@@ -52,8 +51,7 @@ static bool has_key(const struct rcpt_fold_config *fold, const char *name)
 static void write_key_field(struct rcpt_json *json, const struct rcpt_fold_config *fold,
                             const char *name, const char *field)
 {
-    rcpt_json_key(json, name);
-    rcpt_json_bool(json, fold->source == RCPT_FOLD_TRANSITIONS && has_key(fold, field));
+    rcpt_json_put_bool(json, name, fold->source == RCPT_FOLD_TRANSITIONS && has_key(fold, field));
 }
 
 /* A collected value without a field takes the field of its own name. */
@@ -133,22 +131,19 @@ static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config 
     rcpt_json_key(json, "kinds");
     rcpt_json_begin_object(json);
     if (fold->source == RCPT_FOLD_TRANSITIONS) {
-        rcpt_json_key(json, "");
-        rcpt_json_text(json, "tally");
+        rcpt_json_put_text(json, "", "tally");
     }
-    rcpt_json_key(json, "traces");
-    rcpt_json_text(json, "links");
+    rcpt_json_put_text(json, "traces", "links");
     for (size_t index = 0; index < fold->collect_count; index++) {
-        rcpt_json_key(json, fold->collect[index].name);
-        rcpt_json_text(json, folds_kind_name(fold->collect[index].kind));
+        rcpt_json_put_text(json, fold->collect[index].name,
+                           folds_kind_name(fold->collect[index].kind));
     }
     rcpt_json_end_object(json);
     rcpt_json_key(json, "fields");
     rcpt_json_begin_object(json);
     for (size_t index = 0; index < fold->collect_count; index++) {
         const struct rcpt_fold_collect_config *collect = &fold->collect[index];
-        rcpt_json_key(json, collect->name);
-        rcpt_json_text(json, collected_field(collect));
+        rcpt_json_put_text(json, collect->name, collected_field(collect));
     }
     rcpt_json_end_object(json);
 }
@@ -157,12 +152,10 @@ static void write_collect(struct rcpt_json *json, const struct rcpt_fold_config 
 static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fold)
 {
     rcpt_json_begin_object(json);
-    rcpt_json_key(json, "rule");
-    rcpt_json_text(json, fold->name);
-    rcpt_json_key(json, "source");
-    rcpt_json_text(json, fold->source == RCPT_FOLD_TRANSITIONS ? "transitions" : "topic");
-    rcpt_json_key(json, "topic");
-    rcpt_json_text(json, fold->topic);
+    rcpt_json_put_text(json, "rule", fold->name);
+    rcpt_json_put_text(json, "source",
+                       fold->source == RCPT_FOLD_TRANSITIONS ? "transitions" : "topic");
+    rcpt_json_put_text(json, "topic", fold->topic);
     write_match(json, fold);
     write_key_field(json, fold, "by_campaign", "campaign_id");
     write_key_field(json, fold, "by_org", "org_id");
@@ -173,19 +166,15 @@ static void write_rule(struct rcpt_json *json, const struct rcpt_fold_config *fo
     write_collect(json, fold);
     write_interval(json, "window", fold->window_ms);
     write_interval(json, "max_hold", fold->max_hold_ms);
-    rcpt_json_key(json, "max_events");
-    rcpt_json_int(json, (int64_t)fold->max_events);
-    rcpt_json_key(json, "max_values");
-    rcpt_json_int(json, (int64_t)fold->max_values);
-    rcpt_json_key(json, "funnel");
-    rcpt_json_bool(json, fold->funnel);
+    rcpt_json_put_int(json, "max_events", (int64_t)fold->max_events);
+    rcpt_json_put_int(json, "max_values", (int64_t)fold->max_values);
+    rcpt_json_put_bool(json, "funnel", fold->funnel);
     rcpt_json_key(json, "target");
     bool webhook = fold->publish.webhook.url != NULL;
     rcpt_json_text(json, webhook ? "webhook" : "kafka");
     rcpt_json_key(json, "destination"); /* a URL may hold a secret: it stays in the configuration */
     rcpt_json_text(json, webhook ? "" : fold->publish.kafka.topic);
-    rcpt_json_key(json, "message_key");
-    rcpt_json_text(json, fold->publish.kafka.key);
+    rcpt_json_put_text(json, "message_key", fold->publish.kafka.key);
     rcpt_json_end_object(json);
 }
 
@@ -235,8 +224,7 @@ char *folds_rules_text(const struct rcpt_config *config)
     char *text = NULL;
     size_t size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     rcpt_json_init(&json, out);
     rcpt_json_begin_array(&json);
     for (size_t index = 0; index < config->folds_count; index++)

@@ -70,8 +70,7 @@ static void put_escaped(struct fold_text *text, const char *bytes, size_t size)
     char *written = NULL;
     size_t written_size = 0;
     struct rcpt_json json;
-    FILE *out = open_memstream(&written, &written_size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&written, &written_size);
     rcpt_json_init(&json, out);
     rcpt_json_bytes(&json, bytes, size);
     RCPT_ASSERT(fclose(out) == 0);

@@ -134,7 +134,7 @@ void app_close_handle(struct app_context *context, uv_handle_t *handle)
 
 /* Positions make asynchronous commit safe, so it is the default; who writes without them sets it
  * back. */
-struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name)
+struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char *name)
 {
     const struct rcpt_config *config = context->config;
     return (struct rcpt_pg_settings){
@@ -145,6 +145,7 @@ struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const
         .schema = config->postgres.schema,
         .outage = context->database,
         .synchronous_commit = false,
+        .lineage = &context->lineage,
         .lock_timeout_ms = (int)config->postgres.lock_timeout_ms,
         .statement_timeout_ms = (int)config->postgres.statement_timeout_ms,
         .connect_timeout_ms = (int)config->postgres.connect_timeout_ms,

@@ -55,6 +55,8 @@ struct app_context {
     struct rcpt_metrics *metrics;
     struct rcpt_tracer *tracer; /* NULL: nothing is traced */
     struct app_host host;
+    struct rcpt_pg_lineage lineage; /* of the database */
+    bool recalled; /* the lineage has what Kafka remembers: nothing is read or written before */
     struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
     struct app_ticker *tickers;
     struct app_places *places; /* of all readers (places.h) */
@@ -106,7 +108,7 @@ void app_closed(struct app_context *context);
 void app_close_handle(struct app_context *context, uv_handle_t *handle);
 
 /* Settings that all connections share; context, callbacks and statements are the caller's. */
-struct rcpt_pg_settings app_pg_settings(const struct app_context *context, const char *name);
+struct rcpt_pg_settings app_pg_settings(struct app_context *context, const char *name);
 
 /* ---- process.c ---- */
 /* Records are allocated by librdkafka's threads and freed by ours, of all sizes: few arenas and a

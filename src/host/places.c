@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define EVERY_MS   5000
+#define SOON_MS    1000  /* while nothing may begin before the answer */
 #define STALE_MS   15000 /* what is older is not known any more */
 #define UNOWNED_MS 7000  /* a partition without a receiptd for so long is a reason */
 
@@ -145,6 +146,18 @@ static void take(struct app_places *places, const struct rcpt_kafka_survey *surv
     places->surveyed_ms = now_of(places);
 }
 
+/* What the members of the group have noted beside its offsets. */
+static void recall(struct app_places *places)
+{
+    struct app_context *context = places->settings.context;
+    struct rcpt_pg_server server;
+    for (size_t index = 0; index < places->survey.count; index++)
+        if (places->survey.places[index].note != NULL &&
+            rcpt_pg_server_read(places->survey.places[index].note, &server))
+            rcpt_pg_lineage_add(&context->lineage, server);
+    context->recalled |= places->survey.notes_are_known && places->settings.remembers;
+}
+
 static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
 {
     struct app_places *places = context;
@@ -155,6 +168,7 @@ static void on_survey(void *context, const struct rcpt_kafka_survey *survey)
         rcpt_log_debug("app", "%s: not all of the topics' places can be read: %s",
                        places->settings.reader, survey->error.text);
     take(places, survey);
+    recall(places);
     judge_owners(places);
     ask_positions(places);
 }
@@ -165,7 +179,8 @@ void app_places_tick(struct app_places *places)
         app_is_stopping(places->settings.context) || now_of(places) < places->survey_at_ms)
         return;
     places->surveying = true;
-    places->survey_at_ms = now_of(places) + EVERY_MS;
+    places->survey_at_ms =
+        now_of(places) + (places->settings.context->recalled ? EVERY_MS : SOON_MS);
     rcpt_kafka_survey(*places->settings.kafka, on_survey, places);
 }
 

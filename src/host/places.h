@@ -19,6 +19,7 @@ struct app_places_settings {
     const char *reader;        /* "receipts", "folds", "actions": for people and metrics */
     struct rcpt_kafka **kafka; /* NULL behind it: there is no consumer now */
     struct rcpt_asker *asker;
+    bool remembers;        /* its group's offsets carry notes of the database */
     const char *statement; /* topics, partitions → the position of each, or NULL */
 };
 

@@ -232,28 +232,42 @@ void rcpt_kafka_stop_polling(struct rcpt_kafka *kafka)
 }
 
 /* Advisory commits keep the configured interval, and pause while an assignment is held. */
-static bool may_commit(const struct rcpt_kafka *kafka)
+static bool may_commit(const struct rcpt_kafka *kafka, const char *note)
 {
     return kafka->handle != NULL && kafka->life == LIFE_OPEN && kafka->held == NULL &&
            !kafka->health.fatal &&
-           rcpt_kafka_now_ms(kafka) - kafka->committed_at_ms >= kafka->settings.commit_interval_ms;
+           (strcmp(kafka->committed_note, note) != 0 ||
+            rcpt_kafka_now_ms(kafka) - kafka->committed_at_ms >=
+                kafka->settings.commit_interval_ms);
+}
+
+/* librdkafka frees the note with the list. */
+static void add_offset(rd_kafka_topic_partition_list_t *list,
+                       const struct rcpt_kafka_partition *partition, const char *note)
+{
+    rd_kafka_topic_partition_t *entry =
+        rd_kafka_topic_partition_list_add(list, partition->topic, partition->partition);
+    entry->offset = partition->offset;
+    entry->metadata_size = strlen(note);
+    entry->metadata = entry->metadata_size > 0 ? rcpt_strdup(note) : NULL;
 }
 
 /* Partitions that have been revoked since are left out: their offsets are another member's
  * business. */
 void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
-                       size_t count)
+                       size_t count, const char *note)
 {
-    if (!may_commit(kafka))
+    note = note != NULL ? note : "";
+    if (!may_commit(kafka, note))
         return;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)count);
     for (size_t i = 0; i < count; i++)
         if (partitions[i].offset >= 0 &&
             rcpt_kafka_find(kafka, partitions[i].topic, partitions[i].partition) != NULL)
-            rd_kafka_topic_partition_list_add(list, partitions[i].topic, partitions[i].partition)
-                ->offset = partitions[i].offset;
+            add_offset(list, &partitions[i], note);
     if (list->cnt > 0) {
         kafka->committed_at_ms = rcpt_kafka_now_ms(kafka);
+        snprintf(kafka->committed_note, sizeof(kafka->committed_note), "%s", note);
         /* For lag tools only; the next one makes up for a failure. */
         (void)rd_kafka_commit(kafka->handle, list, 1);
     }

@@ -140,10 +140,10 @@ void rcpt_kafka_reassign(struct rcpt_kafka *kafka, const char *topic, int32_t nu
                          int64_t offset);
 /* The owner takes records again, or needs a round: polls soon. */
 void rcpt_kafka_kick(struct rcpt_kafka *kafka);
-/* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms; offset = next to
- * read. */
+/* Advisory commit, asynchronous, errors ignored; at most every commit_interval_ms, or when the note,
+ * which stands beside each offset, is another one; offset = next to read. NULL: no note. */
 void rcpt_kafka_commit(struct rcpt_kafka *kafka, const struct rcpt_kafka_partition *partitions,
-                       size_t count);
+                       size_t count, const char *note);
 /* High watermark as of the last fetch, -1 if unknown; for lag. */
 int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, int32_t partition);
 /* Stops polling messages; rebalances go on. */

@@ -134,6 +134,7 @@ struct rcpt_kafka {
 
     struct health health;
     int64_t committed_at_ms;
+    char committed_note[128];
     bool subscribe_requested;
     bool polling;
     enum { LIFE_OPEN, LIFE_CLOSE_ASKED, LIFE_LEAVING, LIFE_DESTROYING, LIFE_ENDING } life;

@@ -43,6 +43,8 @@ static const struct refusal refusals[] = {
     {"group.instance.id", "it has a key of its own", "set kafka.instance_id"},
     {"queued.max.messages.kbytes", "it is computed from the byte budget and the partitions",
      "set kafka.fetch_budget"},
+    {"queued.min.messages", "it is computed from the byte budget and the partitions",
+     "set kafka.fetch_budget"},
     {"enable.auto.commit", position_reason, position_hint},
     {"auto.commit.enable", position_reason, position_hint},
     {"auto.commit.interval.ms", position_reason, "set kafka.commit_interval"},

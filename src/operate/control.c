@@ -122,8 +122,7 @@ static void answer(struct client *client, bool json, int exit_code, const char *
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     if (json) {
         struct rcpt_json writer;
         rcpt_json_init(&writer, out);
@@ -149,8 +148,7 @@ static void answer_page(const struct request *request, void (*print)(const struc
     struct rcpt_json json;
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     rcpt_json_init(&json, out);
     if (request->json) {
         write(request->control->settings.status, &json);

@@ -42,8 +42,7 @@ static bool write_started(void *context, struct rcpt_json *json)
     const char *reasons[APP_MOST_REASONS];
     unsigned count = app->was_ready ? 0 : app_reasons(app, reasons);
     rcpt_json_begin_object(json);
-    rcpt_json_key(json, "started");
-    rcpt_json_bool(json, app->was_ready);
+    rcpt_json_put_bool(json, "started", app->was_ready);
     rcpt_json_key(json, "reasons");
     rcpt_json_begin_array(json);
     for (unsigned index = 0; index < count; index++)
@@ -59,10 +58,8 @@ static bool write_live(void *context, struct rcpt_json *json)
     const struct measure *measure = ((const struct endpoints *)context)->settings.measure;
     bool turns = measure_turns(measure), works = measure_works(measure);
     rcpt_json_begin_object(json);
-    rcpt_json_key(json, "loop");
-    rcpt_json_bool(json, turns);
-    rcpt_json_key(json, "progress");
-    rcpt_json_bool(json, works);
+    rcpt_json_put_bool(json, "loop", turns);
+    rcpt_json_put_bool(json, "progress", works);
     rcpt_json_end_object(json);
     return turns && works;
 }

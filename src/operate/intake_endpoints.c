@@ -38,24 +38,6 @@ static char *write_metrics(void *context, enum rcpt_metrics_format format, size_
 
 /* ---- health and status ---- */
 
-static void put_bool(struct rcpt_json *json, const char *key, bool value)
-{
-    rcpt_json_key(json, key);
-    rcpt_json_bool(json, value);
-}
-
-static void put_text(struct rcpt_json *json, const char *key, const char *value)
-{
-    rcpt_json_key(json, key);
-    rcpt_json_text(json, value);
-}
-
-static void put_number(struct rcpt_json *json, const char *key, uint64_t value)
-{
-    rcpt_json_key(json, key);
-    rcpt_json_int(json, (int64_t)value);
-}
-
 /* At most one reason, that of the intake. */
 static void put_reasons(struct rcpt_json *json, const struct intake_endpoints *endpoints)
 {
@@ -70,15 +52,16 @@ static void put_reasons(struct rcpt_json *json, const struct intake_endpoints *e
 static void put_account(struct rcpt_json *json, const struct rcpt_intake_stats *stats)
 {
     rcpt_json_begin_object(json);
-    put_text(json, "account", stats->account);
-    put_text(json, "gateway", stats->gateway);
-    put_number(json, "requests", stats->requests);
-    put_number(json, "events", stats->events);
-    put_number(json, "unmapped", stats->drops[RCPT_INTAKE_UNMAPPED]);
-    put_text(json, "last_unmapped_status", stats->unmapped_sample);
-    put_number(json, "refused_signatures",
-               stats->verdicts[RCPT_INTAKE_MISSING] + stats->verdicts[RCPT_INTAKE_BAD] +
-                   stats->verdicts[RCPT_INTAKE_STALE]);
+    rcpt_json_put_text(json, "account", stats->account);
+    rcpt_json_put_text(json, "gateway", stats->gateway);
+    rcpt_json_put_int(json, "requests", (int64_t)stats->requests);
+    rcpt_json_put_int(json, "events", (int64_t)stats->events);
+    rcpt_json_put_int(json, "unmapped", (int64_t)stats->drops[RCPT_INTAKE_UNMAPPED]);
+    rcpt_json_put_text(json, "last_unmapped_status", stats->unmapped_sample);
+    rcpt_json_put_int(json, "refused_signatures",
+                      (int64_t)(stats->verdicts[RCPT_INTAKE_MISSING] +
+                                stats->verdicts[RCPT_INTAKE_BAD] +
+                                stats->verdicts[RCPT_INTAKE_STALE]));
     rcpt_json_end_object(json);
 }
 
@@ -86,7 +69,7 @@ static bool write_live(void *context, struct rcpt_json *json)
 {
     (void)context; /* an answer shows that the loop turns */
     rcpt_json_begin_object(json);
-    put_bool(json, "loop", true);
+    rcpt_json_put_bool(json, "loop", true);
     rcpt_json_end_object(json);
     return true;
 }
@@ -96,7 +79,7 @@ static bool write_ready(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
     rcpt_json_begin_object(json);
-    put_bool(json, "ready", endpoints->ready);
+    rcpt_json_put_bool(json, "ready", endpoints->ready);
     put_reasons(json, endpoints);
     rcpt_json_end_object(json);
     return endpoints->ready;
@@ -107,7 +90,7 @@ static bool write_started(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
     rcpt_json_begin_object(json);
-    put_bool(json, "started", endpoints->was_ready);
+    rcpt_json_put_bool(json, "started", endpoints->was_ready);
     put_reasons(json, endpoints);
     rcpt_json_end_object(json);
     return endpoints->was_ready;
@@ -118,10 +101,10 @@ static bool write_status(void *context, struct rcpt_json *json)
 {
     const struct intake_endpoints *endpoints = context;
     rcpt_json_begin_object(json);
-    put_text(json, "version", RCPT_VERSION);
-    put_text(json, "librdkafka", rcpt_kafka_version());
-    put_text(json, "config_hash", endpoints->config_hash);
-    put_bool(json, "ready", endpoints->ready);
+    rcpt_json_put_text(json, "version", RCPT_VERSION);
+    rcpt_json_put_text(json, "librdkafka", rcpt_kafka_version());
+    rcpt_json_put_text(json, "config_hash", endpoints->config_hash);
+    rcpt_json_put_bool(json, "ready", endpoints->ready);
     put_reasons(json, endpoints);
     rcpt_json_key(json, "accounts");
     rcpt_json_begin_array(json);

@@ -17,8 +17,7 @@ static void answer_json(const struct pages *pages, struct rcpt_http_request *req
     struct rcpt_json json;
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     rcpt_json_init(&json, out);
     bool good = write(pages->context, &json);
     fputc('\n', out);

@@ -5,22 +5,6 @@
 
 #include "host/places.h"
 
-static void text(struct rcpt_json *json, const char *name, const char *value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, value);
-}
-
-/* null: not known. */
-static void number(struct rcpt_json *json, const char *name, int64_t value)
-{
-    rcpt_json_key(json, name);
-    if (value >= 0)
-        rcpt_json_int(json, value);
-    else
-        rcpt_json_null(json);
-}
-
 /* Names are part of the JSON. */
 static const char *owner_name(enum rcpt_kafka_owner owner)
 {
@@ -34,15 +18,15 @@ static const char *owner_name(enum rcpt_kafka_owner owner)
 static void write_place(struct rcpt_json *json, const char *reader, const struct app_place *place)
 {
     rcpt_json_begin_object(json);
-    text(json, "reader", reader);
-    text(json, "topic", place->topic);
-    number(json, "partition", place->partition);
-    text(json, "owner", owner_name(place->owner));
-    text(json, "member", place->member);
-    number(json, "position", place->position);
-    number(json, "begins", place->low);
-    number(json, "ends", place->high);
-    number(json, "lag_records", place->lag);
+    rcpt_json_put_text(json, "reader", reader);
+    rcpt_json_put_text(json, "topic", place->topic);
+    rcpt_json_put_known(json, "partition", place->partition);
+    rcpt_json_put_text(json, "owner", owner_name(place->owner));
+    rcpt_json_put_text(json, "member", place->member);
+    rcpt_json_put_known(json, "position", place->position);
+    rcpt_json_put_known(json, "begins", place->low);
+    rcpt_json_put_known(json, "ends", place->high);
+    rcpt_json_put_known(json, "lag_records", place->lag);
     rcpt_json_end_object(json);
 }
 

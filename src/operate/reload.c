@@ -153,8 +153,7 @@ static void finish(struct attempt *attempt)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     bool good = take_over(attempt, out);
     RCPT_ASSERT(fclose(out) == 0);
     rcpt_metrics_add(attempt->reload->settings.context->metrics, RCPT_METRIC_RELOADS,

@@ -17,39 +17,11 @@ struct status {
     struct app_context *context;
     const struct receipts *receipts;
     const struct measure *measure;
+    const struct actions *actions;
     uint64_t last_events, last_ns;       /* committed by the last status line, for its rate */
     struct rcpt_engine_stats last_stats; /* of the last line of the log */
     uv_timer_t timer;                    /* of the next one */
 };
-
-/* Short names for the members of the JSON; each writes a key and its value. */
-static void text(struct rcpt_json *json, const char *name, const char *value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, value);
-}
-
-static void number(struct rcpt_json *json, const char *name, int64_t value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_int(json, value);
-}
-
-/* null: not known. */
-static void number_or_null(struct rcpt_json *json, const char *name, int64_t value)
-{
-    rcpt_json_key(json, name);
-    if (value >= 0)
-        rcpt_json_int(json, value);
-    else
-        rcpt_json_null(json);
-}
-
-static void flag(struct rcpt_json *json, const char *name, bool value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_bool(json, value);
-}
 
 /* RFC 3339 in UTC; null for 0. Seconds are enough, and sort as text. */
 static void instant(struct rcpt_json *json, const char *name, int64_t ms)
@@ -59,7 +31,7 @@ static void instant(struct rcpt_json *json, const char *name, int64_t ms)
     struct tm parts;
     gmtime_r(&seconds, &parts);
     strftime(shown, sizeof(shown), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    text(json, name, ms > 0 ? shown : NULL);
+    rcpt_json_put_text(json, name, ms > 0 ? shown : NULL);
 }
 
 /* Names are part of the JSON. */
@@ -78,7 +50,7 @@ void status_write_readiness(const struct status *status, struct rcpt_json *json)
     const char *reasons[APP_MOST_REASONS];
     unsigned count = app_reasons(status->context, reasons);
     rcpt_json_begin_object(json);
-    flag(json, "ready", count == 0);
+    rcpt_json_put_bool(json, "ready", count == 0);
     rcpt_json_key(json, "reasons");
     rcpt_json_begin_array(json);
     for (unsigned index = 0; index < count; index++)
@@ -95,10 +67,10 @@ static void write_versions(struct rcpt_json *json)
     char libpq[16];
     rcpt_json_key(json, "versions");
     rcpt_json_begin_object(json);
-    text(json, "receiptd", RCPT_VERSION);
-    text(json, "librdkafka", rcpt_kafka_version());
-    text(json, "libpq", rcpt_session_libpq_version(libpq));
-    text(json, "libuv", uv_version_string());
+    rcpt_json_put_text(json, "receiptd", RCPT_VERSION);
+    rcpt_json_put_text(json, "librdkafka", rcpt_kafka_version());
+    rcpt_json_put_text(json, "libpq", rcpt_session_libpq_version(libpq));
+    rcpt_json_put_text(json, "libuv", uv_version_string());
     rcpt_json_end_object(json);
 }
 
@@ -109,10 +81,10 @@ static void write_config(const struct status *status, struct rcpt_json *json)
     rcpt_config_hash(status->context->config, hash);
     rcpt_json_key(json, "config");
     rcpt_json_begin_object(json);
-    text(json, "path", status->context->config_path);
-    text(json, "hash", hash);
+    rcpt_json_put_text(json, "path", status->context->config_path);
+    rcpt_json_put_text(json, "hash", hash);
     instant(json, "loaded_at", status->context->loaded_ms);
-    text(json, "ladder", rcpt_ladder_hash(status->context->config->ladder));
+    rcpt_json_put_text(json, "ladder", rcpt_ladder_hash(status->context->config->ladder));
     rcpt_json_end_object(json);
 }
 
@@ -122,10 +94,12 @@ static void write_partition(const struct status *status, struct rcpt_json *json,
     struct rcpt_engine_partition_view view =
         rcpt_engine_view_partition(receipts_engine(status->receipts), slot);
     rcpt_json_begin_object(json);
-    text(json, "topic", rcpt_engine_slot_topic(receipts_engine(status->receipts), slot));
-    number(json, "partition", rcpt_engine_slot_partition(receipts_engine(status->receipts), slot));
-    number(json, "position", view.committed);
-    number_or_null(json, "lag_records", receipts_partition_lag(status->receipts, slot));
+    rcpt_json_put_text(json, "topic",
+                       rcpt_engine_slot_topic(receipts_engine(status->receipts), slot));
+    rcpt_json_put_int(json, "partition",
+                      rcpt_engine_slot_partition(receipts_engine(status->receipts), slot));
+    rcpt_json_put_int(json, "position", view.committed);
+    rcpt_json_put_known(json, "lag_records", receipts_partition_lag(status->receipts, slot));
     instant(json, "oldest_unapplied_at", view.oldest_ms);
     rcpt_json_end_object(json);
 }
@@ -135,7 +109,7 @@ static void write_assignment(const struct status *status, struct rcpt_json *json
 {
     rcpt_json_key(json, "assignment");
     rcpt_json_begin_object(json);
-    text(json, "state", receipts_look(status->receipts).assignment_state);
+    rcpt_json_put_text(json, "state", receipts_look(status->receipts).assignment_state);
     rcpt_json_key(json, "partitions");
     rcpt_json_begin_array(json);
     for (uint32_t slot = 0; slot < rcpt_engine_slot_count(receipts_engine(status->receipts));
@@ -155,10 +129,11 @@ static void write_connections(const struct status *status, struct rcpt_json *jso
     rcpt_json_begin_array(json);
     for (unsigned index = 0; receipts_view_connection(status->receipts, index, &view); index++) {
         rcpt_json_begin_object(json);
-        text(json, "name", view.name);
-        flag(json, "up", view.up);
-        number(json, "backend_pid", view.up ? rcpt_pg_backend_pid(view.pg) : 0);
-        number(json, "server_version", view.up ? rcpt_pg_identity(view.pg).server_version : 0);
+        rcpt_json_put_text(json, "name", view.name);
+        rcpt_json_put_bool(json, "up", view.up);
+        rcpt_json_put_int(json, "backend_pid", view.up ? rcpt_pg_backend_pid(view.pg) : 0);
+        rcpt_json_put_int(json, "server_version",
+                          view.up ? rcpt_pg_identity(view.pg).server_version : 0);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
@@ -169,9 +144,9 @@ static void write_kafka(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_key(json, "kafka");
     rcpt_json_begin_object(json);
-    text(json, "cluster", receipts_look(status->receipts).cluster_id);
-    text(json, "group", status->context->config->kafka.group);
-    flag(json, "healthy", receipts_look(status->receipts).kafka_is_healthy);
+    rcpt_json_put_text(json, "cluster", receipts_look(status->receipts).cluster_id);
+    rcpt_json_put_text(json, "group", status->context->config->kafka.group);
+    rcpt_json_put_bool(json, "healthy", receipts_look(status->receipts).kafka_is_healthy);
     rcpt_json_end_object(json);
 }
 
@@ -182,19 +157,19 @@ static void write_counts(const struct status *status, struct rcpt_json *json)
         rcpt_engine_get_stats(receipts_engine(status->receipts));
     rcpt_json_key(json, "since_start");
     rcpt_json_begin_object(json);
-    number(json, "records_received", (int64_t)stats->records);
-    number(json, "events_committed", (int64_t)stats->events_committed);
-    number(json, "batches", (int64_t)stats->batches);
-    number(json, "messages_changed", (int64_t)stats->messages_changed);
-    number(json, "events_parked", (int64_t)stats->events_parked);
-    number(json, "events_woken", (int64_t)stats->events_woken);
-    number(json, "dead_letters", (int64_t)stats->letters_committed);
-    number(json, "fence_conflicts", (int64_t)stats->fenced);
-    number(json, "exclusivity_conflicts", (int64_t)stats->contended);
-    number(json, "retries", (int64_t)stats->retries);
-    number(json, "answers_lost", (int64_t)stats->unknown);
-    number(json, "rewinds", (int64_t)stats->rewinds);
-    number(json, "evictions", (int64_t)receipts_look(status->receipts).evictions);
+    rcpt_json_put_int(json, "records_received", (int64_t)stats->records);
+    rcpt_json_put_int(json, "events_committed", (int64_t)stats->events_committed);
+    rcpt_json_put_int(json, "batches", (int64_t)stats->batches);
+    rcpt_json_put_int(json, "messages_changed", (int64_t)stats->messages_changed);
+    rcpt_json_put_int(json, "events_parked", (int64_t)stats->events_parked);
+    rcpt_json_put_int(json, "events_woken", (int64_t)stats->events_woken);
+    rcpt_json_put_int(json, "dead_letters", (int64_t)stats->letters_committed);
+    rcpt_json_put_int(json, "fence_conflicts", (int64_t)stats->fenced);
+    rcpt_json_put_int(json, "exclusivity_conflicts", (int64_t)stats->contended);
+    rcpt_json_put_int(json, "retries", (int64_t)stats->retries);
+    rcpt_json_put_int(json, "answers_lost", (int64_t)stats->unknown);
+    rcpt_json_put_int(json, "rewinds", (int64_t)stats->rewinds);
+    rcpt_json_put_int(json, "evictions", (int64_t)receipts_look(status->receipts).evictions);
     rcpt_json_end_object(json);
 }
 
@@ -208,9 +183,9 @@ static void write_errors(struct rcpt_json *json)
     for (size_t index = 0; index < count; index++) {
         rcpt_json_begin_object(json);
         instant(json, "at", entries[index].time_ms);
-        text(json, "level", rcpt_log_level_name(entries[index].level));
-        text(json, "component", entries[index].component);
-        text(json, "text", entries[index].text);
+        rcpt_json_put_text(json, "level", rcpt_log_level_name(entries[index].level));
+        rcpt_json_put_text(json, "component", entries[index].component);
+        rcpt_json_put_text(json, "text", entries[index].text);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
@@ -224,13 +199,13 @@ void status_write_lanes(const struct status *status, struct rcpt_json *json)
         struct rcpt_engine_lane_view view =
             rcpt_engine_view_lane(receipts_engine(status->receipts), lane);
         rcpt_json_begin_object(json);
-        number(json, "lane", lane);
-        number(json, "connection", view.connection);
-        text(json, "state", view.state);
-        number(json, "records", view.records);
-        number(json, "in_flight", view.in_flight);
-        number(json, "batch", (int64_t)view.batch);
-        number(json, "fence_conflicts", view.fences);
+        rcpt_json_put_int(json, "lane", lane);
+        rcpt_json_put_int(json, "connection", view.connection);
+        rcpt_json_put_text(json, "state", view.state);
+        rcpt_json_put_int(json, "records", view.records);
+        rcpt_json_put_int(json, "in_flight", view.in_flight);
+        rcpt_json_put_int(json, "batch", (int64_t)view.batch);
+        rcpt_json_put_int(json, "fence_conflicts", view.fences);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
@@ -241,25 +216,29 @@ void status_write(const struct status *status, struct rcpt_json *json)
 {
     rcpt_json_begin_object(json);
     write_versions(json);
-    text(json, "instance", status->context->instance);
-    number(json, "pid", getpid());
+    rcpt_json_put_text(json, "instance", status->context->instance);
+    rcpt_json_put_int(json, "pid", getpid());
     instant(json, "started_at", status->context->started_ms);
     write_config(status, json);
     rcpt_json_key(json, "readiness");
     status_write_readiness(status, json);
-    text(json, "hold", hold_name(receipts_hold(status->receipts)));
-    flag(json, "halted", status->context->halted > 0);
-    flag(json, "stopping", app_is_stopping(status->context));
+    rcpt_json_put_text(json, "hold", hold_name(receipts_hold(status->receipts)));
+    rcpt_json_put_bool(json, "halted", status->context->halted > 0);
+    rcpt_json_put_bool(json, "stopping", app_is_stopping(status->context));
     write_kafka(status, json);
     write_assignment(status, json);
     places_write(status->context, json);
     rcpt_json_key(json, "lanes");
     status_write_lanes(status, json);
     write_connections(status, json);
-    number(json, "queue_bytes", (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
-    number(json, "parked", receipts_look(status->receipts).parked_rows);
-    number(json, "parked_for_alias", receipts_look(status->receipts).parked_for_alias);
+    rcpt_json_put_int(json, "queue_bytes",
+                      (int64_t)rcpt_engine_bytes(receipts_engine(status->receipts)));
+    rcpt_json_put_int(json, "parked", receipts_look(status->receipts).parked_rows);
+    rcpt_json_put_int(json, "parked_for_alias",
+                      receipts_look(status->receipts).parked_for_alias);
     instant(json, "last_commit_at", measure_last_commit_ms(status->measure));
+    rcpt_json_key(json, "actions");
+    actions_write(status->actions, json);
     write_counts(status, json);
     write_errors(json);
     rcpt_json_end_object(json);
@@ -345,6 +324,7 @@ void status_print(const struct status *status, FILE *out)
     struct receipts_view view = receipts_look(status->receipts);
     fprintf(out, "parked          %" PRId64 ", %" PRId64 " of them for an alias\n",
             view.parked_rows, view.parked_for_alias);
+    actions_print(status->actions, out);
 }
 
 /* One row per lane, for `receiptd ctl lanes`. */
@@ -421,12 +401,13 @@ void status_apply_config(struct status *status)
 
 /* The line of the log begins with the process, also while it is not ready. */
 struct status *status_new(struct app_context *context, const struct receipts *receipts,
-                          const struct measure *measure)
+                          const struct measure *measure, const struct actions *actions)
 {
     struct status *status = rcpt_calloc(1, sizeof(*status));
     status->context = context;
     status->receipts = receipts;
     status->measure = measure;
+    status->actions = actions;
     uv_timer_init(context->loop, &status->timer);
     status->timer.data = status;
     status_apply_config(status);

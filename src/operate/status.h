@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "actions/actions.h"
 #include "base/json.h"
 #include "measure.h"
 #include "supervisor.h"
@@ -12,7 +13,7 @@
 struct status;
 
 struct status *status_new(struct app_context *context, const struct receipts *receipts,
-                          const struct measure *measure);
+                          const struct measure *measure, const struct actions *actions);
 void status_free(struct status *status);
 
 /* {"ready":…,"reasons":[…]} */

@@ -13,8 +13,7 @@
 void rcpt_array_text_init(struct rcpt_array_text *array)
 {
     memset(array, 0, sizeof(*array));
-    array->out = open_memstream(&array->text, &array->size);
-    RCPT_ASSERT(array->out != NULL);
+    array->out = rcpt_open_memory(&array->text, &array->size);
     fputc('{', array->out);
 }
 

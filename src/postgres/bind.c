@@ -230,8 +230,7 @@ char *rcpt_pg_bind(const char *sql, const struct rcpt_pg_binding *bindings, size
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     struct binder binder = {.bindings = bindings, .count = count, .out = out, .error = error};
     bool good = bind_all(&binder, sql);
     RCPT_ASSERT(fclose(out) == 0);

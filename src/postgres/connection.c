@@ -418,6 +418,7 @@ struct rcpt_pg *rcpt_pg_new(const struct rcpt_pg_settings *settings)
     pg->settings.instance = rcpt_strdup(settings->instance);
     pg->settings.dsn = rcpt_strdup(settings->dsn);
     pg->settings.schema = rcpt_strdup(settings->schema);
+    pg->settings.lineage = settings->lineage != NULL ? settings->lineage : &pg->own_lineage;
     for (size_t index = 0; index < settings->statement_count; index++)
         pg->check_count += settings->statements[index].must_use_index_on != NULL;
     pg->parameter_counts = rcpt_calloc(pg->check_count + 1, sizeof(*pg->parameter_counts));
@@ -452,11 +453,6 @@ int rcpt_pg_backend_pid(const struct rcpt_pg *pg)
     return pg->backend_pid;
 }
 
-struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg)
-{
-    return pg->identity;
-}
-
 /* libpq sends full blocks as it goes, so the server may begin before the Sync is written. Nothing
  * comes in between, and the wide send buffer takes the whole batch without waiting: the gap is the
  * time of these few calls. */
@@ -482,7 +478,7 @@ void rcpt_pg_submit(struct rcpt_pg *pg, const struct rcpt_pg_query *queries, siz
     if (rcpt_submissions_is_empty(&pg->submissions))
         pg->heard_at_ms = now_ms(pg);
     rcpt_submissions_push(&pg->submissions, query_count, on_result, context);
-    if (pg->state != RCPT_PG_READY)
+    if (pg->state != RCPT_PG_READY || !rcpt_setup_is_accepted(pg))
         return;
     if (send_batch(pg, queries, query_count))
         rcpt_pg_settle(pg);

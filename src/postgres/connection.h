@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "base/outage.h"
+#include "lineage.h"
 #include "sqlstate.h"
 
 struct rcpt_pg;
@@ -64,6 +65,8 @@ struct rcpt_pg_settings {
     const struct rcpt_pg_statement
         *statements; /* prepared on every connect, in order; borrowed for life */
     size_t statement_count;
+    /* Shared by all connections to the same data; NULL: one of its own. Borrowed for life. */
+    struct rcpt_pg_lineage *lineage;
     struct rcpt_outage *outage; /* shared by connections to one server; NULL: its own */
     void *context;
     /* Connected, session set up, statements prepared, plans checked, server identity accepted. */

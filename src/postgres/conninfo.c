@@ -254,8 +254,7 @@ static void set_options(struct rcpt_conninfo *info, const struct rcpt_pg_setting
     struct rcpt_session_setting session[RCPT_SESSION_SETTINGS];
     size_t count = rcpt_conninfo_session(settings, stable_plans, session), size;
     char *text = NULL;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     fputs(from_user != NULL ? from_user : "", out);
     for (size_t index = 0; index < count; index++) {
         fprintf(out, " -c %s=", session[index].name);

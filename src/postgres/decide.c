@@ -56,11 +56,15 @@ static const struct {
     {"57014", "the statement took too long: see postgres.statement_timeout and the server's load"},
 };
 
-/* What libpq and the server say about TLS; the first that is part of the message counts. */
+/* What libpq and the server say where a code does not tell causes apart; the first that is part of
+ * the message counts. */
 static const struct {
     const char *part;
     const char *hint;
 } message_hints[] = {
+    {"by row-level security policy",
+     "a policy would hide rows: give the owner of the view message_inbox (of an own inbox: this "
+     "role) BYPASSRLS, or take back ENABLE or FORCE ROW LEVEL SECURITY"},
     {"certificate verify failed",
      "the server's certificate is not signed by what sslrootcert in postgres.dsn names: check that "
      "file, and who answers at this address"},

@@ -41,7 +41,7 @@ void rcpt_failure_of_result(const PGresult *result, struct rcpt_error *error)
         return;
     }
     rcpt_error_set(error, rcpt_pg_decide(code), code, "%s", primary != NULL ? primary : "");
-    rcpt_error_hint(error, "%s", rcpt_pg_hint(code));
+    rcpt_error_hint(error, "%s", rcpt_pg_hint_of_message(code, error->text));
     if (strncmp(code, "22", 2) == 0)
         mask_quoted(error->text);
 }

@@ -105,8 +105,7 @@ static char *compose(const struct source *source, const struct composition *comp
     RCPT_ASSERT(file_size > 0 && (size_t)file_size < sizeof(file));
     const struct piece whole[] = {{file, ALWAYS}, {NULL, 0}};
     const struct piece *piece = source->pieces != NULL ? source->pieces : whole;
-    FILE *out = open_memstream(&text, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &size);
     for (; piece->file != NULL; piece++)
         write_piece(out, piece, composition);
     RCPT_ASSERT(fclose(out) == 0);

@@ -51,11 +51,15 @@ struct rcpt_pg {
     int backend_pid;
 
     struct rcpt_submissions submissions;
-    uint64_t heard_at_ms;             /* last sign of life, or when the oldest submit was sent */
-    size_t check_count;               /* statements that must use an index … */
-    int *parameter_counts;            /* … and how many parameters each of them takes */
-    bool plans_are_small;             /* chosen for a table next to empty: check again */
-    struct rcpt_pg_identity identity; /* remembered over reconnects */
+    uint64_t heard_at_ms;               /* last sign of life, or when the oldest submit was sent */
+    size_t check_count;                 /* statements that must use an index … */
+    int *parameter_counts;              /* … and how many parameters each of them takes */
+    bool plans_are_small;               /* chosen for a table next to empty: check again */
+    struct rcpt_pg_identity identity;   /* of the server that was accepted last */
+    struct rcpt_pg_identity found;      /* of the one that it is connecting to */
+    struct rcpt_pg_lineage own_lineage; /* where the settings name none */
+    struct rcpt_pg_lineage accepted;    /* servers that this database may follow */
+    unsigned judged;                    /* changes of the lineage when it was compared last */
 
     struct rcpt_error failure;    /* why it is LOSING */
     struct rcpt_error last_words; /* a FATAL that the server sent unasked; code "" if none */
@@ -92,5 +96,7 @@ void rcpt_connect_note_up(struct rcpt_pg *pg);
 /* setup.c */
 void rcpt_setup_begin(struct rcpt_pg *pg);
 void rcpt_setup_recheck_plans(struct rcpt_pg *pg);
+/* False after failing the connection: the lineage has learnt since that this is not the server. */
+RCPT_MUST_CHECK bool rcpt_setup_is_accepted(struct rcpt_pg *pg);
 
 #endif

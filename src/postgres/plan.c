@@ -132,11 +132,7 @@ void rcpt_plan_refuse(struct rcpt_error *error, const struct rcpt_pg_statement *
         rcpt_error_set(error, RCPT_DECISION_RECONNECT, "RDPLAN",
                        "statement \"%s\" would scan %s sequentially", statement->name,
                        statement->must_use_index_on);
-    rcpt_error_hint(error,
-                    plan == RCPT_PLAN_ABSENT
-                        ? "a row-level security that hides all rows of %s does this: give the role "
-                          "a policy or BYPASSRLS"
-                        : "%s needs an index on the message id; run analyze",
+    rcpt_error_hint(error, "%s needs an index on the message id; run analyze",
                     statement->must_use_index_on);
 }
 

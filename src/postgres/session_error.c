@@ -47,7 +47,7 @@ static void set_error(struct rcpt_error *error, const char *sqlstate, int exit_c
 {
     rcpt_error_set(error, RCPT_DECISION_FATAL, sqlstate, "%s", text);
     error->exit_code = exit_code;
-    rcpt_error_hint(error, "%s", rcpt_pg_hint(sqlstate));
+    rcpt_error_hint(error, "%s", rcpt_pg_hint_of_message(sqlstate, text));
 }
 
 /* 08006, connection failure: libpq gives no code when the connection ends. */

@@ -1,5 +1,5 @@
 /* What happens in a fresh session before it may be used, state SETTING_UP of the machine: settings,
- * the identity of the server (another system or an older timeline is refused), the prepared
+ * the identity of the server (another system or an older timeline is refused, lineage.h), the prepared
  * statements, and their plans (a scan of the inbox is refused). All parts are sent in one go, each
  * with its own Sync. Called by connect.c and, for plans made on an empty table, by connection.c's
  * tick.
@@ -22,6 +22,8 @@ static const char identity_sql[] =
     "SELECT (SELECT system_identifier FROM pg_control_system()),"
     " CASE WHEN pg_is_in_recovery() THEN (SELECT timeline_id FROM pg_control_checkpoint())"
     " ELSE ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int END";
+
+static const char accepted_sql[] = "SELECT system_identifier, timeline FROM database_accepted";
 
 static bool send_sql(struct rcpt_pg *pg, const char *sql, const char *argument)
 {
@@ -46,51 +48,96 @@ static bool is_over(const struct rcpt_pg *pg)
 
 /* ---- who is the server ---- */
 
-/* Another cluster may hold positions of its own, and an older timeline has lost commits: receiptd
- * must write to neither. */
-static void refuse_identity(struct rcpt_pg *pg, const struct rcpt_pg_identity *found)
+struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg)
 {
-    const struct rcpt_pg_identity *known = &pg->identity;
+    return pg->identity;
+}
+
+static struct rcpt_pg_server server_of(const struct rcpt_pg_identity *identity)
+{
+    return (struct rcpt_pg_server){identity->system_identifier, identity->timeline};
+}
+
+/* The next attempt begins with another host of the dsn. */
+static void refuse_server(struct rcpt_pg *pg, struct rcpt_pg_server now,
+                          const struct rcpt_pg_server *before)
+{
     struct rcpt_error error;
-    if (found->system_identifier != known->system_identifier)
+    bool same = now.system_identifier == before->system_identifier;
+    if (same)
         rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDIDENT",
-                       "server has system identifier %" PRIu64 ", but was %" PRIu64,
-                       found->system_identifier, known->system_identifier);
+                       "server is on timeline %" PRId32 ", but was on %" PRId32, now.timeline,
+                       before->timeline);
     else
         rcpt_error_set(&error, RCPT_DECISION_RECONNECT, "RDIDENT",
-                       "server is on timeline %" PRId32 ", but was on %" PRId32, found->timeline,
-                       known->timeline);
-    rcpt_error_hint(
-        &error, "this is another database or an old primary: check postgres.dsn and the fail-over; "
-                "restart receiptd if the change is intended");
+                       "server has system identifier %" PRIu64 ", but was %" PRIu64,
+                       now.system_identifier, before->system_identifier);
+    rcpt_error_hint(&error,
+                    "%s (host %.60s, port %.10s): check postgres.dsn and the fail-over. If it is "
+                    "the right one: receiptd positions accept-database",
+                    same ? "this is an old primary" : "this is another database", PQhost(pg->conn),
+                    PQport(pg->conn));
     rcpt_pg_fail(pg, &error);
 }
 
-/* The first session remembers the identity; later ones are compared with it. A server that hides it
- * is accepted. */
+/* A server that hides its identity is accepted. */
+static bool judge(struct rcpt_pg *pg, const struct rcpt_pg_identity *identity)
+{
+    const struct rcpt_pg_server *before = NULL;
+    if (identity->system_identifier != 0)
+        before =
+            rcpt_pg_lineage_contradiction(pg->settings.lineage, server_of(identity), &pg->accepted);
+    if (before != NULL)
+        refuse_server(pg, server_of(identity), before);
+    else
+        pg->judged = pg->settings.lineage->changes;
+    return before == NULL;
+}
+
+bool rcpt_setup_is_accepted(struct rcpt_pg *pg)
+{
+    return pg->judged == pg->settings.lineage->changes || judge(pg, &pg->identity);
+}
+
+/* Compared when it is known what the database has accepted. */
 static void on_identity(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                         const struct rcpt_error *error)
 {
     struct rcpt_pg *pg = context;
     if (is_over(pg))
         return;
-    struct rcpt_pg_identity found = {.server_version = PQserverVersion(pg->conn)};
+    pg->found = (struct rcpt_pg_identity){.server_version = PQserverVersion(pg->conn)};
     if (error == NULL && row_count == 1) {
         const char *identifier = rcpt_pg_rows_text(rows[0], 0, 0);
-        found.system_identifier = identifier != NULL ? strtoull(identifier, NULL, 10) : 0;
-        found.timeline = (int32_t)rcpt_pg_rows_int(rows[0], 0, 1);
-        bool is_known = pg->identity.system_identifier != 0;
-        if (is_known && (found.system_identifier != pg->identity.system_identifier ||
-                         found.timeline < pg->identity.timeline)) {
-            refuse_identity(pg, &found);
-            return;
-        }
-        pg->identity = found;
+        pg->found.system_identifier = identifier != NULL ? strtoull(identifier, NULL, 10) : 0;
+        pg->found.timeline = (int32_t)rcpt_pg_rows_int(rows[0], 0, 1);
         return;
     }
     rcpt_log_debug("postgres", "connection %s: identity of the server is not readable: %s",
                    pg->settings.name, error != NULL ? error->text : "");
-    pg->identity.server_version = found.server_version;
+}
+
+/* Where the table is not there, nothing was accepted. Standbys have been refused by now: only a
+ * server that can be written to is remembered. */
+static void on_accepted(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
+                        const struct rcpt_error *error)
+{
+    struct rcpt_pg *pg = context;
+    size_t count = error == NULL && row_count == 1 ? rcpt_pg_rows_count(rows[0]) : 0;
+    if (is_over(pg))
+        return;
+    pg->accepted = (struct rcpt_pg_lineage){0};
+    for (size_t row = 0; row < count; row++)
+        rcpt_pg_lineage_add(
+            &pg->accepted,
+            (struct rcpt_pg_server){strtoull(rcpt_pg_rows_text(rows[0], row, 0), NULL, 10),
+                                    (int32_t)rcpt_pg_rows_int(rows[0], row, 1)});
+    if (!judge(pg, &pg->found))
+        return;
+    pg->identity = pg->found;
+    pg->settings.lineage->current = server_of(&pg->identity);
+    rcpt_pg_lineage_add(pg->settings.lineage, pg->settings.lineage->current);
+    pg->judged = pg->settings.lineage->changes;
 }
 
 /* ---- the session ---- */
@@ -128,8 +175,7 @@ static bool send_session(struct rcpt_pg *pg)
 {
     char *sql = NULL;
     size_t size;
-    FILE *out = open_memstream(&sql, &size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&sql, &size);
     fputs("SELECT pg_is_in_recovery()", out);
     add_settings(out, pg);
     RCPT_ASSERT(fclose(out) == 0);
@@ -293,7 +339,9 @@ static bool send_statements(struct rcpt_pg *pg)
 void rcpt_setup_begin(struct rcpt_pg *pg)
 {
     bool sent = send_sql(pg, identity_sql, NULL) && send_sync(pg, 1, on_identity) &&
-                send_session(pg) && send_sync(pg, 1, on_session) && send_statements(pg);
+                send_session(pg) && send_sync(pg, 1, on_session) &&
+                send_sql(pg, accepted_sql, NULL) && send_sync(pg, 1, on_accepted) &&
+                send_statements(pg);
     if (sent)
         rcpt_pg_settle(pg);
     else

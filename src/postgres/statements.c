@@ -34,8 +34,7 @@ static const char *text_of(const char *name)
     for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
         if (strcmp(rcpt_sql_name(index), name) == 0)
             return rcpt_sql(name);
-    FILE *out = open_memstream(&text, &text_size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, &text_size);
     for (size_t index = 0; rcpt_sql_name(index) != NULL; index++)
         if (strncmp(rcpt_sql_name(index), name, size) == 0 && rcpt_sql_name(index)[size] == '/')
             fputs(rcpt_sql(rcpt_sql_name(index)), out);
@@ -68,8 +67,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "partitions_add"}, {.name = "blockers"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
         {.name = "timeline_trim"},  {.name = "ladder_read"},
-        {.name = "folds_left"},     {.name = "row_security"},
-        {.name = "places"},
+        {.name = "folds_left"},     {.name = "places"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");

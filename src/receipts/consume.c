@@ -326,9 +326,16 @@ bool consume_start(struct receipts *receipts, struct rcpt_error *error)
 
 /* ---- advisory commit, lag ---- */
 
-/* Advisory: what is committed in PostgreSQL, for all partitions. */
-static void commit(struct receipts *receipts)
+/* Advisory: what is committed in PostgreSQL, for all partitions; and beside it which server has it, for
+ * the next process. Nothing is committed that this server does not have. */
+void consume_commit(struct receipts *receipts)
 {
+    char note[RCPT_PG_NOTE_BYTES] = "";
+    const struct app_context *context = receipts->context;
+    if (receipts->kafka == NULL || !context->recalled)
+        return;
+    if (context->lineage.current.system_identifier != 0)
+        rcpt_pg_server_write(context->lineage.current, note);
     uint32_t slots = rcpt_engine_slot_count(receipts->engine);
     struct rcpt_kafka_partition *partitions = rcpt_calloc(slots + 1, sizeof(*partitions));
     size_t count = 0;
@@ -339,15 +346,16 @@ static void commit(struct receipts *receipts)
             partition_of(receipts, slot, rcpt_engine_committed(receipts->engine, slot));
     }
     if (count > 0)
-        rcpt_kafka_commit(receipts->kafka, partitions, count);
+        rcpt_kafka_commit(receipts->kafka, partitions, count, note);
+    receipts->noted = context->lineage.changes;
     free(partitions);
 }
 
 static void on_commit_timer(uv_timer_t *timer)
 {
     struct receipts *receipts = timer->data;
-    if (receipts->kafka != NULL && !app_is_stopping(receipts->context))
-        commit(receipts);
+    if (!app_is_stopping(receipts->context))
+        consume_commit(receipts);
 }
 
 /* An interval of 0 switches the advisory commits off. */
@@ -370,7 +378,7 @@ bool consume_close(struct receipts *receipts, int64_t patience_ms)
         return true;
     receipts->kafka_closing = true;
     app_open(receipts->context);
-    commit(receipts);
+    consume_commit(receipts);
     rcpt_kafka_close(receipts->kafka, patience_ms);
     return true;
 }

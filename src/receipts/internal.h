@@ -36,7 +36,6 @@ struct receipts {
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
-    bool row_security;      /* policies may hide messages, and the log says so */
 
     /* consume.c */
     enum receipts_hold hold;
@@ -44,6 +43,7 @@ struct receipts {
     bool joined; /* the group has given partitions, or none, and has taken none since */
     char kafka_reason[APP_REASON_BYTES];
     uv_timer_t commit_timer;
+    unsigned noted; /* changes of the lineage when offsets were committed last */
 
     bool catching_up; /* all partitions are behind: larger batches */
     struct app_burst burst;
@@ -60,6 +60,7 @@ void consume_reassign(void *context, uint32_t slot, int64_t offset);
 int64_t consume_fetched_high(const struct receipts *receipts, uint32_t slot);
 /* Memory may have become free: polls what was left alone. */
 void consume_continue(struct receipts *receipts);
+void consume_commit(struct receipts *receipts);
 bool consume_close(struct receipts *receipts, int64_t patience_ms);
 
 /* ---- catch_up.c ---- */

@@ -269,7 +269,7 @@ static void configure_sender(struct rcpt_lane_sender *sender, const struct rcpt_
 /* Connections of one lane group differ in nothing but their number. */
 static void start_connection(struct lanes *lanes, uint32_t index)
 {
-    const struct app_context *context = lanes->receipts->context;
+    struct app_context *context = lanes->receipts->context;
     const struct rcpt_config *config = context->config;
     struct connection *connection = &lanes->connections[index];
     connection->lanes = lanes;

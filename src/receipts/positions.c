@@ -105,19 +105,6 @@ static struct rcpt_assignment_row *decode_rows(struct receipts *receipts,
     return out;
 }
 
-/* A hidden message is an unknown one to every statement, and nothing else would say why. */
-static void note_row_security(struct receipts *receipts, const char *tables)
-{
-    bool applies = tables != NULL;
-    if (applies && !receipts->row_security)
-        rcpt_log_warn("receipts",
-                      "row-level security of table %s applies to this role: receipts of messages "
-                      "that its policies hide count as unknown; give the view's owner BYPASSRLS, "
-                      "or a policy that shows all rows",
-                      tables);
-    receipts->row_security = applies;
-}
-
 /* The ladder first: with another one, positions mean nothing. */
 static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_count,
                     const struct rcpt_error *error)
@@ -127,8 +114,7 @@ static void on_read(void *context, struct rcpt_pg_rows *const *rows, size_t row_
     free(context);
     if (has_failed(&request, error))
         return;
-    RCPT_ASSERT(row_count == 4);
-    note_row_security(receipts, rcpt_pg_rows_text(rows[3], 0, 0));
+    RCPT_ASSERT(row_count == 3);
     if (!rcpt_assignment_awaits(receipts->assignment, request.serial) ||
         !ladders_check(receipts, rows[2]))
         return;
@@ -163,7 +149,8 @@ static void on_inserted(void *context, struct rcpt_pg_rows *const *rows, size_t 
 static bool may_ask(void *context)
 {
     const struct receipts *receipts = context;
-    return receipts->control.up && subscribers_are_prepared(receipts);
+    return receipts->control.up && receipts->context->recalled &&
+           subscribers_are_prepared(receipts);
 }
 
 /* One topic for each slot, as the statements unnest pairs. */
@@ -184,10 +171,8 @@ static void read_database(void *context, uint32_t serial, const uint32_t *slots,
     struct receipts *receipts = context;
     struct rcpt_pg_encoder *pins = rcpt_pg_encoder_new(), *progress = rcpt_pg_encoder_new(),
                            *ladder = rcpt_pg_encoder_new();
-    struct rcpt_pg_query queries[] = {{.statement = "pins_read"},
-                                      {.statement = "progress_read"},
-                                      {.statement = "ladder_read"},
-                                      {.statement = "row_security"}};
+    struct rcpt_pg_query queries[3] = {
+        {.statement = "pins_read"}, {.statement = "progress_read"}, {.statement = "ladder_read"}};
     put_topics(receipts, pins, slots, count);
     rcpt_pg_encoder_params(pins, &queries[0].params);
     put_topics(receipts, progress, slots, count);
@@ -197,7 +182,7 @@ static void read_database(void *context, uint32_t serial, const uint32_t *slots,
     rcpt_pg_encoder_params(progress, &queries[1].params);
     ladders_put(ladder, receipts->context->config);
     rcpt_pg_encoder_params(ladder, &queries[2].params);
-    rcpt_pg_submit(receipts->control.pg, queries, 4, on_read, request_new(receipts, serial));
+    rcpt_pg_submit(receipts->control.pg, queries, 3, on_read, request_new(receipts, serial));
     rcpt_pg_encoder_free(ladder);
     rcpt_pg_encoder_free(pins);
     rcpt_pg_encoder_free(progress);
@@ -246,7 +231,7 @@ static void refuse(void *context, enum rcpt_assignment_refusal why, uint32_t slo
 /* What an operator should know about an assignment; the machine itself logs nothing. */
 static void note(void *context, const struct rcpt_assignment_note *note)
 {
-    const struct receipts *receipts = context;
+    struct receipts *receipts = context;
     const char *topic = note->topic;
     int32_t partition = note->partition;
     long long first = note->first, last = note->last;
@@ -261,6 +246,7 @@ static void note(void *context, const struct rcpt_assignment_note *note)
         break;
     case RCPT_NOTE_CONSUMING:
         rcpt_log_info("receipts", "consuming %lld partitions", first);
+        consume_commit(receipts);
         break;
     case RCPT_NOTE_REFRESH:
         rcpt_log_warn("receipts",

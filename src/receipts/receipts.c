@@ -158,6 +158,8 @@ static void on_tick(void *context)
 {
     struct receipts *receipts = context;
     rcpt_engine_tick(receipts->engine, app_now(receipts->context));
+    if (receipts->noted != receipts->context->lineage.changes)
+        consume_commit(receipts); /* a lane may have gone on at another server */
     positions_tick(receipts);
     app_places_tick(receipts->places);
     catch_up(receipts);
@@ -184,6 +186,7 @@ struct receipts *receipts_new(struct app_context *context)
                                                                     .reader = "receipts",
                                                                     .kafka = &receipts->kafka,
                                                                     .asker = &receipts->control,
+                                                                    .remembers = true,
                                                                     .statement = "places"});
     receipts->lanes = lanes_new(receipts);
     receipts->parking = parking_new(receipts);
@@ -310,7 +313,9 @@ unsigned receipts_reasons(const struct receipts *receipts,
     else if (!receipts->joined)
         reasons[count++] = "joining the consumer group";
     if (rcpt_assignment_state(receipts->assignment) != RCPT_ASSIGNMENT_IDLE)
-        reasons[count++] = "reading positions";
+        reasons[count++] = receipts->context->recalled
+                               ? "reading positions"
+                               : "asking Kafka which PostgreSQL server the group's offsets name";
     else if (rcpt_assignment_waits_for_log(receipts->assignment))
         reasons[count++] = "the log of a partition begins above its position: waiting for "
                            "transactions of the previous owner (postgres.zombie_timeout)";

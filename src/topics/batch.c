@@ -118,7 +118,7 @@ static void commit(const struct topics_reader *reader)
         places[index] = (struct rcpt_kafka_partition){reader->partitions[index].topic,
                                                       reader->partitions[index].number,
                                                       reader->partitions[index].expected};
-    rcpt_kafka_commit(reader->kafka, places, reader->partition_count);
+    rcpt_kafka_commit(reader->kafka, places, reader->partition_count, NULL);
     free(places);
 }
 

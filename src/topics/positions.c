@@ -230,8 +230,8 @@ void topics_positions_read(struct topics_reader *reader)
     reader->read_after_flight = reader->in_flight;
     if (reader->in_flight)
         return;
-    if (!reader->up || !rcpt_pg_is_ready(reader->pg)) {
-        retry_later(reader, "not connected");
+    if (!reader->up || !rcpt_pg_is_ready(reader->pg) || !reader->settings.context->recalled) {
+        retry_later(reader, "not connected, or Kafka has not been asked which server it was");
         return;
     }
     struct rcpt_pg_encoder *encoder = rcpt_pg_encoder_new();

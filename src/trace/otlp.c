@@ -14,19 +14,12 @@
 /* STATUS_CODE_ERROR of OTLP's enumeration. */
 #define STATUS_ERROR 2
 
-/* A member whose value is a text. */
-static void put_text(struct rcpt_json *json, const char *name, const char *value)
-{
-    rcpt_json_key(json, name);
-    rcpt_json_text(json, value);
-}
-
 /* 33 bytes hold the 32 digits of a trace's id. */
 static void put_id(struct rcpt_json *json, const char *name, const uint8_t *id, size_t size)
 {
     char text[33];
     *rcpt_trace_put_hex(text, id, size) = '\0';
-    put_text(json, name, text);
+    rcpt_json_put_text(json, name, text);
 }
 
 /* 64-bit numbers are texts in OTLP/JSON. */
@@ -34,7 +27,7 @@ static void put_instant(struct rcpt_json *json, const char *name, uint64_t ns)
 {
     char text[24];
     snprintf(text, sizeof(text), "%" PRIu64, ns);
-    put_text(json, name, text);
+    rcpt_json_put_text(json, name, text);
 }
 
 /* A text, or a number where there is no text. */
@@ -44,10 +37,11 @@ static void put_attribute(struct rcpt_json *json, const char *name, const char *
     char digits[24];
     snprintf(digits, sizeof(digits), "%" PRId64, number);
     rcpt_json_begin_object(json);
-    put_text(json, "key", name);
+    rcpt_json_put_text(json, "key", name);
     rcpt_json_key(json, "value");
     rcpt_json_begin_object(json);
-    put_text(json, text != NULL ? "stringValue" : "intValue", text != NULL ? text : digits);
+    rcpt_json_put_text(json, text != NULL ? "stringValue" : "intValue",
+                       text != NULL ? text : digits);
     rcpt_json_end_object(json);
     rcpt_json_end_object(json);
 }
@@ -74,13 +68,12 @@ static void put_links(struct rcpt_json *json, const struct rcpt_span *span)
         put_id(json, "traceId", link->to.trace, sizeof(link->to.trace));
         put_id(json, "spanId", link->to.span, sizeof(link->to.span));
         if (link->state != NULL)
-            put_text(json, "traceState", link->state);
+            rcpt_json_put_text(json, "traceState", link->state);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_array(json);
     if (span->links_dropped > 0) {
-        rcpt_json_key(json, "droppedLinksCount");
-        rcpt_json_int(json, span->links_dropped);
+        rcpt_json_put_int(json, "droppedLinksCount", span->links_dropped);
     }
 }
 
@@ -92,9 +85,8 @@ static void put_span(struct rcpt_json *json, const struct rcpt_span *span)
     put_id(json, "spanId", span->context.span, sizeof(span->context.span));
     if (span->has_parent)
         put_id(json, "parentSpanId", span->parent, sizeof(span->parent));
-    put_text(json, "name", span->name);
-    rcpt_json_key(json, "kind");
-    rcpt_json_int(json, span->kind);
+    rcpt_json_put_text(json, "name", span->name);
+    rcpt_json_put_int(json, "kind", span->kind);
     put_instant(json, "startTimeUnixNano", span->begin_ns);
     put_instant(json, "endTimeUnixNano", span->end_ns);
     put_attributes(json, span);
@@ -103,9 +95,8 @@ static void put_span(struct rcpt_json *json, const struct rcpt_span *span)
     if (span->failure != NULL) {
         rcpt_json_key(json, "status");
         rcpt_json_begin_object(json);
-        rcpt_json_key(json, "code");
-        rcpt_json_int(json, STATUS_ERROR);
-        put_text(json, "message", span->failure);
+        rcpt_json_put_int(json, "code", STATUS_ERROR);
+        rcpt_json_put_text(json, "message", span->failure);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_object(json);
@@ -131,8 +122,8 @@ static void put_scope(struct rcpt_json *json, const struct rcpt_span *first)
     rcpt_json_begin_object(json);
     rcpt_json_key(json, "scope");
     rcpt_json_begin_object(json);
-    put_text(json, "name", "receiptd");
-    put_text(json, "version", RCPT_VERSION);
+    rcpt_json_put_text(json, "name", "receiptd");
+    rcpt_json_put_text(json, "version", RCPT_VERSION);
     rcpt_json_end_object(json);
     rcpt_json_key(json, "spans");
     rcpt_json_begin_array(json);
@@ -147,8 +138,7 @@ char *otlp_encode(const struct rcpt_span *first, const char *instance, size_t *s
 {
     struct rcpt_json json;
     char *text = NULL;
-    FILE *out = open_memstream(&text, size);
-    RCPT_ASSERT(out != NULL);
+    FILE *out = rcpt_open_memory(&text, size);
     rcpt_json_init(&json, out);
     rcpt_json_begin_object(&json);
     rcpt_json_key(&json, "resourceSpans");

@@ -226,6 +226,14 @@ checkpoint already. Shares are of the fewest rows with the same fillfactor, pair
 """ + table(("when", "rows", "fillfactor", "table, MiB", "index of the key, MiB", "events/s", "of the fewest", "server, µs an event", "WAL bytes an event"), rows))
 
 
+def section_mapped(result):
+    rows = [(case["fillfactor"], "yes" if case["indexed"] else "no", spread(case["figures"]["events_per_second"]), spread(case["share"], 2),
+             spread(case["figures"]["server_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"]),
+             f"{100 * case['figures']['hot']['median']:.0f} %") for case in result["cases"]]
+    return (f"## A mapped table\n\n{number(result['events'])} receipts, one for each message, of a table of the platform's with a text of 80 bytes in each row.\n\n"
+            + table(("fillfactor", "index on the status", "events/s", "of the first", "server, µs an event", "WAL bytes an event", "HOT updates"), rows))
+
+
 def section_snapshot(result):
     rows = [(name, spread(result["rates"][name]), spread(result["server_us_per_event"][name], 1))
             for name in ("without", "with")]
@@ -393,6 +401,7 @@ SECTIONS = {
     "records": ("One event a record", section_records), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
+    "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
     "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
     "soak": ("Soak", section_soak)}

@@ -10,6 +10,7 @@ from pathlib import Path
 from faults import kinds
 from faults.era import Era
 from faults.lab import Lab
+from faults.lights import Lights
 from support.services import ROOT
 
 ERA = 16  # cycles on one database and topic
@@ -139,10 +140,12 @@ class Campaign:
             began = time.monotonic()
             era.occupy(seats)
             era.begin(source.getrandbits(32), kind.name == "poison" or source.random() < 0.2 and "F42" not in kind.cells)
-            try:
-                kind.run(cycle)
-            except AssertionError as error:
-                anomalies["broken promise"] = [str(error)]
+            with Lights(era) as lights:
+                try:
+                    kind.run(cycle)
+                except AssertionError as error:
+                    anomalies["broken promise"] = [str(error)]
+            anomalies |= lights.anomalies
             era.lab.heal()
             healed = time.monotonic()
             trouble = era.settle()

@@ -264,6 +264,36 @@ def test_an_endpoint_that_fails_for_too_long_is_disabled_until_a_reload(create_a
         broken.close()
 
 
+def test_the_status_says_until_when_an_endpoint_gets_no_calls(create_actions, receiver, tmp_path):
+    broken, socket = Receiver(lambda call: (500, {}, 0)), tmp_path / "control.sock"
+    try:
+        endpoints = [{"name": name, "url": each.url, "timeout": "5s"} for name, each in (("crm", receiver), ("broken", broken))]
+        world = create_actions([{"name": "bad", "on": "OPENED", "webhook": "broken"}],
+                               {"endpoints": endpoints, "breaker_failures": 1, "breaker_open": "10m", "max_attempts": 1000},
+                               http={"listen": "127.0.0.1:0"}, control={"socket": str(socket)})
+        world.insert_ids("a", "b")
+        process = world.installation.start()
+        world.topic.send(receipt("a", "OPENED"))
+        process.wait_for_log("endpoint broken fails and gets no calls for a while", LONG)
+        world.topic.send(receipt("b", "OPENED"))
+        world.wait(lambda: states(world).get("held", 0) == 2, process, LONG, "both are held")
+
+        def shown():
+            return Operations(process).get("/statusz").json["actions"]
+        process.wait_for(lambda: shown()["held"] == 2, LONG, "the status counts them")
+        fine, failing = sorted(shown()["endpoints"], key=lambda each: each["failures"])
+        assert (fine["name"], fine["breaker"], fine["open_until"]) == ("crm", "closed", None)
+        assert (failing["name"], failing["breaker"]) == ("broken", "open") and failing["open_until"].endswith("Z")
+        text = world.installation.command("ctl", "status").stdout
+        assert "actions         running, 0 in flight, 2 held, 0 dead" in text and "endpoints       2, 1 fail" in text
+        assert f"broken: open until {failing['open_until'][:16]}" in text
+        (because,) = {a["because"] for a in world.installation.json("actions", "list")}
+        assert because == "held by endpoint:broken, until a call that tries it succeeds: receiptd ctl status says when it goes out"
+        process.stop()
+    finally:
+        broken.close()
+
+
 def test_webhooks_over_tls_go_to_whom_the_authority_certifies(create_actions, tmp_path):
     ours, strange = Authority(tmp_path, "ours"), Authority(tmp_path, "strange")
     known = Receiver(certificate=ours.issue("known", "known", "IP:127.0.0.1"))

@@ -511,9 +511,9 @@ static void committed_offsets_reach_the_lag_tools(void **state)
     struct rcpt_kafka_partition position = {fixture->topic, 0, 77};
     run_for(&fixture->loop, 150);
     uint64_t start = uv_hrtime();
-    rcpt_kafka_commit(owner->kafka, &position, 1);
+    rcpt_kafka_commit(owner->kafka, &position, 1, NULL);
     position.offset = 99; /* within the interval: left out */
-    rcpt_kafka_commit(owner->kafka, &position, 1);
+    rcpt_kafka_commit(owner->kafka, &position, 1, NULL);
     bool within = uv_hrtime() - start < UINT64_C(50000000);
     RUN_UNTIL(&fixture->loop, 10000, committed(fixture) >= 77);
     run_for(&fixture->loop, 300);

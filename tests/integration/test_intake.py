@@ -99,7 +99,7 @@ def test_a_missing_topic_of_dead_letters_names_its_key(site):
     site.configure(dead_letter_topic=f"{site.letters}-missing")
     process = site.receiptd.start(command="intake")
     process.wait_for_log(f"{site.letters}-missing: .*; HINT: create the topic, or correct intake.dead_letter_topic", 5)
-    process.wait_for_log(f"not ready: {site.letters}-missing: .*correct intake.dead_letter_topic", 5)
+    process.wait_for_log(f"not ready: Kafka is in trouble: {site.letters}-missing: .*correct intake.dead_letter_topic", 5)
     assert "kafka.topics" not in process.log()
     process.stop()
 

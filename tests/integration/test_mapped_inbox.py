@@ -1,6 +1,14 @@
 """The inbox can be a table that the platform has already, under its own names."""
 
+import re
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+
 from oracle.compare import Inbox
+from support import publications
+from support.receiver import Receiver
 
 TABLE = """
     CREATE SCHEMA platform;
@@ -46,3 +54,177 @@ def test_rows_that_were_there_before_count_after_a_repair(create_world):
     process = world.installation.start()
     world.finish(process)
     process.stop()
+
+
+# ---- the platform's own columns --------------------------------------------------------------------------------------
+
+PEOPLE = """
+    CREATE TYPE channel AS ENUM ('sms', 'email');
+    CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id integer, customer_id bigint, channel channel)
+"""
+INSERT = "INSERT INTO public.messages (message_id, org_id, campaign_id, customer_id, channel) VALUES (%s, 'o', 7, %s, %s)"
+
+
+@pytest.fixture
+def people(create_world):
+    """A mapped table with customers, and a receiver of webhooks; people.pipeline(FIELD) is one by that field."""
+    receiver = Receiver()
+    endpoint = {"name": "crm", "url": receiver.url, "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}
+
+    def pipeline(subject):
+        return [{"name": "p", "on": "DELIVERED", "subject": subject, "once_per": ["subject"], "webhook": "crm"}]
+
+    world = create_world(partitions=2, migrate=False, inbox={"table": "public.messages"}, pipelines=pipeline("customer_id"),
+                         actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "20ms"})
+    world.receiver, world.pipeline = receiver, pipeline
+    world.database.execute(PEOPLE)
+    yield world
+    receiver.close()
+
+
+def delivered(world, process, *ids):
+    world.topic.send(*({"message_id": id, "status": "DELIVERED"} for id in ids))
+    world.wait_until_consumed(process)
+
+
+def subjects(world):
+    return sorted(call.body["subject"] for call in world.receiver.seen())
+
+
+def test_pipelines_and_folds_read_every_column_of_a_mapped_table(people, create_topic):
+    out = create_topic(1)
+    people.installation.configure(folds=[{"name": "f", "group_key": ["inbox.channel"], "match": {"inbox.customer_id": "1|2"}, "window": "100ms",
+                                          "publish": {"kafka": {"topic": str(out)}}}])
+    people.installation.migrate()
+    for id, customer, channel in (("a", 1, "sms"), ("b", 1, "email"), ("c", 2, "sms"), ("d", 3, "sms")):
+        people.database.execute(INSERT, id, customer, channel)
+    process = people.installation.start()
+    delivered(people, process, *"abcd")
+    people.wait(lambda: subjects(people) == ["1", "2", "3"], process, 60, "one run for each customer")
+    people.wait(lambda: publications.is_quiet(people.database), process, 60, "publications")
+    groups = sorted(record["group"]["inbox.channel"] for record in publications.read(people.brokers, out, 1))
+    assert set(groups) == {"sms", "email"}, "the enumeration is read as a text"
+    people.audit()
+    process.stop()
+
+
+def test_the_view_follows_a_table_that_gains_columns_and_its_grants_stay(people):
+    people.installation.migrate()
+    people.database.execute(f'CREATE ROLE "reader {people.database.name}"')
+    people.database.execute(f'GRANT SELECT, UPDATE (status) ON receiptd.message_inbox TO "reader {people.database.name}"')
+    rights = ("SELECT relacl::text, (SELECT attacl::text FROM pg_attribute WHERE attrelid = c.oid AND attname = 'status')"
+              " FROM pg_class c WHERE oid = 'receiptd.message_inbox'::regclass")
+    before = people.database.query(rights)
+    people.database.execute("ALTER TABLE public.messages ADD COLUMN account text DEFAULT 'acme'")
+    said = people.installation.command("check-config", "--connect").stderr
+    assert "columns that message_inbox does not show yet: account; run receiptd migrate" in said
+    people.installation.configure(pipelines=people.pipeline("account"))
+    process = people.installation.start()
+    assert process.wait() == 78 and "no such column: p: account" in process.log() and "run receiptd migrate" in process.log()
+    assert "replace view message_inbox" in people.installation.command("migrate").stdout
+    assert people.installation.command("migrate").stdout == "nothing to do\n"
+    people.database.execute(INSERT, "a", 1, "sms")
+    process = people.installation.start("b")
+    delivered(people, process, "a")
+    people.wait(lambda: subjects(people) == ["acme"], process, 60, "a run for the account")
+    people.database.execute("ALTER TABLE public.messages RENAME COLUMN account TO tenant")
+    assert "replace view" in people.installation.command("migrate").stdout
+    people.database.execute(INSERT, "b", 1, "sms")
+    delivered(people, process, "b")
+    assert people.database.value("SELECT status FROM public.messages WHERE message_id = 'b'") == 600
+    process.stop()
+    assert people.database.query(rights) == before
+    people.database.execute(f'DROP OWNED BY "reader {people.database.name}"; DROP ROLE "reader {people.database.name}"')
+
+
+# ---- what changes after the migration --------------------------------------------------------------------------------
+
+def test_a_constraint_of_new_rows_does_not_concern_receipts_of_messages_that_are_there(create_world):
+    """NOT NULL fires before ON CONFLICT: the rows that are known must not even be tried."""
+    world = create_world(partitions=1, migrate=False, inbox={"table": "public.messages"}, unknown="insert")
+    world.database.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text)")
+    world.installation.migrate()
+    world.database.execute("ALTER TABLE public.messages ADD COLUMN body text NOT NULL DEFAULT ''; ALTER TABLE public.messages ALTER body DROP DEFAULT")
+    world.database.execute("INSERT INTO public.messages (message_id, campaign_id, body) SELECT 'm' || n, 'c', 'hello' FROM generate_series(1, 50) n")
+    process = world.installation.start()
+    delivered(world, process, *(f"m{n}" for n in range(1, 51)), "unknown")
+    assert world.database.value("SELECT count(*) FROM public.messages WHERE status = 600") == 50
+    assert world.database.query("SELECT reason FROM receiptd.dead_letter") == [("database",)]
+    said = world.installation.command("migrate", check=False)
+    assert said.returncode == 78 and 'ALTER TABLE public.messages ALTER COLUMN body DROP NOT NULL' in said.stderr
+    world.audit()
+    process.stop()
+
+
+@pytest.fixture
+def owned(create_world):
+    """A table whose owner is no superuser, and who migrates."""
+    world = create_world(partitions=1, migrate=False, inbox={"table": "public.messages"})
+    owner = f"owner {world.database.name}"
+    world.database.execute(f'CREATE ROLE "{owner}" LOGIN CREATEROLE; GRANT CREATE ON DATABASE "{world.database.name}" TO "{owner}";'
+                           f'GRANT pg_read_all_stats TO "{owner}" WITH ADMIN OPTION; GRANT ALL ON SCHEMA public TO "{owner}"')
+    world.owner = owner
+    world.superuser = world.installation.settings["postgres"]["dsn"]
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=owner)})
+    with psycopg.connect(make_conninfo(world.database.dsn, user=owner), autocommit=True) as connection:
+        connection.execute("CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text)")
+        connection.execute("CREATE POLICY p ON public.messages USING (org_id = 'mine')")
+        connection.execute("ALTER TABLE public.messages ENABLE ROW LEVEL SECURITY")
+        world.as_owner = connection
+        yield world
+    world.database.execute(f'REASSIGN OWNED BY "{owner}" TO CURRENT_USER; DROP OWNED BY "{owner}"; DROP ROLE "{owner}"')
+
+
+def test_policies_that_would_hide_rows_are_refused_and_never_silent(owned):
+    command, forced = owned.installation.command, "ALTER TABLE public.messages FORCE ROW LEVEL SECURITY"
+    owned.as_owner.execute(forced)
+    for words in (("migrate", "--config", str(owned.installation.config_path)), ("check-config", "--connect")):
+        said = command(*words, check=False)
+        assert said.returncode == 78 and "row-level security" in said.stderr
+        assert "HINT: let it not hold for the owner: ALTER TABLE public.messages NO FORCE ROW LEVEL SECURITY" in said.stderr
+    owned.as_owner.execute("ALTER TABLE public.messages NO FORCE ROW LEVEL SECURITY")
+    command("migrate", "--config", str(owned.installation.config_path))
+    command("check-config", "--connect")
+    owned.as_owner.execute("INSERT INTO public.messages VALUES ('a', 'theirs', 'c'), ('b', 'mine', 'c')")
+    process = owned.installation.start()
+    delivered(owned, process, "a", "b")
+    assert owned.database.value("SELECT count(*) FROM public.messages WHERE status = 600") == 2
+    process.stop()
+    owned.as_owner.execute(forced)  # later, and nobody thought of receipts
+    owned.topic.send({"message_id": "a", "status": "OPENED"})
+    audit = command("audit", check=False)
+    assert audit.returncode == 77 and "row-level security" in audit.stderr
+    process = owned.installation.start("b")
+    process.wait_for_log("row-level security policy for table .*BYPASSRLS", 60)
+    assert owned.database.value("SELECT count(*) FROM receiptd.parked_event") == 0
+    owned.as_owner.execute("ALTER TABLE public.messages NO FORCE ROW LEVEL SECURITY")
+    owned.wait_until_consumed(process)
+    assert owned.database.value("SELECT status FROM public.messages WHERE message_id = 'a'") == 700
+    process.stop()
+    command("audit")
+
+
+def test_rights_that_the_owner_of_the_view_lacks_are_named_with_the_grants(create_world):
+    world = create_world(partitions=1, migrate=False, inbox={"table": "app.messages"})
+    owner = f"owner {world.database.name}"
+    world.database.execute(f'CREATE ROLE "{owner}" LOGIN CREATEROLE; GRANT CREATE ON DATABASE "{world.database.name}" TO "{owner}";'
+                           f'GRANT pg_read_all_stats TO "{owner}" WITH ADMIN OPTION; CREATE SCHEMA app;'
+                           "CREATE TABLE app.messages (message_id text PRIMARY KEY, org_id text, campaign_id text)")
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=owner)})
+    said = world.installation.command("migrate", "--config", str(world.installation.config_path), check=False)
+    assert said.returncode == 78 and "does not own the table" in said.stderr and "has not all rights" in said.stderr
+    for statement in re.findall(r"^HINT: .*?: ((?:GRANT|ALTER) .*)$", said.stderr, re.MULTILINE):
+        world.database.execute(statement)
+    world.installation.command("migrate", "--config", str(world.installation.config_path))
+    world.installation.command("check-config", "--connect")
+    world.database.execute(f'REASSIGN OWNED BY "{owner}" TO CURRENT_USER; DROP OWNED BY "{owner}"; DROP ROLE "{owner}"')
+
+
+def test_a_hint_never_names_the_command_that_has_just_failed(create_world):
+    world = create_world(partitions=1, migrate=False)
+    role = f"nobody {world.database.name}"
+    world.database.execute(f'CREATE ROLE "{role}" LOGIN CREATEROLE')
+    world.installation.configure(postgres={"dsn": make_conninfo(world.database.dsn, user=role)})
+    said = world.installation.command("migrate", "--config", str(world.installation.config_path), check=False)
+    assert said.returncode == 77 and "permission denied" in said.stderr and "receiptd migrate" not in said.stderr
+    world.database.execute(f'DROP ROLE "{role}"')

@@ -246,16 +246,19 @@ static int migrate(void **state)
 {
     (void)state;
     const struct rcpt_pg_binding bindings[] = {
-        {"schema", MY_SCHEMA},
-        {"fillfactor", "50"},
-        {"inbox_schema", MY_SCHEMA},
-        {"inbox_table", "message_inbox"},
-        {"campaign_id", "campaign_id"},
-        {"status", "status"},
-        {"flags", "flags"},
+        {"schema", MY_SCHEMA},       {"fillfactor", "50"},
+        {"inbox_schema", MY_SCHEMA}, {"inbox_table", "message_inbox"},
+        {"org_id", "org_id"},        {"campaign_id", "campaign_id"},
+        {"status", "status"},        {"flags", "flags"},
+    };
+    static const char *const of_lanes[] = {
+        "functions/alias_target", "functions/batch_texts",       "functions/letter_detail",
+        "functions/receipt_fate", "functions/receipt_codes",     "functions/transition_codes",
+        "functions/record_link",  "functions/parked_applicable", "functions/organisations_differ",
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);
+    run_file("tables/002_origin", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
@@ -264,8 +267,10 @@ static int migrate(void **state)
     run_file("functions/probe_abort", NULL, 0);
     run_file("functions/raw_events_needed", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
-    run_file("migrate/inbox_table", bindings, 7);
-    run_file("migrate/inbox_trigger", bindings, 7);
+    run_file("migrate/inbox_table", bindings, 8);
+    run_file("migrate/inbox_trigger", bindings, 8);
+    for (size_t index = 0; index < sizeof(of_lanes) / sizeof(of_lanes[0]); index++)
+        run_file(of_lanes[index], NULL, 0);
     admin(
         IN_SCHEMA
         "SELECT ladder_fill('{0,200,300,440,600,700,9001}',"

@@ -638,11 +638,28 @@ static void test_heads_are_limited_whatever_the_settings_say(void **state)
     end(fixture);
 }
 
+/* Everything up to the end of the connection, which releases of libuv reach after more or fewer
+ * turns. */
+static const char *hear_end(struct fixture *fixture, int client)
+{
+    static char text[4096];
+    bool ended = false;
+    size_t size = 0;
+    for (int tries = 0; tries < 10000 && !ended; tries++) {
+        const char *more = hear(fixture, client, &ended);
+        assert_true(size + strlen(more) < sizeof(text));
+        memcpy(text + size, more, strlen(more) + 1);
+        size += strlen(more);
+    }
+    assert_true(ended);
+    return text;
+}
+
 static void test_slow_clients_are_told_and_dropped(void **state)
 {
     (void)state;
     struct fixture *fixture = begin((struct rcpt_http_settings){
-        .header_timeout_ms = 100, .body_timeout_ms = 100, .idle_timeout_ms = 100});
+        .header_timeout_ms = 500, .body_timeout_ms = 500, .idle_timeout_ms = 500});
     int silent = dial(fixture), head = dial(fixture), body = dial(fixture), idle = dial(fixture),
         patient = dial(fixture);
     bool ended;
@@ -650,15 +667,10 @@ static void test_slow_clients_are_told_and_dropped(void **state)
     say(body, "POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhe");
     say(idle, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
     say(patient, "GET /later HTTP/1.1\r\nHost: h\r\n\r\n");
-    turn(fixture, 1000);
-    assert_string_equal(hear(fixture, silent, &ended), "");
-    assert_true(ended);
-    assert_int_equal(status_of(hear(fixture, head, &ended)), 408);
-    assert_true(ended);
-    assert_int_equal(status_of(hear(fixture, body, &ended)), 408);
-    assert_true(ended);
-    assert_int_equal(count(hear(fixture, idle, &ended), "HTTP/1.1 200"), 1);
-    assert_true(ended);
+    assert_string_equal(hear_end(fixture, silent), "");
+    assert_int_equal(status_of(hear_end(fixture, head)), 408);
+    assert_int_equal(status_of(hear_end(fixture, body)), 408);
+    assert_int_equal(count(hear_end(fixture, idle), "HTTP/1.1 200"), 1);
     hear(fixture, patient, &ended);
     assert_false(ended); /* it waits for us */
     rcpt_http_answer_text(fixture->kept[0], 200, "at last");

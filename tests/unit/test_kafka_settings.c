@@ -29,6 +29,7 @@ static void properties_of_the_protocol_are_refused_with_a_reason(void **state)
         {"bootstrap.servers", "x", "key of its own"},
         {"metadata.broker.list", "x", "key of its own"},
         {"queued.max.messages.kbytes", "1", "byte budget"},
+        {"queued.min.messages", "1", "byte budget"},
         {"log.queue", "false", "serves librdkafka's queues"},
         {"enabled_events", "0", "serves librdkafka's queues"},
         {"plugin.library.paths", "x.so", "code of others"},

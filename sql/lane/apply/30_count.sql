@@ -3,19 +3,14 @@
 -- because a generic plan takes every array for ten elements. Messages that changed need no lookup: RETURNING has
 -- their campaign; where all did, the arrays are not even unpacked again.
 , r AS MATERIALIZED (
-    SELECT e.n, e.id, e.signature, m.status, COALESCE(m.campaign_id, '') AS campaign,
-           m.message_id IS NOT NULL AND (e.org IS NULL OR COALESCE(NULLIF(m.org_id, '') = e.org, false)) AS known,
-           CASE WHEN m.message_id IS NOT NULL AND e.org <> '' THEN 'refused' -- of another organisation
-                WHEN m.message_id IS NOT NULL OR $21::text <> 'dead-letter' THEN 'parked'
-                ELSE 'dead' END AS otherwise,
-           m.org_id AS org
-    FROM unnest($1::text[], $5::int4[], $24::text[]) WITH ORDINALITY AS e (id, signature, org, n)
-    LEFT JOIN message_inbox m ON m.message_id = e.id
+    SELECT e.n, e.id, e.signature, m.status, COALESCE(m.campaign_id, '') AS campaign, m.org_id AS org,
+           receipt_fate(m.message_id IS NOT NULL, m.org_id, e.org, $21::text) AS fate
+    FROM unnest($1::text[], $5::int4[], $24::text[]) WITH ORDINALITY AS e (id, signature, org, n) LEFT JOIN message_inbox m ON m.message_id = e.id
     WHERE (SELECT count(*) FROM u) < cardinality($1::text[]) AND e.n NOT IN (SELECT u.n FROM u)
 ),
 same AS MATERIALIZED (
     SELECT r.campaign, r.status AS old, r.status AS new, 0 AS gained, r.signature, count(*)::int4 AS n
-    FROM r WHERE r.known GROUP BY r.campaign, r.status, r.signature
+    FROM r WHERE r.fate = 'known' GROUP BY r.campaign, r.status, r.signature
 ),
 -- All groups of known messages, changed or not.
 known AS NOT MATERIALIZED (
@@ -43,8 +38,6 @@ counts AS (
 delta AS (
     INSERT INTO campaign_funnel_delta (campaign_id, status, messages, events)
     SELECT array_agg(s.campaign), array_agg(s.code), array_agg(s.messages), array_agg(s.events)
-    FROM (SELECT c.campaign, c.code, sum(c.messages) AS messages, sum(c.events) AS events
-          FROM counts c GROUP BY c.campaign, c.code
-          HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s
-    HAVING count(*) > 0
+    FROM (SELECT c.campaign, c.code, sum(c.messages) AS messages, sum(c.events) AS events FROM counts c GROUP BY c.campaign, c.code
+          HAVING sum(c.messages) <> 0 OR sum(c.events) <> 0) s HAVING count(*) > 0
 )

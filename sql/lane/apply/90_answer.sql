@@ -2,23 +2,17 @@
 -- receipts name: was int2[], is int2[], gained int4[], signature int4[], messages int8[]; and by signature the receipts of unknown
 -- messages: unknown int4[], unknown_events int8[], and those that were refused, since their message is of another organisation: refused
 -- int4[], refused_events int8[]. At most the 1 000 largest kinds of each, since the answer must stay small. events_refused: all of these.
-SELECT g.known AS messages_known, g.changed AS messages_changed,
-       x.parked AS events_parked, x.dead AS events_dead,
-       k.n AS events_counted, f.was, f."is", f.gained, f.signature, f.messages, y.unknown, y.unknown_events,
-       z.refused, z.refused_events, x.refused AS events_refused
-FROM (SELECT COALESCE(sum(n), 0)::int8 AS known, COALESCE(sum(n) FILTER (WHERE old <> new OR gained <> 0), 0)::int8 AS changed
-      FROM kinds) g,
-     (SELECT CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed()
-                  ELSE count(*) FILTER (WHERE x.otherwise = 'parked') END AS parked,
-             count(*) FILTER (WHERE x.otherwise = 'dead') AS dead, count(*) FILTER (WHERE x.otherwise = 'refused') AS refused
-      FROM x) x,
+SELECT g.known AS messages_known, g.changed AS messages_changed, x.parked AS events_parked, x.dead AS events_dead,
+       k.n AS events_counted, f.was, f."is", f.gained, f.signature, f.messages,
+       y.unknown, y.unknown_events, y.refused, y.refused_events, x.refused AS events_refused
+FROM (SELECT COALESCE(sum(n), 0)::int8 AS known, COALESCE(sum(n) FILTER (WHERE old <> new OR gained <> 0), 0)::int8 AS changed FROM kinds) g,
+     (SELECT count(*) FILTER (WHERE fate = 'unknown_message') AS dead, count(*) FILTER (WHERE fate = 'other_organisation') AS refused,
+             CASE WHEN count(*) > 0 AND cardinality($10::int2[]) = 0 THEN raw_events_needed()
+                  ELSE count(*) FILTER (WHERE fate = 'parked') END AS parked FROM x) x,
      (SELECT COALESCE(sum(k.n * s.count), 0)::int8 AS n FROM kinds k JOIN named s ON s.signature = k.signature) k,
      (SELECT array_agg(g.old) AS was, array_agg(g.new) AS "is", array_agg(g.gained) AS gained,
              array_agg(g.signature) AS signature, array_agg(g.n) AS messages
       FROM (SELECT k.old, k.new, k.gained, k.signature, k.n FROM kinds k ORDER BY k.n DESC LIMIT 1000) g) f,
-     (SELECT array_agg(g.signature) AS unknown, array_agg(g.n) AS unknown_events
-      FROM (SELECT x.signature, count(*) AS n FROM x WHERE x.otherwise <> 'refused'
-            GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) y,
-     (SELECT array_agg(g.signature) AS refused, array_agg(g.n) AS refused_events
-      FROM (SELECT x.signature, count(*) AS n FROM x WHERE x.otherwise = 'refused'
-            GROUP BY x.signature ORDER BY 2 DESC LIMIT 1000) g) z
+     (SELECT array_agg(g.signature) FILTER (WHERE NOT g.no) AS unknown, array_agg(g.n) FILTER (WHERE NOT g.no) AS unknown_events,
+             array_agg(g.signature) FILTER (WHERE g.no) AS refused, array_agg(g.n) FILTER (WHERE g.no) AS refused_events
+      FROM (SELECT x.signature, x.fate = 'other_organisation' AS no, count(*) AS n FROM x GROUP BY 1, 2 ORDER BY 3 DESC LIMIT 1000) g) y

@@ -23,8 +23,7 @@ taken AS MATERIALIZED (
 refused AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT g.topic, g.partition, g."offset", g.index, g.lane, 'other_organisation',
-           concat_ws('; ', organisations_differ(g.org_id, g.org),
-                     CASE WHEN octet_length(g.payload) > 65536 THEN format('the first of %s bytes', octet_length(g.payload)) END),
+           letter_detail(organisations_differ(g.org_id, g.org), octet_length(g.payload)),
            substr(g.payload, 1, 65536), g.traceparent
     FROM gone g WHERE NOT g.fits
     ON CONFLICT DO NOTHING
@@ -49,8 +48,7 @@ u AS (
     UPDATE message_inbox m
     SET prev_status = m.status, prev_flags = m.flags,
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
-        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END,
-        updated_at = now()
+        status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
     FROM folded, unnest(folded.id, folded.top, folded.mask, folded.at, folded.link) AS e (id, top, mask, at, link)
     WHERE m.message_id = e.id AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
     RETURNING COALESCE(m.campaign_id, '') AS campaign, m.prev_status AS old, m.status AS new,

@@ -9,8 +9,8 @@ static const struct rcpt_mapping statuses[] = {
     {"delivered", NULL, "DELIVERED", NULL},
     {"expired", NULL, "EXPIRED", NULL},
     {"delivery_failed", "103", "BLOCKED", "UNSUBSCRIBED"}, /* the recipient has sent STOP */
-    {"delivery_failed", "1", "BOUNCED_HARD", NULL}, /* unknown subscriber */
-    {"delivery_failed", "5", "BOUNCED_HARD", NULL}, /* unidentified subscriber */
+    {"delivery_failed", "1", "BOUNCED_HARD", NULL},        /* unknown subscriber */
+    {"delivery_failed", "5", "BOUNCED_HARD", NULL},        /* unidentified subscriber */
     {"delivery_failed", NULL, "FAILED", NULL},
 };
 

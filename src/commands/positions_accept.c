@@ -1,0 +1,107 @@
+/* `receiptd positions accept-database`: lets the database of postgres.dsn follow the servers that the
+ * notes beside Kafka's group offsets name, where the daemon refuses it as an old primary or as another
+ * database. Written into that database, so it holds for it alone. Called by positions.c.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sysexits.h>
+
+#include "positions.h"
+#include "postgres/lineage.h"
+#include "postgres/sql.h"
+
+static struct rcpt_session_rows *query(struct positions *positions, const char *file)
+{
+    return rcpt_session_query(positions->context.session, rcpt_sql(file), 0, NULL,
+                              &positions->context.error);
+}
+
+static struct rcpt_pg_server server_in(const struct rcpt_session_rows *rows, size_t row)
+{
+    return (struct rcpt_pg_server){
+        strtoull(rcpt_session_rows_text(rows, row, "system_identifier"), NULL, 10),
+        (int32_t)rcpt_session_rows_int(rows, row, "timeline")};
+}
+
+/* On the server that the dsn leads to: with several hosts that is the first one that can be written
+ * to, so its address is said. */
+static bool find_server(struct positions *positions, struct rcpt_pg_server *now)
+{
+    struct rcpt_session_rows *rows = query(positions, "command/server_identity");
+    if (rows == NULL)
+        return false;
+    *now = server_in(rows, 0);
+    printf("connected: server at %s port %s, system %" PRIu64 ", timeline %" PRId32 "\n",
+           rcpt_session_rows_text(rows, 0, "address"), rcpt_session_rows_text(rows, 0, "port"),
+           now->system_identifier, now->timeline);
+    rcpt_session_rows_free(rows);
+    return true;
+}
+
+static bool find_accepted(struct positions *positions, struct rcpt_pg_lineage *accepted)
+{
+    struct rcpt_session_rows *rows = query(positions, "command/database_accepted");
+    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
+        rcpt_pg_lineage_add(accepted, server_in(rows, row));
+    rcpt_session_rows_free(rows);
+    return rows != NULL;
+}
+
+static bool find_remembered(struct positions *positions, struct rcpt_pg_lineage *remembered)
+{
+    const struct rcpt_config *config = positions->context.config;
+    struct rcpt_pg_server server;
+    if (!positions_survey(positions, (const char *const *)config->kafka.topics,
+                          config->kafka.topics_count))
+        return false;
+    for (size_t index = 0; index < positions->survey.count; index++)
+        if (positions->survey.places[index].note != NULL &&
+            rcpt_pg_server_read(positions->survey.places[index].note, &server))
+            rcpt_pg_lineage_add(remembered, server);
+    if (positions->survey.notes_are_known)
+        return true;
+    return rcpt_error_fatal(&positions->context.error, EX_UNAVAILABLE,
+                            "the group's offsets cannot be read: %.300s",
+                            positions->survey.error.text);
+}
+
+static bool accept_one(struct positions *positions, struct rcpt_pg_server before)
+{
+    char system[24], timeline[16];
+    const char *const values[] = {system, timeline};
+    bool dry_run = command_option(positions->call, "dry-run") != NULL;
+    snprintf(system, sizeof(system), "%" PRIu64, before.system_identifier);
+    snprintf(timeline, sizeof(timeline), "%" PRId32, before.timeline);
+    if (!dry_run) {
+        struct rcpt_session_rows *rows =
+            rcpt_session_query(positions->context.session, rcpt_sql("command/database_accept"), 2,
+                               values, &positions->context.error);
+        rcpt_session_rows_free(rows);
+        if (rows == NULL)
+            return false;
+    }
+    printf("%s: it may follow system %s, timeline %s\n", dry_run ? "would accept" : "accepted",
+           system, timeline);
+    return true;
+}
+
+/* Only what contradicts is accepted: what follows anyway needs no row. */
+int positions_accept(struct positions *positions)
+{
+    struct rcpt_pg_lineage remembered = {0}, accepted = {0};
+    struct rcpt_pg_server now;
+    const struct rcpt_pg_server *before;
+    bool any = false;
+    bool good = find_server(positions, &now) && find_accepted(positions, &accepted) &&
+                find_remembered(positions, &remembered);
+    while (good && (before = rcpt_pg_lineage_contradiction(&remembered, now, &accepted)) != NULL) {
+        good = accept_one(positions, *before);
+        rcpt_pg_lineage_add(&accepted, *before);
+        any = true;
+    }
+    if (good && !any)
+        printf("nothing to accept: it follows what Kafka remembers\n");
+    rcpt_kafka_survey_free(&positions->survey);
+    return good ? command_printed(EX_OK) : command_fail(&positions->context.error);
+}
