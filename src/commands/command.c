@@ -63,8 +63,8 @@ static const struct command commands[] = {
             "(docs/security.md).",
         .options = {{"dry-run", NULL, "print the SQL that would run; write nothing"},
                     {"dsn", "DSN",
-                     "the owner's connection string, or file:PATH with it; without "
-                     "it postgres.dsn"},
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"},
                     {"role", "NAME", "the daemon's role: no more rights than it needs"},
                     {"platform-role", "NAME", "the platform's role: inserts messages, reads"},
                     {"intake-role", "NAME", "the intake's role: looks up aliases"},

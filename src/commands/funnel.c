@@ -1,5 +1,5 @@
 /* `receiptd funnel`: counts and rates of one campaign or of all, as a tree for people, as CSV or
- * JSON. Two queries in one snapshot, both ordered by campaign, are read side by side. */
+ * JSON. Counts come ordered by campaign; rates are made of them here, by the parts that the ladder gives. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #define NUMBER_WIDTH 13u
 #define NAME_WIDTH   30u
 
-/* Both results are ordered by campaign; a campaign's rows are [begin, end). */
+/* The result is ordered by campaign; a campaign's rows are [begin, end). */
 struct section {
     const struct rcpt_session_rows *rows;
     size_t begin, end;
@@ -22,7 +22,8 @@ struct section {
 /* One campaign at a time, moved on by next_funnel(). */
 struct funnel {
     const char *campaign, *org; /* org NULL: of several organisations, or of none */
-    struct section counts, kpis;
+    struct section counts;
+    const struct rcpt_session_rows *parts; /* of rates, the same for all campaigns */
 };
 
 /* Columns are read by name; NULL is SQL's null. */
@@ -72,21 +73,67 @@ static void write_counts(const struct section *section, bool flags, struct rcpt_
     rcpt_json_end_array(json);
 }
 
-/* A rate without a denominator has no value: null, not 0. */
-static void write_kpis(const struct section *section, struct rcpt_json *json)
+/* ---- rates ---- */
+
+/* Linear: a funnel has some twenty rows. */
+static bool find_status(const struct section *section, const char *status, size_t *found)
 {
+    for (size_t row = section->begin; row < section->end && status != NULL; row++) {
+        if (strcmp(text(section, row, "status"), status) == 0) {
+            *found = row;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct rate {
+    const char *kpi;
+    int64_t numerator, denominator;
+};
+
+/* What a part of a rate adds: a measure of the campaign's row of its status. */
+static int64_t count_of_part(const struct funnel *funnel, size_t part)
+{
+    const char *status = rcpt_session_rows_text(funnel->parts, part, "status");
+    size_t row;
+    if (!find_status(&funnel->counts, status, &row))
+        return 0;
+    return number(&funnel->counts, row, rcpt_session_rows_text(funnel->parts, part, "measure"));
+}
+
+/* The parts are the same for all campaigns, so the database need not multiply them by campaigns. False:
+ * no rate is left. `part` begins with 0. */
+static bool next_rate(const struct funnel *funnel, size_t *part, struct rate *rate)
+{
+    size_t count = rcpt_session_rows_count(funnel->parts);
+    if (*part >= count)
+        return false;
+    *rate = (struct rate){.kpi = rcpt_session_rows_text(funnel->parts, *part, "kpi")};
+    while (*part < count &&
+           strcmp(rcpt_session_rows_text(funnel->parts, *part, "kpi"), rate->kpi) == 0) {
+        bool above = rcpt_session_rows_bool(funnel->parts, *part, "is_numerator");
+        *(above ? &rate->numerator : &rate->denominator) += count_of_part(funnel, *part);
+        (*part)++;
+    }
+    return true;
+}
+
+/* A rate without a denominator has no value: null, not 0. */
+static void write_kpis(const struct funnel *funnel, struct rcpt_json *json)
+{
+    struct rate rate;
     rcpt_json_begin_object(json);
-    for (size_t row = section->begin; row < section->end; row++) {
-        const char *value = text(section, row, "value");
-        rcpt_json_key(json, text(section, row, "kpi"));
+    for (size_t part = 0; next_rate(funnel, &part, &rate);) {
+        rcpt_json_key(json, rate.kpi);
         rcpt_json_begin_object(json);
         rcpt_json_key(json, "value");
-        if (value != NULL)
-            rcpt_json_double(json, strtod(value, NULL));
+        if (rate.denominator != 0)
+            rcpt_json_double(json, (double)rate.numerator / (double)rate.denominator);
         else
             rcpt_json_null(json);
-        rcpt_json_put_int(json, "numerator", number(section, row, "numerator"));
-        rcpt_json_put_int(json, "denominator", number(section, row, "denominator"));
+        rcpt_json_put_int(json, "numerator", rate.numerator);
+        rcpt_json_put_int(json, "denominator", rate.denominator);
         rcpt_json_end_object(json);
     }
     rcpt_json_end_object(json);
@@ -107,7 +154,7 @@ static void write_funnel(const struct funnel *funnel, struct rcpt_json *json)
     rcpt_json_key(json, "flags");
     write_counts(&funnel->counts, true, json);
     rcpt_json_key(json, "kpis");
-    write_kpis(&funnel->kpis, json);
+    write_kpis(funnel, json);
     rcpt_json_end_object(json);
 }
 
@@ -136,18 +183,6 @@ static void print_share(int64_t part, int64_t whole)
     if (whole > 0)
         snprintf(share, sizeof(share), "%.1f %%", 100.0 * (double)part / (double)whole);
     report_print_padded(stdout, share, 11, true);
-}
-
-/* Linear: a funnel has some twenty rows. */
-static bool find_status(const struct section *section, const char *status, size_t *found)
-{
-    for (size_t row = section->begin; row < section->end && status != NULL; row++) {
-        if (strcmp(text(section, row, "status"), status) == 0) {
-            *found = row;
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Indentation shows the tree; shares are of the root and of the parent. */
@@ -202,16 +237,17 @@ static void print_counts(const struct section *section)
 }
 
 /* A rate without a denominator is not printed at all: a dash would look like a fault. */
-static void print_kpis(const struct section *section)
+static void print_kpis(const struct funnel *funnel)
 {
-    for (size_t row = section->begin; row < section->end; row++) {
-        if (text(section, row, "value") == NULL)
+    struct rate rate;
+    for (size_t part = 0; next_rate(funnel, &part, &rate);) {
+        if (rate.denominator == 0)
             continue;
-        report_print_padded(stdout, text(section, row, "kpi"), NAME_WIDTH, false);
-        print_number(number(section, row, "numerator"));
+        report_print_padded(stdout, rate.kpi, NAME_WIDTH, false);
+        print_number(rate.numerator);
         printf(" / ");
-        print_number(number(section, row, "denominator"));
-        print_share(number(section, row, "numerator"), number(section, row, "denominator"));
+        print_number(rate.denominator);
+        print_share(rate.numerator, rate.denominator);
         putchar('\n');
     }
 }
@@ -229,7 +265,7 @@ static void print_funnel(const struct funnel *funnel)
     printf("\n\n");
     print_counts(&funnel->counts);
     putchar('\n');
-    print_kpis(&funnel->kpis);
+    print_kpis(funnel);
 }
 
 /* ---- CSV ---- */
@@ -255,7 +291,6 @@ static bool next_funnel(struct funnel *funnel)
     funnel->campaign = text(&funnel->counts, funnel->counts.end, "campaign_id");
     funnel->org = text(&funnel->counts, funnel->counts.end, "org_id");
     advance(&funnel->counts, funnel->campaign);
-    advance(&funnel->kpis, funnel->campaign);
     return true;
 }
 
@@ -306,20 +341,21 @@ static void print_all(struct funnel *funnel, enum command_format format, bool on
         print_tables(funnel);
 }
 
-/* Counts and KPIs in one snapshot, so that they agree. */
+/* In one snapshot, so that they agree. `sparse`: without rows in which nothing was counted. */
 static bool read_funnels(struct command_context *context, const char *campaign, const char *org,
-                         struct rcpt_session_rows **counts, struct rcpt_session_rows **kpis,
-                         struct rcpt_session_rows **undefined)
+                         bool sparse, struct rcpt_session_rows **counts,
+                         struct rcpt_session_rows **parts, struct rcpt_session_rows **undefined)
 {
-    const char *const values[] = {campaign, org};
+    const char *const values[] = {campaign, org, sparse ? "true" : "false"};
     struct rcpt_session *session = context->session;
     struct rcpt_error *error = &context->error;
-    if (!rcpt_session_begin(session, "ISOLATION LEVEL REPEATABLE READ, READ ONLY", error))
+    if (!rcpt_session_begin(session, "ISOLATION LEVEL REPEATABLE READ, READ ONLY", error) ||
+        !rcpt_session_execute(session, rcpt_sql("command/funnel_memory"), error))
         return false;
-    *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 2, values, error);
+    *counts = rcpt_session_query(session, rcpt_sql("command/funnel"), 3, values, error);
     if (*counts != NULL)
-        *kpis = rcpt_session_query(session, rcpt_sql("command/kpis"), 2, values, error);
-    if (*kpis != NULL)
+        *parts = rcpt_session_query(session, rcpt_sql("command/kpi_parts"), 0, NULL, error);
+    if (*parts != NULL)
         *undefined =
             rcpt_session_query(session, rcpt_sql("command/kpis_undefined"), 0, NULL, error);
     return *undefined != NULL && rcpt_session_commit(session, error);
@@ -358,24 +394,25 @@ int command_funnel(const struct command_call *call)
 {
     enum command_format format;
     struct command_context context;
-    struct rcpt_session_rows *counts = NULL, *kpis = NULL, *undefined = NULL;
+    struct rcpt_session_rows *counts = NULL, *parts = NULL, *undefined = NULL;
     int exit_code = EX_USAGE;
     const char *org = command_option(call, "org");
     if (!command_format(call, &format) || !command_open(&context, call, true, &exit_code))
         return exit_code;
-    if (!read_funnels(&context, call->argument, org, &counts, &kpis, &undefined)) {
+    if (!read_funnels(&context, call->argument, org, format == COMMAND_FORMAT_TABLE, &counts,
+                      &parts, &undefined)) {
         exit_code = command_fail(&context.error);
     } else if ((call->argument != NULL || org != NULL) && rcpt_session_rows_count(counts) == 0) {
         exit_code = fail_empty(&context.error, call->argument, org);
     } else {
-        struct funnel funnel = {.counts = {.rows = counts}, .kpis = {.rows = kpis}};
+        struct funnel funnel = {.counts = {.rows = counts}, .parts = parts};
         print_all(&funnel, format, call->argument != NULL);
         exit_code = command_printed(EX_OK);
         note_undefined(undefined);
     }
     rcpt_session_rows_free(undefined);
     rcpt_session_rows_free(counts);
-    rcpt_session_rows_free(kpis);
+    rcpt_session_rows_free(parts);
     command_close(&context);
     return exit_code;
 }

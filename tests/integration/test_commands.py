@@ -672,7 +672,7 @@ def test_the_funnel_of_a_campaign_as_json_has_the_contract_s_form(installed):
     installed.add_messages("spring", 600, flags=1)
     installed.add_messages("other", 0)
     funnel = json.loads(installed.run("funnel", "spring", "--format", "json").out)
-    assert list(funnel) == ["campaign_id", "statuses", "flags", "kpis"] and funnel["campaign_id"] == "spring"
+    assert list(funnel) == ["campaign_id", "org_id", "statuses", "flags", "kpis"] and funnel["campaign_id"] == "spring"
     assert all(list(s) == ["status", "name", "messages", "events", "current"] for s in funnel["statuses"])
     assert all(list(f) == ["status", "name", "messages", "events"] for f in funnel["flags"])
     by_name = {s["name"]: s for s in funnel["statuses"]}
