@@ -83,14 +83,15 @@ static void report_health(struct rcpt_producer *producer, bool healthy,
                           const struct rcpt_error *error)
 {
     int64_t now = now_ms(producer);
-    if (!healthy && (producer->healthy || now - producer->logged_at_ms >= LOG_AGAIN_MS)) {
+    bool again = !healthy && now - producer->logged_at_ms >= LOG_AGAIN_MS;
+    if (again || (!healthy && producer->healthy)) {
         producer->logged_at_ms = now;
         rcpt_log_warn("kafka", "producer: %s [%s]%s%s", error->text, error->code,
                       error->hint[0] != '\0' ? "; HINT: " : "", error->hint);
     } else if (healthy && !producer->healthy) {
         rcpt_log_info("kafka", "producer: records are acknowledged");
     }
-    if (producer->healthy == healthy && producer->logged_at_ms != now)
+    if (producer->healthy == healthy && !again)
         return;
     producer->healthy = healthy;
     producer->callbacks.on_health(producer->callbacks.context, healthy, error);
