@@ -9,13 +9,15 @@
 
 #include "simulation.h"
 
+#define FIRST 40001
 #define SEEDS 2000
 /* Two things that are rare at the same time, such as a second seek lost while a search goes on, do
  * not meet in 2 000 seeds. These are seeds where they do. A change of src/core or of the simulator
- * changes the course of seeds; new ones: scripts/campaign simulate --seeds 40000 --witnesses */
-static const uint64_t witnesses[] = {2559, 2887, 3247, 3566, 4565, 4637, 12063, 14979, 18706};
+ * changes the course of seeds; new ones: scripts/campaign simulate --from 40001 --seeds 30000 --witnesses */
+static const uint64_t witnesses[] = {42140, 42152, 42191, 42192, 42302,
+                                     42438, 43777, 44136, 44462, 47478};
 
-static struct sim_campaign campaign = {.from = 1, .seeds = SEEDS, .jobs = 1};
+static struct sim_campaign campaign = {.from = FIRST, .seeds = SEEDS, .jobs = 1};
 
 static void two_thousand_schedules_are_exact(void **state)
 {
