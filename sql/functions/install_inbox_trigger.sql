@@ -49,7 +49,8 @@ BEGIN
             HAVING count(*) > 0;
             INSERT INTO campaign_organisation (campaign_id, org_id)
             SELECT n.campaign, n.org
-            FROM (SELECT DISTINCT COALESCE(i.%2$I::text, '') AS campaign, COALESCE(i.%10$I::text, '') AS org FROM inserted i) n
+            FROM (SELECT DISTINCT COALESCE(i.%2$I::text COLLATE "C", '') AS campaign, COALESCE(i.%10$I::text COLLATE "C", '') AS org
+                  FROM inserted i) n
             WHERE NOT EXISTS (SELECT FROM campaign_organisation o WHERE o.campaign_id = n.campaign AND o.org_id = n.org);
             RETURN NULL;
         END

@@ -114,5 +114,6 @@ def test_the_timeline_holds_every_receipt_once_whatever_happens(create_world):
     )[0]
     events = world.database.value("SELECT sum(events)::int8 FROM receiptd.campaign_funnel")
     parked = world.database.value("SELECT count(*) FROM receiptd.parked_event")
-    assert total == distinct == events + parked
+    refused = world.database.value("SELECT count(*) FROM receiptd.dead_letter WHERE reason = 'other_organisation'")
+    assert total == distinct == events + parked + refused
     process.stop()
