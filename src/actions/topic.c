@@ -91,24 +91,23 @@ static bool may_send(void *owner)
 /* Topic, partition and offset of each record. */
 static void put_places(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
 {
-    const struct record *end = topic->records + topic->count;
     rcpt_pg_begin_text_array(encoder, topic->count);
-    for (const struct record *record = topic->records; record < end; record++)
-        rcpt_pg_put_bytes(encoder, record->topic, strlen(record->topic));
+    for (size_t i = 0; i < topic->count; i++)
+        rcpt_pg_put_bytes(encoder, topic->records[i].topic, strlen(topic->records[i].topic));
     rcpt_pg_begin_int4_array(encoder, topic->count);
-    for (const struct record *record = topic->records; record < end; record++)
-        rcpt_pg_put_int4(encoder, record->partition);
+    for (size_t i = 0; i < topic->count; i++)
+        rcpt_pg_put_int4(encoder, topic->records[i].partition);
     rcpt_pg_begin_int8_array(encoder, topic->count);
-    for (const struct record *record = topic->records; record < end; record++)
-        rcpt_pg_put_int8(encoder, record->offset);
+    for (size_t i = 0; i < topic->count; i++)
+        rcpt_pg_put_int8(encoder, topic->records[i].offset);
 }
 
 /* NULL stands for a value that PostgreSQL cannot hold. */
 static void put_values(const struct actions_topic *topic, struct rcpt_pg_encoder *encoder)
 {
-    const struct record *end = topic->records + topic->count;
     rcpt_pg_begin_text_array(encoder, topic->count);
-    for (const struct record *record = topic->records; record < end; record++) {
+    for (size_t i = 0; i < topic->count; i++) {
+        const struct record *record = &topic->records[i];
         if (record->value == NULL)
             rcpt_pg_put_null(encoder);
         else
