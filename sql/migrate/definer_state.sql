@@ -2,7 +2,7 @@
 -- databases of a server: so the name holds a hash of database and schema, and one role serves one schema.
 -- role (its name), role_exists; usable (the session may give it functions), may_create, may_join (the session may make itself
 -- its member); problem (NULL: none; what makes the role unfit, and undo: how to mend that); function_exists and settled (it belongs
--- to the role); sees (it may see all sessions) and may_show (the session may let it); session; database.
+-- to the role, which has all its rights); sees (it may see all sessions) and may_show (the session may let it); session; database.
 WITH definer AS (
     SELECT d.kind, d.function, me.oid AS me, me.rolname AS session, me.rolsuper, me.rolsuper OR me.rolcreaterole AS may_create,
            -- Since 16 CREATEROLE alone gives no role that others have made.
@@ -38,7 +38,7 @@ SELECT d.kind, d.role, r.oid IS NOT NULL AS role_exists, d.session, current_data
             WHEN g.rolname IS NOT NULL THEN format('REVOKE %I FROM %I', g.rolname, d.role)
             WHEN m.rolname IS NOT NULL THEN format('REVOKE %I FROM %I', d.role, m.rolname) END AS undo,
        p.oid IS NOT NULL AS function_exists,
-       COALESCE(p.proowner = r.oid, false) AS settled,
+       COALESCE(p.proowner = r.oid AND (d.kind <> 'counter' OR has_table_privilege(r.oid, o.oid, 'INSERT')), false) AS settled,
        r.oid IS NOT NULL AND pg_has_role(r.oid, s.oid, 'USAGE') AS sees,
        d.may_grant OR pg_has_role(d.me, s.oid, 'MEMBER WITH ADMIN OPTION') AS may_show
 FROM definer d
@@ -47,5 +47,6 @@ LEFT JOIN pg_roles r ON r.rolname = d.role
 LEFT JOIN foreign_member m ON m.roleid = r.oid
 LEFT JOIN foreign_group g ON g.member = r.oid
 LEFT JOIN pg_namespace n ON n.nspname = $1::name
+LEFT JOIN pg_class o ON o.relnamespace = n.oid AND o.relname = 'campaign_organisation' -- the table that the counter was given last
 LEFT JOIN pg_proc p ON p.pronamespace = n.oid AND p.proname = d.function AND p.pronargs = 0
 ORDER BY d.kind;

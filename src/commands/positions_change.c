@@ -41,6 +41,7 @@ static bool prove(struct positions *positions, struct standing *standing)
     const struct rcpt_config *config = positions->context.config;
     struct proof proof = {.standing = standing};
     const struct rcpt_kafka_place *place = standing->place;
+    RCPT_ASSERT(place != NULL);
     if (standing->fit != LOG_FITS || standing->anchor.offset < place->low ||
         standing->anchor.offset >= place->high)
         return true;
@@ -65,6 +66,7 @@ static bool check_owner(struct positions *positions, const struct standing *stan
 {
     struct rcpt_error *error = &positions->context.error;
     const struct rcpt_kafka_place *place = standing->place;
+    RCPT_ASSERT(place != NULL);
     if (standing->fit != LOG_FITS || place->owner == RCPT_KAFKA_OWNER_NOBODY ||
         place->owner == RCPT_KAFKA_OWNER_OTHER)
         return true;

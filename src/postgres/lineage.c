@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NOTE "receiptd postgres %" PRIu64 "/%" PRId32
@@ -58,11 +59,10 @@ void rcpt_pg_server_write(struct rcpt_pg_server server, char note[RCPT_PG_NOTE_B
 /* Written back and compared: whatever else stands there is no note of ours. */
 bool rcpt_pg_server_read(const char *note, struct rcpt_pg_server *server)
 {
-    char written[RCPT_PG_NOTE_BYTES];
-    struct rcpt_pg_server found;
-    if (sscanf(note, "receiptd postgres %" SCNu64 "/%" SCNd32, &found.system_identifier,
-               &found.timeline) != 2)
-        return false;
+    char written[RCPT_PG_NOTE_BYTES], *end;
+    const char *number = note + strcspn(note, "0123456789");
+    struct rcpt_pg_server found = {.system_identifier = strtoull(number, &end, 10)};
+    found.timeline = *end == '/' ? (int32_t)strtol(end + 1, NULL, 10) : 0;
     rcpt_pg_server_write(found, written);
     if (strcmp(written, note) != 0)
         return false;

@@ -16,7 +16,8 @@ def before():
     return release.build(release.newest())
 
 
-# The release before ignores wrong flags and overrides of "Email"; this one refuses the former and knows the latter.
+# The release before ignores wrong flags, overrides of "Email" and organisations; this one refuses the first and the last where they
+# are wrong, and knows the second.
 FLAG_LISTS = ('["MACHINE_OPEN"]', '["BOT_CLICK","MACHINE_OPEN"]', '["UNSUBSCRIBED","UNSUBSCRIBED"]', '[]', 'null')
 CHANNELS = ("sms", "email", "email", "whatsapp", "push", "email", None)
 
@@ -28,7 +29,7 @@ def create_old_world(create_world, before, monkeypatch):
     monkeypatch.setattr(traffic, "CHANNELS", CHANNELS)
 
     def create(*arguments, **settings):
-        world = create_world(*arguments, migrate=False, **settings)
+        world = create_world(*arguments, migrate=False, traffic={"crossing": 0}, **settings)
         # One file for both: only keys that the release before knows, too.
         world.installation.configure(kafka={"group": "receiptd-" + str(world.topic)})
         with release.running(before):
