@@ -65,16 +65,16 @@ static void test_an_answer_that_is_taken_slowly_arrives_whole(void **state)
 {
     static const char request[] = "GET /large HTTP/1.1\r\nHost: h\r\n\r\n";
     (void)state;
-    struct fixture *fixture = begin((struct rcpt_http_settings){.idle_timeout_ms = 500});
+    struct fixture *fixture = begin((struct rcpt_http_settings){.idle_timeout_ms = 2000});
     size_t expected = head_bytes(fixture, request) + LARGE_BYTES;
     int client = dial_narrow(fixture);
     bool ended;
     say(client, request);
-    assert_int_equal(take_slowly(fixture, client, 20, expected), expected);
+    assert_int_equal(take_slowly(fixture, client, 60, expected), expected);
     say(client, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n"); /* it is still there */
     assert_int_equal(status_of(hear(fixture, client, &ended)), 200);
     assert_false(ended);
-    usleep(600 * 1000);
+    usleep(2100 * 1000);
     turn(fixture, 500);
     assert_string_equal(hear(fixture, client, &ended), "");
     assert_true(ended);
