@@ -74,7 +74,7 @@ def test_behind_a_retention_gap_no_lag_of_0_is_shown(create_world):
             red += ready.status == 503
             assert ready.status == 503 or lags == [7]
         time.sleep(0.1)
-    assert seen <= {7, None} and 7 in seen and red > 10, (seen, red)
+    assert seen <= {7, None} and 7 in seen and red > 0, (seen, red)
     process.wait_for(lambda: places(pages)[0]["lag_records"] == 0, 30, "applied")
     pages.wait_until_ready()
     process.stop()
