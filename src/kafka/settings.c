@@ -11,7 +11,7 @@
 #include "internal.h"
 
 /* A message with up to 200 bytes: librdkafka holds 304 of its own for each (2.0.2). */
-#define MESSAGE_BYTES 512u
+#define MESSAGE_BYTES 768u
 
 /* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */
 #define VERSION_OLDEST             0x020002ff
