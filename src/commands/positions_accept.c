@@ -42,10 +42,12 @@ static bool find_server(struct positions *positions, struct rcpt_pg_server *now)
 static bool find_accepted(struct positions *positions, struct rcpt_pg_lineage *accepted)
 {
     struct rcpt_session_rows *rows = query(positions, "command/database_accepted");
-    for (size_t row = 0; rows != NULL && row < rcpt_session_rows_count(rows); row++)
+    if (rows == NULL)
+        return false;
+    for (size_t row = 0; row < rcpt_session_rows_count(rows); row++)
         rcpt_pg_lineage_add(accepted, server_in(rows, row));
     rcpt_session_rows_free(rows);
-    return rows != NULL;
+    return true;
 }
 
 static bool find_remembered(struct positions *positions, struct rcpt_pg_lineage *remembered)
@@ -77,9 +79,9 @@ static bool accept_one(struct positions *positions, struct rcpt_pg_server before
         struct rcpt_session_rows *rows =
             rcpt_session_query(positions->context.session, rcpt_sql("command/database_accept"), 2,
                                values, &positions->context.error);
-        rcpt_session_rows_free(rows);
         if (rows == NULL)
             return false;
+        rcpt_session_rows_free(rows);
     }
     printf("%s: it may follow system %s, timeline %s\n", dry_run ? "would accept" : "accepted",
            system, timeline);

@@ -179,7 +179,7 @@ bool rcpt_engine_admits(struct rcpt_engine *engine, uint32_t slot, int64_t offse
     return true;
 }
 
-/* Hashing each record would be a tenth of the work where records are small; few hashes are read. */
+/* Few hashes are read, so a record is hashed when its anchor is needed, or before it goes. */
 const struct rcpt_engine_anchor *slot_last(struct slot *part)
 {
     if (part->last_record != NULL)

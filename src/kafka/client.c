@@ -6,9 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "internal.h"
+
+/* ---- handles that only ask ---- */
+
+/* librdkafka takes the configuration over only where it succeeds. */
+rd_kafka_t *rcpt_kafka_open(rd_kafka_conf_t *conf_taken, struct rcpt_error *error)
+{
+    char text[256];
+    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf_taken, text, sizeof(text));
+    if (handle == NULL) {
+        rd_kafka_conf_destroy(conf_taken);
+        rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses the kafka section: %s", text);
+        rcpt_error_hint(error, "check kafka.brokers and kafka.properties");
+    }
+    return handle;
+}
 
 /* ---- settings ---- */
 

@@ -292,17 +292,8 @@ int64_t rcpt_kafka_high_watermark(struct rcpt_kafka *kafka, const char *topic, i
 static rd_kafka_t *first_handle(const struct rcpt_kafka_settings *settings,
                                 struct rcpt_error *error)
 {
-    char text[256];
     rd_kafka_conf_t *conf = rcpt_kafka_conf_new(settings, NULL, error);
-    if (conf == NULL)
-        return NULL;
-    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
-    if (handle == NULL) {
-        rd_kafka_conf_destroy(conf);
-        rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses the kafka section: %s", text);
-        rcpt_error_hint(error, "check kafka.brokers and kafka.properties");
-    }
-    return handle;
+    return conf != NULL ? rcpt_kafka_open(conf, error) : NULL;
 }
 
 /* All of them are closed by end(). */

@@ -141,15 +141,9 @@ static bool read_all(struct reading *reading)
 bool rcpt_kafka_read_history(const struct rcpt_kafka_history *history, struct rcpt_error *error)
 {
     struct reading reading = {.history = history, .error = error};
-    char text[256];
     rd_kafka_conf_t *conf = make_conf(history, error);
-    if (conf == NULL)
+    if (conf == NULL || (reading.handle = rcpt_kafka_open(conf, error)) == NULL)
         return false;
-    reading.handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
-    if (reading.handle == NULL) {
-        rd_kafka_conf_destroy(conf);
-        return rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses: %s", text);
-    }
     rd_kafka_poll_set_consumer(reading.handle);
     bool good = find_partitions(&reading) && read_all(&reading);
     if (reading.places != NULL)

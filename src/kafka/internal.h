@@ -154,6 +154,8 @@ static inline void rcpt_kafka_again(struct rcpt_kafka *kafka)
 }
 
 /* client.c */
+/* A client that joins no group. NULL with the error where librdkafka refuses the configuration. */
+RCPT_MUST_CHECK rd_kafka_t *rcpt_kafka_open(rd_kafka_conf_t *conf_taken, struct rcpt_error *error);
 void rcpt_kafka_copy_settings(struct rcpt_kafka_settings *to,
                               const struct rcpt_kafka_settings *from); /* deep */
 void rcpt_kafka_free_settings(struct rcpt_kafka_settings *settings);   /* of such a copy */

@@ -10,7 +10,8 @@
 
 #include "internal.h"
 
-/* A message with up to 200 bytes: librdkafka holds 304 of its own for each (2.0.2). */
+/* What a small message counts: librdkafka allocates a structure for each, which its own bound in
+ * bytes leaves out. */
 #define MESSAGE_BYTES 768u
 
 /* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */

@@ -181,7 +181,6 @@ void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
 /* As for a lookup, but of the group, whose committed offsets are read. */
 static rd_kafka_t *open_handle(const struct rcpt_kafka_settings *settings, struct rcpt_error *error)
 {
-    char text[256];
     rd_kafka_conf_t *conf = rcpt_kafka_conf_new(settings, NULL, error);
     if (conf == NULL)
         return NULL;
@@ -190,12 +189,7 @@ static rd_kafka_t *open_handle(const struct rcpt_kafka_settings *settings, struc
         rd_kafka_conf_destroy(conf);
         return NULL;
     }
-    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
-    if (handle != NULL)
-        return handle;
-    rd_kafka_conf_destroy(conf);
-    rcpt_error_fatal(error, EX_CONFIG, "librdkafka refuses the kafka section: %s", text);
-    return NULL;
+    return rcpt_kafka_open(conf, error);
 }
 
 static const char *client_id_of(const struct rcpt_kafka_settings *settings)

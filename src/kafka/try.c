@@ -24,16 +24,11 @@ static bool find_cause(rd_kafka_queue_t *events, struct rcpt_error *error)
 bool rcpt_kafka_try(const struct rcpt_kafka_settings *settings, int timeout_ms,
                     struct rcpt_error *error)
 {
-    char text[256];
     const struct rd_kafka_metadata *metadata = NULL;
     rd_kafka_conf_t *conf = rcpt_kafka_conf_new(settings, NULL, error);
-    if (conf == NULL)
+    rd_kafka_t *handle = conf != NULL ? rcpt_kafka_open(conf, error) : NULL;
+    if (handle == NULL)
         return false;
-    rd_kafka_t *handle = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
-    if (handle == NULL) {
-        rd_kafka_conf_destroy(conf);
-        return rcpt_error_set(error, RCPT_DECISION_RETRY, NULL, "%s", text);
-    }
     rd_kafka_queue_t *events = rd_kafka_queue_get_main(handle);
     rd_kafka_resp_err_t code = rd_kafka_metadata(handle, 0, NULL, &metadata, timeout_ms);
     if (code == RD_KAFKA_RESP_ERR_NO_ERROR)

@@ -17,7 +17,7 @@ static struct rcpt_pg_server *find(struct rcpt_pg_lineage *lineage, uint64_t sys
     return NULL;
 }
 
-/* Beyond the limit the oldest one goes: sixteen times somebody has accepted another system. */
+/* Beyond the limit the oldest one goes: an operator has accepted as many other systems. */
 void rcpt_pg_lineage_add(struct rcpt_pg_lineage *lineage, struct rcpt_pg_server server)
 {
     struct rcpt_pg_server *known = find(lineage, server.system_identifier);

@@ -31,7 +31,7 @@ def table(head, rows):
 def stamp(result):
     machine = result["machine"]
     return (f"*{machine['date']}, {result['repeat']} {'run' if result['repeat'] == 1 else 'runs'}{', `--quick`' if result['quick'] else ''}; load average before it "
-            f"{machine['load_average'][0]:.1f}.*\n")
+            f"{machine['load_average'][0]:.1f}; {machine['cores']} × {machine['cpu']}.*\n")
 
 
 def head(results):

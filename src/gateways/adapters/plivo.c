@@ -11,7 +11,6 @@ static const struct rcpt_mapping statuses[] = {
     {"undelivered", "100", "BLOCKED", NULL}, /* prohibited by the carrier */
     {"undelivered", "50", "BOUNCED_HARD", NULL},
     {"undelivered", "70", "BOUNCED_HARD", NULL}, /* unavailable for good */
-    {"undelivered", "420", "EXPIRED", NULL},
     {"undelivered", NULL, "FAILED", NULL},
     {"failed", NULL, "REJECTED", NULL},
     {"rejected", NULL, "REJECTED", NULL},
