@@ -68,6 +68,7 @@ class Campaign:
         self.directory = Path(directory or ROOT / "build/faults" / f"seed-{seed}")
         self.directory.mkdir(parents=True, exist_ok=True)
         self.lab, self.era, self.era_number = None, None, None
+        self.pages_seen = 0  # by the lights of all cycles
 
     # ---- laboratory and era
 
@@ -146,6 +147,7 @@ class Campaign:
                 except AssertionError as error:
                     anomalies["broken promise"] = [str(error)]
             anomalies |= lights.anomalies
+            self.pages_seen += lights.seen
             era.lab.heal()
             healed = time.monotonic()
             trouble = era.settle()

@@ -23,6 +23,7 @@ class Lights(threading.Thread):
         super().__init__(daemon=True)
         self.era, self.ended, self.anomalies = era, threading.Event(), {}
         self.idle_since, self.ends = {}, []  # by partition; [(when, {partition: end})]
+        self.seen = 0  # pages that were judged
         self.consumer = Consumer({"bootstrap.servers": era.lab.brokers, "group.id": "lights", "log_level": 0})
 
     def __enter__(self):
@@ -35,9 +36,12 @@ class Lights(threading.Thread):
         self.consumer.close()
 
     def run(self):
-        while not self.ended.wait(EVERY):
-            self.note_ends()
-            self.judge()
+        try:
+            while not self.ended.wait(EVERY):
+                self.note_ends()
+                self.judge()
+        except Exception as error:  # else the thread would end, and nothing would be judged any more
+            self.add("the lights themselves", f"{type(error).__name__}: {error}")
 
     def note_ends(self):
         now, topic = time.monotonic(), str(self.era.topic)
@@ -67,6 +71,7 @@ class Lights(threading.Thread):
 
     def judge(self):
         pages, now = self.pages(), time.monotonic()
+        self.seen += len(pages)
         green = [seat for seat, (ready, _) in pages.items() if ready]
         worked_on = {partition for _, partitions in pages.values() for partition in partitions}
         for partition in range(self.era.topic.partitions):

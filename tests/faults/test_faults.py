@@ -27,6 +27,7 @@ def play(directory, cycles, **options):
     finally:
         errors += campaign.close()
     assert not errors, "\n".join(errors)
+    assert campaign.pages_seen > 0, "no page was ever judged: the lights see nothing"
     return [line for line in lines if "skipped" not in line]
 
 
