@@ -96,7 +96,7 @@ static const struct rcpt_config_row rows[] = {
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB,
      .doc =
-         "memory for records that are fetched and not yet taken in, 768 bytes at least for each"},
+         "memory for records that are fetched and not yet taken in, 1 KiB at least for each"},
     {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
      .min = 8 * MIB, .max = GIB,
      .doc =

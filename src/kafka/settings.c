@@ -12,7 +12,7 @@
 
 /* What a small message counts: librdkafka allocates a structure for each, which its own bound in
  * bytes leaves out. */
-#define MESSAGE_BYTES 768u
+#define MESSAGE_BYTES 1024u
 
 /* Releases in librdkafka's form 0xMMmmrrpp: the first ones without the named defect. */
 #define VERSION_OLDEST             0x020002ff
@@ -236,12 +236,12 @@ static size_t clamp(size_t value, size_t low, size_t high)
 struct fetch_limits rcpt_kafka_fetch_limits(size_t budget_bytes, size_t partitions)
 {
     size_t share = budget_bytes / (partitions > 0 ? partitions : 1);
-    /* One fetch comes on top of what is queued already, and it is compressed: a sixteenth keeps the
-     * excess small. */
+    /* One fetch comes on top of what is queued already, and it may inflate tenfold: a thirty-second
+     * keeps the excess small. */
     return (struct fetch_limits){
         .queued_kbytes = clamp(share / 1024, 1024, 65536),
         .queued_messages = clamp(share / MESSAGE_BYTES, 1024, 131072),
-        .fetch_bytes = clamp(share / 16, 131072, 1048576),
+        .fetch_bytes = clamp(share / 32, 65536, 1048576),
     };
 }
 

@@ -127,9 +127,9 @@ static void the_fetch_budget_is_shared_by_the_partitions(void **state)
     static const struct {
         size_t budget, partitions, queued_kbytes, queued_messages, fetch_bytes;
     } cases[] = {
-        {24u << 20, 8, 3072, 4096, 196608},    {24u << 20, 1, 24576, 32768, 1048576},
-        {24u << 20, 1000, 1024, 1024, 131072}, {1u << 30, 2, 65536, 131072, 1048576},
-        {24u << 20, 0, 24576, 32768, 1048576}, {0, 4, 1024, 1024, 131072},
+        {24u << 20, 8, 3072, 3072, 98304},    {24u << 20, 1, 24576, 24576, 786432},
+        {24u << 20, 1000, 1024, 1024, 65536}, {1u << 30, 2, 65536, 131072, 1048576},
+        {24u << 20, 0, 24576, 24576, 786432}, {0, 4, 1024, 1024, 65536},
     };
     for (size_t i = 0; i < LENGTH(cases); i++) {
         struct fetch_limits limits = rcpt_kafka_fetch_limits(cases[i].budget, cases[i].partitions);
@@ -174,7 +174,7 @@ static void the_users_properties_replace_defaults_but_not_the_protocols(void **s
     assert_conf(conf, "isolation.level", "read_committed");
     assert_conf(conf, "check.crcs", "true");
     assert_conf(conf, "queued.max.messages.kbytes", "3072");
-    assert_conf(conf, "queued.min.messages", "4096");
+    assert_conf(conf, "queued.min.messages", "3072");
     assert_conf(conf, "fetch.wait.max.ms", "20");
     assert_conf(conf, "fetch.message.max.bytes", "2000000");
     rd_kafka_conf_destroy(conf);
