@@ -36,6 +36,9 @@ void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
              dot != NULL ? table : config->postgres.schema);
     place->table = dot != NULL ? dot + 1 : table != NULL ? table : "message_inbox";
     memcpy(place->columns, place->mapped ? theirs : ours, sizeof(place->columns));
+    place->created_at = place->mapped ? config->inbox.created_at : "created_at";
+    if (place->created_at == NULL)
+        place->created_at = "";
 }
 
 /* One file of problems; false: the query failed. */
@@ -71,6 +74,8 @@ bool inbox_check_table(struct command_context *context)
     rcpt_array_text_init(&columns);
     for (size_t index = 0; index < INBOX_COLUMNS; index++)
         rcpt_array_text_add(&columns, place.columns[index], strlen(place.columns[index]));
+    if (*place.created_at != '\0')
+        rcpt_array_text_add(&columns, place.created_at, strlen(place.created_at));
     const char *const values[] = {place.schema,
                                   place.table,
                                   rcpt_array_text_finish(&columns),

@@ -20,7 +20,7 @@ static const struct {
     const char *file;
 } migrations[] = {
     {1, "tables/001_core"},   {1, "tables/001_folds"},     {1, "tables/001_actions"},
-    {2, "tables/002_origin"}, {2, "tables/002_positions"},
+    {2, "tables/002_origin"}, {2, "tables/002_positions"}, {3, "tables/003_retention"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -136,6 +136,9 @@ static void bind_inbox(struct migrate_plan *plan)
                                  place.columns[index]);
         RCPT_ASSERT(used < sizeof(mapping));
     }
+    migrate_bind(plan, "created_at", place.created_at);
+    if (place.mapped && *place.created_at != '\0')
+        snprintf(mapping + used, sizeof(mapping) - used, ", created_at=%s", place.created_at);
     migrate_bind(plan, "mapping", mapping);
 }
 

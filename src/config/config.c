@@ -80,7 +80,7 @@ static bool check_columns(struct loading *loading)
         if (strncmp(row->path, section, sizeof(section) - 1) != 0)
             continue;
         memcpy(&names[index], (const char *)loading->config + row->offset, sizeof(names[index]));
-        for (size_t other = 0; other < index; other++)
+        for (size_t other = 0; names[index] != NULL && other < index; other++)
             if (names[other] != NULL && strcmp(names[other], names[index]) == 0)
                 return rcpt_config_error(loading->file.error, loading->file.name,
                                          place_of(loading, row->path, table->rows[other].path),

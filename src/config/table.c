@@ -46,32 +46,6 @@ static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},
     {"plain", true},
 };
-/* The order of sections on the pages. "" holds the keys without a section. */
-static const struct rcpt_config_section sections[] = {
-    {"kafka", "Where the receipts come from."},
-    {"postgres", "Where statuses and counters go."},
-    {"", "How receipts are spread, and what happens to those of messages without a row."},
-    {"batch", "Whatever arrived while the last transaction ran is the next batch, up to these "
-              "limits."},
-    {"memory", "Back-pressure begins where the budget ends."},
-    {"progress", "How positions are kept moving and compared with the database."},
-    {"parked", "Receipts whose message row does not exist yet."},
-    {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
-    {"inbox", "The table of messages: receiptd's own, or one that exists."},
-    {"intake",
-     "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
-     "where it is enabled."},
-    {"shutdown", "How the process ends."},
-    {"log", "Log lines go to the standard error output."},
-    {"http", "Metrics, health and status for machines."},
-    {"control", "The socket that `receiptd ctl` talks to."},
-    {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP."},
-    {"timeline", "What every receipt did, kept for `receiptd explain`."},
-    {"actions", "How the actions of `pipelines` are carried out; docs/actions.md."},
-    {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
-               "flags and overrides included. A reload takes over what is added, after "
-               "`receiptd migrate` has brought it into the database, and refuses other changes."},
-};
 
 /* Rows of a section stand together, in the order of `sections`: print.c opens and closes mappings
  * by it. Ranges are wide: they refuse mistakes of a unit, not bad ideas. RELOADABLE is set only
@@ -95,8 +69,7 @@ static const struct rcpt_config_row rows[] = {
     /* This bounds records that librdkafka has fetched; memory.budget those taken in by lanes. */
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB,
-     .doc =
-         "memory for records that are fetched and not yet taken in, 1 KiB at least for each"},
+     .doc = "memory for records that are fetched and not yet taken in, 1 KiB at least for each"},
     {"kafka.batch_limit", RCPT_CONFIG_SIZE, 0, AT(kafka.batch_limit_bytes), .initial = "32MiB",
      .min = 8 * MIB, .max = GIB,
      .doc =
@@ -216,10 +189,14 @@ static const struct rcpt_config_row rows[] = {
      .doc = (meaning)},
     RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
-        {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
-         CHOICES(targeted_policies),
-         .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
-                "TARGETED uncounted"},
+        {"inbox.columns.created_at", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.created_at),
+         .min = 1, .max = 63, .example = "created_at",
+         .doc = "column of the time when the message was inserted (timestamptz), which nothing "
+                "changes later; never added. Without it an existing table has no retention"},
+    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
+     CHOICES(targeted_policies),
+     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+            "TARGETED uncounted"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
      .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
@@ -491,10 +468,4 @@ _Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry pe
 const struct rcpt_config_table *rcpt_config_table(void)
 {
     return &table;
-}
-
-const struct rcpt_config_section *rcpt_config_sections(size_t *count)
-{
-    *count = COUNT_OF(sections);
-    return sections;
 }

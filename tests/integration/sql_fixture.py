@@ -199,7 +199,7 @@ class Database:
     def migrate(self, inbox, setup, targeted):
         columns = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at",
                    "updated_at")
-        variables = {"schema": SCHEMA, "fillfactor": 50, "inbox_schema": SCHEMA, "inbox_table": "message_inbox"}
+        variables = {"schema": SCHEMA, "fillfactor": 50, "inbox_schema": SCHEMA, "inbox_table": "message_inbox", "created_at": ""}
         variables.update({c: c for c in columns})
         variables.update(inbox or {})
         with psycopg.connect(self.dsn) as connection:
