@@ -107,7 +107,7 @@ static const struct command commands[] = {
                "no drift,\n"
                "or all of it repaired and a recount clean; 1: drift.",
         .options = {{"campaign", "C", "only this campaign"},
-                    {"repair", NULL, "add the difference to the counters"},
+                    {"repair", NULL, "add the difference, or book messages that went unbooked"},
                     FORMAT_OPTION},
         .run = command_audit,
     },

@@ -226,7 +226,9 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
 {
     const struct rcpt_pg_binding bindings[] = {{"inbox_schema", schema}, {"inbox_table", table}};
     return migrate_add_bound(plan, "migrate/inbox_trigger_drop", bindings, 2,
-                             "drop the trigger that counts TARGETED on %s.%s", schema, table);
+                             "drop the trigger that counts TARGETED on %s.%s, and those that book "
+                             "what is deleted",
+                             schema, table);
 }
 
 /* At most one trigger stays: on the table of today, if new rows are to be counted. */
@@ -242,14 +244,16 @@ static bool plan_triggers(struct migrate_plan *plan)
         bool keep = counts && is_base(plan, rows, row);
         if (keep)
             found = is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
-                    !migrate_part_changes(plan, "functions/install_inbox_trigger");
+                    !migrate_part_changes(plan, "functions/install_inbox_trigger") &&
+                    !migrate_part_changes(plan, "functions/install_retired_trigger");
         else
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
     }
     if (good && counts && !found)
         good = migrate_add(plan, "migrate/inbox_trigger",
-                           "create the trigger that counts TARGETED on %s.%s",
+                           "create the trigger that counts TARGETED on %s.%s, and those that book "
+                           "what is deleted",
                            migrate_binding(plan, "inbox_schema"),
                            migrate_binding(plan, "inbox_table")) &&
                migrate_append(plan, "migrate/inbox_trigger_comment");
