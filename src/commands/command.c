@@ -88,6 +88,22 @@ static const struct command commands[] = {
         .run = command_check_config,
     },
     {
+        .name = "maintain",
+        .summary = "keep the inbox fast as it grows",
+        .doc = "Makes the recent set of a large inbox, or makes it anew where it has grown by "
+               "half: an "
+               "index over\n"
+               "the newest messages, in which batches look first (inbox.recent_rows). Instances "
+               "follow "
+               "within\n"
+               "seconds; batches wait for nothing. Run it every hour, as the owner of the table "
+               "(--dsn). What an\n"
+               "interrupted run leaves, the next one mends.",
+        .options = {{"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: postgres.dsn"}},
+        .run = command_maintain,
+    },
+    {
         .name = "funnel",
         .argument = "CAMPAIGN",
         .summary = "show the funnel of a campaign, or of all",

@@ -93,6 +93,7 @@ int command_run(const struct command_call *call);
 int command_intake(const struct command_call *call);
 int command_intake_try(const struct command_call *call);
 int command_migrate(const struct command_call *call);
+int command_maintain(const struct command_call *call);
 int command_check_config(const struct command_call *call);
 int command_funnel(const struct command_call *call);
 int command_audit(const struct command_call *call);

@@ -161,9 +161,10 @@ struct rcpt_config {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
 #define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
         RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
-        char *created_at;    /* inbox.columns.created_at; NULL: an existing table has none */
-        bool count_targeted; /* inbox.targeted: trigger | none */
-        unsigned fillfactor; /* inbox.fillfactor */
+        char *created_at;     /* inbox.columns.created_at; NULL: an existing table has none */
+        bool count_targeted;  /* inbox.targeted: trigger | none */
+        unsigned fillfactor;  /* inbox.fillfactor */
+        uint64_t recent_rows; /* inbox.recent_rows; 0: no recent set */
     } inbox;
     struct {
         struct rcpt_intake_account_config *accounts; /* intake.accounts */
