@@ -108,7 +108,7 @@ static bool describe_inbox(struct command_context *context)
     bool there = rows != NULL && rcpt_session_rows_text(rows, 0, "there") != NULL;
     bool good = rows != NULL;
     rcpt_session_rows_free(rows);
-    return good && (!there || recent_describe(context));
+    return good && (!there || recent_describe(context, false));
 }
 
 /* In a transaction that reads: planning a statement runs nothing. */

@@ -117,7 +117,7 @@ def test_maintain_makes_the_set_and_makes_it_anew_when_it_has_grown_by_half(inst
     fill(database, 1500)
     assert "too few for a recent set" in maintain(installed) and recent_set(database) == ([], [])
     fill(database)
-    assert "run receiptd maintain" in installed.command("check-config", "--connect").stdout
+    assert all("run receiptd maintain" in installed.command(*command).stdout for command in (["check-config", "--connect"], ["migrate"]))
     assert "making index message_inbox_recent_1" in maintain(installed)
     assert recent_set(database) == (["message_inbox_recent_1"], [("message_inbox_recent_1",)])
     newer = "SELECT count(*) FROM receiptd.message_inbox WHERE created_at >= (SELECT since FROM receiptd.inbox_recent)"
@@ -193,7 +193,8 @@ def test_a_mapped_table_gets_its_set_in_the_form_of_its_key(receiptd, database):
 def test_a_table_without_created_at_says_what_it_lacks(receiptd, database):
     database.execute("CREATE SCHEMA app; CREATE TABLE app.flat (id text PRIMARY KEY, org text, camp text)")
     receiptd.configure(inbox={"table": "app.flat", "columns": {"message_id": "id", "org_id": "org", "campaign_id": "camp"}})
-    assert "set inbox.columns.created_at" in receiptd.command("migrate").stdout
+    receiptd.migrate()
+    assert "set inbox.columns.created_at" in receiptd.command("check-config", "--connect").stdout
     assert "set inbox.columns.created_at" in maintain(receiptd) and recent_set(database) == ([], [])
 
 
@@ -209,3 +210,20 @@ def test_a_daemon_follows_what_maintain_makes(create_world):
     world.wait(lambda: scans(world, name) > 0, process, 60, "the index of the recent set is used")
     world.finish(process)
     process.stop()
+
+
+def test_an_inbox_in_partitions_that_an_id_does_not_lead_to_is_named_with_what_it_costs(installed, database):
+    database.execute("""DROP TABLE receiptd.message_inbox;
+        CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C", org_id text COLLATE "C", campaign_id text COLLATE "C", status smallint NOT NULL DEFAULT 0,
+            prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz, updated_at timestamptz,
+            created_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (message_id, created_at)) PARTITION BY RANGE (created_at);
+        CREATE TABLE receiptd.a PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-01') TO ('2026-01-02');
+        CREATE TABLE receiptd.b PARTITION OF receiptd.message_inbox FOR VALUES FROM ('2026-01-02') TO ('2026-01-03')""")
+    said = maintain(installed)
+    assert "RANGE (created_at), which does not follow from a message's id: each receipt is looked up in all 2 partitions" in said
+    assert said in installed.command("migrate").stdout and recent_set(database) == ([], [])
+    database.execute("""DROP TABLE receiptd.message_inbox;
+        CREATE TABLE receiptd.message_inbox (message_id text COLLATE "C" PRIMARY KEY, org_id text COLLATE "C", campaign_id text COLLATE "C",
+            status smallint NOT NULL DEFAULT 0, prev_status smallint, flags integer NOT NULL DEFAULT 0, prev_flags integer, status_at timestamptz,
+            updated_at timestamptz, created_at timestamptz NOT NULL DEFAULT now()) PARTITION BY HASH (message_id)""")
+    assert "partitioned by HASH (message_id): a message's id leads to its partition" in maintain(installed)
