@@ -112,6 +112,34 @@ static const struct command commands[] = {
         .run = command_audit,
     },
     {
+        .name = "retire",
+        .summary = "delete messages that are older than their retention; counters stay",
+        .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
+               "inbox.alias_retention, in short transactions beside the daemon. What goes is "
+               "booked, so "
+               "that\n"
+               "funnels and audits stay exact. It may be interrupted and run again. Run it as the "
+               "owner of\n"
+               "the schema (--dsn): the daemon's role may not delete messages.",
+        .options = {{"dry-run", NULL, "say what would go; delete nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_retire,
+    },
+    {
+        .name = "maintain",
+        .summary = "what a timer runs from day to day: retire",
+        .doc =
+            "Run it as the owner of the schema (--dsn), once a day or more often, on one host. Two "
+            "at once\n"
+            "do no harm.",
+        .options = {{"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_maintain,
+    },
+    {
         /* One command lists and moves, since both choose by the same options. */
         .name = "dead-letters",
         .summary = "list what could not be applied, or give it another chance",
