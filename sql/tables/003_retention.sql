@@ -34,6 +34,9 @@ CREATE TABLE retired_message (
 CREATE INDEX retired_message_hash ON retired_message (hash);
 CREATE INDEX retired_message_age ON retired_message USING brin (retired_at) WITH (pages_per_range = 32);
 
+-- By their age, for dead_letters.retention.
+CREATE INDEX dead_letter_age ON dead_letter USING brin (dead_at) WITH (pages_per_range = 32);
+
 -- Has another parameter now.
 DROP FUNCTION IF EXISTS map_inbox(text, text, text, text, text, text, text, text, text, text, text);
 

@@ -88,22 +88,6 @@ static const struct command commands[] = {
         .run = command_check_config,
     },
     {
-        .name = "maintain",
-        .summary = "keep the inbox fast as it grows",
-        .doc = "Makes the recent set of a large inbox, or makes it anew where it has grown by "
-               "half: an "
-               "index over\n"
-               "the newest messages, in which batches look first (inbox.recent_rows). Instances "
-               "follow "
-               "within\n"
-               "seconds; batches wait for nothing. Run it every hour, as the owner of the table "
-               "(--dsn). What an\n"
-               "interrupted run leaves, the next one mends.",
-        .options = {{"dsn", "DSN",
-                     "the owner's connection string, or file:PATH; default: postgres.dsn"}},
-        .run = command_maintain,
-    },
-    {
         .name = "funnel",
         .argument = "CAMPAIGN",
         .summary = "show the funnel of a campaign, or of all",
@@ -126,6 +110,40 @@ static const struct command commands[] = {
                     {"repair", NULL, "add the difference, or book messages that went unbooked"},
                     FORMAT_OPTION},
         .run = command_audit,
+    },
+    {
+        .name = "retire",
+        .summary = "delete messages that are older than their retention; counters stay",
+        .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
+               "inbox.alias_retention, in short transactions beside the daemon. What goes is "
+               "booked, so "
+               "that\n"
+               "funnels and audits stay exact. It may be interrupted and run again. Run it as the "
+               "owner of\n"
+               "the schema (--dsn): the daemon's role may not delete messages.",
+        .options = {{"dry-run", NULL, "say what would go; delete nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_retire,
+    },
+    {
+        .name = "maintain",
+        .summary = "what a timer runs: retire, then the recent set of a large inbox",
+        .doc =
+            "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
+            "large inbox,\n"
+            "or makes it anew where it has grown by half: an index over the newest messages, in "
+            "which batches\n"
+            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
+            "nothing.\n"
+            "Run it every hour as the owner of the schema and of the table (--dsn), on one host. "
+            "Two at once\n"
+            "do no harm. What an interrupted run leaves, the next one mends.",
+        .options = {{"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_maintain,
     },
     {
         /* One command lists and moves, since both choose by the same options. */

@@ -112,15 +112,23 @@ static bool check_lanes(struct command_context *context)
         files[used++] = folds;
     if (actions != NULL)
         files[used++] = actions;
-    const struct rcpt_lane_variant variant = {.subscribers = files,
-                                              .count = used,
-                                              .selective = actions != NULL,
-                                              .inserts_unknown =
-                                                  config->unknown == RCPT_UNKNOWN_INSERT};
+    struct rcpt_session_rows *recent = rcpt_session_query(
+        context->session, rcpt_sql("control/recent_read"), 0, NULL, &context->error);
+    if (recent == NULL)
+        return false;
+    const struct rcpt_lane_variant variant = {
+        .subscribers = files,
+        .count = used,
+        .selective = actions != NULL,
+        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
+        .recent_since = rcpt_session_rows_count(recent) > 0
+                            ? rcpt_session_rows_text(recent, 0, "since")
+                            : NULL};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);
     rcpt_lane_statements_free(statements);
+    rcpt_session_rows_free(recent);
     return good;
 }
 

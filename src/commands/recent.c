@@ -1,6 +1,6 @@
 /* The recent set of the inbox (recent.h). The next index is built while batches go on, then the
  * boundary moves, then the old index goes. Each step is complete in itself: indexes that no boundary
- * names are dropped by the next run. Called by maintain.c, migrate.c and check_config.c. */
+ * names are dropped by the next run. Called by retire.c, migrate.c and check_config.c. */
 #include "recent.h"
 
 #include <inttypes.h>

@@ -23,6 +23,7 @@ static const struct rcpt_config_section sections[] = {
     {"control", "The socket that `receiptd ctl` talks to."},
     {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP."},
     {"timeline", "What every receipt did, kept for `receiptd explain`."},
+    {"dead_letters", "Receipts that could not be applied: `receiptd dead-letters`."},
     {"actions", "How the actions of `pipelines` are carried out; docs/actions.md."},
     {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
                "flags and overrides included. A reload takes over what is added, after "

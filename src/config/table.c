@@ -197,6 +197,22 @@ static const struct rcpt_config_row rows[] = {
      CHOICES(targeted_policies),
      .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
             "TARGETED uncounted"},
+    {"inbox.retention", RCPT_CONFIG_DURATION, 0, AT(inbox.retention_ms), .initial = "0s", .min = 0,
+     .max = 3650 * DAY,
+     .doc = "how long `receiptd retire` leaves messages in the inbox, from their insertion on; "
+            "counters stay. 0s: without limit"},
+    {"inbox.retention_overrides", RCPT_CONFIG_RECORDS, 0,
+     LIST_AT(inbox.overrides, inbox.overrides_count), .initial = "[]", .max = 1000,
+     .record = &rcpt_config_retention_record,
+     .doc = "campaigns and organisations whose messages are kept longer or shorter"},
+    {"inbox.remember_retired", RCPT_CONFIG_DURATION, RELOADABLE, AT(inbox.remember_ms),
+     .initial = "30d", .min = 0, .max = 3650 * DAY,
+     .doc = "how long a receipt of a deleted message is told from one that came before its "
+            "message"},
+    {"inbox.alias_retention", RCPT_CONFIG_DURATION, 0, AT(inbox.alias_retention_ms),
+     .initial = "0s", .min = 0, .max = 3650 * DAY,
+     .doc = "age from which `receiptd retire` deletes aliases whose message has gone and is no "
+            "longer remembered; 0s: they stay"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
      .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
@@ -383,6 +399,10 @@ static const struct rcpt_config_row rows[] = {
     {"timeline.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(timeline.retention_ms),
      .initial = "0s", .min = 0, .max = 365 * DAY,
      .doc = "how long to keep what each receipt did; 0s: nothing is written"},
+
+    {"dead_letters.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(dead_letters.retention_ms),
+     .initial = "0s", .min = 0, .max = 3650 * DAY,
+     .doc = "how long to keep dead letters; 0s: without limit"},
 
     {"folds", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(folds, folds_count), .initial = "[]",
      .max = 100, .record = &rcpt_config_fold_record,

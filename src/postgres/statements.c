@@ -67,6 +67,7 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "partitions_add"}, {.name = "blockers"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
         {.name = "timeline_trim"},  {.name = "ladder_read"},
+        {.name = "letter_trim"},    {.name = "retired_trim"},
         {.name = "folds_left"},     {.name = "places"},
         {.name = "recent_read"},
     };
