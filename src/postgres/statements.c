@@ -393,7 +393,8 @@ static void read_counts(struct rcpt_engine_result *result, const struct flight *
         result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
         expect_unknown(flight->sender, result->events_parked > 0 ||
                                            rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0);
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0 ||
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_RETIRED) > 0);
     } else {
         if (flight->kind == RCPT_BATCH_EXPIRE)
             result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);

@@ -84,11 +84,14 @@ struct rcpt_lane_effects {
     uint32_t unknown_count;
     const struct rcpt_lane_unknown *refused; /* of messages of another organisation */
     uint32_t refused_count, events_refused;
+    const struct rcpt_lane_unknown *retired; /* of deleted messages */
+    uint32_t retired_count, events_retired;
     /* Of one that wakes, expires or discards: */
     uint32_t events_handled;
     const struct rcpt_lane_gateway *gateways; /* the others of them name none */
     uint32_t gateway_count;
-    const struct rcpt_lane_gateway *refused_gateways; /* of the parked ones that were refused */
+    const struct rcpt_lane_gateway *refused_gateways; /* of the parked ones that were
+                                                         refused, or whose message was deleted */
     uint32_t refused_gateway_count;
 };
 

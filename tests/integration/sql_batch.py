@@ -122,7 +122,7 @@ def fold(events, lane=0, unknown="park"):
     ]
 
 
-ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events")
+ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
 def effects(row):

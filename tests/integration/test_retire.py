@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from support.operations import Operations
 from test_commands import COLUMNS, CONFIG, command_server, empty, installed  # noqa: F401
 
 DAY = "interval '1 day'"
@@ -151,4 +152,29 @@ def test_the_daemon_deletes_dead_letters_and_forgotten_ids_by_their_age(create_w
     process = world.installation.start()
     world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.retired_message") == 47, process, what="ids are forgotten")
     world.wait(lambda: world.database.value("SELECT count(*) FROM receiptd.dead_letter") == 23, process, what="old letters go")
+    process.stop()
+
+
+def test_receipts_of_messages_that_go_meanwhile_are_counted_or_named_late(create_world):
+    """The daemon consumes while its messages are retired in steps, some of which are killed: every receipt is counted or a letter."""
+    world = create_world(partitions=2, lanes=4, inbox={"retention": "1h"}, batch={"max_events": 200})
+    ids = [f"m{n}" for n in range(6000)]
+    world.insert_ids(*ids, campaign="c")
+    world.database.execute("UPDATE receiptd.message_inbox SET created_at = now() - interval '1 day' WHERE hashtext(message_id) % 2 = 0")
+    old = world.database.value("SELECT count(*)::int FROM receiptd.message_inbox WHERE created_at < now() - interval '1 hour'")
+    process = world.installation.start()
+    for first in range(0, 6000, 100):
+        world.topic.send([{"message_id": id, "status": "SENT"} for id in ids[first:first + 100]])
+        if first % 2000 == 1000:
+            world.installation.command("retire")
+            world.database.execute("UPDATE receiptd.message_inbox SET created_at = now() - interval '1 day' WHERE hashtext(message_id) % 4 = 1")
+    world.wait_until_consumed(process)
+    world.installation.command("retire")
+    funnel = dict(world.database.query("SELECT status, events::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c'"))
+    late = world.database.value("SELECT count(*)::int FROM receiptd.dead_letter WHERE reason = 'retired_message'")
+    assert late > 0 and funnel[300] + late == 6000
+    assert world.database.value("SELECT messages::int FROM receiptd.campaign_funnel WHERE campaign_id = 'c' AND status = 0") == 6000
+    assert world.database.value("SELECT count(*)::int FROM receiptd.message_inbox") <= 6000 - old
+    assert Operations(process).figures().get_one("receiptd_events_dead_total", reason="retired_message") == late
+    world.audit()
     process.stop()

@@ -24,6 +24,36 @@ def remembers(session, *ids):
     return session.query("SELECT count(*) FROM unnest(%s::text[]) id JOIN retired_message r ON r.hash = hashtextextended(id, 0)", [list(ids)])[0][0]
 
 
+@pytest.mark.parametrize("unknown", ("park", "dead-letter", "insert"))
+def test_a_late_receipt_is_told_from_one_that_came_too_early(database, unknown):
+    session = database.session()
+    add_messages(session, {"old": "c", "young": "c"})
+    session.do("DELETE FROM message_inbox WHERE message_id = 'old'")
+    answer = apply(session, [Event("old", 600, 0), Event("young", 600, 1), Event("old", 9001, 2), Event("early", 300, 3)], unknown=unknown)
+    assert (answer["events_retired"], answer["events_counted"]) == (2, 1)
+    letters = session.query('SELECT "offset", reason, detail FROM dead_letter WHERE reason = \'retired_message\' ORDER BY 1')
+    assert letters == [(0, "retired_message", "its message was deleted"), (2, "retired_message", "its message was deleted")]
+    assert session.query("SELECT count(*) FROM parked_event WHERE message_id = 'old'") == [(0,)]
+    assert session.query("SELECT count(*) FROM message_inbox WHERE message_id = 'old'") == [(0,)] and drift(session) == []
+    # A message that comes again under its id is known, whatever is remembered.
+    add_messages(session, {"old": "c"})
+    assert apply(session, [Event("old", 600, 4)], unknown=unknown)["events_counted"] == 1
+
+
+def test_a_parked_receipt_whose_message_is_deleted_does_not_wait(database):
+    session = database.session()
+    apply(session, [Event("m", 600, 0), Event("other", 600, 1)], lane=4)
+    add_messages(session, {"m": "c"})
+    session.do("DELETE FROM message_inbox")
+    (probed,) = session.run("control/parked_probe", [Event("m", 600, 0).topic], [0], 3_600_000)
+    assert (probed["applicable"], probed["expired"], probed["rows"]) == ("f", "t", "2")
+    session.run("lane/insert_parked", [Event("m", 600, 0).topic], [0], 4, 10, 3_600_000)
+    answer = session.one("lane/expire", [Event("m", 600, 0).topic], [0], 4, 10, 3_600_000)
+    assert (answer["rows"], answer["retired"]) == ("1", "1")
+    assert session.query("SELECT reason FROM dead_letter") == [("retired_message",)]
+    assert session.query("SELECT message_id FROM parked_event") == [("other",)] and session.query("SELECT count(*) FROM message_inbox") == [(0,)]
+
+
 @pytest.mark.parametrize("how, gone", (
     ("DELETE FROM message_inbox WHERE message_id LIKE 'm1%'", 11), ("DELETE FROM message_inbox", 60), ("TRUNCATE message_inbox", 60),
     ("WITH d AS (DELETE FROM message_inbox WHERE campaign_id = 'c1' RETURNING 1) SELECT count(*) FROM d", 15)))
