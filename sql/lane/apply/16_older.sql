@@ -14,5 +14,4 @@ older AS (
         status = GREATEST(m.status, e.top), flags = m.flags | e.mask,
         status_at = CASE WHEN e.top > m.status THEN e.at ELSE m.status_at END, updated_at = now()
     FROM seen e
-    WHERE NOT e.known
-      AND m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
+    WHERE NOT e.known AND m.message_id = e.id AND (e.org IS NULL OR NULLIF(m.org_id, '') = e.org) AND (e.top > m.status OR (e.mask & ~m.flags) <> 0)
