@@ -137,7 +137,7 @@ static const struct command commands[] = {
             "which batches\n"
             "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
             "nothing.\n"
-            "Run it every hour as the owner of the schema and of the table (--dsn), on one host. "
+            "Run it once a day or more often as the owner of the schema and of the table (--dsn). "
             "Two at once\n"
             "do no harm. What an interrupted run leaves, the next one mends.",
         .options = {{"dsn", "DSN",
