@@ -446,6 +446,22 @@ void actions_apply_config(struct actions *module)
     actions_call_enable(module->running);
 }
 
+/* Shards may all be other instances': then the lease is of none. */
+const char *actions_reason(const struct actions *module)
+{
+    const struct app_actions *running = module->running;
+    if (running == NULL)
+        return NULL;
+    if (!running->asker.up)
+        return "actions are not connected to PostgreSQL";
+    if (running->state == ACTIONS_STORING)
+        return "the pipelines are not stored yet";
+    if (now_of(running) >= running->owned_until_ms)
+        return "actions have no lease of their shards";
+    return running->kafka_reason[0] != '\0' ? running->kafka_reason
+                                            : actions_topic_reason(running->topic);
+}
+
 bool actions_are_settled(const struct actions *module)
 {
     return module->open == 0;

@@ -185,6 +185,7 @@ struct actions_topic *actions_topic_start(struct app_actions *actions)
     struct topics_settings settings = {
         .context = actions->context,
         .name = "actions",
+        .topics_key = "pipelines",
         .connection = "actions-topics",
         .work = "runs of topics",
         .read_positions = "topic_positions",
@@ -224,6 +225,11 @@ void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn)
 {
     if (topic != NULL)
         topics_set_dsn(topic->reader, dsn);
+}
+
+const char *actions_topic_reason(const struct actions_topic *topic)
+{
+    return topic != NULL ? topics_reason(topic->reader) : NULL;
 }
 
 /* The consumer leaves before the connection closes: its last transaction needs it. */

@@ -298,6 +298,17 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
     folds_calls_configure(&running->calls);
 }
 
+const char *folds_reason(const struct folds *folds)
+{
+    const struct app_folds *running = folds->running;
+    if (running == NULL)
+        return NULL;
+    if (!running->asker.up)
+        return "folds are not connected to PostgreSQL";
+    return running->rules_stored ? topics_reason(running->topics.reader)
+                                 : "the rules of folds are not stored yet";
+}
+
 /* Shards give up their producers with the next tick; the drain waits for folds_are_settled. */
 void folds_stop(struct folds *folds)
 {

@@ -18,7 +18,7 @@
 #include "trace/tracer.h"
 
 #define APP_REASON_BYTES   800u /* an error with its hint */
-#define APP_MOST_REASONS   8u
+#define APP_MOST_REASONS   10u
 #define APP_TICK_MS        50
 #define APP_INSTANCE_BYTES 80u
 

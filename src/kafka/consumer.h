@@ -84,6 +84,7 @@ struct rcpt_kafka_settings {
     const char *brokers, *group,
         *instance_id; /* instance_id NULL: dynamic member; client.id = receiptd */
     const char *const *topics;
+    const char *topics_key; /* where the configuration names them; NULL: kafka.topics */
     size_t topic_count;
     const struct rcpt_kafka_property
         *properties; /* passed through; those that would break the protocol are refused */
