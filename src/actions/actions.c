@@ -438,11 +438,15 @@ bool actions_reload(struct actions *module, struct rcpt_error *error)
 
 void actions_apply_config(struct actions *module)
 {
-    const char *dsn = module->context->config->postgres.dsn;
+    const struct rcpt_config *config = module->context->config;
+    struct rcpt_kafka_credentials credentials;
     if (module->running == NULL)
         return;
-    rcpt_pg_set_dsn(module->running->asker.pg, dsn);
-    actions_topic_set_dsn(module->running->topic, dsn);
+    rcpt_pg_set_dsn(module->running->asker.pg, config->postgres.dsn);
+    app_kafka_credentials(config, &credentials);
+    if (module->running->producer != NULL)
+        rcpt_producer_set_credentials(module->running->producer, &credentials);
+    actions_topic_apply_config(module->running->topic);
     actions_call_enable(module->running);
 }
 

@@ -149,9 +149,9 @@ void actions_begin_some(struct app_actions *actions);
 int64_t actions_begin_pause_ms(const struct app_actions *actions, uint64_t sent_ns);
 
 /* ---- topic.c ---- */
-struct actions_topic *actions_topic_start(struct app_actions *actions);   /* NULL: no topics */
-void actions_topic_tick(struct actions_topic *topic);                     /* NULL is fine */
-void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn); /* NULL is fine */
+struct actions_topic *actions_topic_start(struct app_actions *actions); /* NULL: no topics */
+void actions_topic_tick(struct actions_topic *topic);                   /* NULL is fine */
+void actions_topic_apply_config(struct actions_topic *topic);           /* NULL is fine */
 /* topics_reason; NULL is fine. */
 const char *actions_topic_reason(const struct actions_topic *topic);
 /* Calls on_stopped with the actions when it has been freed. */

@@ -221,10 +221,10 @@ void actions_topic_tick(struct actions_topic *topic)
     topics_tick(topic->reader);
 }
 
-void actions_topic_set_dsn(struct actions_topic *topic, const char *dsn)
+void actions_topic_apply_config(struct actions_topic *topic)
 {
     if (topic != NULL)
-        topics_set_dsn(topic->reader, dsn);
+        topics_apply_config(topic->reader);
 }
 
 const char *actions_topic_reason(const struct actions_topic *topic)

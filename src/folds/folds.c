@@ -287,8 +287,12 @@ void folds_apply_config(struct folds *folds, bool rules_changed)
         folds_start(folds);
         return;
     }
+    struct rcpt_kafka_credentials credentials;
+    app_kafka_credentials(folds->context->config, &credentials);
+    for (uint32_t index = 0; index < FOLDS_SHARDS; index++)
+        rcpt_transactor_set_credentials(running->shards[index].transactor, &credentials);
     rcpt_pg_set_dsn(running->asker.pg, folds->context->config->postgres.dsn);
-    topics_set_dsn(running->topics.reader, folds->context->config->postgres.dsn);
+    topics_apply_config(running->topics.reader);
     if (!rules_changed)
         return;
     running->rules_again = running->rules.in_flight;

@@ -132,5 +132,9 @@ struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *confi
  * receipts' own group is. */
 struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
                                                         size_t *count);
+/* Those that a reload may change; borrowed from the configuration. */
+struct rcpt_kafka_credentials;
+void app_kafka_credentials(const struct rcpt_config *config,
+                           struct rcpt_kafka_credentials *credentials);
 
 #endif

@@ -248,7 +248,10 @@ void rcpt_intake_apply_config(struct rcpt_intake *intake)
     struct rcpt_error error;
     if (intake->closing)
         return;
+    struct rcpt_kafka_credentials credentials;
     intake_apply_dsn(intake);
+    app_kafka_credentials(intake->config, &credentials);
+    rcpt_producer_set_credentials(intake->producer, &credentials);
     if (!intake_make_accounts(intake, &error))
         rcpt_log_failure(RCPT_LOG_ERROR, "intake", &error, "the accounts stay as they were");
 }

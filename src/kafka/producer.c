@@ -423,6 +423,14 @@ enum rcpt_producer_sent rcpt_producer_send(struct rcpt_producer *producer,
     return code == RD_KAFKA_RESP_ERR__QUEUE_FULL ? RCPT_PRODUCER_FULL : RCPT_PRODUCER_DOWN;
 }
 
+/* Its settings point into the copy, so a client that replaces this one has them as well. */
+void rcpt_producer_set_credentials(struct rcpt_producer *producer,
+                                   const struct rcpt_kafka_credentials *credentials)
+{
+    rcpt_kafka_take_credentials(&producer->common, credentials);
+    rcpt_kafka_use_credentials(producer->handle, &producer->common);
+}
+
 size_t rcpt_producer_records(const struct rcpt_producer *producer)
 {
     return producer->records;

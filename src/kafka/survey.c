@@ -280,6 +280,8 @@ void rcpt_kafka_survey(struct rcpt_kafka *kafka,
     struct rcpt_error ignored; /* the same settings were accepted at the start */
     if (kafka->survey_handle == NULL)
         kafka->survey_handle = open_handle(&kafka->settings, &ignored);
+    else
+        rcpt_kafka_use_credentials(kafka->survey_handle, &kafka->settings);
     if (kafka->survey_handle == NULL) {
         on_done(context, NULL);
         return;

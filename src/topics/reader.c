@@ -269,9 +269,14 @@ struct topics_reader *topics_new(const struct topics_settings *settings)
     return reader;
 }
 
-void topics_set_dsn(struct topics_reader *reader, const char *dsn)
+void topics_apply_config(struct topics_reader *reader)
 {
-    rcpt_pg_set_dsn(reader->pg, dsn);
+    const struct rcpt_config *config = reader->settings.context->config;
+    struct rcpt_kafka_credentials credentials;
+    rcpt_pg_set_dsn(reader->pg, config->postgres.dsn);
+    app_kafka_credentials(config, &credentials);
+    if (reader->kafka != NULL)
+        rcpt_kafka_set_credentials(reader->kafka, &credentials);
 }
 
 /* Nothing of the reader is left: the callback may free its owner. */

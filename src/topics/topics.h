@@ -70,8 +70,8 @@ void topics_leave(struct topics_reader *reader);
 void topics_tick(struct topics_reader *reader);
 /* Why it does not read; NULL: it does, or it has no topics. */
 const char *topics_reason(struct topics_reader *reader);
-/* The configuration names another server. */
-void topics_set_dsn(struct topics_reader *reader, const char *dsn);
+/* The configuration may name another server and have other credentials of Kafka. */
+void topics_apply_config(struct topics_reader *reader);
 /* Only while not open. Disconnects and frees the reader; then on_closed. */
 void topics_close(struct topics_reader *reader, void (*on_closed)(void *context), void *context);
 
