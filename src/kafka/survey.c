@@ -202,6 +202,7 @@ void rcpt_kafka_survey_free(struct rcpt_kafka_survey *survey)
         free(survey->places[index].note);
     }
     free(survey->places);
+    free(survey->cluster_id);
     *survey = (struct rcpt_kafka_survey){0};
 }
 
@@ -331,6 +332,11 @@ bool rcpt_kafka_survey_now(const struct rcpt_kafka_settings *settings,
     if (handle == NULL)
         return false;
     bool good = find_places(handle, settings, survey, error);
+    char *cluster_id = good ? rd_kafka_clusterid(handle, QUESTION_MS) : NULL;
+    if (cluster_id != NULL) {
+        survey->cluster_id = rcpt_strdup(cluster_id);
+        rd_kafka_mem_free(handle, cluster_id);
+    }
     if (good)
         ask(handle, survey, settings->group, client_id_of(settings));
     else
