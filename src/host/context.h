@@ -18,7 +18,7 @@
 #include "trace/tracer.h"
 
 #define APP_REASON_BYTES   800u /* an error with its hint */
-#define APP_MOST_REASONS   8u
+#define APP_MOST_REASONS   10u
 #define APP_TICK_MS        50
 #define APP_INSTANCE_BYTES 80u
 
@@ -132,5 +132,9 @@ struct rcpt_kafka_property *app_kafka_properties(const struct rcpt_config *confi
  * receipts' own group is. */
 struct rcpt_kafka_property *app_kafka_reader_properties(const struct rcpt_config *config,
                                                         size_t *count);
+/* Those that a reload may change; borrowed from the configuration. */
+struct rcpt_kafka_credentials;
+void app_kafka_credentials(const struct rcpt_config *config,
+                           struct rcpt_kafka_credentials *credentials);
 
 #endif

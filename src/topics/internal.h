@@ -49,6 +49,9 @@ struct topics_reader {
     bool read_after_flight; /* READING waits for its end: it may move the positions */
     bool starved;           /* the consumer was refused a turn: it has to be kicked */
     bool subscribed, assigned;
+    bool joined; /* the group has given partitions, or none, and has taken none since */
+    bool kafka_healthy;
+    char kafka_reason[APP_REASON_BYTES], reason[APP_REASON_BYTES];
     void (*on_closed)(void *context);
     void *closed_context;
 };
