@@ -82,7 +82,7 @@ def test_a_channel_that_is_nearly_one_of_the_ladder_is_named_once(create_world):
     bounce = receipt("m", "BOUNCED_HARD", channel="emial")
     world.topic.send(bounce, bounce, receipt("good", "BOUNCED_HARD", channel="sms"))
     process = world.installation.start()
-    process.wait_for_log(r'"level":"warn".*name the channel \\"emial\\", which has no override in the ladder: did the sender mean \\"email\\"')
+    process.wait_for_log(r'level=warn .*name the channel \\"emial\\", which has no override in the ladder: did the sender mean \\"email\\"')
     world.finish(process)
     process.stop()
     assert len(re.findall("has no override", process.log())) == 1
