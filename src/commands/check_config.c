@@ -86,6 +86,7 @@ static bool check_inbox(struct command_context *context)
     if (state == NULL)
         return false;
     const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
+    const char *uncounted = rcpt_session_rows_text(state, 0, "uncounted");
     bool there = rcpt_session_rows_text(state, 0, "inbox_kind") != NULL;
     if (!there)
         print_note(NULL, "postgres.schema", "there is no inbox yet", "run receiptd migrate");
@@ -94,6 +95,12 @@ static bool check_inbox(struct command_context *context)
                 "note: inbox.table: columns that message_inbox does not show yet: %s; run "
                 "receiptd migrate\n",
                 unseen);
+    }
+    if (uncounted != NULL) {
+        fprintf(stderr,
+                "note: inbox.table: partitions whose rows are not counted when they are inserted "
+                "there directly: %s; run receiptd migrate\n",
+                uncounted);
     }
     rcpt_session_rows_free(state);
     return !there || inbox_check_statements(context, NULL);

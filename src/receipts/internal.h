@@ -20,6 +20,7 @@ struct receipts {
     struct app_context *context;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
+    uint32_t odd_channels_logged; /* of the decoder's */
     struct rcpt_kafka *kafka; /* NULL: not started, or closed */
     struct rcpt_asker control;
     struct app_places *places;                       /* of all partitions of its topics */

@@ -56,6 +56,70 @@ def test_rows_that_were_there_before_count_after_a_repair(create_world):
     process.stop()
 
 
+# ---- partitions ------------------------------------------------------------------------------------------------------
+
+PARTITIONED = """
+    CREATE TABLE public.messages (message_id text PRIMARY KEY, org_id text, campaign_id text) PARTITION BY RANGE (message_id);
+    CREATE TABLE public.early PARTITION OF public.messages FOR VALUES FROM ('a') TO ('m') PARTITION BY RANGE (message_id);
+    CREATE TABLE public.first PARTITION OF public.early FOR VALUES FROM ('a') TO ('f');
+    CREATE TABLE public.second PARTITION OF public.early FOR VALUES FROM ('f') TO ('m')
+"""
+
+
+def targeted(world, campaign="c"):
+    return world.database.value("SELECT COALESCE(sum(messages), 0) FROM receiptd.campaign_funnel WHERE campaign_id = %s AND status = 0", campaign)
+
+
+def insert(world, table, *ids):
+    rows = ", ".join(f"('{id}', 'o', 'c')" for id in ids)
+    world.database.execute(f"INSERT INTO public.{table} (message_id, org_id, campaign_id) VALUES {rows}")
+
+
+def test_rows_that_are_inserted_into_a_partition_are_counted_once(create_world):
+    world = create_world(migrate=False, inbox={"table": "public.messages"})
+    world.database.execute(PARTITIONED)
+    world.installation.migrate()
+    for number, table in enumerate(("messages", "early", "first", "second"), 1):
+        insert(world, table, *([f"a{number}", f"b{number}"] if table == "first" else [f"f{number}", f"g{number}"]))
+        assert targeted(world) == 2 * number, table
+    insert(world, "messages", "a9", "f9")
+    world.database.execute("INSERT INTO public.second (message_id, org_id, campaign_id) VALUES ('f9', 'o', 'c') ON CONFLICT DO NOTHING")
+    assert targeted(world) == 10
+    assert world.installation.command("migrate").stdout == "nothing to do\n"
+    world.installation.command("audit")
+
+
+def test_a_new_partition_is_named_until_migrate_counts_it_and_a_detached_one_is_left_alone(create_world):
+    world = create_world(migrate=False, inbox={"table": "public.messages"})
+    world.database.execute(PARTITIONED)
+    world.installation.migrate()
+    world.database.execute("CREATE TABLE public.late PARTITION OF public.messages FOR VALUES FROM ('m') TO ('z')")
+    said = world.installation.command("check-config", "--connect").stderr
+    assert "partitions whose rows are not counted when they are inserted there directly: public.late; run receiptd migrate" in said
+    insert(world, "messages", "m1")
+    assert targeted(world) == 1
+    assert "create the trigger" in world.installation.command("migrate").stdout
+    assert "partitions whose rows" not in world.installation.command("check-config", "--connect").stderr
+    insert(world, "late", "m2", "m3")
+    assert targeted(world) == 3
+    world.database.execute("ALTER TABLE public.messages DETACH PARTITION public.late")
+    insert(world, "late", "m4")
+    assert targeted(world) == 3
+    assert "drop the trigger that counts TARGETED on public.late" in world.installation.command("migrate").stdout
+
+
+def test_without_counting_no_partition_keeps_a_trigger(create_world):
+    world = create_world(migrate=False, inbox={"table": "public.messages"})
+    world.database.execute(PARTITIONED)
+    world.installation.migrate()
+    triggers = "SELECT count(*) FROM pg_trigger WHERE tgname = 'receiptd_count_inserted'"
+    assert world.database.value(triggers) == 4
+    world.installation.configure(inbox={"table": "public.messages", "targeted": "none"})
+    world.installation.migrate()
+    assert world.database.value(triggers) == 0
+    assert world.installation.command("migrate").stdout == "nothing to do\n"
+
+
 # ---- the platform's own columns --------------------------------------------------------------------------------------
 
 PEOPLE = """
