@@ -11,8 +11,11 @@ else
 BUILD ?= build
 endif
 comma := ,
+# clang of the release that the code is checked with, or else the one that this system has.
+CLANG := $(if $(shell command -v clang-14),clang-14,clang)
+CLANG_TIDY := $(if $(shell command -v clang-tidy-14),clang-tidy-14,clang-tidy)
 ifeq ($(origin CC),default)
-CC := $(if $(filter fuzzer% address,$(SANITIZE)),clang-14,gcc)
+CC := $(if $(filter fuzzer% address,$(SANITIZE)),$(CLANG),gcc)
 endif
 PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
@@ -189,6 +192,7 @@ SCRIPTS_PY := scripts/check-docs scripts/structure $(wildcard scripts/*.py tests
 
 check: check-format check-tidy check-cppcheck check-gcc check-clang check-scripts check-docs check-structure ## format, lints, warnings of both compilers
 
+check-format: export PATH := $(PATH):$(CURDIR)/build/tools
 check-format:
 	clang-format-14 --dry-run -Werror $(C_FILES) $(H_FILES)
 
@@ -197,7 +201,7 @@ check-tidy: $(C_FILES:%.c=$(BUILD)/tidy/%.ok)
 $(BUILD)/tidy/%.ok: %.c .clang-tidy | $(BUILD)/generated/sql.c
 	@mkdir -p $(@D)
 	@$(CC) $(CPPFLAGS_ALL) -Itests -std=c11 -MM -MP -MT $@ -MF $(@:.ok=.d) $<
-	$(call SAY,TIDY) clang-tidy-14 --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) -Itests -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
+	$(call SAY,TIDY) $(CLANG_TIDY) --quiet --warnings-as-errors='*' $< -- $(CPPFLAGS_ALL) -Itests -std=c11 2> $(@:.ok=.log) || { cat $(@:.ok=.log); exit 1; }
 	@touch $@
 
 -include $(shell find $(BUILD)/tidy -name '*.d' 2> /dev/null)
@@ -213,7 +217,7 @@ check-gcc:
 	@$(MAKE) --silent --no-print-directory BUILD=$(BUILD_GCC) CC=gcc WERROR=-Werror objects
 
 check-clang:
-	@$(MAKE) --silent --no-print-directory BUILD=build/check-clang CC=clang-14 WERROR='-Werror -fsyntax-only' objects
+	@$(MAKE) --silent --no-print-directory BUILD=build/check-clang CC=$(CLANG) WERROR='-Werror -fsyntax-only' objects
 
 objects: $(BUILD)/obj/main.o $(OBJECTS) $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/*/*.c))
 
