@@ -45,10 +45,15 @@ HARDENING ?= -fstack-protector-strong -fstack-clash-protection -fPIE $(if $(filt
 HARDENING_LINK := $(if $(strip $(HARDENING)),-pie -Wl$(comma)-z$(comma)relro -Wl$(comma)-z$(comma)now)
 endif
 
-# llhttp, the parser of HTTP, comes as C sources (Debian's node-llhttp): they are compiled here, with their own warnings. Its default
-# mode, that Node runs, takes bytes above 0x7f in targets; src/http/parse.c refuses what else it takes.
+# llhttp, the parser of HTTP, is a library from Debian 13 on. Debian 12 has its C sources (node-llhttp): they are compiled here, with their
+# own warnings. Its default mode, that Node runs, takes bytes above 0x7f in targets; src/http/parse.c refuses what else it takes.
+ifeq ($(shell pkg-config --exists libllhttp && echo yes),yes)
+PKGS += libllhttp
+else
 LLHTTP ?= /usr/share
-INCLUDES := -Isrc -I$(BUILD)/generated -idirafter $(LLHTTP)/include
+LLHTTP_OBJECTS := $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
+endif
+INCLUDES := -Isrc -I$(BUILD)/generated $(if $(LLHTTP),-idirafter $(LLHTTP)/include/llhttp)
 CPPFLAGS_ALL := -D_GNU_SOURCE $(INCLUDES) $(shell pkg-config --cflags $(PKGS)) $(CPPFLAGS)
 CFLAGS_ALL := -std=c11 -fno-omit-frame-pointer $(WARNINGS) $(WERROR) $(HARDENING) $(CFLAGS) $(SANITIZE_$(SANITIZE))
 LDFLAGS_ALL := $(HARDENING_LINK) $(SANITIZE_$(SANITIZE)) $(LDFLAGS)
@@ -59,7 +64,7 @@ LINK = $(call SAY,LINK) $(CC) $(CFLAGS_ALL) $(LDFLAGS_ALL)
 
 SQL := $(sort $(wildcard sql/*/*.sql sql/*/*/*.sql))
 SOURCES := $(sort $(filter-out src/main.c,$(wildcard src/*/*.c src/*/*/*.c)))
-OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(patsubst %,$(BUILD)/obj/llhttp/%.o,api http llhttp)
+OBJECTS := $(SOURCES:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/generated/sql.o $(LLHTTP_OBJECTS)
 # librdkafka calls this file: no symbol of ours asks for it.
 LINKED := $(BUILD)/obj/kafka/inflate.o
 ifeq ($(SANITIZE),thread)
