@@ -93,7 +93,7 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
 
 /* The effects borrow the names for the call. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
-                            const struct rcpt_pg_rows *rows, struct rcpt_lane_effects *report,
+                            const struct rcpt_pg_rows *rows, struct rcpt_lane_effects report,
                             int column)
 {
     struct rcpt_lane_gateway gateways[MOST_GATEWAYS], refused[MOST_GATEWAYS];
@@ -102,15 +102,13 @@ static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint
     const char *refused_text = wakes ? rcpt_pg_rows_text(rows, 0, WAKE_REFUSED_GATEWAYS) : NULL;
     char *copy = rcpt_strdup(text != NULL ? text : "");
     char *refused_copy = rcpt_strdup(refused_text != NULL ? refused_text : "");
-    report->gateways = gateways;
-    report->gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
-    report->refused_gateways = refused;
-    report->refused_gateway_count =
-        rcpt_effects_read_gateways(refused_copy, refused, MOST_GATEWAYS);
-    report->events_refused = wakes ? (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_REFUSED) : 0;
-    report->events_handled =
-        (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS) - report->events_refused;
-    on_effects(context, lane, report);
+    report.gateways = gateways;
+    report.gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
+    report.refused_gateways = refused;
+    report.refused_gateway_count = rcpt_effects_read_gateways(refused_copy, refused, MOST_GATEWAYS);
+    report.events_refused = wakes ? (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_REFUSED) : 0;
+    report.events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS) - report.events_refused;
+    on_effects(context, lane, &report);
     free(copy);
     free(refused_copy);
 }
@@ -134,7 +132,7 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
             .messages = (uint32_t)columns.messages[index],
         };
     if (kind == RCPT_BATCH_WAKE) {
-        report_gateways(on_effects, context, lane, rows, &report, WAKE_GATEWAYS);
+        report_gateways(on_effects, context, lane, rows, report, WAKE_GATEWAYS);
         return;
     }
     report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD);
@@ -157,5 +155,5 @@ void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_
         return;
     }
     struct rcpt_lane_effects report = {.count = 0};
-    report_gateways(on_effects, context, lane, rows, &report, EXPIRE_GATEWAYS);
+    report_gateways(on_effects, context, lane, rows, report, EXPIRE_GATEWAYS);
 }
