@@ -18,7 +18,7 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
         WHERE g.flags <> 0 AND (g.flags >> bit) & 1 = 1
         UNION ALL
         SELECT f.campaign_id, f.status, 0, f.messages
-        FROM campaign_funnel f
+        FROM campaign_count f
         WHERE f.campaign_id = ANY (campaigns)
     )
     SELECT c.campaign_id, c.status, sum(c.n)::int8, sum(c.counter)::int8
