@@ -76,12 +76,12 @@ def test_the_platforms_columns_may_have_any_name(create_world, create_topic):
     endpoint = {"name": "crm", "url": receiver.url, "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}
     world = create_world(1_000, seed=63, partitions=2, migrate=False, inbox={"table": "public.wide"}, timeline={"retention": "1h"},
                          folds=[{"name": "f", "group_key": ["inbox.message"], "window": "100ms", "max_hold": "1s", "publish": {"kafka": {"topic": str(out)}}}],
-                         pipelines=[{"name": "p", "on": "OPENED", "subject": "org", "stages": [
-                             {"name": "s", "actions": [{"await": {"status": "CLICKED", "within": "1ms"}}, {"webhook": "crm"}]}]}],
+                         pipelines=[{"name": "p", "on": "CLICKED", "subject": "org", "once_per": ["message_id", "Größe & Farbe"], "stages": [
+                             {"name": "s", "actions": [{"await": {"flag": "COMPLAINED", "within": "1ms"}}, {"webhook": "crm"}]}]}],
                          actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "20ms"})
     texts = ("message", "org", "m")
     columns = "".join(f', "{word}" {"text DEFAULT " + repr("their " + word) if word in texts else "box"}' for word in words_of_sql())
-    world.database.execute(f"CREATE TABLE public.wide (message_id text PRIMARY KEY, org_id text, campaign_id text{columns})")
+    world.database.execute(f"CREATE TABLE public.wide (message_id text PRIMARY KEY, org_id text, campaign_id text, \"Größe & Farbe\" text{columns})")
     world.inbox = Inbox("public.wide", "message_id", "org_id", "campaign_id", "status", "flags")
     world.installation.migrate()
     world.insert(world.stream.early)
@@ -90,8 +90,8 @@ def test_the_platforms_columns_may_have_any_name(create_world, create_topic):
     world.insert(world.stream.late)
     feeder.join()
     world.finish(process)
-    opened = world.database.value("SELECT count(*) FROM public.wide w JOIN receiptd.status_path p ON p.code = w.status WHERE p.ancestor = 700")
-    world.wait(lambda: len(receiver.seen()) == opened > 0, process, 60, "a call for each message that was opened")
+    clicked = world.database.value("SELECT count(*) FROM public.wide w JOIN receiptd.status_path p ON p.code = w.status WHERE p.ancestor = 800")
+    world.wait(lambda: len(receiver.seen()) == clicked > 0, process, 60, "a call for each message that was clicked")
     assert {call.body["subject"] for call in receiver.seen()} == {"their org"}
     world.wait(lambda: publications.read(world.brokers, str(out), 1), process, 60, "a publication")
     assert {tuple(one["group"].values()) for one in publications.read(world.brokers, str(out), 1)} == {("their message",)}
@@ -220,6 +220,17 @@ def test_pipelines_and_folds_read_every_column_of_a_mapped_table(people, create_
     assert set(groups) == {"sms", "email"}, "the enumeration is read as a text"
     people.audit()
     process.stop()
+
+
+def test_a_column_that_is_not_there_is_refused_before_the_start(people, create_topic):
+    rule = {"name": "f", "group_key": ["inbox.chanel"], "window": "100ms", "publish": {"kafka": {"topic": str(create_topic(1))}}}
+    people.installation.configure(pipelines=people.pipeline("customer"), folds=[rule])
+    people.installation.migrate()
+    check = people.installation.command("check-config", "--connect", check=False)
+    assert check.returncode == 78 and "pipelines: the inbox has no such column: p: customer\n" in check.stderr
+    assert "note: folds: the inbox has no such column: f: chanel;" in check.stderr
+    people.installation.configure(pipelines=people.pipeline("customer_id"))
+    assert "f: chanel" in people.installation.command("check-config", "--connect").stderr
 
 
 def test_the_view_follows_a_table_that_gains_columns_and_its_grants_stay(people):
