@@ -6,7 +6,7 @@ RETURNS TABLE (campaign_id text, status int2, rows int8, counter int8) LANGUAGE 
     WITH groups AS MATERIALIZED (
         SELECT COALESCE(m.campaign_id, '') AS campaign_id, m.status, m.flags, count(*) AS n
         FROM message_inbox m
-        WHERE m.campaign_id = ANY (campaigns) OR ('' = ANY (campaigns) AND m.campaign_id IS NULL)
+        WHERE m.campaign_id = ANY (campaign_recount.campaigns) OR ('' = ANY (campaign_recount.campaigns) AND m.campaign_id IS NULL)
         GROUP BY 1, 2, 3
     ),
     cells AS (

@@ -103,7 +103,7 @@ static bool check_inbox(struct command_context *context)
                 uncounted);
     }
     rcpt_session_rows_free(state);
-    return !there || inbox_check_statements(context, NULL);
+    return !there || (inbox_check_statements(context, NULL) && inbox_check_fields(context));
 }
 
 /* In a transaction that reads: planning a statement runs nothing. */

@@ -9,6 +9,7 @@ from psycopg.conninfo import make_conninfo
 from oracle.compare import Inbox
 from support import publications
 from support.receiver import Receiver
+from support.services import ROOT
 
 TABLE = """
     CREATE SCHEMA platform;
@@ -54,6 +55,55 @@ def test_rows_that_were_there_before_count_after_a_repair(create_world):
     process = world.installation.start()
     world.finish(process)
     process.stop()
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+OURS = ("message_id", "org_id", "campaign_id", "status", "prev_status", "flags", "prev_flags", "status_at", "updated_at")
+SYSTEM = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")
+
+
+def words_of_sql():
+    """Every name that a statement of receiptd uses, for a column, a parameter or a variable."""
+    text = "".join(re.sub(r"--.*|'[^']*'", "", file.read_text()) for file in (ROOT / "sql").rglob("*.sql"))
+    return sorted(set(re.findall(r"\b[a-z_][a-z_0-9]*\b", text)) - {*OURS, *SYSTEM})
+
+
+def test_the_platforms_columns_may_have_any_name(create_world, create_topic):
+    """The view shows them all, so a name that a statement leaves unqualified would mean the platform's column. No operator of ours takes a
+    box, so that this fails; the text in three of them would be taken and is read back."""
+    receiver, out = Receiver(), create_topic(1)
+    endpoint = {"name": "crm", "url": receiver.url, "secrets": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"]}
+    world = create_world(1_000, seed=63, partitions=2, migrate=False, inbox={"table": "public.wide"}, timeline={"retention": "1h"},
+                         folds=[{"name": "f", "group_key": ["inbox.message"], "window": "100ms", "max_hold": "1s", "publish": {"kafka": {"topic": str(out)}}}],
+                         pipelines=[{"name": "p", "on": "CLICKED", "subject": "org", "once_per": ["message_id", "Größe & Farbe"], "stages": [
+                             {"name": "s", "actions": [{"await": {"flag": "COMPLAINED", "within": "1ms"}}, {"webhook": "crm"}]}]}],
+                         actions={"allow_private": True, "endpoints": [endpoint], "poll_interval": "20ms"})
+    texts = ("message", "org", "m")
+    columns = "".join(f', "{word}" {"text DEFAULT " + repr("their " + word) if word in texts else "box"}' for word in words_of_sql())
+    world.database.execute(f"CREATE TABLE public.wide (message_id text PRIMARY KEY, org_id text, campaign_id text, \"Größe & Farbe\" text{columns})")
+    world.inbox = Inbox("public.wide", "message_id", "org_id", "campaign_id", "status", "flags")
+    world.installation.migrate()
+    world.insert(world.stream.early)
+    process = world.installation.start()
+    feeder = world.feed()
+    world.insert(world.stream.late)
+    feeder.join()
+    world.finish(process)
+    clicked = world.database.value("SELECT count(*) FROM public.wide w JOIN receiptd.status_path p ON p.code = w.status WHERE p.ancestor = 800")
+    world.wait(lambda: len(receiver.seen()) == clicked > 0, process, 60, "a call for each message that was clicked")
+    assert {call.body["subject"] for call in receiver.seen()} == {"their org"}
+    world.wait(lambda: publications.read(world.brokers, str(out), 1), process, 60, "a publication")
+    assert {tuple(one["group"].values()) for one in publications.read(world.brokers, str(out), 1)} == {("their message",)}
+    world.topic.send({"message_id": "g", "gateway_message_id": "g", "gateway": "acme", "status": "DELIVERED"})
+    world.wait_until_consumed(process)
+    world.database.execute("INSERT INTO public.wide (message_id, org_id, campaign_id) VALUES ('late', 'o', 'c')")
+    world.database.execute("INSERT INTO receiptd.message_alias (channel_account, gateway_id, message_id) VALUES ('acme', 'g', 'late')")
+    world.wait(lambda: world.database.value("SELECT status FROM public.wide WHERE message_id = 'late'") == 600, process, 60, "the alias is found")
+    world.audit()
+    assert "level=error" not in process.log(), process.log_tail()
+    process.stop()
+    receiver.close()
 
 
 # ---- partitions ------------------------------------------------------------------------------------------------------
@@ -170,6 +220,17 @@ def test_pipelines_and_folds_read_every_column_of_a_mapped_table(people, create_
     assert set(groups) == {"sms", "email"}, "the enumeration is read as a text"
     people.audit()
     process.stop()
+
+
+def test_a_column_that_is_not_there_is_refused_before_the_start(people, create_topic):
+    rule = {"name": "f", "group_key": ["inbox.chanel"], "window": "100ms", "publish": {"kafka": {"topic": str(create_topic(1))}}}
+    people.installation.configure(pipelines=people.pipeline("customer"), folds=[rule])
+    people.installation.migrate()
+    check = people.installation.command("check-config", "--connect", check=False)
+    assert check.returncode == 78 and "pipelines: the inbox has no such column: p: customer\n" in check.stderr
+    assert "note: folds: the inbox has no such column: f: chanel;" in check.stderr
+    people.installation.configure(pipelines=people.pipeline("customer_id"))
+    assert "f: chanel" in people.installation.command("check-config", "--connect").stderr
 
 
 def test_the_view_follows_a_table_that_gains_columns_and_its_grants_stay(people):
