@@ -35,6 +35,7 @@ struct receipts {
 
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
+    bool positions_refused; /* a member of the control connection's outage */
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
 
     /* consume.c */
