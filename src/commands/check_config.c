@@ -106,7 +106,8 @@ static bool check_database(struct rcpt_config *config, const struct command_call
     struct command_context context = {.config = config};
     bool good = command_connect(&context, call, true) &&
                 rcpt_session_begin(context.session, "READ ONLY", &context.error) &&
-                inbox_check_table(&context) && check_inbox(&context);
+                inbox_check_table(&context) && inbox_check_fields(&context) &&
+                check_inbox(&context);
     if (context.session != NULL)
         rcpt_session_rollback(context.session);
     rcpt_session_close(context.session);

@@ -9,6 +9,7 @@
 #include <sysexits.h>
 
 #include "actions/actions.h"
+#include "config/pipelines.h"
 #include "folds/folds.h"
 #include "postgres/array_text.h"
 #include "postgres/bind.h"
@@ -85,6 +86,44 @@ bool inbox_check_table(struct command_context *context)
                                      "inbox table %s.%s cannot be the inbox as it is: %zu problems "
                                      "are named above",
                                      place.schema, place.table, found));
+}
+
+/* ---- the fields ---- */
+
+static bool refuse_fields(struct rcpt_error *error, const char *missing)
+{
+    rcpt_error_fatal(error, EX_CONFIG, "the inbox has no such column: %s", missing);
+    rcpt_error_hint(error,
+                    "name a column of the inbox table, or add it there and run receiptd migrate");
+    return false;
+}
+
+bool inbox_check_fields(struct command_context *context)
+{
+    static const char *const ours[] = {
+#define COLUMN(column, written, doc) #column,
+        RCPT_INBOX_COLUMNS(COLUMN)
+#undef COLUMN
+    };
+    const struct rcpt_config *config = context->config;
+    struct inbox_place place;
+    struct rcpt_array_text columns;
+    inbox_place_of(config, &place);
+    rcpt_array_text_init(&columns);
+    for (size_t index = 0; index < sizeof(ours) / sizeof(ours[0]); index++)
+        rcpt_array_text_add(&columns, ours[index], strlen(ours[index]));
+    char *rules = folds_rules_text(config);
+    const char *const values[] = {config->compiled != NULL ? config->compiled->definitions : "[]",
+                                  rules, rcpt_array_text_finish(&columns), place.schema,
+                                  place.table};
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        context->session, rcpt_sql("command/fields_missing"), 5, values, &context->error);
+    const char *missing = rows != NULL ? rcpt_session_rows_text(rows, 0, "missing") : NULL;
+    bool good = rows != NULL && (missing == NULL || refuse_fields(&context->error, missing));
+    rcpt_session_rows_free(rows);
+    rcpt_array_text_fini(&columns);
+    free(rules);
+    return good;
 }
 
 /* ---- the statements ---- */

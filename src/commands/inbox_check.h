@@ -22,6 +22,10 @@ void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
  * with the SQL that mends it. Reads catalogs only. */
 RCPT_MUST_CHECK bool inbox_check_table(struct command_context *context);
 
+/* Refuses (EX_CONFIG) pipelines and rules that name columns which the inbox does not have: the daemon would not start,
+ * or nothing would match. */
+RCPT_MUST_CHECK bool inbox_check_fields(struct command_context *context);
+
 /* Prepares and plans what `run` would with this configuration, in the open transaction; the inbox
  * has to be there. `role`: with its rights, where the session may have them; NULL: with its own. */
 RCPT_MUST_CHECK bool inbox_check_statements(struct command_context *context, const char *role);

@@ -9,6 +9,8 @@ struct folds;
 
 /* The file of its subscription with this configuration (transition_subscriber.file); NULL: none. */
 const char *folds_file(const struct rcpt_config *config);
+/* The rules as JSON, as sql/fold/rules takes them; the caller frees it. */
+char *folds_rules_text(const struct rcpt_config *config);
 /* Subscribes to transitions, and asks over the control connection whether earlier rules have left
  * work. Call before receipts_start. */
 struct folds *folds_new(struct app_context *context, struct receipts *receipts);

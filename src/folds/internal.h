@@ -201,7 +201,6 @@ struct rcpt_fold_spec folds_spec(const struct rcpt_fold_config *fold, struct rcp
  * gives each of them to `put` (NULL: none), perhaps more than once. */
 typedef void (*folds_put_column)(void *context, const char *column);
 size_t folds_columns(const struct rcpt_fold_config *fold, folds_put_column put, void *context);
-char *folds_rules_text(const struct rcpt_config *config); /* JSON; the caller frees it */
 const char *folds_kind_name(enum rcpt_fold_kind kind);
 
 #endif

@@ -108,6 +108,21 @@ def test_pipelines_and_folds_read_every_column_of_a_mapped_table(people, create_
     process.stop()
 
 
+def test_check_config_compares_the_fields_of_pipelines_and_rules_with_the_table(people):
+    fold = {"name": "f", "group_key": ["inbox.channel"], "match": {"inbox.customer": "1"}, "collect": [{"name": "n", "kind": "set", "field": "inbox.shop"}],
+            "publish": {"kafka": {"topic": "out"}}}
+    topic = {"name": "t", "on": {"topic": "in"}, "subject": "anything", "webhook": "crm"}
+    people.installation.configure(folds=[fold], pipelines=[*people.pipeline("customer"), topic])
+    for _ in range(2):  # before there is a view, and with it
+        said = people.installation.command("check-config", "--connect", check=False)
+        assert said.returncode == 78, said
+        assert "the inbox has no such column: folds.f: inbox.customer, folds.f: inbox.shop, pipelines.p: customer\n" in said.stderr
+        people.installation.migrate()
+    people.database.execute("ALTER TABLE public.messages ADD COLUMN shop text")
+    people.installation.configure(folds=[{**fold, "match": {"inbox.customer_id": "1"}}], pipelines=[*people.pipeline("customer_id"), topic])
+    assert "columns that message_inbox does not show yet: shop; run receiptd migrate" in people.installation.command("check-config", "--connect").stderr
+
+
 def test_the_view_follows_a_table_that_gains_columns_and_its_grants_stay(people):
     people.installation.migrate()
     people.database.execute(f'CREATE ROLE "reader {people.database.name}"')
