@@ -152,8 +152,6 @@ struct blockers *blockers_new(struct receipts *receipts);
 void blockers_start(struct blockers *blockers);
 void blockers_free(struct blockers *blockers);
 void blockers_view(const struct blockers *blockers, struct receipts_view *view);
-/* Whom a lane waited for at the last check; "": nobody that was seen. */
-const char *blockers_name(const struct blockers *blockers);
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);

@@ -987,6 +987,7 @@ def test_an_operator_who_locks_the_tables_of_folds_delays_them_only(create_folde
         time.sleep(6)  # several lock time-outs
         causes = [line for line in process.log().splitlines() if "level=warn component=folds" in line and "lock timeout" in line]
         assert len(causes) == 2, "\n".join(causes)
+        assert all(f"the lock is held by backend {operator.info.backend_pid} " in line for line in causes), "\n".join(causes)
     wait_until_read(world, process)
     process.wait_for_log("component=folds .* again after [0-9.]+ s and [0-9]+ failures: [0-9]+ times .*lock timeout")
     wait_until_quiet(world, process)
