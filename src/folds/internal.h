@@ -78,6 +78,7 @@ struct folds_shard {
     int64_t sent_ms;       /* when it was sent */
     struct rcpt_transactor *transactor;
     struct rcpt_backoff backoff;
+    bool is_refused;      /* a member of the asker's outage */
     int64_t retry_at_ms;  /* after a failure, not before */
     int64_t poll_at_ms;   /* nor before this time: there is nothing new */
     int64_t gather_at_ms; /* gatherings, not before */

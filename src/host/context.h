@@ -58,6 +58,7 @@ struct app_context {
     struct rcpt_pg_lineage lineage; /* of the database */
     bool recalled; /* the lineage has what Kafka remembers: nothing is read or written before */
     struct rcpt_outage *database; /* shared by all connections to PostgreSQL */
+    struct rcpt_pg_peers peers;   /* all connections to PostgreSQL */
     struct app_ticker *tickers;
     struct app_places *places; /* of all readers (places.h) */
     enum app_phase phase;

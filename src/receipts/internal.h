@@ -36,6 +36,7 @@ struct receipts {
 
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
+    bool positions_refused; /* a member of the control connection's outage */
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
 
     /* consume.c */
@@ -152,8 +153,6 @@ struct blockers *blockers_new(struct receipts *receipts);
 void blockers_start(struct blockers *blockers);
 void blockers_free(struct blockers *blockers);
 void blockers_view(const struct blockers *blockers, struct receipts_view *view);
-/* Whom a lane waited for at the last check; "": nobody that was seen. */
-const char *blockers_name(const struct blockers *blockers);
 
 /* ---- assigned.c ---- */
 unsigned assigned_count(const struct rcpt_engine *engine);
