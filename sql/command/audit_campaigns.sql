@@ -1,5 +1,5 @@
--- Every campaign that has counters or messages, in one short snapshot: campaign_id, messages (about; at least 1), sorted. Messages without a
--- campaign count under ''. The recursive part walks the index on campaign_id from one campaign to the next.
+-- Every campaign that has counters or messages, live or retired, in one short snapshot: campaign_id, messages (about; at least 1), sorted.
+-- Messages without a campaign count under ''. The recursive part walks the index on campaign_id from one campaign to the next.
 WITH RECURSIVE stored (campaign_id) AS (
     (SELECT m.campaign_id FROM message_inbox m WHERE m.campaign_id IS NOT NULL ORDER BY m.campaign_id LIMIT 1)
     UNION ALL
@@ -13,6 +13,8 @@ FROM (
     SELECT s.campaign_id COLLATE "C" AS campaign_id, 1::int8 AS messages FROM stored s WHERE s.campaign_id IS NOT NULL
     UNION ALL
     SELECT f.campaign_id, f.messages FROM campaign_count f
+    UNION ALL
+    SELECT DISTINCT r.campaign_id, 1 FROM campaign_retired r
     UNION ALL
     SELECT '', 1 WHERE EXISTS (SELECT FROM message_inbox m WHERE m.campaign_id IS NULL)
 ) c

@@ -4,7 +4,7 @@
 -- Raises 42804 or 42703 where check_inbox_columns() refuses a column.
 --
 -- A statement trigger fires for the table that the statement names. So each partition gets one as well, for rows that are inserted into it
--- directly: with an argument, by which count_inserted() knows it. Partitions of another owner than the table's, and foreign tables, get none.
+-- directly: with an argument, by which count_inserted() knows it.
 --
 -- count_inserted() adds one delta row per INSERT statement, however many rows that brings (COPY too). It counts the whole path of
 -- a row's status and its flags, so that an insert of a row that is not fresh stays exact. It also notes which organisations have messages
@@ -29,10 +29,7 @@ BEGIN
         LANGUAGE plpgsql SECURITY DEFINER SET search_path = %1$I, pg_temp AS $body$
         BEGIN
             IF TG_NARGS > 0 THEN
-                -- A partition that was detached belongs to the inbox no more.
-                IF NOT EXISTS (SELECT FROM pg_partition_ancestors(TG_RELID) a
-                               JOIN pg_trigger g ON g.tgrelid = a.relid AND g.tgname = TG_NAME AND g.tgnargs = 0
-                               JOIN pg_trigger own ON own.tgrelid = TG_RELID AND own.tgname = TG_NAME AND own.tgfoid = g.tgfoid) THEN
+                IF NOT partition_is_counted(TG_RELID, TG_NAME) THEN
                     RETURN NULL;
                 END IF;
             ELSIF TG_TABLE_SCHEMA <> %5$L OR TG_TABLE_NAME <> %9$L THEN
@@ -70,15 +67,7 @@ BEGIN
         cardinality(columns), in_table, org_id);
     -- A role that may execute it could put it on a table of its own and forge counters.
     REVOKE ALL ON FUNCTION count_inserted() FROM PUBLIC;
-    FOR target IN
-        SELECT base AS name, '' AS argument
-        UNION ALL
-        SELECT p.oid::regclass::text, quote_literal('partition')
-        FROM pg_class b
-        CROSS JOIN LATERAL pg_partition_tree(b.oid) t
-        JOIN pg_class p ON p.oid = t.relid AND p.relowner = b.relowner AND p.relkind <> 'f'
-        WHERE b.oid = to_regclass(base) AND t.level > 0
-    LOOP
+    FOR target IN SELECT * FROM inbox_trigger_targets(to_regclass(base)) LOOP
         EXECUTE format('CREATE OR REPLACE TRIGGER receiptd_count_inserted AFTER INSERT ON %s '
                        'REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION count_inserted(%s)', target.name, target.argument);
     END LOOP;

@@ -1,18 +1,20 @@
 -- Makes message_inbox an automatically updatable view over the platform's table: our columns first, then all others under their own names,
 -- except those that are called like one of ours. migrate runs this again where this file has changed, or where the table has gained columns.
--- in_schema, in_table: the base table; the other parameters: the name there of the column that the parameter is called after.
--- Columns of ours that are missing are added, without rewriting the table; the platform's three must be there.
+-- in_schema, in_table: the base table; the other parameters: the name there of the column that the parameter is called after; created_at is ''
+-- where the table has no such column. Of ours, columns that are missing are added, without rewriting the table; the platform's three, and
+-- created_at where it has a name, must be there.
 -- Raises 42P01 (no such table), 42703 (no such column), 42804 (a column of another type) and 23502 (status or flags may be NULL).
 CREATE OR REPLACE FUNCTION map_inbox(in_schema text, in_table text, message_id text, org_id text, campaign_id text,
                                      status text, prev_status text, flags text, prev_flags text, status_at text,
-                                     updated_at text)
+                                     updated_at text, created_at text)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     base regclass := to_regclass(format('%I.%I', in_schema, in_table));
     mapped record;
     present record; -- never named "found": that would hide FOUND
     list text := '';
-    ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at'];
+    ours text[] := ARRAY['message_id', 'org_id', 'campaign_id', 'status', 'prev_status', 'flags', 'prev_flags', 'status_at', 'updated_at']
+        || CASE WHEN created_at <> '' THEN '{created_at}'::text[] ELSE '{}' END;
     grants text[];
     given text;
 BEGIN
@@ -29,8 +31,9 @@ BEGIN
             (6, 'flags', flags, 'integer', 'integer NOT NULL DEFAULT 0'),
             (7, 'prev_flags', prev_flags, 'integer', 'integer'),
             (8, 'status_at', status_at, 'timestamp with time zone', 'timestamptz'),
-            (9, 'updated_at', updated_at, 'timestamp with time zone', 'timestamptz')
-        ) AS v (position, ours, theirs, type, definition) ORDER BY position
+            (9, 'updated_at', updated_at, 'timestamp with time zone', 'timestamptz'),
+            (10, 'created_at', created_at, 'timestamp with time zone', NULL)
+        ) AS v (position, ours, theirs, type, definition) WHERE v.theirs <> '' ORDER BY position
     LOOP
         SELECT format_type(a.atttypid, NULL) AS type, a.attnotnull, COALESCE(l.collisdeterministic, true) AS exact INTO present
         FROM pg_attribute a LEFT JOIN pg_collation l ON l.oid = a.attcollation
@@ -41,11 +44,12 @@ BEGIN
                 HINT = format('check inbox.columns.%s', mapped.ours);
         ELSIF NOT FOUND THEN
             EXECUTE format('ALTER TABLE %s ADD COLUMN %I %s', base, mapped.theirs, mapped.definition);
-        ELSIF mapped.definition IS NOT NULL AND present.type <> mapped.type THEN
+        ELSIF mapped.type <> 'text' AND present.type <> mapped.type THEN
             RAISE EXCEPTION USING ERRCODE = '42804',
                 MESSAGE = format('column %I of inbox table %s is of type %s, not %s', mapped.theirs, base, present.type,
                                  mapped.type),
-                HINT = format('let inbox.columns.%s name another column, it will be added', mapped.ours);
+                HINT = format(CASE WHEN mapped.definition IS NULL THEN 'check inbox.columns.%s'
+                              ELSE 'let inbox.columns.%s name another column, it will be added' END, mapped.ours);
         ELSIF mapped.ours IN ('status', 'flags') AND NOT present.attnotnull THEN
             -- A NULL is below and above nothing: such a row would never take a receipt.
             RAISE EXCEPTION USING ERRCODE = '23502',

@@ -3,12 +3,14 @@
 -- late, not two. Messages that were known, or that the platform has inserted meanwhile, stay as they are.
 -- $1 text[] message ids, sorted: the order in which all transactions lock; $2 text[] organisations, $3 text[] campaigns, as the
 -- first of the message's receipts that names one says (NULL: none does). Returns rows (inserted).
--- Only unknown messages come to the INSERT: a constraint that a bare row breaks must not concern those that have a row.
+-- Only unknown messages come to the INSERT: a constraint that a bare row breaks must not concern those that have a row. A message
+-- that was deleted does not come back.
 WITH made AS (
     INSERT INTO message_inbox (message_id, org_id, campaign_id)
     SELECT w.message_id, w.org_id, w.campaign_id
     FROM unnest($1::text[], $2::text[], $3::text[]) AS w (message_id, org_id, campaign_id)
     WHERE (SELECT true FROM message_inbox m WHERE m.message_id = w.message_id) IS NULL
+      AND (SELECT true FROM retired_message r WHERE r.hash = hashtextextended(w.message_id COLLATE "C", 0) LIMIT 1) IS NULL
     ON CONFLICT DO NOTHING
     RETURNING 1
 )

@@ -1,13 +1,17 @@
--- count_inserted() works with the rights of a role of its own (SECURITY DEFINER): the rights that are written here and no others.
--- Code that an attacker could run in it has those, and not the owner's. Variables: schema, counter_role. Can be run again; an
+-- count_inserted() and count_deleted() work with the rights of a role of its own (SECURITY DEFINER): the rights that are written here and no others.
+-- Code that an attacker could run in them has those, and not the owner's. Variables: schema, counter_role. Can be run again; an
 -- owner has to be allowed to create in the schema at the moment when it becomes owner.
 REVOKE ALL ON ALL TABLES IN SCHEMA :"schema" FROM :"counter_role";
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA :"schema" FROM :"counter_role";
 GRANT USAGE, CREATE ON SCHEMA :"schema" TO :"counter_role";
 GRANT SELECT (code, ancestor) ON status_path TO :"counter_role";
 GRANT INSERT (campaign_id, status, messages, events) ON campaign_funnel_delta TO :"counter_role";
+GRANT SELECT (message_id, campaign_id, status, flags) ON message_inbox TO :"counter_role"; -- what TRUNCATE takes away
+GRANT INSERT ON campaign_retired, retired_message TO :"counter_role";
 GRANT SELECT, INSERT ON campaign_organisation TO :"counter_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"counter_role";
-GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]) TO :"counter_role";
+GRANT EXECUTE ON FUNCTION check_counted(oid, oid), check_inbox_columns(oid, text[]), partition_is_counted(oid, name)
+    TO :"counter_role";
 ALTER FUNCTION count_inserted() OWNER TO :"counter_role";
+ALTER FUNCTION count_deleted() OWNER TO :"counter_role";
 REVOKE CREATE ON SCHEMA :"schema" FROM :"counter_role";

@@ -1,5 +1,5 @@
 -- A role executes only functions that it was given by name: PUBLIC none; only the owner those that install triggers, map the inbox or
--- fill the ladder, and the trigger's function, which another role could put on a table of its own.
+-- fill the ladder, and the triggers' functions, which another role could put on a table of its own.
 -- role.sql gives the daemon's role what it calls. Can be run again: a new function starts with EXECUTE for PUBLIC.
 DO $$
 DECLARE
@@ -11,7 +11,8 @@ BEGIN
         CROSS JOIN LATERAL aclexplode(COALESCE(p.proacl, acldefault('f', p.proowner))) a
         LEFT JOIN pg_roles r ON r.oid = a.grantee
         WHERE p.pronamespace = current_schema()::regnamespace AND a.grantee <> p.proowner
-          AND (a.grantee = 0 OR p.proname IN ('count_inserted', 'install_inbox_trigger', 'map_inbox', 'ladder_fill'))
+          AND (a.grantee = 0 OR p.proname IN ('count_inserted', 'count_deleted', 'install_inbox_trigger', 'install_retired_trigger',
+                              'map_inbox', 'ladder_fill'))
     LOOP
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM %s', given.function, given.role);
     END LOOP;

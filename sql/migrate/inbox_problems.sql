@@ -16,7 +16,8 @@ ours (n, ours, type, definition) AS (
     VALUES (1, 'message_id', NULL, NULL), (2, 'org_id', NULL, 'text'), (3, 'campaign_id', NULL, 'text'),
            (4, 'status', 'smallint', 'smallint NOT NULL DEFAULT 0'), (5, 'prev_status', 'smallint', 'smallint'),
            (6, 'flags', 'integer', 'integer NOT NULL DEFAULT 0'), (7, 'prev_flags', 'integer', 'integer'),
-           (8, 'status_at', 'timestamp with time zone', 'timestamptz'), (9, 'updated_at', 'timestamp with time zone', 'timestamptz')
+           (8, 'status_at', 'timestamp with time zone', 'timestamptz'), (9, 'updated_at', 'timestamp with time zone', 'timestamptz'),
+           (10, 'created_at', 'timestamp with time zone', 'timestamptz NOT NULL DEFAULT now()')
 ),
 -- A domain counts as what it stands on.
 kind (attnum, declared, type, coll) AS (
@@ -32,7 +33,7 @@ col AS (
                AND y.typname IN ('text', 'varchar', 'bpchar', 'name', 'int2', 'int4', 'int8', 'numeric', 'uuid') AS plain,
            y.typname IN ('text', 'varchar') AS texty,
            CASE WHEN l.collisdeterministic THEN l.oid ELSE '"C"'::regcollation END AS coll, l.collisdeterministic AS exact
-    FROM t CROSS JOIN ours o
+    FROM t JOIN ours o ON o.n <= cardinality($3::text[]) -- created_at only where it has a name
     LEFT JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = ($3::text[])[o.n]::name AND a.attnum > 0 AND NOT a.attisdropped
     LEFT JOIN kind k ON k.attnum = a.attnum AND NOT EXISTS (SELECT FROM pg_type d WHERE d.oid = k.type AND d.typtype = 'd')
     LEFT JOIN pg_type y ON y.oid = k.type
@@ -77,12 +78,12 @@ problem (n, problem, advice, sql) AS (
     SELECT 2, format('inbox table %s has no column %I', c.name, c.theirs), format('let inbox.columns.%s name another column', c.ours)
            || CASE WHEN c.n > 1 THEN ', or add it' ELSE '' END,
            CASE WHEN c.n > 1 THEN format('ALTER TABLE %s ADD COLUMN %I %s', c.name, c.theirs, c.definition) END
-    FROM col c WHERE c.attnum IS NULL AND c.n <= 3
+    FROM col c WHERE c.attnum IS NULL AND (c.n <= 3 OR c.n = 10)
     UNION ALL
     SELECT 2, format('inbox table %s has no column %s, and role "%s" does not own the table', c.name, string_agg(quote_ident(c.theirs), ', '), me.rolname),
            'have its owner run', format('ALTER TABLE %s %s', c.name, string_agg(format('ADD COLUMN %I %s', c.theirs, c.definition), ', '))
     FROM col c CROSS JOIN me JOIN t ON true
-    WHERE c.attnum IS NULL AND c.n > 3 AND NOT pg_has_role(me.oid, t.relowner, 'USAGE') GROUP BY c.name, me.rolname
+    WHERE c.attnum IS NULL AND c.n BETWEEN 4 AND 9 AND NOT pg_has_role(me.oid, t.relowner, 'USAGE') GROUP BY c.name, me.rolname
     UNION ALL
     SELECT 4, format('column %I of inbox table %s is of type %s: its text may depend on settings, or on functions of another role', c.theirs,
                      c.name, c.declared),
@@ -90,7 +91,7 @@ problem (n, problem, advice, sql) AS (
     FROM col c WHERE c.n <= 3 AND NOT c.plain
     UNION ALL
     SELECT 5, format('column %I of inbox table %s is of type %s, not %s', c.theirs, c.name, c.declared, c.asked),
-           format('let inbox.columns.%s name a new column, which migrate adds', c.ours)
+           format('let inbox.columns.%s name a%s', c.ours, CASE WHEN c.n < 10 THEN ' new column, which migrate adds' ELSE 'nother column' END)
                || CASE WHEN c.declared IN ('smallint', 'integer', 'bigint') THEN '; or, if its values are codes of the ladder' ELSE '' END,
            CASE WHEN c.declared IN ('smallint', 'integer', 'bigint') THEN format('ALTER TABLE %s ALTER COLUMN %I TYPE %s', c.name, c.theirs, c.asked) END
     FROM col c WHERE c.n > 3 AND c.declared <> c.asked
@@ -105,7 +106,7 @@ problem (n, problem, advice, sql) AS (
            CASE WHEN c.attgenerated <> 'v' THEN format('ALTER TABLE %s ALTER COLUMN %I DROP %s', c.name, c.theirs,
                 CASE WHEN c.attgenerated <> '' THEN 'EXPRESSION' ELSE 'IDENTITY' END)
                 || CASE WHEN c.attnotnull THEN format('; ALTER TABLE %s ALTER COLUMN %I SET DEFAULT 0', c.name, c.theirs) ELSE '' END END
-    FROM col c WHERE c.n > 3 AND (c.attgenerated <> '' OR c.attidentity <> '')
+    FROM col c WHERE c.n BETWEEN 4 AND 9 AND (c.attgenerated <> '' OR c.attidentity <> '')
     UNION ALL
     SELECT 8, format('inbox table %s has no unique index on %I alone that always holds: two rows of one message would both be counted',
                      id.name, id.theirs),

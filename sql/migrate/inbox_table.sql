@@ -10,7 +10,8 @@ CREATE TABLE message_inbox (
     flags integer NOT NULL DEFAULT 0,
     prev_flags integer,
     status_at timestamptz,
-    updated_at timestamptz
+    updated_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now() -- for retention, and for the recent rows
 ) WITH (
     fillfactor = :fillfactor,
     autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 10000,

@@ -1,4 +1,5 @@
--- For inbox.targeted = trigger: the trigger counts the root (TARGETED), since only the platform knows when a row is born.
--- Variables: inbox_schema, inbox_table and the names there of org_id, campaign_id, status, flags. Can be run again;
--- inbox_trigger_drop.sql takes the trigger away.
+-- For inbox.targeted = trigger: a trigger counts the root (TARGETED), since only the platform knows when a row is born, and two others
+-- book the rows that go. Variables: inbox_schema, inbox_table and the names there of message_id, org_id, campaign_id, status, flags. Can be
+-- run again; inbox_trigger_drop.sql takes the triggers away.
 SELECT install_inbox_trigger(:'inbox_schema', :'inbox_table', :'org_id', :'campaign_id', :'status', :'flags');
+SELECT install_retired_trigger(:'inbox_schema', :'inbox_table', :'message_id', :'campaign_id', :'status', :'flags');

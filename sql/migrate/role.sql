@@ -21,11 +21,12 @@ GRANT SELECT ON ALL TABLES IN SCHEMA :"schema" TO :"receiptd_role";
 GRANT INSERT (message_id, org_id, campaign_id) ON message_inbox TO :"receiptd_role";
 GRANT UPDATE (status, prev_status, flags, prev_flags, status_at, updated_at) ON message_inbox TO :"receiptd_role";
 GRANT INSERT, DELETE ON campaign_funnel_delta, parked_event, dead_letter, message_timeline TO :"receiptd_role";
+GRANT DELETE ON retired_message TO :"receiptd_role";
 GRANT UPDATE (message_id, gateway_id, lane) ON parked_event TO :"receiptd_role";
 GRANT UPDATE (message_id) ON message_timeline TO :"receiptd_role";
 GRANT USAGE ON SEQUENCE campaign_funnel_delta_id_seq TO :"receiptd_role";
 GRANT INSERT, UPDATE ON campaign_funnel_total, consumer_topic, consumer_progress TO :"receiptd_role";
-GRANT INSERT ON position_change, database_accepted TO :"receiptd_role";
+GRANT INSERT ON position_change, database_accepted, campaign_retired TO :"receiptd_role";
 GRANT INSERT, UPDATE, DELETE ON fold_rule, fold_event, fold_group, fold_outbox, fold_call, fold_total, fold_progress
     TO :"receiptd_role";
 GRANT UPDATE ON fold_lane TO :"receiptd_role";

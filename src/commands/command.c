@@ -107,9 +107,43 @@ static const struct command commands[] = {
                "no drift,\n"
                "or all of it repaired and a recount clean; 1: drift.",
         .options = {{"campaign", "C", "only this campaign"},
-                    {"repair", NULL, "add the difference to the counters"},
+                    {"repair", NULL, "add the difference, or book messages that went unbooked"},
                     FORMAT_OPTION},
         .run = command_audit,
+    },
+    {
+        .name = "retire",
+        .summary = "delete messages that are older than their retention; counters stay",
+        .doc = "Deletes messages by inbox.retention and inbox.retention_overrides, and aliases by\n"
+               "inbox.alias_retention, in short transactions beside the daemon. What goes is "
+               "booked, so "
+               "that\n"
+               "funnels and audits stay exact. It may be interrupted and run again. Run it as the "
+               "owner of\n"
+               "the schema (--dsn): the daemon's role may not delete messages.",
+        .options = {{"dry-run", NULL, "say what would go; delete nothing"},
+                    {"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_retire,
+    },
+    {
+        .name = "maintain",
+        .summary = "what a timer runs: retire, then the recent set of a large inbox",
+        .doc =
+            "Deletes what its retention says, as `retire` does. Then it makes the recent set of a "
+            "large inbox,\n"
+            "or makes it anew where it has grown by half: an index over the newest messages, in "
+            "which batches\n"
+            "look first (inbox.recent_rows). Instances follow within seconds; batches wait for "
+            "nothing.\n"
+            "Run it every hour as the owner of the schema and of the table (--dsn), on one host. "
+            "Two at once\n"
+            "do no harm. What an interrupted run leaves, the next one mends.",
+        .options = {{"dsn", "DSN",
+                     "the owner's connection string, or file:PATH; default: "
+                     "postgres.dsn"}},
+        .run = command_maintain,
     },
     {
         /* One command lists and moves, since both choose by the same options. */

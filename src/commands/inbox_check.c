@@ -37,6 +37,9 @@ void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place)
              dot != NULL ? table : config->postgres.schema);
     place->table = dot != NULL ? dot + 1 : table != NULL ? table : "message_inbox";
     memcpy(place->columns, place->mapped ? theirs : ours, sizeof(place->columns));
+    place->created_at = place->mapped ? config->inbox.created_at : "created_at";
+    if (place->created_at == NULL)
+        place->created_at = "";
 }
 
 /* One file of problems; false: the query failed. */
@@ -72,6 +75,8 @@ bool inbox_check_table(struct command_context *context)
     rcpt_array_text_init(&columns);
     for (size_t index = 0; index < INBOX_COLUMNS; index++)
         rcpt_array_text_add(&columns, place.columns[index], strlen(place.columns[index]));
+    if (*place.created_at != '\0')
+        rcpt_array_text_add(&columns, place.created_at, strlen(place.created_at));
     const char *const values[] = {place.schema,
                                   place.table,
                                   rcpt_array_text_finish(&columns),
@@ -108,15 +113,23 @@ static bool check_lanes(struct command_context *context)
         files[used++] = folds;
     if (actions != NULL)
         files[used++] = actions;
-    const struct rcpt_lane_variant variant = {.subscribers = files,
-                                              .count = used,
-                                              .selective = actions != NULL,
-                                              .inserts_unknown =
-                                                  config->unknown == RCPT_UNKNOWN_INSERT};
+    struct rcpt_session_rows *recent = rcpt_session_query(
+        context->session, rcpt_sql("control/recent_read"), 0, NULL, &context->error);
+    if (recent == NULL)
+        return false;
+    const struct rcpt_lane_variant variant = {
+        .subscribers = files,
+        .count = used,
+        .selective = actions != NULL,
+        .inserts_unknown = config->unknown == RCPT_UNKNOWN_INSERT,
+        .recent_since = rcpt_session_rows_count(recent) > 0
+                            ? rcpt_session_rows_text(recent, 0, "since")
+                            : NULL};
     struct rcpt_lane_statements *statements = rcpt_lane_statements_new(&variant);
     const struct rcpt_pg_statement *list = rcpt_lane_statements_list(statements, &count);
     bool good = rcpt_session_check_statements(context->session, list, count, &context->error);
     rcpt_lane_statements_free(statements);
+    rcpt_session_rows_free(recent);
     return good;
 }
 

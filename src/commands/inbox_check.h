@@ -14,6 +14,7 @@ struct inbox_place {
     char schema[128];
     const char *table;
     const char *columns[INBOX_COLUMNS];
+    const char *created_at; /* "": a mapped table without */
 };
 
 void inbox_place_of(const struct rcpt_config *config, struct inbox_place *place);

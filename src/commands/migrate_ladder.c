@@ -142,19 +142,42 @@ bool migrate_check_callers(struct migrate_plan *plan)
     return good;
 }
 
-/* Every status that a message has must be in the new ladder, with the same code and parent. */
+/* A schema that is about to get the table has retired nothing. */
+static struct rcpt_session_rows *read_retired(struct migrate_plan *plan)
+{
+    struct rcpt_session *session = plan->context->session;
+    struct rcpt_error *error = &plan->context->error;
+    struct rcpt_session_rows *rows = rcpt_session_query(
+        session,
+        "SELECT to_regclass('campaign_retired') IS NOT NULL AS there, NULL AS status, NULL AS "
+        "flags, NULL AS messages",
+        0, NULL, error);
+    if (rows == NULL || !rcpt_session_rows_bool(rows, 0, "there"))
+        return rows;
+    rcpt_session_rows_free(rows);
+    return rcpt_session_query(session, rcpt_sql("migrate/ladder_retired"), 0, NULL, error);
+}
+
+/* Every status that a message has, live or retired, must be in the new ladder, with the same code
+ * and parent. */
 bool migrate_ladder_check(struct migrate_plan *plan)
 {
-    if (!migrate_check_callers(plan))
+    struct rcpt_session_rows *retired = NULL, *rows = NULL;
+    if (!migrate_check_callers(plan) || (retired = read_retired(plan)) == NULL)
         return false;
-    const char *const values[] = {
-        migrate_binding(plan, array_names[CODES]), migrate_binding(plan, array_names[NAMES]),
-        migrate_binding(plan, array_names[PARENTS]), migrate_binding(plan, array_names[FLAG_BITS])};
-    struct rcpt_session_rows *rows = rcpt_session_query(
-        plan->context->session, rcpt_sql("migrate/ladder_check"), 4, values, &plan->context->error);
+    const char *const values[] = {migrate_binding(plan, array_names[CODES]),
+                                  migrate_binding(plan, array_names[NAMES]),
+                                  migrate_binding(plan, array_names[PARENTS]),
+                                  migrate_binding(plan, array_names[FLAG_BITS]),
+                                  rcpt_session_rows_text(retired, 0, "status"),
+                                  rcpt_session_rows_text(retired, 0, "flags"),
+                                  rcpt_session_rows_text(retired, 0, "messages")};
+    rows = rcpt_session_query(plan->context->session, rcpt_sql("migrate/ladder_check"), 7, values,
+                              &plan->context->error);
     bool good = rows != NULL && rcpt_session_rows_count(rows) == 0;
     if (rows != NULL && !good)
         refuse(plan, rows);
+    rcpt_session_rows_free(retired);
     rcpt_session_rows_free(rows);
     return good;
 }

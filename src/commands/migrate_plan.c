@@ -20,7 +20,8 @@ static const struct {
     const char *file;
 } migrations[] = {
     {1, "tables/001_core"},   {1, "tables/001_folds"},     {1, "tables/001_actions"},
-    {2, "tables/002_origin"}, {2, "tables/002_positions"},
+    {2, "tables/002_origin"}, {2, "tables/002_positions"}, {3, "tables/003_retention"},
+    {3, "tables/003_recent"},
 };
 #define NEWEST (migrations[sizeof(migrations) / sizeof(migrations[0]) - 1].version)
 
@@ -136,6 +137,9 @@ static void bind_inbox(struct migrate_plan *plan)
                                  place.columns[index]);
         RCPT_ASSERT(used < sizeof(mapping));
     }
+    migrate_bind(plan, "created_at", place.created_at);
+    if (place.mapped && *place.created_at != '\0')
+        snprintf(mapping + used, sizeof(mapping) - used, ", created_at=%s", place.created_at);
     migrate_bind(plan, "mapping", mapping);
 }
 
@@ -213,7 +217,9 @@ static bool plan_trigger_drop(struct migrate_plan *plan, const char *schema, con
 {
     const struct rcpt_pg_binding bindings[] = {{"inbox_schema", schema}, {"inbox_table", table}};
     return migrate_add_bound(plan, "migrate/inbox_trigger_drop", bindings, 2,
-                             "drop the trigger that counts TARGETED on %s.%s", schema, table);
+                             "drop the trigger that counts TARGETED on %s.%s, and those that book "
+                             "what is deleted",
+                             schema, table);
 }
 
 /* Triggers stay on the table of today and its partitions, if new rows are to be counted. A partition
@@ -232,14 +238,16 @@ static bool plan_triggers(struct migrate_plan *plan, const struct rcpt_session_r
     for (size_t row = 0; good && row < rcpt_session_rows_count(rows); row++) {
         if (counts && rcpt_session_rows_bool(rows, row, "is_inbox"))
             found = whole && is_mapping(plan, rcpt_session_rows_text(rows, row, "mapping")) &&
-                    !migrate_part_changes(plan, "functions/install_inbox_trigger");
+                    !migrate_part_changes(plan, "functions/install_inbox_trigger") &&
+                    !migrate_part_changes(plan, "functions/install_retired_trigger");
         else if (!counts || !rcpt_session_rows_bool(rows, row, "in_inbox"))
             good = plan_trigger_drop(plan, rcpt_session_rows_text(rows, row, "inbox_schema"),
                                      rcpt_session_rows_text(rows, row, "inbox_table"));
     }
     if (good && counts && !found)
         good = migrate_add(plan, "migrate/inbox_trigger",
-                           "create the trigger that counts TARGETED on %s.%s",
+                           "create the trigger that counts TARGETED on %s.%s, and those that book "
+                           "what is deleted",
                            migrate_binding(plan, "inbox_schema"),
                            migrate_binding(plan, "inbox_table")) &&
                migrate_append(plan, "migrate/inbox_trigger_comment");

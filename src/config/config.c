@@ -80,7 +80,7 @@ static bool check_columns(struct loading *loading)
         if (strncmp(row->path, section, sizeof(section) - 1) != 0)
             continue;
         memcpy(&names[index], (const char *)loading->config + row->offset, sizeof(names[index]));
-        for (size_t other = 0; other < index; other++)
+        for (size_t other = 0; names[index] != NULL && other < index; other++)
             if (names[other] != NULL && strcmp(names[other], names[index]) == 0)
                 return rcpt_config_error(loading->file.error, loading->file.name,
                                          place_of(loading, row->path, table->rows[other].path),
@@ -122,6 +122,16 @@ static bool check_tls(struct loading *loading)
                              "http.tls_certificate and http.tls_key go together: one is not set");
 }
 
+/* Retention needs something of the inbox that may not be there. */
+static bool check_retention(struct loading *loading)
+{
+    const char *problem = rcpt_config_retention_problem(loading->config);
+    return problem == NULL ||
+           rcpt_config_error(loading->file.error, loading->file.name,
+                             place_of(loading, "inbox.retention", "inbox.retention_overrides"),
+                             "%s", problem);
+}
+
 /* Checks that need the values of several rows. They run on the loaded struct, where defaults are
  * filled in. */
 static bool check_together(struct loading *loading)
@@ -130,7 +140,8 @@ static bool check_together(struct loading *loading)
     return check_lanes(loading) &&
            check_order(loading, "postgres.retry_min", config->postgres.retry_min_ms,
                        "postgres.retry_max", config->postgres.retry_max_ms) &&
-           check_columns(loading) && check_log_levels(loading) && check_tls(loading);
+           check_columns(loading) && check_log_levels(loading) && check_tls(loading) &&
+           check_retention(loading);
 }
 
 /* The ladder checks itself (core/ladder.c); its errors get the place of `ladder`. */

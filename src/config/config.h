@@ -29,6 +29,11 @@ struct rcpt_config_pair {
     unsigned line, column; /* of the value in the file, for errors found later */
 };
 
+struct rcpt_config_retention { /* an entry of inbox.retention_overrides */
+    char *campaign, *org_id;   /* one of them; NULL: the other */
+    int64_t keep_ms;           /* 0: without limit */
+};
+
 enum rcpt_fold_source { RCPT_FOLD_TRANSITIONS, RCPT_FOLD_TOPIC };
 struct rcpt_fold_collect_config { /* an entry of folds.collect */
     char *name;
@@ -162,9 +167,19 @@ struct rcpt_config {
         char *table; /* inbox.table: NULL = own message_inbox; "schema.table" otherwise */
 #define RCPT_CONFIG_COLUMN(column, written, doc) char *column;
         RCPT_INBOX_COLUMNS(RCPT_CONFIG_COLUMN) /* inbox.columns.*: their names in that table */
-        bool count_targeted;                   /* inbox.targeted: trigger | none */
-        unsigned fillfactor;                   /* inbox.fillfactor */
+        char *created_at;     /* inbox.columns.created_at; NULL: an existing table has none */
+        bool count_targeted;  /* inbox.targeted: trigger | none */
+        int64_t retention_ms; /* inbox.retention; 0: messages are not deleted */
+        struct rcpt_config_retention *overrides; /* inbox.retention_overrides */
+        size_t overrides_count;
+        int64_t remember_ms;        /* inbox.remember_retired */
+        int64_t alias_retention_ms; /* inbox.alias_retention; 0: aliases are not deleted */
+        unsigned fillfactor;        /* inbox.fillfactor */
+        uint64_t recent_rows;       /* inbox.recent_rows; 0: no recent set */
     } inbox;
+    struct {
+        int64_t retention_ms; /* dead_letters.retention; 0: they are not deleted */
+    } dead_letters;
     struct {
         struct rcpt_intake_account_config *accounts; /* intake.accounts */
         size_t accounts_count;

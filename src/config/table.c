@@ -46,32 +46,6 @@ static const cyaml_strval_t message_id_forms[] = {
     {"hash", false},
     {"plain", true},
 };
-/* The order of sections on the pages. "" holds the keys without a section. */
-static const struct rcpt_config_section sections[] = {
-    {"kafka", "Where the receipts come from."},
-    {"postgres", "Where statuses and counters go."},
-    {"", "How receipts are spread, and what happens to those of messages without a row."},
-    {"batch", "Whatever arrived while the last transaction ran is the next batch, up to these "
-              "limits."},
-    {"memory", "Back-pressure begins where the budget ends."},
-    {"progress", "How positions are kept moving and compared with the database."},
-    {"parked", "Receipts whose message row does not exist yet."},
-    {"counters", "Every transaction appends what it counted; the roll-up adds it to the totals."},
-    {"inbox", "The table of messages: receiptd's own, or one that exists."},
-    {"intake",
-     "Webhooks of gateways come in here and go to Kafka: `receiptd intake`, or beside `run` "
-     "where it is enabled."},
-    {"shutdown", "How the process ends."},
-    {"log", "Log lines go to the standard error output."},
-    {"http", "Metrics, health and status for machines."},
-    {"control", "The socket that `receiptd ctl` talks to."},
-    {"tracing", "Spans of transactions and of webhooks go to a collector that speaks OTLP."},
-    {"timeline", "What every receipt did, kept for `receiptd explain`."},
-    {"actions", "How the actions of `pipelines` are carried out; docs/actions.md."},
-    {"ladder", "The tree of statuses. A ladder in the file replaces the default one as a whole, "
-               "flags and overrides included. A reload takes over what is added, after "
-               "`receiptd migrate` has brought it into the database, and refuses other changes."},
-};
 
 /* Rows of a section stand together, in the order of `sections`: print.c opens and closes mappings
  * by it. Ranges are wide: they refuse mistakes of a unit, not bad ideas. RELOADABLE is set only
@@ -215,14 +189,39 @@ static const struct rcpt_config_row rows[] = {
      .doc = (meaning)},
     RCPT_INBOX_COLUMNS(COLUMN)
 #undef COLUMN
-        {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
-         CHOICES(targeted_policies),
-         .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
-                "TARGETED uncounted"},
+        {"inbox.columns.created_at", RCPT_CONFIG_IDENTIFIER, NULLABLE, AT(inbox.created_at),
+         .min = 1, .max = 63, .example = "created_at",
+         .doc = "column of the time when the message was inserted (timestamptz), which nothing "
+                "changes later; never added. Without it an existing table has no retention"},
+    {"inbox.targeted", RCPT_CONFIG_CHOICE, 0, AT(inbox.count_targeted), .initial = "trigger",
+     CHOICES(targeted_policies),
+     .doc = "who counts new rows: `trigger` puts an insert trigger on the table, `none` leaves "
+            "TARGETED uncounted"},
+    {"inbox.retention", RCPT_CONFIG_DURATION, 0, AT(inbox.retention_ms), .initial = "0s", .min = 0,
+     .max = 3650 * DAY,
+     .doc = "how long `receiptd retire` leaves messages in the inbox, from their insertion on; "
+            "counters stay. 0s: without limit"},
+    {"inbox.retention_overrides", RCPT_CONFIG_RECORDS, 0,
+     LIST_AT(inbox.overrides, inbox.overrides_count), .initial = "[]", .max = 1000,
+     .record = &rcpt_config_retention_record,
+     .doc = "campaigns and organisations whose messages are kept longer or shorter"},
+    {"inbox.remember_retired", RCPT_CONFIG_DURATION, RELOADABLE, AT(inbox.remember_ms),
+     .initial = "30d", .min = 0, .max = 3650 * DAY,
+     .doc = "how long a receipt of a deleted message is told from one that came before its "
+            "message"},
+    {"inbox.alias_retention", RCPT_CONFIG_DURATION, 0, AT(inbox.alias_retention_ms),
+     .initial = "0s", .min = 0, .max = 3650 * DAY,
+     .doc = "age from which `receiptd retire` deletes aliases whose message has gone and is no "
+            "longer remembered; 0s: they stay"},
     {"inbox.fillfactor", RCPT_CONFIG_INTEGER, 0, AT(inbox.fillfactor), .initial = "50", .min = 10,
      .max = 100,
      .doc = "how full the pages of the own table are made; 50 leaves space for one more version of "
             "each row, so that updates need no new index entries"},
+    {"inbox.recent_rows", RCPT_CONFIG_INTEGER, 0, AT(inbox.recent_rows), .initial = "2000000",
+     .min = 0, .max = 1000000000,
+     .doc =
+         "of a table with twice as many messages, ids in no order of time and created_at: so many "
+         "of the newest get an index of their own from `receiptd maintain`. 0: none"},
 
     /* Keys of the intake count for `receiptd intake`, and for `run` where intake.enabled is set. */
     {"intake.enabled", RCPT_CONFIG_CHOICE, 0, AT(intake.enabled), .initial = "false",
@@ -401,6 +400,10 @@ static const struct rcpt_config_row rows[] = {
      .initial = "0s", .min = 0, .max = 365 * DAY,
      .doc = "how long to keep what each receipt did; 0s: nothing is written"},
 
+    {"dead_letters.retention", RCPT_CONFIG_DURATION, RELOADABLE, AT(dead_letters.retention_ms),
+     .initial = "0s", .min = 0, .max = 3650 * DAY,
+     .doc = "how long to keep dead letters; 0s: without limit"},
+
     {"folds", RCPT_CONFIG_RECORDS, RELOADABLE, LIST_AT(folds, folds_count), .initial = "[]",
      .max = 100, .record = &rcpt_config_fold_record,
      .doc = "rules that tell others once when many things have changed; docs/folds.md shows some"},
@@ -490,10 +493,4 @@ _Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry pe
 const struct rcpt_config_table *rcpt_config_table(void)
 {
     return &table;
-}
-
-const struct rcpt_config_section *rcpt_config_sections(size_t *count)
-{
-    *count = COUNT_OF(sections);
-    return sections;
 }

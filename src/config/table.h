@@ -65,9 +65,11 @@ struct rcpt_config_section {
     const char *doc;  /* a sentence or two */
 };
 
-/* Fields of the entries of lists of records: accounts.c, endpoints.c, folds.c, ladder.c. */
+/* Fields of the entries of lists of records: accounts.c, endpoints.c, folds.c, ladder.c,
+ * retention.c. */
 extern const struct rcpt_config_table rcpt_config_account_record;
 extern const struct rcpt_config_table rcpt_config_endpoint_record;
+extern const struct rcpt_config_table rcpt_config_retention_record;
 extern const struct rcpt_config_table rcpt_config_fold_record;
 extern const struct rcpt_config_table rcpt_config_status_record;
 extern const struct rcpt_config_table rcpt_config_flag_record;
@@ -83,6 +85,9 @@ bool rcpt_config_is_in(const struct rcpt_config_row *row,
                        const struct rcpt_config_section *section);
 /* What the reference calls it: "size", "list of topics". */
 const char *rcpt_config_type_name(enum rcpt_config_type type);
+
+/* What keeps the inbox from having a retention: a sentence; NULL: nothing. */
+const char *rcpt_config_retention_problem(const struct rcpt_config *config);
 
 /* Index of a row, -1 if there is none. */
 int rcpt_config_find(const struct rcpt_config_table *where, const char *path);

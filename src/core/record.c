@@ -46,6 +46,7 @@ const char *rcpt_reject_name(enum rcpt_reject_reason reason)
         [RCPT_REJECT_INVALID_TIME] = "invalid_time",
         [RCPT_REJECT_UNKNOWN_MESSAGE] = "unknown_message",
         [RCPT_REJECT_OTHER_ORGANISATION] = "other_organisation",
+        [RCPT_REJECT_RETIRED_MESSAGE] = "retired_message",
         [RCPT_REJECT_AGED_OUT] = "aged_out",
         [RCPT_REJECT_DATABASE] = "database",
         [RCPT_REJECT_NO_GROUP_KEY] = "no_group_key",

@@ -44,6 +44,7 @@ enum rcpt_reject_reason {
     RCPT_REJECT_INVALID_TIME,   /* `at` present but not RFC 3339 nor epoch, or out of 1970…9999 */
     RCPT_REJECT_UNKNOWN_MESSAGE,    /* `unknown: dead-letter`: no row with this id (set by SQL) */
     RCPT_REJECT_OTHER_ORGANISATION, /* it names another one than its message has (set by SQL) */
+    RCPT_REJECT_RETIRED_MESSAGE,    /* its message was deleted (set by SQL) */
     RCPT_REJECT_AGED_OUT,           /* parked longer than parked.max_age (set by SQL) */
     RCPT_REJECT_DATABASE,     /* PostgreSQL refuses the row: detail has the SQLSTATE and text */
     RCPT_REJECT_NO_GROUP_KEY, /* of a folded topic: a rule that it matches finds no group in it */

@@ -46,7 +46,7 @@ METRIC(EVENTS_AGED_OUT, "receiptd_events_aged_out_total", COUNTER, LABELS("gatew
 METRIC(EVENTS_ALIASED, "receiptd_events_aliased_total", COUNTER,
        .help = "Parked receipts that got a message id when their alias landed")
 METRIC(EVENTS_DEAD, "receiptd_events_dead_total", COUNTER, LABELS("reason", "gateway"),
-       .most = 16 * MOST_GATEWAYS,
+       .most = 17 * MOST_GATEWAYS,
        .help = "Dead letters written, by reason; gateway as far as the letter names one")
 METRIC(STATUSES_IMPLIED, "receiptd_statuses_implied_total", COUNTER, LABELS("gateway"),
        .most = MOST_GATEWAYS,

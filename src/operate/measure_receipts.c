@@ -245,6 +245,8 @@ static void add_unknown_effects(struct measure_receipts *measured, const struct 
              effects->events_parked, RCPT_REJECT_REASON__COUNT);
     add_left(measured, batch, effects->refused, effects->refused_count, effects->events_refused,
              RCPT_REJECT_OTHER_ORGANISATION);
+    add_left(measured, batch, effects->retired, effects->retired_count, effects->events_retired,
+             RCPT_REJECT_RETIRED_MESSAGE);
 }
 
 /* Discarded and expired receipts are dead letters as well. */
@@ -265,19 +267,20 @@ static void add_parked_end(struct measure_receipts *measured, enum rcpt_batch_ki
     }
 }
 
-/* Parked receipts that a wake made dead letters. */
-static void add_refused(struct measure_receipts *measured, const struct rcpt_lane_effects *effects)
+/* Parked receipts that a wake made dead letters, or whose message was deleted. */
+static void add_refused(struct measure_receipts *measured, const struct rcpt_lane_effects *effects,
+                        enum rcpt_reject_reason reason)
 {
     uint64_t left = effects->events_refused;
     for (uint32_t index = 0; index < effects->refused_gateway_count; index++) {
         const struct rcpt_lane_gateway *gateway = &effects->refused_gateways[index];
         if (gateway->events > left)
             continue;
-        add_dead(measured, RCPT_REJECT_OTHER_ORGANISATION, gateway->name, gateway->events);
+        add_dead(measured, reason, gateway->name, gateway->events);
         left -= gateway->events;
     }
     if (left > 0)
-        add_dead(measured, RCPT_REJECT_OTHER_ORGANISATION, "none", left);
+        add_dead(measured, reason, "none", left);
 }
 
 /* Parked receipts that were woken, discarded or expired. Receipts of gateways beyond the answer's
@@ -294,7 +297,9 @@ static void add_handled(struct measure_receipts *measured, enum rcpt_batch_kind 
         left -= gateway->events;
     }
     add_parked_end(measured, kind, "none", left);
-    add_refused(measured, effects);
+    add_refused(measured, effects,
+                kind == RCPT_BATCH_WAKE ? RCPT_REJECT_OTHER_ORGANISATION
+                                        : RCPT_REJECT_RETIRED_MESSAGE);
 }
 
 /* A diverse batch has more groups than its answer holds: the rest counts as unclassified. */

@@ -97,6 +97,11 @@ void rcpt_pg_close(struct rcpt_pg *pg, void (*on_closed)(void *context), void *c
 /* For connections from now on; the present one stays. Copied. */
 void rcpt_pg_set_dsn(struct rcpt_pg *pg, const char *dsn);
 
+/* Other texts for the same names, in the same order; borrowed for life. A connection that is up
+ * prepares those that differ behind what was submitted before, and what is submitted later uses
+ * them; their plans are checked again. If PostgreSQL refuses one, the connection goes down. */
+void rcpt_pg_set_statements(struct rcpt_pg *pg, const struct rcpt_pg_statement *statements);
+
 bool rcpt_pg_is_ready(const struct rcpt_pg *pg);
 int rcpt_pg_backend_pid(const struct rcpt_pg *pg); /* 0 when not connected */
 struct rcpt_pg_identity rcpt_pg_identity(const struct rcpt_pg *pg);

@@ -91,22 +91,22 @@ uint32_t rcpt_effects_read_gateways(char *text, struct rcpt_lane_gateway *gatewa
     return count;
 }
 
-/* The effects borrow the names for the call. */
+/* The effects borrow the names for the call. refused_at: the column of those that were refused, with
+ * their gateways in the next; -1: there is none. */
 static void report_gateways(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,
                             const struct rcpt_pg_rows *rows, struct rcpt_lane_effects report,
-                            int column)
+                            int column, int refused_at)
 {
     struct rcpt_lane_gateway gateways[MOST_GATEWAYS], refused[MOST_GATEWAYS];
-    bool wakes = column == WAKE_GATEWAYS;
     const char *text = rcpt_pg_rows_text(rows, 0, column);
-    const char *refused_text = wakes ? rcpt_pg_rows_text(rows, 0, WAKE_REFUSED_GATEWAYS) : NULL;
+    const char *refused_text = refused_at >= 0 ? rcpt_pg_rows_text(rows, 0, refused_at + 1) : NULL;
     char *copy = rcpt_strdup(text != NULL ? text : "");
     char *refused_copy = rcpt_strdup(refused_text != NULL ? refused_text : "");
     report.gateways = gateways;
     report.gateway_count = rcpt_effects_read_gateways(copy, gateways, MOST_GATEWAYS);
     report.refused_gateways = refused;
     report.refused_gateway_count = rcpt_effects_read_gateways(refused_copy, refused, MOST_GATEWAYS);
-    report.events_refused = wakes ? (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_REFUSED) : 0;
+    report.events_refused = refused_at >= 0 ? (uint32_t)rcpt_pg_rows_int(rows, 0, refused_at) : 0;
     report.events_handled = (uint32_t)rcpt_pg_rows_int(rows, 0, WAKE_ROWS) - report.events_refused;
     on_effects(context, lane, &report);
     free(copy);
@@ -119,8 +119,9 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
 {
     struct columns columns;
     struct rcpt_lane_effect effects[MOST_EFFECTS];
-    struct rcpt_lane_unknown unknown[MOST_EFFECTS], refused[MOST_EFFECTS];
-    struct rcpt_lane_effects report = {.rows = effects, .unknown = unknown, .refused = refused};
+    struct rcpt_lane_unknown unknown[MOST_EFFECTS], refused[MOST_EFFECTS], retired[MOST_EFFECTS];
+    struct rcpt_lane_effects report = {
+        .rows = effects, .unknown = unknown, .refused = refused, .retired = retired};
     report.count =
         kind == RCPT_BATCH_APPLY ? read_apply(rows, &columns) : read_wake(rows, &columns);
     for (uint32_t index = 0; index < report.count; index++)
@@ -132,7 +133,7 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
             .messages = (uint32_t)columns.messages[index],
         };
     if (kind == RCPT_BATCH_WAKE) {
-        report_gateways(on_effects, context, lane, rows, report, WAKE_GATEWAYS);
+        report_gateways(on_effects, context, lane, rows, report, WAKE_GATEWAYS, WAKE_REFUSED);
         return;
     }
     report.events_dead = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD);
@@ -141,6 +142,8 @@ static void report_rows(rcpt_lane_on_effects on_effects, void *context, uint32_t
     report.events_refused = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED);
     report.unknown_count = read_unknown(rows, APPLY_UNKNOWN, &columns, unknown);
     report.refused_count = read_unknown(rows, APPLY_REFUSED, &columns, refused);
+    report.events_retired = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_RETIRED);
+    report.retired_count = read_unknown(rows, APPLY_RETIRED, &columns, retired);
     on_effects(context, lane, &report);
 }
 
@@ -155,5 +158,7 @@ void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_
         return;
     }
     struct rcpt_lane_effects report = {.count = 0};
-    report_gateways(on_effects, context, lane, rows, report, EXPIRE_GATEWAYS);
+    bool expires = kind == RCPT_BATCH_EXPIRE;
+    report_gateways(on_effects, context, lane, rows, report,
+                    expires ? EXPIRE_GATEWAYS : DISCARD_GATEWAYS, expires ? EXPIRE_RETIRED : -1);
 }

@@ -21,7 +21,10 @@ enum {
     APPLY_UNKNOWN_EVENTS,
     APPLY_REFUSED,
     APPLY_REFUSED_EVENTS,
-    APPLY_EVENTS_REFUSED
+    APPLY_EVENTS_REFUSED,
+    APPLY_RETIRED,
+    APPLY_RETIRED_EVENTS,
+    APPLY_EVENTS_RETIRED
 };
 /* Columns of sql/lane/wake. */
 enum {
@@ -34,8 +37,10 @@ enum {
     WAKE_REFUSED,
     WAKE_REFUSED_GATEWAYS
 };
-/* Columns of sql/lane/expire and sql/lane/discard. */
-enum { EXPIRE_ROWS, EXPIRE_GATEWAYS };
+/* Columns of sql/lane/expire. */
+enum { EXPIRE_ROWS, EXPIRE_GATEWAYS, EXPIRE_RETIRED, EXPIRE_RETIRED_GATEWAYS };
+/* Columns of sql/lane/discard. */
+enum { DISCARD_ROWS, DISCARD_GATEWAYS };
 
 /* Does nothing without an observer (on_effects NULL), or where the kind has no effects. */
 void rcpt_effects_report(rcpt_lane_on_effects on_effects, void *context, uint32_t lane,

@@ -67,7 +67,9 @@ const struct rcpt_pg_statement *rcpt_control_statements(size_t *count)
         {.name = "partitions_add"}, {.name = "blockers"},
         {.name = "snapshot_age"},   {.name = "schema_check"},
         {.name = "timeline_trim"},  {.name = "ladder_read"},
+        {.name = "letter_trim"},    {.name = "retired_trim"},
         {.name = "folds_left"},     {.name = "places"},
+        {.name = "recent_read"},
     };
     *count = sizeof(statements) / sizeof(statements[0]);
     return with_texts(statements, *count, "control");
@@ -391,7 +393,8 @@ static void read_counts(struct rcpt_engine_result *result, const struct flight *
         result->events_parked = (uint32_t)rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_PARKED);
         expect_unknown(flight->sender, result->events_parked > 0 ||
                                            rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_DEAD) > 0 ||
-                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0);
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_REFUSED) > 0 ||
+                                           rcpt_pg_rows_int(rows, 0, APPLY_EVENTS_RETIRED) > 0);
     } else {
         if (flight->kind == RCPT_BATCH_EXPIRE)
             result->moved = (uint32_t)rcpt_pg_rows_int(answers[ADDRESSED], 0, 0);

@@ -20,9 +20,11 @@
 struct rcpt_lane_variant {
     const char *const *subscribers;
     size_t count;
-    bool selective;       /* the last one is: there is also apply_unsubscribed, without it, for
+    bool selective;           /* the last one is: there is also apply_unsubscribed, without it, for
                              batches in which it has nothing (rcpt_lane_sender_set_subscription) */
-    bool inserts_unknown; /* the policy that makes rows, which not every inbox allows */
+    bool inserts_unknown;     /* the policy that makes rows, which not every inbox allows */
+    const char *recent_since; /* boundary of the inbox's recent set, a timestamptz: apply and wake
+                                 find its messages first, all others by a second lookup; NULL: none */
 };
 
 /* Statements to prepare on a lane's connections. The result must outlive the connections. */
@@ -82,11 +84,14 @@ struct rcpt_lane_effects {
     uint32_t unknown_count;
     const struct rcpt_lane_unknown *refused; /* of messages of another organisation */
     uint32_t refused_count, events_refused;
+    const struct rcpt_lane_unknown *retired; /* of deleted messages */
+    uint32_t retired_count, events_retired;
     /* Of one that wakes, expires or discards: */
     uint32_t events_handled;
     const struct rcpt_lane_gateway *gateways; /* the others of them name none */
     uint32_t gateway_count;
-    const struct rcpt_lane_gateway *refused_gateways; /* of the parked ones that were refused */
+    const struct rcpt_lane_gateway *refused_gateways; /* of the parked ones that were
+                                                         refused, or whose message was deleted */
     uint32_t refused_gateway_count;
 };
 

@@ -192,6 +192,7 @@ struct receipts *receipts_new(struct app_context *context)
     receipts->parking = parking_new(receipts);
     receipts->rollup = rollup_new(receipts);
     receipts->blockers = blockers_new(receipts);
+    receipts->recent = recent_new(receipts);
     return receipts;
 }
 
@@ -204,6 +205,7 @@ void receipts_start(struct receipts *receipts)
     rollup_start(receipts->rollup);
     parking_start(receipts->parking);
     blockers_start(receipts->blockers);
+    recent_start(receipts->recent);
     consume_apply_config(receipts);
 }
 
@@ -277,6 +279,7 @@ void receipts_free(struct receipts *receipts)
     parking_free(receipts->parking);
     rollup_free(receipts->rollup);
     blockers_free(receipts->blockers);
+    recent_free(receipts->recent);
     rcpt_pg_encoder_free(receipts->control.encoder);
     free(receipts);
 }

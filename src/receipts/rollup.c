@@ -1,6 +1,7 @@
-/* Two pieces of housekeeping in the database: counters that lanes have appended are added to their
- * totals every counters.rollup_interval, and rows of the timeline that are too old are deleted. Any
- * instance does this for all; two at once do no harm. Started by receipts.c.
+/* Housekeeping in the database: counters that lanes have appended are added to their totals every
+ * counters.rollup_interval, and rows that are too old are deleted: of the timeline, dead letters,
+ * ids of deleted messages. Any instance does this for all; two at once do no harm. Started by
+ * receipts.c.
  */
 #include <stdlib.h>
 
@@ -11,12 +12,21 @@
 #define WHOLE_MS    60000 /* between two whole passes, at least */
 #define TRIM_EVERY  10000
 #define TRIM_ROWS   10000
+#define TRIMS       3
+
+/* A table whose old rows are deleted. */
+struct trim {
+    struct rollup *rollup;
+    struct rcpt_ask ask;
+    int64_t (*keep_ms)(const struct rcpt_config *config);
+};
 
 /* A roll-up reads above `bound` only, but a whole pass now and then reads all; see
  * sql/control/rollup.sql. */
 struct rollup {
     struct receipts *receipts;
-    struct rcpt_ask ask, trim;
+    struct rcpt_ask ask;
+    struct trim trims[TRIMS];
     struct app_ticker ticker;
     uv_timer_t timer;
     int64_t bound, last, rest_until_ms, whole_at_ms;
@@ -71,28 +81,58 @@ static void on_timer(uv_timer_t *timer)
         roll_up(rollup);
 }
 
-/* ---- the timeline ---- */
+/* ---- rows that are too old ---- */
 
-/* Also after the timeline has been switched off, until it is empty. */
-static void trim(void *context)
+static int64_t timeline_keep(const struct rcpt_config *config)
 {
-    struct rollup *rollup = context;
-    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&rollup->trim);
+    return config->timeline.retention_ms;
+}
+
+static int64_t letters_keep(const struct rcpt_config *config)
+{
+    return config->dead_letters.retention_ms;
+}
+
+static int64_t retired_keep(const struct rcpt_config *config)
+{
+    return config->inbox.remember_ms;
+}
+
+static const struct {
+    const char *statement, *what;
+    int64_t (*keep_ms)(const struct rcpt_config *config);
+} trims[TRIMS] = {
+    /* also after the timeline has been switched off, until it is empty */
+    {"timeline_trim", "trimming of the timeline", timeline_keep},
+    {"letter_trim", "trimming of dead letters", letters_keep},
+    {"retired_trim", "trimming of ids of deleted messages", retired_keep},
+};
+
+static void trim(struct trim *trim)
+{
+    struct rcpt_pg_encoder *encoder = rcpt_ask_begin(&trim->ask);
     if (encoder == NULL)
         return;
-    rcpt_pg_add_int8(encoder, rollup->receipts->context->config->timeline.retention_ms);
+    rcpt_pg_add_int8(encoder, trim->keep_ms(trim->rollup->receipts->context->config));
     rcpt_pg_add_int4(encoder, TRIM_ROWS);
-    rcpt_ask_send(&rollup->trim);
+    rcpt_ask_send(&trim->ask);
+}
+
+static void trim_all(void *context)
+{
+    struct rollup *rollup = context;
+    for (size_t index = 0; index < TRIMS; index++)
+        trim(&rollup->trims[index]);
 }
 
 /* As long as a statement deletes as many rows as it may, the next follows. */
 static void on_trimmed(void *context, const struct rcpt_pg_rows *rows)
 {
-    struct rollup *rollup = context;
+    struct trim *trimmed = context;
     if (rcpt_pg_rows_int(rows, 0, 0) < TRIM_ROWS)
         return;
-    rollup->trim.at_ms = 0;
-    trim(rollup);
+    trimmed->ask.at_ms = 0;
+    trim(trimmed);
 }
 
 /* ---- life ---- */
@@ -106,13 +146,18 @@ struct rollup *rollup_new(struct receipts *receipts)
                                     .what = "roll-up of counters",
                                     .context = rollup,
                                     .on_answer = on_rolled_up};
-    rollup->trim = (struct rcpt_ask){.asker = &receipts->control,
-                                     .statement = "timeline_trim",
-                                     .what = "trimming of the timeline",
-                                     .context = rollup,
-                                     .on_answer = on_trimmed,
-                                     .every_ms = TRIM_EVERY};
-    rollup->ticker = (struct app_ticker){.tick = trim, .context = rollup};
+    for (size_t index = 0; index < TRIMS; index++) {
+        struct trim *made = &rollup->trims[index];
+        made->rollup = rollup;
+        made->keep_ms = trims[index].keep_ms;
+        made->ask = (struct rcpt_ask){.asker = &receipts->control,
+                                      .statement = trims[index].statement,
+                                      .what = trims[index].what,
+                                      .context = made,
+                                      .on_answer = on_trimmed,
+                                      .every_ms = TRIM_EVERY};
+    }
+    rollup->ticker = (struct app_ticker){.tick = trim_all, .context = rollup};
     uv_timer_init(receipts->context->loop, &rollup->timer);
     rollup->timer.data = rollup;
     return rollup;
@@ -120,7 +165,8 @@ struct rollup *rollup_new(struct receipts *receipts)
 
 void rollup_start(struct rollup *rollup)
 {
-    rollup->trim.at_ms = app_now(rollup->receipts->context) + TRIM_EVERY;
+    for (size_t index = 0; index < TRIMS; index++)
+        rollup->trims[index].ask.at_ms = app_now(rollup->receipts->context) + TRIM_EVERY;
     app_add_ticker(rollup->receipts->context, &rollup->ticker);
     rollup_apply_config(rollup);
 }

@@ -27,6 +27,7 @@ def parts():
     from part_intake import part_intake
     from part_latency import part_latency
     from part_mapped import part_mapped
+    from part_recent import part_recent
     from part_records import part_records
     from part_replaced import part_replaced
     from part_rivals import part_rivals
@@ -36,7 +37,7 @@ def parts():
     from part_tracing import part_tracing
 
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
-            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "mapped": part_mapped,
+            "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped,
             "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
             "commands": part_commands, "soak": part_soak}
 

@@ -226,6 +226,18 @@ checkpoint already. Shares are of the fewest rows with the same fillfactor, pair
 """ + table(("when", "rows", "fillfactor", "table, MiB", "index of the key, MiB", "events/s", "of the fewest", "server, µs an event", "WAL bytes an event"), rows))
 
 
+def section_recent(result):
+    rows = [(number(case["rows"]), "yes" if case["recent_set"] else "no", spread(case["events_per_second"]), spread(case["share"], 2),
+             spread(case["server_us_per_event"], 1), spread(case["server_share"], 2), spread(case["wal_bytes_per_event"])) for case in result["cases"]]
+    return (f"""## Receipts of the last hours
+
+{number(result['events'])} receipts, one for each message, with random ids: nearly all of them for messages of the newest million, one in a hundred for any message. With
+`full_page_writes=off` for the length of the run, as between two checkpoints. The recent set has {number(result['recent_rows'])} messages. Shares are of the first
+line, pair by pair.
+
+""" + table(("messages", "recent set", "events/s", "of the first", "server, µs an event", "of the first", "WAL bytes an event"), rows))
+
+
 def section_mapped(result):
     rows = [(case["fillfactor"], "yes" if case["indexed"] else "no", spread(case["figures"]["events_per_second"]), spread(case["share"], 2),
              spread(case["figures"]["server_us_per_event"], 1), spread(case["figures"]["wal_bytes_per_event"]),
@@ -411,6 +423,7 @@ SECTIONS = {
     "records": ("One event a record", section_records), "latency": ("Latency", section_latency),
     "cost": ("Cost", section_cost), "replaced": ("What it replaces", section_replaced), "rivals": ("Rivals", section_rivals),
     "growth": ("Growth", section_growth), "folding": ("Folding", section_folding), "rows": ("Rows in the inbox", section_rows),
+    "recent": ("Receipts of the last hours", section_recent),
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
     "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),

@@ -122,7 +122,7 @@ def fold(events, lane=0, unknown="park"):
     ]
 
 
-ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events")
+ARRAYS = ("was", "is", "gained", "signature", "messages", "unknown", "unknown_events", "refused", "refused_events", "retired", "retired_events")
 
 
 def effects(row):
@@ -195,11 +195,11 @@ def add_messages(session, inbox):
                            list(inbox.items()))
 
 
-def drift(session):
+def drift(session, targeted=True):
     """Statuses whose recount differs, over all campaigns that the audit looks at."""
     off = []
     for row in session.run("command/audit_campaigns"):
-        for cell in session.run("command/audit_campaign", row["campaign_id"], True):
+        for cell in session.run("command/audit_campaign", row["campaign_id"], targeted):
             if cell["drift"] != "0":
                 off.append((row["campaign_id"], cell))
     return off

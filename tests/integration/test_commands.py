@@ -358,12 +358,12 @@ def test_interrupting_a_command_ends_its_statement_on_the_server(installed):
 
 def test_migrate_makes_everything_and_says_each_step_then_has_nothing_to_do(empty):
     result = empty.migrate()
-    for word in ("schema receiptd", "version 2", "ladder", "message_inbox", "TARGETED", "committed"):
+    for word in ("schema receiptd", "version 3", "ladder", "message_inbox", "TARGETED", "committed"):
         assert word in result.out
     before = empty.everything()
     assert empty.migrate().out == "nothing to do\n"
     assert empty.everything() == before
-    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,)]
+    assert empty.query("SELECT version FROM receiptd.schema_version ORDER BY version") == [(1,), (2,), (3,)]
 
 
 def test_migrate_in_another_schema_with_an_awkward_name(empty):

@@ -23,6 +23,8 @@ EXPECTED = {
     "parked_event": READ | {"INSERT", "DELETE"},
     "dead_letter": READ | {"INSERT", "DELETE"},
     "message_timeline": READ | {"INSERT", "DELETE"},
+    "campaign_retired": READ | {"INSERT"},
+    "retired_message": READ | {"DELETE"},
 }
 NEVER_WRITTEN = ("message_inbox", "message_alias", "message_status_priority", "status_path", "path_delta", "status_override",
                  "status_ladder", "schema_version")

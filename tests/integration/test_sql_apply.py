@@ -161,7 +161,7 @@ def test_unknown_messages_are_parked_whole_and_only_they(database):
                Event("zeta", 600, 6, 4, partition=2, at="2026-02-03 04:05:06.789+00")]
     answer = apply(session, unknown[:2] + [Event("known", 600, 6, 1)] + unknown[2:], lane=3)
     assert answer == {"messages_known": 1, "messages_changed": 1, "events_parked": 3, "events_dead": 0,
-                      "events_counted": 1, "events_refused": 0}
+                      "events_counted": 1, "events_refused": 0, "events_retired": 0}
     rows = session.query('SELECT topic, partition, "offset", index, lane, message_id, status, at = %s, payload, traceparent'
                          ' FROM parked_event ORDER BY message_id, "offset"', [unknown[2].at])
     assert rows == [(e.topic, e.partition, e.offset, e.index, 3, e.message_id, e.code, e is unknown[2], e.payload,

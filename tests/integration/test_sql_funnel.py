@@ -122,6 +122,8 @@ def test_a_campaign_whose_rows_are_gone_is_audited_too(database):
     session = database.session()
     add_messages(session, {"m": "c"})
     session.do("DELETE FROM message_inbox")
+    assert drift(session) == []  # booked by the trigger
+    session.do("DELETE FROM campaign_retired")
     assert [c for c, _ in drift(session)] == ["c"]
     assert repair(session, "c") == 1 and drift(session) == []
 
@@ -133,7 +135,7 @@ def test_two_repairs_at_once_repair_once(database):
     one.do("UPDATE campaign_funnel_delta SET messages = '{11}'")
     one.do("BEGIN")
     one.run("command/audit_lock")
-    assert one.one("command/audit_repair", "c", True) == {"repaired": "1"}
+    assert one.one("command/audit_repair", "c", True) == {"repaired": "1", "booked": "10"}
     answers = []
     other = threading.Thread(target=lambda: answers.append(repair(two, "c")))
     other.start()
@@ -142,7 +144,7 @@ def test_two_repairs_at_once_repair_once(database):
     one.do("COMMIT")
     other.join()
     assert answers == [0]
-    assert drift(one) == [] and stored_funnel(one)["c", 0] == (1, 0)
+    assert drift(one) == [] and stored_funnel(one)["c", 0] == (11, 0)
 
 
 def test_repairs_under_load_stay_exact(database):
@@ -293,8 +295,10 @@ def test_the_funnel_has_what_was_counted_of_one_campaign_or_all_and_the_ladder(d
 def contradictions(session, statuses, flags=None):
     rows = Database.ladder_rows(statuses, flags)
     codes, names, parents, _, bits, _ = map(list, zip(*rows))
+    used = session.one("migrate/ladder_retired")
+    retired = [used[name] and used[name].strip("{}").split(",") for name in ("status", "flags", "messages")]
     return [(int(r["code"]), r["name"], int(r["rows"]), r["problem"])
-            for r in session.run("migrate/ladder_check", codes, names, parents, bits)]
+            for r in session.run("migrate/ladder_check", codes, names, parents, bits, *retired)]
 
 
 def test_a_ladder_that_contradicts_rows_in_use_is_refused_with_their_number(database):

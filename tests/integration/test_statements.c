@@ -246,10 +246,11 @@ static int migrate(void **state)
 {
     (void)state;
     const struct rcpt_pg_binding bindings[] = {
-        {"schema", MY_SCHEMA},       {"fillfactor", "50"},
-        {"inbox_schema", MY_SCHEMA}, {"inbox_table", "message_inbox"},
-        {"org_id", "org_id"},        {"campaign_id", "campaign_id"},
-        {"status", "status"},        {"flags", "flags"},
+        {"schema", MY_SCHEMA},        {"fillfactor", "50"},
+        {"inbox_schema", MY_SCHEMA},  {"inbox_table", "message_inbox"},
+        {"org_id", "org_id"},         {"campaign_id", "campaign_id"},
+        {"status", "status"},         {"flags", "flags"},
+        {"message_id", "message_id"},
     };
     static const char *const of_lanes[] = {
         "functions/alias_target", "functions/batch_texts",       "functions/letter_detail",
@@ -259,17 +260,19 @@ static int migrate(void **state)
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);
     run_file("tables/002_origin", NULL, 0);
+    run_file("tables/003_retention", NULL, 0);
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
     run_file("functions/install_inbox_trigger", NULL, 0);
+    run_file("functions/install_retired_trigger", NULL, 0);
     run_file("functions/ladder_fill", NULL, 0);
     run_file("functions/probe_abort", NULL, 0);
     run_file("functions/raw_events_needed", NULL, 0);
     run_file("views/campaign_count", NULL, 0);
     run_file("views/campaign_funnel", NULL, 0);
-    run_file("migrate/inbox_table", bindings, 8);
-    run_file("migrate/inbox_trigger", bindings, 8);
+    run_file("migrate/inbox_table", bindings, 9);
+    run_file("migrate/inbox_trigger", bindings, 9);
     for (size_t index = 0; index < sizeof(of_lanes) / sizeof(of_lanes[0]); index++)
         run_file(of_lanes[index], NULL, 0);
     admin(

@@ -71,7 +71,7 @@ def test_each_file_of_tables_is_a_migration_of_its_version():
 
 def test_each_key_of_the_configuration_stands_in_a_section_of_the_pages():
     text = read("src/config/table.c")
-    sections = re.findall(r'^    \{"(\w*)",\s', text.split("sections[] = {")[1].split("};")[0], re.MULTILINE)
+    sections = re.findall(r'^    \{"(\w*)",\s', read("src/config/sections.c"), re.MULTILINE)
     keys = re.findall(r'^    \{"([\w.]+)",\s+RCPT_CONFIG_', text, re.MULTILINE)
     assert len(keys) > 100 and {key.partition(".")[0] if "." in key else "" for key in keys} == set(sections)
 

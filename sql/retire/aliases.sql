@@ -1,0 +1,16 @@
+-- One step of `receiptd retire`: deletes the aliases in a range of pages that are older than $3 int8 ms and lead to nothing: neither to a
+-- message, nor to one that is remembered, since its late receipts may come under the gateway's id, nor to a further alias.
+-- $1 tid first, $2 tid end (excluded). Returns rows (deleted). The scalar subqueries are lookups by key for each row.
+WITH gone AS (
+    DELETE FROM message_alias a
+    WHERE a.ctid = ANY (ARRAY(
+        SELECT t.ctid
+        FROM message_alias t
+        WHERE t.ctid >= $1::tid AND t.ctid < $2::tid AND t.created_at < now() - $3::int8 * interval '1 millisecond'
+          AND (SELECT true FROM message_inbox m WHERE m.message_id = t.message_id) IS NULL
+          AND (SELECT true FROM retired_message r WHERE r.hash = hashtextextended(t.message_id, 0) LIMIT 1) IS NULL
+          AND (SELECT true FROM message_alias n WHERE n.channel_account = t.channel_account AND n.gateway_id = t.message_id) IS NULL
+        FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+)
+SELECT count(*) AS rows FROM gone;

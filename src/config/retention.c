@@ -1,0 +1,37 @@
+/* The fields of an entry of inbox.retention_overrides, and what retention needs of the inbox.
+ * src/commands/retire.c uses them. */
+#include "rows.h"
+
+#define FIELD(member) MEMBER(struct rcpt_config_retention, member)
+
+static const struct rcpt_config_row rows[] = {
+    {"campaign", RCPT_CONFIG_TEXT, NULLABLE, FIELD(campaign), .min = 1, .max = 255,
+     .doc = "messages of this campaign; counts before an organisation"},
+    {"org_id", RCPT_CONFIG_TEXT, NULLABLE, FIELD(org_id), .min = 1, .max = 255,
+     .doc = "messages of this organisation; either this or a campaign"},
+    {"keep", RCPT_CONFIG_DURATION, REQUIRED, FIELD(keep_ms), .min = 0, .max = 3650 * DAY,
+     .doc = "how long they are kept; 0s: without limit"},
+};
+_Static_assert(COUNT_OF(rows) <= RCPT_CONFIG_MAX_ROWS, "arrays with one entry per row");
+
+const struct rcpt_config_table rcpt_config_retention_record = {
+    rows, COUNT_OF(rows), sizeof(struct rcpt_config_retention)};
+
+/* NULL: all is well. */
+const char *rcpt_config_retention_problem(const struct rcpt_config *config)
+{
+    for (size_t index = 0; index < config->inbox.overrides_count; index++) {
+        const struct rcpt_config_retention *given = &config->inbox.overrides[index];
+        if ((given->campaign == NULL) == (given->org_id == NULL))
+            return "inbox.retention_overrides: each entry names either a campaign or an org_id";
+    }
+    if (config->inbox.retention_ms == 0 && config->inbox.overrides_count == 0)
+        return NULL;
+    if (config->inbox.table != NULL && config->inbox.created_at == NULL)
+        return "inbox.retention needs to know when a message of inbox.table was inserted: "
+               "inbox.columns.created_at is not set";
+    if (!config->inbox.count_targeted)
+        return "inbox.retention needs the trigger that books what is deleted: inbox.targeted is "
+               "none";
+    return NULL;
+}
