@@ -313,6 +313,23 @@ def test_webhooks_and_all_that_the_configuration_names_may_be_reached(core):
     assert {53, 443, 4318, 5432, 9092} <= ports
 
 
+def test_a_cron_job_maintains_as_the_owner(tmp_path):
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": [os.path.relpath(ROOT / "config/kubernetes/overlays/small", tmp_path.resolve())],
+        "components": [os.path.relpath(ROOT / "config/kubernetes/components/maintain", tmp_path.resolve())]}))
+    both = Overlay("both", tmp_path)
+    job, daemon = both.get("CronJob")["spec"]["jobTemplate"]["spec"]["template"], both.get("Deployment")["spec"]["template"]
+    (container,) = job["spec"]["containers"]
+    assert container["args"][0] == "maintain" and container["args"][3:] == ["--dsn", "file:/etc/receiptd/owner/dsn"]
+    assert container["image"] == daemon["spec"]["containers"][0]["image"]
+    maps = [next(volume["configMap"]["name"] for volume in pod["spec"]["volumes"] if "configMap" in volume) for pod in (job, daemon)]
+    assert maps[0] == maps[1], "both have the same configuration"
+    policies = [one["spec"] for one in both.objects if one["kind"] == "NetworkPolicy"]
+    (policy,) = (one for one in policies if one["podSelector"]["matchLabels"].items() <= job["metadata"]["labels"].items())
+    assert "ingress" not in policy and {port["port"] for rule in policy["egress"] for port in rule["ports"]} == {53, 5432}
+
+
 def test_a_job_migrates_as_the_owner_and_no_other_pod_has_his_dsn(tmp_path):
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
