@@ -87,6 +87,7 @@ static bool check_inbox(struct command_context *context)
     if (state == NULL)
         return false;
     const char *unseen = rcpt_session_rows_text(state, 0, "unseen");
+    const char *uncounted = rcpt_session_rows_text(state, 0, "uncounted");
     bool there = rcpt_session_rows_text(state, 0, "inbox_kind") != NULL;
     if (!there)
         print_note(NULL, "postgres.schema", "there is no inbox yet", "run receiptd migrate");
@@ -96,8 +97,14 @@ static bool check_inbox(struct command_context *context)
                 "receiptd migrate\n",
                 unseen);
     }
+    if (uncounted != NULL) {
+        fprintf(stderr,
+                "note: inbox.table: partitions whose rows are not counted when they are inserted "
+                "there directly: %s; run receiptd migrate\n",
+                uncounted);
+    }
     rcpt_session_rows_free(state);
-    return !there || inbox_check_statements(context, NULL);
+    return !there || (inbox_check_statements(context, NULL) && inbox_check_fields(context));
 }
 
 /* Before the first migration there is nothing to describe. */

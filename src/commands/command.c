@@ -236,18 +236,21 @@ static const struct command commands[] = {
         /* Asks Kafka and PostgreSQL itself: a daemon that stands still need not be asked. */
         .name = "positions",
         .argument = "[VERB [TOPIC PARTITION [OFFSET]]]",
-        .choices = "show set skip-gap accept-database",
+        .choices = "show set skip-gap accept-database accept-cluster",
         .more = 3,
         .summary = "show where each partition stands, or move a position on purpose",
-        .doc = "show                            position, log and owner of every partition\n"
-               "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
-               "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
-               "accept-database                 the database of postgres.dsn is the right one, "
-               "though\n"
-               "                                it is not the server that Kafka remembers\n"
-               "Refused while a receiptd works on the partition. One that stands still before it\n"
-               "does not count, and goes on within seconds. Each change is recorded in the table\n"
-               "position_change. Exit code 75: refused for now; 66: there is no such partition.",
+        .doc =
+            "show                            position, log and owner of every partition\n"
+            "set TOPIC PARTITION OFFSET      a number, beginning or end\n"
+            "skip-gap TOPIC PARTITION        go on behind records that retention has deleted\n"
+            "accept-database                 the database of postgres.dsn is the right one, "
+            "though\n"
+            "                                it is not the server that Kafka remembers\n"
+            "accept-cluster                  the cluster of kafka.brokers is the right one, and\n"
+            "                                the topics have the same records there\n"
+            "Refused while a receiptd works on the partition. One that stands still before it\n"
+            "does not count, and goes on within seconds. Each change is recorded in the table\n"
+            "position_change. Exit code 75: refused for now; 66: there is no such partition.",
         .options = {{"reader", "READER",
                      "receipts, folds or actions (default: show all, change receipts)"},
                     {"replay", NULL, "set below what was applied: events count it twice"},

@@ -65,7 +65,7 @@ static const struct rcpt_config_row rows[] = {
             "unique for each. Default: environment variable `RECEIPTD_INSTANCE_ID`, if it is set"},
     {"kafka.properties", RCPT_CONFIG_MAP, ACTIVE, LIST_AT(kafka.properties, kafka.properties_count),
      .initial = "{}", .max = 200, .record = &pair_record,
-     .doc = "any property of librdkafka, passed through and checked (TLS, SASL, time-outs)"},
+     .doc = "any property of librdkafka, checked; a reload takes user and password of SASL"},
     /* This bounds records that librdkafka has fetched; memory.budget those taken in by lanes. */
     {"kafka.fetch_budget", RCPT_CONFIG_SIZE, 0, AT(kafka.fetch_budget_bytes), .initial = "32MiB",
      .min = MIB, .max = GIB,

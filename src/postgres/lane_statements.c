@@ -61,6 +61,10 @@ static const struct piece wake_pieces[] = {
     {NULL, 0, ANY_STAGES},
 };
 
+/* Where the control connection waits itself, one of these asks for it. */
+static const struct piece blockers_pieces[] = {{"control/blockers", ALWAYS, ANY_STAGES},
+                                               {NULL, 0, ANY_STAGES}};
+
 /* Without pieces: the file of sql/lane that is called like the statement. */
 static const struct source {
     struct rcpt_pg_statement statement;
@@ -76,6 +80,7 @@ static const struct source {
     {{.name = "positions"}, NULL},
     {{.name = "timeline", .must_use_index_on = INBOX}, NULL},
     {{.name = "address"}, NULL},
+    {{.name = "blockers"}, blockers_pieces},
 };
 static const struct source unsubscribed = {
     {.name = "apply_unsubscribed", .must_use_index_on = INBOX}, apply_pieces};

@@ -21,7 +21,8 @@ struct receipts {
     struct app_context *context;
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
-    struct rcpt_kafka *kafka; /* NULL: not started, or closed */
+    uint32_t odd_channels_logged; /* of the decoder's */
+    struct rcpt_kafka *kafka;     /* NULL: not started, or closed */
     struct rcpt_asker control;
     struct app_places *places;                       /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
@@ -37,6 +38,7 @@ struct receipts {
 
     /* positions.c, ladders.c */
     struct rcpt_assignment *assignment;
+    bool positions_refused; /* a member of the control connection's outage */
     char stored_ladder[24]; /* hash of what the database has; "": not known yet */
 
     /* consume.c */
@@ -156,8 +158,6 @@ struct blockers *blockers_new(struct receipts *receipts);
 void blockers_start(struct blockers *blockers);
 void blockers_free(struct blockers *blockers);
 void blockers_view(const struct blockers *blockers, struct receipts_view *view);
-/* Whom a lane waited for at the last check; "": nobody that was seen. */
-const char *blockers_name(const struct blockers *blockers);
 
 /* ---- recent.c ---- */
 struct recent *recent_new(struct receipts *receipts);

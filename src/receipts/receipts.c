@@ -221,6 +221,11 @@ void receipts_apply_config(struct receipts *receipts, unsigned connections)
     set_limits(receipts);
     lanes_apply_config(receipts->lanes);
     rcpt_pg_set_dsn(receipts->control.pg, context->config->postgres.dsn);
+    if (receipts->kafka != NULL) {
+        struct rcpt_kafka_credentials credentials;
+        app_kafka_credentials(context->config, &credentials);
+        rcpt_kafka_set_credentials(receipts->kafka, &credentials);
+    }
     rollup_apply_config(receipts->rollup);
     consume_apply_config(receipts);
     consume_continue(receipts);

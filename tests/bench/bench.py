@@ -18,6 +18,7 @@ import report  # noqa: E402
 def parts():
     """Name to function; imported late, so that a part's missing tool stops only that part."""
     from part_actions import part_actions
+    from part_commands import part_commands
     from part_cost import part_cost
     from part_folding import part_folding
     from part_folds import part_folds
@@ -38,7 +39,7 @@ def parts():
     return {"limit": part_limit, "loadtest": part_loadtest, "records": part_records, "latency": part_latency, "cost": part_cost,
             "replaced": part_replaced, "rivals": part_rivals, "growth": part_growth, "folding": part_folding, "rows": part_rows, "recent": part_recent, "mapped": part_mapped,
             "snapshot": part_snapshot, "intake": part_intake, "tracing": part_tracing, "folds": part_folds, "actions": part_actions, "imports": part_imports,
-            "soak": part_soak}
+            "commands": part_commands, "soak": part_soak}
 
 
 def arguments(known):

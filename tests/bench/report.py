@@ -360,6 +360,16 @@ Calls a second while all three had more to do than could be done: {number(heavy)
     return text + "".join(f"\n![{caption}](plots/{file})\n" for file, caption in plots.fairness(result["lines"]))
 
 
+def section_commands(result):
+    rows = [(f"`{name}`", spread(found["seconds"], 2), spread(found["plain"], 2), spread(found["multiple"], 2)) for name, found in result["commands"].items()]
+    return (f"""## Commands
+
+All of {number(result['campaigns'])} campaigns with {number(result['messages'])} messages that lie among each other, output to a file. Beside `audit` one statement that groups the messages by
+campaign, status and flags, beside `funnel` one that reads the view `campaign_funnel` in order; both in psql.
+
+""" + table(("command", "seconds", "plain statement, seconds", "as a multiple"), rows))
+
+
 def _around(samples, minute, value):
     """The median of a minute's samples: single ones jump."""
     found = [value(sample) for sample in samples if minute - 0.5 <= sample["at"] / 60 <= minute + 0.5]
@@ -417,7 +427,7 @@ SECTIONS = {
     "mapped": ("A mapped table", section_mapped),
     "snapshot": ("A long open snapshot", section_snapshot), "tracing": ("Tracing", section_tracing), "intake": ("Intake", section_intake),
     "actions": ("Actions", section_actions), "imports": ("Imports", section_imports), "folds": ("Folds", section_folds),
-    "soak": ("Soak", section_soak)}
+    "commands": ("Commands", section_commands), "soak": ("Soak", section_soak)}
 
 
 def kept_sections(path):
