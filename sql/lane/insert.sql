@@ -10,7 +10,7 @@ WITH made AS (
     SELECT w.message_id, w.org_id, w.campaign_id
     FROM unnest($1::text[], $2::text[], $3::text[]) AS w (message_id, org_id, campaign_id)
     WHERE (SELECT true FROM message_inbox m WHERE m.message_id = w.message_id) IS NULL
-      AND (SELECT true FROM retired_message r WHERE r.hash = hashtextextended(w.message_id COLLATE "C", 0) LIMIT 1) IS NULL
+      AND NOT message_is_retired(w.message_id)
     ON CONFLICT DO NOTHING
     RETURNING 1
 )

@@ -37,7 +37,8 @@ CREATE INDEX retired_message_age ON retired_message USING brin (retired_at) WITH
 -- By their age, for dead_letters.retention.
 CREATE INDEX dead_letter_age ON dead_letter USING brin (dead_at) WITH (pages_per_range = 32);
 
--- Has another parameter now.
+-- Has another name, or another parameter, now.
+DROP FUNCTION IF EXISTS organisations_differ(text, text);
 DROP FUNCTION IF EXISTS map_inbox(text, text, text, text, text, text, text, text, text, text, text);
 
 INSERT INTO schema_version (version) VALUES (3) ON CONFLICT DO NOTHING;

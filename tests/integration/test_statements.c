@@ -253,9 +253,10 @@ static int migrate(void **state)
         {"message_id", "message_id"},
     };
     static const char *const of_lanes[] = {
-        "functions/alias_target", "functions/batch_texts",       "functions/letter_detail",
-        "functions/receipt_fate", "functions/receipt_codes",     "functions/transition_codes",
-        "functions/record_link",  "functions/parked_applicable", "functions/organisations_differ",
+        "functions/alias_target",       "functions/batch_texts",       "functions/letter_detail",
+        "functions/receipt_fate",       "functions/receipt_codes",     "functions/transition_codes",
+        "functions/record_link",        "functions/parked_applicable", "functions/fate_detail",
+        "functions/message_is_retired",
     };
     admin("DROP SCHEMA IF EXISTS " MY_SCHEMA " CASCADE; CREATE SCHEMA " MY_SCHEMA);
     run_file("tables/001_core", NULL, 0);
@@ -264,6 +265,8 @@ static int migrate(void **state)
     run_file("functions/check_counted", NULL, 0);
     run_file("functions/check_inbox_columns", NULL, 0);
     run_file("functions/fence", NULL, 0);
+    run_file("functions/partition_is_counted", NULL, 0);
+    run_file("functions/inbox_trigger_targets", NULL, 0);
     run_file("functions/install_inbox_trigger", NULL, 0);
     run_file("functions/install_retired_trigger", NULL, 0);
     run_file("functions/ladder_fill", NULL, 0);

@@ -4,11 +4,9 @@
 , x AS MATERIALIZED (
     SELECT r.id, r.signature, r.org, e.kept, i AS event,
            CASE WHEN r.fate = 'other_organisation' AND e.kept[1] IS NULL THEN 'parked'
-                WHEN r.status IS NULL AND (SELECT true FROM retired_message t WHERE t.hash = hashtextextended(r.id COLLATE "C", 0) LIMIT 1)
-                THEN 'retired_message' ELSE r.fate END AS fate,
+                WHEN r.status IS NULL AND message_is_retired(r.id) THEN 'retired_message' ELSE r.fate END AS fate,
            ($16::text[])[e.record] AS topic, ($17::int4[])[e.record] AS partition, ($18::int8[])[e.record] AS at_offset,
-           ($13::int4[])[i] AS index, ($14::int4[])[i] AS first,
-           ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
+           ($13::int4[])[i] AS index, ($14::int4[])[i] AS first, ($14::int4[])[i + 1] - ($14::int4[])[i] AS size, record_link($19::bytea, e.record) AS link
     FROM r, generate_series(($9::int4[])[r.n], ($9::int4[])[r.n + 1] - 1) i,
          LATERAL (SELECT ($12::int4[])[i] AS record, batch_texts($15::bytea, $25::int4[], i) AS kept) e
     WHERE r.fate <> 'known'
@@ -18,15 +16,12 @@ parked AS (
     INSERT INTO parked_event (topic, partition, "offset", index, lane, message_id, status, flags, at, payload, traceparent, gateway,
                               org_id, account, campaign_id, gateway_id)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.id, ($10::int2[])[x.event], COALESCE(($22::int4[])[x.event], 0),
-           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, ($23::text[])[x.signature],
-           x.kept[1], x.kept[2], x.kept[3], x.kept[4]
+           ($11::timestamptz[])[x.event], substr($15::bytea, x.first, x.size), x.link, ($23::text[])[x.signature], x.kept[1], x.kept[2], x.kept[3], x.kept[4]
     FROM x WHERE x.fate = 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
 ),
 dead AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT x.topic, x.partition, x.at_offset, x.index, $20::int4, x.fate,
-           letter_detail(CASE x.fate WHEN 'other_organisation' THEN organisations_differ(x.kept[1], x.org)
-                                     WHEN 'retired_message' THEN 'its message was deleted' END, x.size),
-           substr($15::bytea, x.first, LEAST(x.size, 65536)), x.link
+           letter_detail(fate_detail(x.fate, x.kept[1], x.org), x.size), substr($15::bytea, x.first, LEAST(x.size, 65536)), x.link
     FROM x WHERE x.fate <> 'parked' AND cardinality($10::int2[]) > 0 ON CONFLICT DO NOTHING
 )

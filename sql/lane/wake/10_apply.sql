@@ -23,7 +23,7 @@ taken AS MATERIALIZED (
 refused AS (
     INSERT INTO dead_letter (topic, partition, "offset", index, lane, reason, detail, payload, traceparent)
     SELECT g.topic, g.partition, g."offset", g.index, g.lane, 'other_organisation',
-           letter_detail(organisations_differ(g.org_id, g.org), octet_length(g.payload)),
+           letter_detail(fate_detail('other_organisation', g.org_id, g.org), octet_length(g.payload)),
            substr(g.payload, 1, 65536), g.traceparent
     FROM gone g WHERE NOT g.fits
     ON CONFLICT DO NOTHING
