@@ -44,14 +44,14 @@ static struct rcpt_text field_of(const struct rcpt_node *pipeline, const struct 
     return is_subject ? subject : item->text;
 }
 
-/* Every field of the first's once_per is one of the other's. */
-static bool is_part(const struct rcpt_node *pipeline, const struct rcpt_node *other)
+/* Every field of the part's once_per is one of the whole's. */
+static bool is_part(const struct rcpt_node *part, const struct rcpt_node *whole)
 {
-    const struct rcpt_node *mine = rcpt_node_get(pipeline, "once_per");
-    const struct rcpt_node *theirs = rcpt_node_get(other, "once_per");
+    const struct rcpt_node *mine = rcpt_node_get(part, "once_per");
+    const struct rcpt_node *theirs = rcpt_node_get(whole, "once_per");
     for (const struct rcpt_node *item = mine->first; item != NULL; item = item->next) {
         const struct rcpt_node *same = theirs->first;
-        while (same != NULL && !rcpt_text_equal(field_of(pipeline, item), field_of(other, same)))
+        while (same != NULL && !rcpt_text_equal(field_of(part, item), field_of(whole, same)))
             same = same->next;
         if (same == NULL)
             return false;
