@@ -37,23 +37,51 @@ static void print_note(void *context, const char *key, const char *what, const c
     fprintf(stderr, "note: %s: %s; %s\n", key, what, hint);
 }
 
-/* Both numbers are small: a file has at most 200 pipelines. */
-static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *first)
+/* `subject` stands for the field that it is taken from. */
+static struct rcpt_text field_of(const struct rcpt_node *pipeline, const struct rcpt_node *item)
 {
-    const struct rcpt_node *mine = rcpt_node_get(pipeline, "once_per");
-    for (const struct rcpt_node *other = first; other != pipeline; other = other->next) {
-        const struct rcpt_node *theirs = rcpt_node_get(other, "once_per");
-        struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
-        struct rcpt_text others = rcpt_node_text_of(other, "name");
-        if (mine->type == RCPT_NODE_NULL || !rcpt_text_equal(mine->raw, theirs->raw))
-            continue;
-        fprintf(
-            stderr,
-            "note: pipelines.%.*s.once_per: holds for this pipeline alone, as that of %.*s does; "
-            "a subject that passed one may begin the other\n",
-            (int)name.size, name.at, (int)others.size, others.at);
-        return;
+    struct rcpt_text subject = rcpt_node_text_of(pipeline, "subject");
+    bool is_subject = rcpt_text_equal(item->text, rcpt_text_of("subject")) && subject.size > 0;
+    return is_subject ? subject : item->text;
+}
+
+/* Every field of the part's once_per is one of the whole's. */
+static bool is_part(const struct rcpt_node *part, const struct rcpt_node *whole)
+{
+    const struct rcpt_node *mine = rcpt_node_get(part, "once_per");
+    const struct rcpt_node *theirs = rcpt_node_get(whole, "once_per");
+    for (const struct rcpt_node *item = mine->first; item != NULL; item = item->next) {
+        const struct rcpt_node *same = theirs->first;
+        while (same != NULL && !rcpt_text_equal(field_of(part, item), field_of(whole, same)))
+            same = same->next;
+        if (same == NULL)
+            return false;
     }
+    return theirs->type == RCPT_NODE_ARRAY;
+}
+
+/* What once_per means, and the first pipeline before that counts by the same fields. Both numbers are small: a file has
+ * at most 200 pipelines. */
+static void note_once(const struct rcpt_node *pipeline, const struct rcpt_node *first,
+                      bool for_ever)
+{
+    const struct rcpt_node *mine = rcpt_node_get(pipeline, "once_per"), *other = first;
+    struct rcpt_text name = rcpt_node_text_of(pipeline, "name");
+    if (mine->type != RCPT_NODE_ARRAY)
+        return;
+    fprintf(stderr, "note: pipelines.%.*s.once_per: one run for each", (int)name.size, name.at);
+    for (const struct rcpt_node *item = mine->first; item != NULL; item = item->next) {
+        struct rcpt_text field = field_of(pipeline, item);
+        fprintf(stderr, "%s %.*s", item != mine->first ? " and" : "", (int)field.size, field.at);
+    }
+    fprintf(stderr, ", %s, of this pipeline alone",
+            for_ever ? "for ever" : "for actions.once_retention");
+    while (other != pipeline && !(is_part(pipeline, other) && is_part(other, pipeline)))
+        other = other->next;
+    name = rcpt_node_text_of(other, "name");
+    if (other != pipeline)
+        fprintf(stderr, "; whoever has passed %.*s may begin it, too", (int)name.size, name.at);
+    fputc('\n', stderr);
 }
 
 /* once_per reads as if a pair of pipelines reached each subject once. */
@@ -69,7 +97,7 @@ static void note_pipelines(const struct rcpt_config *config)
     RCPT_ASSERT(root != NULL && root->type == RCPT_NODE_ARRAY);
     for (const struct rcpt_node *pipeline = root->first; pipeline != NULL;
          pipeline = pipeline->next)
-        note_once(pipeline, root->first);
+        note_once(pipeline, root->first, config->actions.once_retention_ms == 0);
     rcpt_arena_fini(&arena);
 }
 

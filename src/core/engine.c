@@ -323,19 +323,6 @@ bool rcpt_engine_is_drained(const struct rcpt_engine *engine)
     return rcpt_engine_is_settled(engine) && engine->stats.bytes == 0;
 }
 
-int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,
-                                        int64_t now_ms)
-{
-    int64_t oldest = 0;
-    for (uint32_t index = connection; index < engine->settings.lanes;
-         index += engine->settings.connections) {
-        const struct lane *lane = &engine->lanes[index];
-        if (lane->state == LANE_IN_FLIGHT && now_ms - lane->submitted_ms > oldest)
-            oldest = now_ms - lane->submitted_ms;
-    }
-    return oldest;
-}
-
 uint64_t rcpt_engine_bytes(const struct rcpt_engine *engine)
 {
     return engine->stats.bytes;

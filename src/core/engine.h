@@ -201,10 +201,6 @@ void rcpt_engine_stop(struct rcpt_engine *engine);
 bool rcpt_engine_is_settled(const struct rcpt_engine *engine); /* nothing in flight */
 bool rcpt_engine_is_drained(
     const struct rcpt_engine *engine); /* nothing in flight, nothing queued */
-/* Milliseconds since the oldest batch in flight was submitted; 0 if none. For eviction of blockers.
- */
-int64_t rcpt_engine_oldest_in_flight_ms(const struct rcpt_engine *engine, uint32_t connection,
-                                        int64_t now_ms);
 uint64_t rcpt_engine_bytes(const struct rcpt_engine *engine); /* of all records held */
 struct rcpt_engine_partition_view rcpt_engine_view_partition(const struct rcpt_engine *engine,
                                                              uint32_t slot);

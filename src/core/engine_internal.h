@@ -73,7 +73,6 @@ struct lane {
 
     struct lane_position *positions; /* by slot */
     struct rcpt_batch batch;
-    int64_t submitted_ms;
     int64_t moved_ms;        /* last commit that moved positions */
     int64_t verified_ms;     /* last commit or comparison with the database */
     uint32_t epochs_at_read; /* engine->epochs when read_positions was asked */

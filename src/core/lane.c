@@ -154,7 +154,6 @@ static void plan_moves(struct rcpt_engine *engine, struct lane *lane, uint32_t r
 static void submit(struct rcpt_engine *engine, struct lane *lane, int64_t now_ms)
 {
     lane->batch.number = ++engine->batch_number;
-    lane->submitted_ms = now_ms;
     lane->last_kind = lane->batch.kind;
     lane->oldest_ms = now_ms;
     lane_set_state(lane, LANE_IN_FLIGHT);

@@ -134,7 +134,7 @@ static void on_answer(void *context, const struct rcpt_webhook_answer *answer)
 /* ---- calling ---- */
 
 /* Columns of sql/fold/calls. */
-enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT_MS, CALL_AGE_MS };
+enum { CALL_ID, CALL_RULE, CALL_PAYLOAD, CALL_WAIT_MS, CALL_AGE_MS, CALL_GIVEN_UP };
 
 /* A claimed call that cannot be sent is stored at once, so that it does not wait for its lease. */
 static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows, size_t row)
@@ -151,6 +151,11 @@ static void send_call(struct folds_calls *calls, const struct rcpt_pg_rows *rows
         store_result(calls, id, "dead", 0, NO_RULE);
         return;
     }
+    const char *given_up = rcpt_pg_rows_text(rows, row, CALL_GIVEN_UP);
+    if (given_up != NULL)
+        rcpt_log_info("folds",
+                      "folds: rule %s: publication %s is called again; it had been given up: %s",
+                      endpoint->rule, id, given_up);
     struct call *call = rcpt_calloc(1, sizeof(*call));
     *call = (struct call){.calls = calls,
                           .endpoint = endpoint,

@@ -69,6 +69,16 @@ static void collect_sum(struct collect_kept *kept, const struct rcpt_node *node,
     kept->inexact = true;
 }
 
+/* Doubles that differ are in the order of their numbers; of equal ones the digits decide. */
+static bool is_beyond(const struct collect_kept *kept, enum rcpt_fold_kind kind,
+                      const struct rcpt_node *node, double number)
+{
+    if (number != kept->number)
+        return kind == RCPT_FOLD_MIN ? number < kept->number : number > kept->number;
+    int order = fold_decimal_compare(node->text, kept->json);
+    return kind == RCPT_FOLD_MIN ? order < 0 : order > 0;
+}
+
 /* min and max keep the number's own text, so that no digit is lost. */
 static void collect_number(struct rcpt_fold_collector *collector, struct collect_kept *kept,
                            enum rcpt_fold_kind kind, const struct rcpt_node *node)
@@ -78,8 +88,7 @@ static void collect_number(struct rcpt_fold_collector *collector, struct collect
         return;
     if (kind == RCPT_FOLD_SUM) {
         collect_sum(kept, node, number);
-    } else if (!kept->has ||
-               (kind == RCPT_FOLD_MIN ? number < kept->number : number > kept->number)) {
+    } else if (!kept->has || is_beyond(kept, kind, node, number)) {
         kept->number = number;
         kept->json = collect_keep(collector, node->text);
     }

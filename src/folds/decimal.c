@@ -1,9 +1,10 @@
-/* Decimal numbers as 128-bit integers with a scale. A sum takes the larger scale of its parts, and
+/* Decimal numbers as 128-bit integers with a scale; their order by their digits. A sum takes the larger scale of its parts, and
  * refuses what does not fit. Called by collect_values.c. */
 #include "decimal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MOST_DIGITS 18u
 #define TEN_18      INT64_C(1000000000000000000)
@@ -92,6 +93,63 @@ size_t fold_decimal_text(const struct fold_decimal *decimal, char text[FOLD_DECI
     return (size_t)snprintf(text, FOLD_DECIMAL_TEXT, "%s%.*s%s%s", negative ? "-" : "",
                             (int)(point - first), digits + first, decimal->scale > 0 ? "." : "",
                             digits + point);
+}
+
+/* ---- order ---- */
+
+/* A number's digits without its point. */
+struct digits {
+    struct rcpt_text text; /* sign, digits and point; no exponent */
+    bool negative;
+    int point; /* how many digits stand before it; the exponent moves it */
+};
+
+static struct digits digits_of(struct rcpt_text number)
+{
+    struct digits digits = {.negative = number.size > 0 && number.at[0] == '-'};
+    size_t size = 0;
+    while (size < number.size && number.at[size] != 'e' && number.at[size] != 'E')
+        size++;
+    digits.text = (struct rcpt_text){number.at + digits.negative, size - digits.negative};
+    const char *point = memchr(digits.text.at, '.', digits.text.size);
+    digits.point = (int)(point != NULL ? (size_t)(point - digits.text.at) : digits.text.size);
+    if (size < number.size)
+        (void)read_exponent(number.at + size + 1, number.at + number.size, &digits.point);
+    return digits;
+}
+
+/* The digit that counts 10^place; 0 beyond both ends. */
+static int digit_at(const struct digits *digits, int place)
+{
+    const char *point = memchr(digits->text.at, '.', digits->text.size);
+    int index = digits->point - 1 - place;
+    index += point != NULL && index >= point - digits->text.at;
+    return index >= 0 && index < (int)digits->text.size ? digits->text.at[index] - '0' : 0;
+}
+
+static bool is_zero(const struct digits *digits)
+{
+    size_t index = 0;
+    while (index < digits->text.size && strchr("0.", digits->text.at[index]) != NULL)
+        index++;
+    return index == digits->text.size;
+}
+
+/* From the highest place that one of them has down to the lowest. */
+int fold_decimal_compare(struct rcpt_text a, struct rcpt_text b)
+{
+    struct digits left = digits_of(a), right = digits_of(b);
+    int top = left.point > right.point ? left.point : right.point;
+    int low_left = left.point - (int)left.text.size, low_right = right.point - (int)right.text.size;
+    int bottom = low_left < low_right ? low_left : low_right;
+    if (left.negative != right.negative && !(is_zero(&left) && is_zero(&right)))
+        return left.negative ? -1 : 1;
+    for (int place = top; place >= bottom; place--) {
+        int order = digit_at(&left, place) - digit_at(&right, place);
+        if (order != 0)
+            return left.negative ? -order : order;
+    }
+    return 0;
 }
 
 /* For what goes on inexactly. */

@@ -257,15 +257,16 @@ def test_check_config_notes_what_is_weak_and_is_content_with_the_example(empty):
         ["note", "kafka.properties.enable.ssl.certificate.verification"], ["note", "http.listen"], ["note", "http.listen"]]
 
 
-def test_check_config_notes_that_once_per_holds_for_each_pipeline(empty):
+def test_check_config_says_what_once_per_means_and_that_it_holds_for_each_pipeline(empty):
     def pipeline(name, **more):
         return {"name": name, "on": "CLICKED", "produce": {"topic": "out", "key": "message_id"}, **more}
 
-    empty.write(pipelines=[pipeline("a", once_per=["org_id", "message_id"]), pipeline("b", once_per=["org_id", "message_id"]),
-                           pipeline("c", once_per="message_id"), pipeline("d"), pipeline("e")])
-    notes = empty.run("check-config").err.splitlines()
-    assert len(notes) == 1 and notes[0].startswith(
-        "note: pipelines.b.once_per: holds for this pipeline alone, as that of a does")
+    empty.write(pipelines=[pipeline("a", once_per=["org_id", "person"]), pipeline("b", subject="person", once_per=["subject", "org_id"]),
+                           pipeline("c", once_per="person"), pipeline("d"), pipeline("e")])
+    assert empty.run("check-config").err.splitlines() == [
+        "note: pipelines.a.once_per: one run for each org_id and person, for ever, of this pipeline alone",
+        "note: pipelines.b.once_per: one run for each person and org_id, for ever, of this pipeline alone; whoever has passed a may begin it, too",
+        "note: pipelines.c.once_per: one run for each person, for ever, of this pipeline alone"]
 
 
 def test_no_example_of_ours_has_a_secret_outside_of_a_file():

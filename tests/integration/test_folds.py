@@ -846,6 +846,7 @@ def test_what_was_given_up_is_listed_and_called_again_once(create_folder, receiv
     receiver.answer = lambda attempt: 200
     ids = [row["id"] for row in listed]
     assert ids[0] in folds(world, "retry", ids[0])
+    process.wait_for_log(f"rule [a-z]+: publication {ids[0]} is called again; it had been given up: forbidden", 60)
     world.wait(lambda: [id for id, _ in receiver.taken] == [ids[0]], process, 60, "one is delivered")
     assert "1 publications will be called again" in folds(world, "retry", "all")
     assert folds(world, "retry", "all") == "0 publications will be called again\n"

@@ -114,10 +114,10 @@ static void on_evict_timer(struct sim *sim, const struct sim_task *task)
     struct sim_instance *instance = sim->instances[task->instance - 1];
     uint32_t own[SIM_LANES], count = 0;
     for (uint32_t connection = 0; connection < instance->control; connection++) {
-        if (instance->connections[connection].up &&
-            rcpt_engine_oldest_in_flight_ms(instance->engine, connection, sim_now_ms(sim)) >
-                BLOCKED_MS)
-            own[count++] = instance->connections[connection].backend;
+        const struct sim_connection *one = &instance->connections[connection];
+        if (one->up && one->pending != NULL &&
+            sim_now_ms(sim) - one->pending->arrives_us / 1000 > BLOCKED_MS)
+            own[count++] = one->backend;
     }
     if (count > 0 && sim_connection_is_up(instance, instance->control) && !instance->stopping)
         sim_server_evict(sim, own, count);

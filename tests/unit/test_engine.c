@@ -191,7 +191,6 @@ static void an_end_waits_for_every_connection(void **state)
     rcpt_engine_tick(world.engine, 5);
     assert_non_null(world.flying[0]);
     assert_non_null(world.flying[1]);
-    assert_int_equal(rcpt_engine_oldest_in_flight_ms(world.engine, 1, 30), 25);
     for (uint32_t lane = 0; lane < 2; lane++) {
         assert_false(rcpt_engine_is_settled(world.engine));
         commit(&world, lane);
@@ -199,7 +198,6 @@ static void an_end_waits_for_every_connection(void **state)
     assert_true(rcpt_engine_is_settled(world.engine));
     assert_true(rcpt_engine_is_drained(world.engine));
     assert_int_equal(rcpt_engine_bytes(world.engine), 0);
-    assert_int_equal(rcpt_engine_oldest_in_flight_ms(world.engine, 1, 30), 0);
     assert_int_equal(rcpt_engine_get_stats(world.engine)->events_committed, 2);
     assert_int_equal(rcpt_engine_get_stats(world.engine)->batches, 2);
     close_world(&world);

@@ -309,6 +309,38 @@ static void many_groups_are_found_again(void **state)
     rcpt_fold_collector_free(collector);
 }
 
+static void min_and_max_are_exact_beyond_doubles(void **state)
+{
+    static const struct {
+        const char *less, *more;
+    } examples[] = {
+        {"9007199254740992", "9007199254740993"},
+        {"-9007199254740993", "-9007199254740992"},
+        {"0.1", "0.10000000000000000001"},
+        {"0.99999999999999999999", "1"},
+        {"-1", "-0.99999999999999999999"},
+        {"1.23456789012345678901e5", "123456.789012345678902"},
+        {"12345678901234567890123456788", "1.2345678901234567890123456789e28"},
+        {"1e-30", "1.00000000000000000000001e-30"},
+    };
+    (void)state;
+    for (size_t index = 0; index < 2 * sizeof(examples) / sizeof(examples[0]); index++) {
+        const char *less = examples[index / 2].less, *more = examples[index / 2].more;
+        struct rcpt_fold_collector *collector = rcpt_fold_collector_new(&spec, 1);
+        char event[200], expected[100];
+        for (int turn = 0; turn < 2; turn++) { /* in both orders */
+            snprintf(event, sizeof(event), "{\"id\":1,\"type\":\"a\",\"v\":%s}",
+                     (index % 2 == 0) == (turn == 0) ? less : more);
+            assert_true(add(collector, event));
+        }
+        char *text = all_of(collector);
+        snprintf(expected, sizeof(expected), "\"min\":%s,\"max\":%s,", less, more);
+        assert_non_null(strstr(text, expected));
+        free(text);
+        rcpt_fold_collector_free(collector);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +349,7 @@ int main(void)
         cmocka_unit_test(what_has_no_usable_key_is_refused),
         cmocka_unit_test(what_the_database_would_refuse_never_gets_there),
         cmocka_unit_test(sums_of_decimals_are_exact),
+        cmocka_unit_test(min_and_max_are_exact_beyond_doubles),
         cmocka_unit_test(the_same_value_is_kept_once_and_a_set_grows),
         cmocka_unit_test(fields_inside_objects_are_found_by_their_path),
         cmocka_unit_test(a_group_knows_the_traces_of_its_events),
