@@ -21,7 +21,7 @@ struct receipts {
     struct rcpt_engine *engine;
     struct rcpt_decoder *decoder;
     uint32_t odd_channels_logged; /* of the decoder's */
-    struct rcpt_kafka *kafka; /* NULL: not started, or closed */
+    struct rcpt_kafka *kafka;     /* NULL: not started, or closed */
     struct rcpt_asker control;
     struct app_places *places;                       /* of all partitions of its topics */
     const struct control_listener *control_listener; /* NULL: none */
