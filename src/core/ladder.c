@@ -98,18 +98,13 @@ const struct override *ladder_find_override(const struct rcpt_ladder *ladder, in
     return NULL;
 }
 
-/* Most entries have no override: `overridden` spares them the search. */
+/* Most entries have no override: `is_overridden` spares them the search. */
 static int on_channel(const struct rcpt_ladder *ladder, int index, const char *channel, size_t size)
 {
-    if (index < 0 || size == 0 || !ladder->overridden[index])
+    if (index < 0 || size == 0 || !ladder->entries[index].is_overridden)
         return index;
     const struct override *override = ladder_find_override(ladder, index, channel, size);
     return override != NULL ? override->to : index;
-}
-
-bool rcpt_ladder_is_overridden(const struct rcpt_ladder *ladder, int entry)
-{
-    return ladder->overridden[entry];
 }
 
 const char *rcpt_ladder_near_channel(const struct rcpt_ladder *ladder, int entry,
@@ -332,7 +327,7 @@ static bool add_override(struct rcpt_ladder *ladder,
     override->channel_size = size;
     override->from = (uint8_t)from;
     override->to = (uint8_t)to;
-    ladder->overridden[from] = true;
+    ladder->entries[from].is_overridden = true;
     return true;
 }
 

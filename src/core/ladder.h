@@ -56,6 +56,7 @@ struct rcpt_ladder_entry {
     uint32_t mask;  /* the flag's bit; 0 for statuses */
     bool terminal;
     bool is_flag;
+    bool is_overridden; /* some channel has another meaning for it */
 };
 
 struct rcpt_ladder;
@@ -80,11 +81,8 @@ int rcpt_ladder_find_name(const struct rcpt_ladder *ladder, const char *name, si
 int rcpt_ladder_find_code(const struct rcpt_ladder *ladder, int64_t code, const char *channel,
                           size_t channel_size);
 
-/* Whether an entry, as found, means another one on some other channel. One that an override has led
- * to does not. */
-bool rcpt_ladder_is_overridden(const struct rcpt_ladder *ladder, int entry);
-/* Of such an entry: the channel of one of its overrides that `channel` may mean, misspelt; NULL:
- * none is near. */
+/* Of an entry with overrides: the channel of one of them that `channel`, which has none, may mean,
+ * misspelt; NULL: none is near. */
 const char *rcpt_ladder_near_channel(const struct rcpt_ladder *ladder, int entry,
                                      const char *channel);
 

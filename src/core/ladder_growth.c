@@ -111,7 +111,7 @@ static void append_override(struct rcpt_ladder *ladder, const struct rcpt_ladder
     override->channel = rcpt_strdup(added->channel);
     override->from = (uint8_t)ladder_find_defined(ladder, fresh->entries[added->from].name);
     override->to = (uint8_t)ladder_find_defined(ladder, fresh->entries[added->to].name);
-    ladder->overridden[override->from] = true;
+    ladder->entries[override->from].is_overridden = true;
 }
 
 /* `fresh` was checked by rcpt_ladder_can_grow. `terminal` may change: no rule depends on it. */

@@ -26,7 +26,6 @@ struct rcpt_ladder {
     size_t name_sizes[MAX_ENTRIES];
     size_t entry_count;
     size_t status_count;
-    bool overridden[MAX_ENTRIES]; /* some channel has another meaning for it */
     struct override overrides[RCPT_LADDER_MAX_OVERRIDES];
     size_t override_count;
     uint8_t by_name[NAME_SLOTS]; /* open addressing */

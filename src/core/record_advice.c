@@ -151,15 +151,14 @@ static void show_channel(const struct rcpt_token *channel, char shown[SHOWN_BYTE
             *at = (char)(*at - 'A' + 'a');
 }
 
-/* Any name may be a channel, so that the event is taken. Most statuses have no override and cost one
- * look. */
+/* Any name may be a channel, so that the event is taken. An entry that an override has led to has
+ * none itself. */
 void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
                               const struct rcpt_token *channel)
 {
     char shown[SHOWN_BYTES + 1];
     if (channel->kind != RCPT_TOKEN_STRING || channel->size > SHOWN_BYTES ||
-        decoder->odd_channel_count == RCPT_RECORD_MAX_ODD_CHANNELS ||
-        !rcpt_ladder_is_overridden(decoder->ladder, entry))
+        decoder->odd_channel_count == RCPT_RECORD_MAX_ODD_CHANNELS)
         return;
     show_channel(channel, shown);
     for (uint32_t number = 0; number < decoder->odd_channel_count; number++)

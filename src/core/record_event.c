@@ -216,7 +216,9 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         memcpy(reject->detail, draft.detail, sizeof(reject->detail));
         return;
     }
-    rcpt_record_note_channel(decoder, entry, &tokens[RCPT_FIELD_CHANNEL]);
+    const struct rcpt_ladder_entry *found = rcpt_ladder_entry(decoder->ladder, (size_t)entry);
+    if (found->is_overridden)
+        rcpt_record_note_channel(decoder, entry, &tokens[RCPT_FIELD_CHANNEL]);
     struct rcpt_event *event = add_event(decoder);
     *event = (struct rcpt_event){
         .id = id->text,
@@ -225,7 +227,7 @@ void rcpt_record_take_event(struct rcpt_decoder *decoder, const struct rcpt_reco
         .payload = (uint32_t)payload,
         .payload_size = (uint32_t)payload_size,
         .index = index,
-        .flags = fields->flags & ~rcpt_ladder_entry(decoder->ladder, (size_t)entry)->mask,
+        .flags = fields->flags & ~found->mask,
         .id_size = (uint8_t)id->size,
         .entry = (uint8_t)entry,
         .gateway = rcpt_record_gateway_of(decoder, &tokens[RCPT_FIELD_GATEWAY]),

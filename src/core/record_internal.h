@@ -114,7 +114,7 @@ void rcpt_record_advise_flags(const struct rcpt_ladder *ladder,
                               const struct rcpt_record_fields *fields, char *detail, size_t size);
 void rcpt_record_advise_time(const struct rcpt_token *at, char *detail, size_t size);
 
-/* Remembers the channel of an event if it may be misspelt. */
+/* Remembers the channel of an event, whose entry has overrides, if it may be misspelt. */
 void rcpt_record_note_channel(struct rcpt_decoder *decoder, int entry,
                               const struct rcpt_token *channel);
 
