@@ -267,24 +267,49 @@ def test_what_happens_to_pods_loses_and_doubles_nothing(cluster, place, world, t
     wait_for(lambda: not cluster.pods(), 120, "pods are gone")
 
 
-def scrape_of_the_pod_monitor(cluster):
+class Discovery:
+    """Kubernetes' service discovery, which Debian's Prometheus lacks: a file with the ports of all pods and their labels."""
+
+    def __init__(self, cluster, path):
+        self.cluster, self.path, self.stop = cluster, path, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        while not self.stop.wait(1):
+            part = self.path.with_suffix(".part")
+            part.write_text(json.dumps([self.target(pod, port) for pod in self.cluster.get("pods")["items"] if pod["status"].get("podIP")
+                                        for port in pod["spec"]["containers"][0].get("ports", [])]))
+            part.rename(self.path)
+
+    @staticmethod
+    def target(pod, port):
+        labels = {label_of(name): value for name, value in pod["metadata"]["labels"].items()}
+        return {"targets": [f"{pod['status']['podIP']}:{port['containerPort']}"],
+                "labels": {**labels, "__meta_kubernetes_pod_container_port_name": port["name"],
+                           "__meta_kubernetes_pod_phase": pod["status"]["phase"]}}
+
+    def close(self):
+        self.stop.set()
+        self.thread.join()
+
+
+def label_of(name):
+    return "__meta_kubernetes_pod_label_" + "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+def scrape_of_the_pod_monitor(targets):
     """What the Prometheus operator makes of it."""
     monitor = yaml.safe_load((ROOT / "config/kubernetes/components/pod-monitor/pod-monitor.yaml").read_text())
     spec, (endpoint,) = monitor["spec"], monitor["spec"]["podMetricsEndpoints"]
-
-    def label(name):
-        return "__meta_kubernetes_pod_label_" + "".join(letter if letter.isalnum() else "_" for letter in name)
-
-    kept = [([label(name)], value) for name, value in spec["selector"]["matchLabels"].items()]
+    kept = [([label_of(name)], value) for name, value in spec["selector"]["matchLabels"].items()]
     kept.append((["__meta_kubernetes_pod_container_port_name"], endpoint["port"]))
     name = f"{monitor['metadata']['namespace']}/{monitor['metadata']['name']}"
     return {"job_name": name, "metrics_path": endpoint["path"], "authorization": {"credentials": TOKEN},
-            "kubernetes_sd_configs": [{"role": "pod", "namespaces": {"names": [monitor["metadata"]["namespace"]]},
-                                       "api_server": "https://127.0.0.1:6443", "authorization": {"credentials": "token"},
-                                       "tls_config": {"ca_file": str(cluster.directory / "run/ca.crt")}}],
+            "file_sd_configs": [{"files": [str(targets)], "refresh_interval": "1s"}],
             "relabel_configs": [*({"action": "keep", "source_labels": source, "regex": value} for source, value in kept),
                                 {"action": "drop", "source_labels": ["__meta_kubernetes_pod_phase"], "regex": "(Failed|Succeeded)"},
-                                {"source_labels": [label(spec["jobLabel"])], "target_label": "job"}]}
+                                {"source_labels": [label_of(spec["jobLabel"])], "target_label": "job"}]}
 
 
 def test_alerts_fire_for_what_is_wrong_with_pods_and_end_with_it(cluster, place, world, tmp_path):
@@ -293,7 +318,8 @@ def test_alerts_fire_for_what_is_wrong_with_pods_and_end_with_it(cluster, place,
     rules.write_text(shortened((ROOT / "config/prometheus/rules.yaml").read_text()))
     world.insert_ids("late")
     load = Load(world)
-    with closing(Prometheus(tmp_path, scrape_of_the_pod_monitor(cluster), rules)) as prometheus:
+    targets = tmp_path / "targets.json"
+    with closing(Discovery(cluster, targets)), closing(Prometheus(tmp_path, scrape_of_the_pod_monitor(targets), rules)) as prometheus:
         def story():
             return f"firing: {prometheus.firing()}\n{cluster.story()}"
 

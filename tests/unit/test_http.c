@@ -815,14 +815,16 @@ static void test_a_source_has_its_rate(void **state)
         .rate_per_source = 2, .trusted_proxies = proxies, .trusted_proxy_count = 1});
     int client = dial(fixture);
     int taken = 0, refused = 0;
+    uint64_t began_ns = uv_hrtime();
     for (int i = 0; i < 8; i++) {
         say(client, "GET /echo HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 6.6.6.6, 192.0.2.1\r\n\r\n");
         const char *answer = hear(fixture, client, NULL);
         taken += status_of(answer) == 200 && strstr(answer, "[192.0.2.1|") != NULL;
         refused += status_of(answer) == 429 && strstr(answer, "Retry-After: 1\r\n") != NULL;
     }
-    assert_int_equal(taken, 4); /* two seconds' worth */
-    assert_int_equal(refused, 4);
+    /* Two seconds' worth, and what a busy machine has added meanwhile. */
+    assert_in_range(taken, 4, 4 + (uv_hrtime() - began_ns) * 2 / 1000000000);
+    assert_int_equal(taken + refused, 8);
     say(client, "GET /echo HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 2001:db8::7\r\n\r\n");
     assert_non_null(strstr(hear(fixture, client, NULL), "[2001:db8::7|"));
     close(client);
